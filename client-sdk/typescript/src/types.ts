@@ -84,29 +84,29 @@ export type Reason =
   | "pairing_refused"
   | "device_not_found";
 
-/** Parameters of `index.addRoot`. */
+/** Parameters of the method `index.addRoot`. */
 export interface AddRootParams {
   /** Absolute path of a folder. */
   path: string;
-  /** Retry key and name for `index.progress`. */
+  /** Retry key, and name for `index.progress`. */
   requestId?: string | null;
 }
 
-/** Where a subscription starts. */
+/** Position at which a subscription starts. */
 export type After =
-  /** After this sequence number; 0 for everything. */
+  /** Records after this sequence number; 0 for all. */
   | number
-  /** `"live"`: only what comes from now on. */
+  /** `"live"`: only records appended from now on. */
   | LiveWord;
 
 /** A command. Tags are snake_case; the camelCase tags of older clients are accepted on input. */
 export type AgentCmd =
-  /** Lists a folder. */
+  /** Lists the entries of a folder. */
   | {
     type: "fs_list_dir";
-    /** Absolute, or relative to `root`. */
+    /** Path, absolute or relative to `root`. */
     path: string;
-    /** Levels below it, 1 to 16. */
+    /** Levels below the folder, 1 to 16. */
     depth?: number;
     /** Root id or root path for a relative `path`. */
     root?: string | null;
@@ -114,102 +114,104 @@ export type AgentCmd =
   /** Reads a bounded range of lines. */
   | {
     type: "content_get_span";
-    /** Last line. */
+    /** Last line of the range, inclusive. */
     end: number;
-    /** Absolute, or relative to `root` (to the session's root in a command). */
+    /** Path, absolute or relative to `root` (to the session's root in a command). */
     path: string;
-    /** First line, from 1. */
+    /** First line, starting at 1. */
     start: number;
-    /** The hash a search gave: the answer then says whether the file changed since. */
+    /** Hash that a search returned; the answer then reports whether the file has changed since. */
     contentHash?: string | null;
-    /** Lines before and after, at most 50. */
+    /** Lines of context before and after, at most 50. */
     context?: number | null;
-    /** Root id or root path for a relative `path`; may be left out when one root is declared. */
+    /** Root id or root path for a relative `path`; may be omitted when only one root is declared. */
     root?: string | null;
   }
-  /** Makes a root of a clone and indexes it; a declared root stays as it is. */
+  /** Declares a clone as a root and indexes it; a root that is already declared stays unchanged. */
   | {
     type: "index_add_root";
     /** Absolute path of the folder. */
     path: string;
   }
-  /** Brings the index of the session's root up to date and waits for it. */
+  /** Updates the index of the session's root and waits until it is complete. */
   | {
     type: "index_build";
-    /** Indexes at work at once at most, this one among them: with as many others at work the build waits for them first.
-     * As many as there are when omitted. */
+    /** Maximum number of indexes that run at once, including this one; while more are running, the
+     * build waits for them first. Unlimited when omitted. */
     maxConcurrency?: number | null;
-    /** Seconds to wait at most, up to 600; then the answer is the state reached. */
+    /** Maximum time to wait, in seconds, up to 600; the answer then holds the state reached. */
     timeoutSeconds?: number | null;
   }
-  /** Literal or regular-expression search over lines. */
+  /** Searches lines for a literal text or a regular expression. */
   | {
     type: "search_grep";
-    /** Text, or a regular expression with `isRegex`. At most 4 KiB. */
+    /** Text, or a regular expression with `isRegex`; at most 4 KiB. */
     pattern: string;
-    /** Lines of context around each hit, at most 20. */
+    /** Lines of context around each match, at most 20. */
     contextLines?: number;
-    /** Only count: `items` stays empty, `counts` has the lines by file. */
+    /** Counts only: `items` stays empty and `counts` has the lines per file. */
     countOnly?: boolean;
-    /** Where to go on, from `nextCursor`. */
+    /** Cursor from the `nextCursor` of the previous page. */
     cursor?: string | null;
     /** Further filters; `kinds` does not apply. */
     filters?: SearchFilters | null;
-    /** `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline` (`U`), `dot_all` (`s`). */
+    /** Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
+     * (`U`), `dot_all` (`s`). */
     flags?: Array<string>;
-    /** Whether `pattern` is a regular expression. */
+    /** True if `pattern` is a regular expression. */
     isRegex?: boolean;
-    /** Lines wanted, 1 to 10,000. */
+    /** Maximum number of lines, 1 to 10,000. */
     k?: number;
-    /** Only files under this path. */
+    /** Restricts the search to files under this path. */
     pathPrefix?: string | null;
-    /** Name for `search.partial` notifications, each with the next lines; none are sent when omitted or with `countOnly`. */
+    /** Name for `search.partial` notifications, each with the next lines; none are sent when
+     * omitted or with `countOnly`. */
     requestId?: string | null;
   }
-  /** Search by meaning. */
+  /** Searches by meaning (dense vectors). */
   | {
     type: "search_semantic";
-    /** Words, an identifier, a path or a question. At most 4 KiB. */
+    /** Words, an identifier, a path or a question; at most 4 KiB. */
     query: string;
     /** Lines of context around the text, at most 50. */
     contextLines?: number;
-    /** Further results of a file count a fifth less each, not only 4 % and up to three times. */
+    /** True reduces each further result of a file by a fifth, instead of by 4 % up to three times. */
     diversify?: boolean | null;
-    /** Whether items tell what each feature gave to their score. */
+    /** Returns the contribution of each feature to the score of each item. */
     explain?: boolean;
-    /** Where to look. */
+    /** Filters that restrict the scope. */
     filters?: SearchFilters | null;
-    /** How hybrid search fuses its two lists. */
+    /** Fusion of the two lists of a hybrid search. */
     fusion?: Fusion | null;
-    /** Whether items carry their text. */
+    /** Returns the text of each item. */
     includeText?: boolean;
-    /** Results wanted, 1 to 200. */
+    /** Maximum number of results, 1 to 200. */
     k?: number;
-    /** Maximal marginal relevance: 0 is all diversity, 1 all relevance. */
+    /** Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only. */
     mmr?: number | null;
     /** Name for `search.partial` notifications; none are sent when omitted. */
     requestId?: string | null;
   }
-  /** Search by words and meaning, fused. */
+  /** Searches by words and by meaning, and fuses both lists. */
   | {
     type: "search_hybrid";
-    /** Words, an identifier, a path or a question. At most 4 KiB. */
+    /** Words, an identifier, a path or a question; at most 4 KiB. */
     query: string;
     /** Lines of context around the text, at most 50. */
     contextLines?: number;
-    /** Further results of a file count a fifth less each, not only 4 % and up to three times. */
+    /** True reduces each further result of a file by a fifth, instead of by 4 % up to three times. */
     diversify?: boolean | null;
-    /** Whether items tell what each feature gave to their score. */
+    /** Returns the contribution of each feature to the score of each item. */
     explain?: boolean;
-    /** Where to look. */
+    /** Filters that restrict the scope. */
     filters?: SearchFilters | null;
-    /** How hybrid search fuses its two lists. */
+    /** Fusion of the two lists of a hybrid search. */
     fusion?: Fusion | null;
-    /** Whether items carry their text. */
+    /** Returns the text of each item. */
     includeText?: boolean;
-    /** Results wanted, 1 to 200. */
+    /** Maximum number of results, 1 to 200. */
     k?: number;
-    /** Maximal marginal relevance: 0 is all diversity, 1 all relevance. */
+    /** Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only. */
     mmr?: number | null;
     /** Name for `search.partial` notifications; none are sent when omitted. */
     requestId?: string | null;
@@ -217,418 +219,422 @@ export type AgentCmd =
   /** Clones a repository into the workspaces folder. */
   | {
     type: "git_clone";
-    /** `https://`, `ssh://`, `git://`, `user@host:path` or `file://`; nothing that begins with `-`. */
+    /** URL of the repository: `https://`, `ssh://`, `git://`, `user@host:path` or `file://`; it
+     * must not begin with `-`. */
     remoteURL: string;
-    /** The branch; the remote's default when omitted. */
+    /** Branch to check out; the remote's default when omitted. */
     branch?: string | null;
-    /** Name of the folder under the workspaces folder; made from the URL when omitted. */
+    /** Name of the folder under the workspaces folder; derived from the URL when omitted. */
     dest?: string | null;
-    /** Name for `git.progress` notifications and retry key. */
+    /** Retry key, and name for `git.progress` notifications. */
     requestId?: string | null;
   }
-  /** Branch, head and changed files of a repository. */
+  /** Returns branch, head and changed files of a repository. */
   | {
     type: "git_status";
-    /** A folder inside a declared root. */
+    /** Path of a folder inside a declared root. */
     path: string;
   }
-  /** Asks a model one question. */
+  /** Sends one request to a model. */
   | {
     type: "llm_call";
-    /** What is asked. */
+    /** Text of the request. */
     prompt: string;
-    /** The registered type that the answer must be: `ExplorePlan` or `ExploreSummary`. */
+    /** Registered type that the answer must match: `ExplorePlan` or `ExploreSummary`. */
     expectsType?: string | null;
-    /** The system text. */
+    /** System text of the request. */
     instructions?: string | null;
-    /** How the model is asked. */
+    /** Limits and options of the model request. */
     policy?: LlmPolicy;
-    /** The provider; the session's own when omitted. */
+    /** Name of the provider; the session's own when omitted. */
     provider?: string | null;
-    /** Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`. */
+    /** Emits a typed answer while it is written, as `structured_snapshot` events; requires
+     * `expectsType`. */
     streamStructured?: boolean;
   }
-  /** Any other registered tool, by name. */
+  /** Calls any other registered tool by its name. */
   | {
     type: "tool_call";
-    /** Name in `tool.list`. */
+    /** Name of the tool, as in `tool.list`. */
     name: string;
-    /** Arguments, by the tool's input schema. */
+    /** Arguments that match the tool's input schema. */
     arguments?: unknown;
   };
 
-/** An event. A run begins with `started` and ends with exactly one of `completed`, `stopped` or `error` whose
- * `op` is the run's own. */
+/** An event. A run starts with `started` and ends with exactly one of `completed`, `stopped` or
+ * `error` whose `op` is the run's own. */
 export type AgentEvt =
-  /** Work began. */
+  /** An operation or run started. */
   | {
     type: "started";
-    /** What began: a tool's name, or `explore`. */
+    /** Name of the operation: a tool's name, or `explore`. */
     op: string;
-    /** A line for people. */
+    /** Details in one line, for a person. */
     details?: string | null;
   }
-  /** How far it is. */
+  /** Progress of an operation. */
   | {
     type: "progress";
-    /** What goes on. */
+    /** Name of the operation. */
     op: string;
-    /** 0 to 100. */
+    /** Progress in percent, 0 to 100. */
     percent: number;
-    /** A line for people. */
+    /** Message in one line, for a person. */
     message?: string | null;
   }
-  /** A tool's result. */
+  /** Result of a tool call. */
   | {
     type: "result";
-    /** Always `application/json` for inline data. */
+    /** MIME type; always `application/json` for inline data. */
     mime: string;
-    /** The tool. */
+    /** Name of the tool. */
     op: string;
-    /** What `data` is: `search_answer`, `grep_answer`, `span`, `dir_listing`, … */
+    /** Type of `data`: `search_answer`, `grep_answer`, `span`, `dir_listing`, … */
     tag: string;
-    /** Where a larger one lies; read it with `trace.blob`. */
+    /** Reference to a larger result; read it with `trace.blob`. */
     blob?: BlobRef | null;
-    /** The result itself, when it is 64 KiB or less. */
+    /** The result itself, when it is at most 64 KiB. */
     data?: unknown;
     /** True when the tool cut its output at a limit. */
     truncated?: boolean;
   }
-  /** The plan as it stands after a revision. */
+  /** The complete plan after a revision. */
   | {
     type: "plan_snapshot";
-    /** The plan. */
+    /** The plan after this revision. */
     plan: ExplorePlan;
-    /** 1, 2, 3, … */
+    /** Revision number: 1, 2, 3, … */
     revision: number;
   }
-  /** A typed answer of `llm_call` as far as it is written: each holds what the one before it held, and the last is the
-   * answer itself. Live only: it has no number, is not in the log and is never replayed; the result follows. */
+  /** Partial typed answer of `llm_call`. Each snapshot extends the previous one, and the last is
+   * the complete answer. Live only: it has no sequence number, is not logged and is never
+   * replayed; the result follows. */
   | {
     type: "structured_snapshot";
-    /** The type that the answer will be. */
+    /** Type that the answer will have. */
     expectsType: string;
-    /** Always `llm_call`. */
+    /** Name of the operation, always `llm_call`. */
     op: string;
-    /** 1, 2, 3, … */
+    /** Revision number: 1, 2, 3, … */
     revision: number;
-    /** What is written so far; fields that it does not hold yet are missing. */
+    /** The value so far; fields that are not yet written are missing. */
     value: unknown;
   }
-  /** Something the user should know that did not stop the work. */
+  /** A problem that did not stop the operation. */
   | {
     type: "warning";
-    /** The text. */
+    /** Text of the warning. */
     message: string;
-    /** What it concerns. */
+    /** Name of the operation concerned. */
     op: string;
   }
-  /** The daemon ended while this was going on; the session can be resumed. */
+  /** The daemon stopped during the operation; the session can be resumed. */
   | {
     type: "interrupted";
-    /** What was cut off. */
+    /** Name of the interrupted operation. */
     op: string;
   }
-  /** Interrupted work goes on. */
+  /** Interrupted work was resumed. */
   | {
     type: "resumed";
-    /** What goes on. */
+    /** Name of the resumed operation. */
     op: string;
   }
-  /** An explore ended well. */
+  /** An explore finished successfully. */
   | {
     type: "completed";
-    /** What it found. */
+    /** Summary of the results. */
     summary: ExploreSummary;
   }
   /** The run was aborted. */
   | {
     type: "stopped";
-    /** What was stopped. */
+    /** Name of the stopped operation. */
     op: string;
-    /** By whom or why. */
+    /** Client or reason that stopped it. */
     reason: string;
   }
-  /** Work failed; terminal when `op` is the run's own. */
+  /** An operation failed; terminal when `op` is the run's own. */
   | {
     type: "error";
-    /** For people. */
+    /** Error message for a person. */
     message: string;
-    /** What failed. */
+    /** Name of the failed operation. */
     op: string;
-    /** Whether the same again may succeed. */
+    /** True if the same request may succeed later. */
     retryable: boolean;
-    /** The stable reason, as in the error table. */
+    /** Stable reason, as in the error table. */
     reason?: string | null;
   }
-  /** A turn was taken; it begins at once or waits for those before it. */
+  /** A turn was accepted; it starts at once or waits in the queue. */
   | {
     type: "turn_accepted";
-    /** What is asked, the context first. */
+    /** Input of the turn, with the context first. */
     input: Array<Part>;
-    /** Its run. */
+    /** Id of the turn's run. */
     runId: RunId;
-    /** The client's name for it. */
+    /** Id of the turn, chosen by the client. */
     turnId: string;
-    /** What the client sent with it. */
+    /** Metadata that the client sent with the turn. */
     metadata?: Record<string, string>;
-    /** What it may do. */
+    /** Permissions and limits of the turn. */
     policy?: ExecutionPolicy | null;
   }
-  /** A turn began. */
+  /** A turn started to run. */
   | {
     type: "run_started";
-    /** Whom it asks. */
+    /** Model that the turn uses. */
     model: ModelChoice;
-    /** Its run. */
+    /** Id of the turn's run. */
     runId: RunId;
-    /** Characters of a tool's output that the model is shown at most. */
+    /** Maximum characters of a tool's output that the model receives. */
     shownChars: number;
-    /** The client's name for it. */
+    /** Id of the turn, chosen by the client. */
     turnId: string;
   }
-  /** Text of a model as it comes. Live only: it has no number, is not in the log and is never replayed; [`AgentEvt::Text`]
-   * with the same text follows. */
+  /** Text of a model as it arrives. Live only: it has no sequence number, is not logged and is
+   * never replayed; [`AgentEvt::Text`] with the same text follows. */
   | {
     type: "token_delta";
-    /** Bytes of this answer's text (or thinking) before this one. */
+    /** Bytes of this answer's text (or reasoning) before this piece. */
     offset: number;
-    /** The run. */
+    /** Id of the run. */
     runId: RunId;
-    /** The text. */
+    /** The piece of text. */
     text: string;
-    /** True for the model's thinking. */
+    /** True for the model's reasoning. */
     reasoning?: boolean;
   }
-  /** Text of a model, put together: at most every 250 ms, and at the end of an answer. */
+  /** Text of a model in larger pieces: at most every 250 ms, and at the end of an answer. */
   | {
     type: "text";
-    /** Bytes of this answer's text (or thinking) before this one. */
+    /** Bytes of this answer's text (or reasoning) before this piece. */
     offset: number;
-    /** The run. */
+    /** Id of the run. */
     runId: RunId;
-    /** The text. */
+    /** The piece of text. */
     text: string;
-    /** True for the model's thinking. */
+    /** True for the model's reasoning. */
     reasoning?: boolean;
   }
-  /** How far the model is in reading its prompt. Live only, like [`AgentEvt::TokenDelta`]. */
+  /** Progress of the model in reading its prompt. Live only, like [`AgentEvt::TokenDelta`]. */
   | {
     type: "prompt_progress";
-    /** Tokens read. */
+    /** Number of prompt tokens read. */
     processed: number;
-    /** The run. */
+    /** Id of the run. */
     runId: RunId;
-    /** Tokens there are. */
+    /** Number of tokens of the prompt. */
     total: number;
-    /** Tokens of the model's context, where known. */
+    /** Context size of the model in tokens, if known. */
     contextTokens?: number | null;
   }
-  /** The model's answer is whole; its text is that of the `text` records before it. */
+  /** The model's answer is complete; its text is in the preceding `text` records. */
   | {
     type: "model_answer";
-    /** Milliseconds to the first piece. */
+    /** Milliseconds until the first piece arrived. */
     firstMillis: number;
-    /** Milliseconds to the end. */
+    /** Milliseconds until the answer was complete. */
     millis: number;
-    /** Who answered. */
+    /** Model that gave the answer. */
     model: ModelChoice;
-    /** SHA-256 (hex) of what was asked: system text, messages, tools. */
+    /** SHA-256 (hex) of the request: system text, messages and tools. */
     requestDigest: string;
-    /** The run. */
+    /** Id of the run. */
     runId: RunId;
-    /** Tokens a second while it answered; 0 when too short to tell. */
+    /** Tokens per second during the answer; 0 when it was too short to measure. */
     tokensPerSecond: number;
-    /** Tokens, as the provider counts them; counted here where it does not tell. */
+    /** Token usage by the provider's count, or by the daemon's if the provider reports none. */
     usage: TokenUsage;
-    /** Tools it asks for. */
+    /** Tool calls that the model requests. */
     calls?: Array<ToolUse>;
-    /** Tokens of the model's context, where known. */
+    /** Context size of the model in tokens, if known. */
     contextTokens?: number | null;
-    /** Why it stopped; absent when it was cut off. */
+    /** Reason why the model stopped; absent when the answer was cut off. */
     finish?: FinishReason | null;
-    /** Number of the latest `steered` record that was in what was asked; 0 when there was none. */
+    /** Sequence number of the latest `steered` record included in the request; 0 if none. */
     heardSeq?: number;
-    /** The answer's bytes as they came, for replay. */
+    /** Reference to the raw bytes of the answer, for replay. */
     raw?: BlobRef | null;
   }
-  /** The model asked for a tool, which now goes through the gate. */
+  /** The model requested a tool call, which now passes the gate. */
   | {
     type: "tool_call";
-    /** Its arguments, repaired where they had to be. */
+    /** Arguments of the call, repaired where necessary. */
     arguments: unknown;
-    /** The call, as in [`ModelAnswer::calls`]. */
+    /** Id of the call, as in [`ModelAnswer::calls`]. */
     callId: string;
-    /** The tool. */
+    /** Name of the tool. */
     name: string;
   }
-  /** What came of a tool call. */
+  /** Outcome of a tool call. */
   | {
     type: "tool_result";
-    /** The call. */
+    /** Id of the call. */
     callId: string;
-    /** Milliseconds. */
+    /** Duration of the call in milliseconds. */
     millis: number;
-    /** The tool. */
+    /** Name of the tool. */
     name: string;
-    /** Where a larger one lies; read it with `trace.blob`. */
+    /** Reference to a larger output; read it with `trace.blob`. */
     blob?: BlobRef | null;
-    /** Files it changed. */
+    /** Files that the call changed. */
     changes?: Array<FileChange>;
-    /** What went wrong. */
+    /** The failure, if the call failed. */
     error?: ToolFailure | null;
-    /** The output, when it is 64 KiB or less. */
+    /** The output, when it is at most 64 KiB. */
     output?: unknown;
-    /** What `output` is. */
+    /** Type of the `output`. */
     tag?: string;
     /** True when the tool cut its output at a limit. */
     truncated?: boolean;
   }
-  /** Somebody must say whether a tool may act. */
+  /** A tool call is pending until a client approves or denies it. */
   | {
     type: "approval_required";
-    /** The question. */
+    /** The approval to answer. */
     approval: Approval;
   }
-  /** The question is answered. */
+  /** An approval was answered. */
   | {
     type: "approval_resolved";
-    /** Which. */
+    /** Id of the approval. */
     approvalId: ApprovalId;
-    /** How. */
+    /** The answer and its author. */
     resolution: Resolution;
   }
-  /** A client told the model something while it worked. */
+  /** A client sent text to the model during its turn. */
   | {
     type: "steered";
-    /** The run. */
+    /** Id of the run. */
     runId: RunId;
-    /** The text. */
+    /** Text that the client sent. */
     text: string;
   }
-  /** The conversation up to here is replaced by a summary in what the model is shown. */
+  /** The conversation so far is replaced by a summary in the model's context. */
   | {
     type: "compacted";
-    /** Messages at the end of the conversation that are kept as they are. */
+    /** Number of messages at the end of the conversation that are retained unchanged. */
     kept: number;
-    /** What the model is shown instead. */
+    /** Summary that the model receives instead. */
     summary: string;
-    /** Tokens after. */
+    /** Tokens after compaction, as counted by the daemon. */
     tokensAfter: number;
-    /** Tokens before, as counted here. */
+    /** Tokens before compaction, as counted by the daemon. */
     tokensBefore: number;
-    /** Number of the latest `steered` record that is part of the conversation here; 0 when there is none. */
+    /** Sequence number of the latest `steered` record included in the conversation here; 0 if
+     * none. */
     heardSeq?: number;
   }
-  /** The conversation was emptied; what follows starts afresh. */
+  /** The conversation was cleared; the following turns start an empty one. */
   | {
     type: "cleared";
   }
-  /** The session talks to another model from here on. */
+  /** The session uses another model from this record on. */
   | {
     type: "provider_changed";
-    /** Which. */
+    /** The model now in use. */
     model: ModelChoice;
   }
-  /** The agent's list of things to do. */
+  /** The agent updated its list of tasks. */
   | {
     type: "plan_update";
-    /** The items, in order. */
+    /** Items of the list, in order. */
     items: Array<PlanItem>;
   }
-  /** What a turn changed in files, as one unified diff. */
+  /** Changes of a turn to files, as one unified diff. */
   | {
     type: "turn_diff";
-    /** The diff; cut at 256 KiB, and then it says so. */
+    /** The diff, cut at 256 KiB with a note in its text. */
     diff: string;
-    /** Paths that changed. */
+    /** Paths that were changed. */
     paths: Array<string>;
-    /** The turn. */
+    /** Id of the turn. */
     turnId: string;
   }
-  /** What a turn changed was committed, as `git.auto_commit` says. */
+  /** The changes of a turn were committed, as `git.auto_commit` configures. */
   | {
     type: "git_commit";
-    /** The commit's id, 40 hex digits. */
+    /** Hash of the commit, 40 hex digits. */
     commit: string;
-    /** Its message. */
+    /** Message of the commit. */
     message: string;
-    /** Paths it holds, relative to the root. */
+    /** Paths in the commit, relative to the root. */
     paths: Array<string>;
-    /** The turn. */
+    /** Id of the turn. */
     turnId: string;
   }
-  /** A turn ended; the last record of its run. */
+  /** A turn finished; the last record of its run. */
   | {
     type: "run_completed";
-    /** How. */
+    /** Result of the run. */
     result: RunResult;
   };
 
 /** An operation of a plan. Tags are snake_case; camelCase tags are accepted on input. */
 export type AgentOp =
-  /** Bring the index up to date. */
+  /** Updates the index of a root. */
   | {
     type: "index_repo";
-    /** The root. */
+    /** Path of the root. */
     path: string;
   }
-  /** List a folder. */
+  /** Lists the entries of a folder. */
   | {
     type: "list_dir";
-    /** Levels below it. */
+    /** Levels below the folder. */
     depth: number;
-    /** The folder, relative to the root. */
+    /** Path of the folder, relative to the root. */
     path: string;
   }
-  /** Search lines. */
+  /** Searches lines of text. */
   | {
     type: "grep";
-    /** A regular expression. */
+    /** Regular expression to search for. */
     pattern: string;
-    /** Only under this path. */
+    /** Restricts the search to files under this path. */
     pathPrefix?: string | null;
   }
-  /** Search by meaning. */
+  /** Searches by meaning (dense vectors). */
   | {
     type: "semantic";
-    /** Results wanted. */
+    /** Maximum number of results. */
     k: number;
-    /** The question. */
+    /** Text of the query. */
     query: string;
   }
-  /** Search by words and meaning. */
+  /** Searches by words and by meaning. */
   | {
     type: "hybrid";
-    /** Results wanted. */
+    /** Maximum number of results. */
     k: number;
-    /** The question. */
+    /** Text of the query. */
     query: string;
   }
-  /** Read lines of a file. */
+  /** Reads lines of a file. */
   | {
     type: "read_span";
-    /** Last line. */
+    /** Last line of the range, inclusive. */
     endLine: number;
-    /** The file, relative to the root. */
+    /** Path of the file, relative to the root. */
     path: string;
-    /** First line. */
+    /** First line, starting at 1. */
     startLine: number;
-    /** Lines before and after. */
+    /** Lines of context before and after. */
     context?: number | null;
   }
-  /** Summarise files (needs a model). */
+  /** Summarises files; requires a model. */
   | {
     type: "summarize";
-    /** The files. */
+    /** Paths of the files. */
     paths: Array<string>;
   }
-  /** Any other registered tool. */
+  /** Calls any other registered tool. */
   | {
     type: "tool";
-    /** Its arguments. */
+    /** Arguments of the tool. */
     arguments: unknown;
-    /** Name in `tool.list`. */
+    /** Name of the tool, as in `tool.list`. */
     name: string;
   };
 
@@ -641,726 +647,738 @@ export type AnyPartial =
   /** Lines of a streaming search. */
   | LinesPartial;
 
-/** A tool call that waits for leave. */
+/** A tool call that is pending until a client approves or denies it. */
 export interface Approval {
-  /** Its id. */
+  /** Id of the approval. */
   approvalId: ApprovalId;
-  /** Its arguments, whole. */
+  /** Complete arguments of the call. */
   arguments: unknown;
-  /** When it was asked. */
+  /** Time of the request. */
   createdAt: Timestamp;
-  /** When silence becomes a no. */
+  /** Time after which an unanswered approval counts as denied. */
   expiresAt: Timestamp;
-  /** The rules that `session` and `always` would write, one a line; empty when there is none for such a call, which is then
-   * approved once. */
+  /** Rules that `session` and `always` would write, one per line. Empty when no rule can be
+   * written for such a call, which can then be approved only once. */
   grants: string;
-  /** What would be done. */
+  /** Effects of the call, shown to the approver. */
   preview: Preview;
-  /** The rule that makes it a question. */
+  /** The rule that requires the approval. */
   rule: string;
-  /** The session that wants to act. */
+  /** Id of the session that requests the call. */
   sessionId: SessionId;
-  /** The tool. */
+  /** Name of the tool. */
   tool: string;
-  /** Wider rules that an answer may name instead, as they would be stored, one a line each. */
+  /** Wider rules that an answer may name instead, as they would be stored, one per entry, each on
+   * one line. */
   patterns?: Array<string>;
-  /** The answer, once there is one. */
+  /** The answer; absent while the approval is pending. */
   resolution?: Resolution | null;
-  /** The run, when one asks. */
+  /** Id of the run that requests the call, if any. */
   runId?: RunId | null;
 }
 
 /** An answer to an approval. */
 export type ApprovalDecision =
-  /** This call. */
+  /** Approves this call only. */
   | "once"
-  /** This and those like it, for the life of the session. */
+  /** Approves this call and similar ones until the session ends. */
   | "session"
-  /** This and those like it, from now on: a rule is written that can be read and revoked. */
+  /** Approves this call and similar ones from now on: writes a rule that can be listed and
+   * revoked. */
   | "always"
-  /** Not. */
+  /** Denies the pending call. */
   | "deny";
 
 export type ApprovalId = string;
 
-/** Parameters of `approval.list`. */
+/** Parameters of the method `approval.list`. */
 export interface ApprovalListParams {
-  /** Also those that are answered, newest first; at most 500 in all. */
+  /** Includes answered approvals, newest first; at most 500 in all. */
   resolved?: boolean;
-  /** Only those of this session. */
+  /** Lists only the approvals of this session. */
   sessionId?: SessionId | null;
 }
 
-/** Parameters of `approval.resolve`. */
+/** Parameters of the method `approval.resolve`. */
 export interface ApprovalResolveParams {
-  /** The approval. */
+  /** Id of the approval. */
   approvalId: ApprovalId;
-  /** The answer. */
+  /** The decision to record. */
   decision: ApprovalDecision;
-  /** With `session` or `always`: one of the approval's `patterns`, granted in place of its `grants`. */
+  /** One of the approval's `patterns`, granted instead of its `grants`; valid with `session` or
+   * `always`. */
   pattern?: string | null;
-  /** Why, at most 2,000 characters. */
+  /** Reason for the decision, at most 2,000 characters. */
   reason?: string | null;
 }
 
-/** Parameters of `session.archive`. */
+/** Parameters of the method `session.archive`. */
 export interface ArchiveParams {
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** Whether to put it away (so when omitted) or to take it out again. */
+  /** True (the default) archives the session, false restores it. */
   archived?: boolean;
 }
 
-/** One entry of the audit: written before the action, completed after it. */
+/** One entry of the audit, written before the action and completed after it. */
 export interface AuditEntry {
-  /** SHA-256 (hex) of the arguments' JSON. */
+  /** SHA-256 (hex) of the arguments as JSON. */
   argsDigest: string;
-  /** `allow` or `deny`. */
+  /** Decision of the gate, `allow` or `deny`. */
   decision: string;
-  /** Position. */
+  /** Position in the audit. */
   id: number;
-  /** The rule that decided. */
+  /** The rule that led to the decision. */
   rule: string;
-  /** The session; its digits are all 0 for a direct call that concerns none. */
+  /** Id of the session; all digits are 0 for a direct call outside any session. */
   sessionId: SessionId;
-  /** The tool, or the method of a direct call. */
+  /** Name of the tool, or the method of a direct call. */
   tool: string;
-  /** Whether the output was cut. */
+  /** True if the output was cut. */
   truncated: boolean;
-  /** When it was asked for. */
+  /** Time of the request. */
   ts: Timestamp;
-  /** The command line and its folder, for a shell; secrets are taken out. */
+  /** Command line and folder of a shell call, with secrets removed. */
   command?: string | null;
-  /** Exit code, where there is one. */
+  /** Exit code of the command, if any. */
   exitCode?: number | null;
-  /** Milliseconds it took; absent when it was denied or cut off. */
+  /** Duration in milliseconds; absent when the call was denied or interrupted. */
   millis?: number | null;
-  /** `ok`, or the reason of the failure; absent when it was denied or cut off. */
+  /** `ok`, or the reason of the failure; absent when the call was denied or interrupted. */
   outcome?: string | null;
 }
 
-/** Parameters of `audit.query`. */
+/** Parameters of the method `audit.query`. */
 export interface AuditQueryParams {
-  /** Entries after this one. */
+  /** Id after which entries are returned. */
   after?: number;
-  /** Entries wanted, at most 500. */
+  /** Maximum number of entries, at most 500. */
   limit?: number | null;
-  /** Only this session. */
+  /** Returns only entries of this session. */
   sessionId?: SessionId | null;
-  /** Only this tool. */
+  /** Returns only entries of this tool. */
   tool?: string | null;
 }
 
-/** Parameters of `trace.blob`. */
+/** Parameters of the method `trace.blob`. */
 export interface BlobParams {
-  /** SHA-256, hex. */
+  /** SHA-256 of the blob, in hex. */
   sha256: string;
-  /** Bytes wanted, at most 256 KiB. */
+  /** Maximum number of bytes, at most 256 KiB. */
   limit?: number | null;
-  /** First byte. */
+  /** Offset of the first byte. */
   offset?: number;
 }
 
-/** Part of a blob; blobs are UTF-8 JSON and parts end between characters. */
+/** Part of a blob. Blobs are UTF-8 JSON, and parts end between characters. */
 export interface BlobPart {
-  /** Bytes of the whole. */
+  /** Size of the complete blob in bytes. */
   size: number;
-  /** The text. */
+  /** Text of this part. */
   text: string;
   /** Offset of the next part; absent on the last. */
   nextOffset?: number | null;
 }
 
-/** A result stored by the hash of its content. */
+/** Reference to a result stored by the hash of its content. */
 export interface BlobRef {
-  /** SHA-256, hex. */
+  /** SHA-256 of the content, in hex. */
   sha256: string;
-  /** Bytes. */
+  /** Size of the content in bytes. */
   size: number;
 }
 
-/** What a client can do. */
+/** Capabilities of a client. */
 export interface ClientCapabilities {
-  /** Whether it answers approvals. */
+  /** True if the client answers approvals. */
   approvals?: boolean;
 }
 
-/** A client's name and version. */
+/** Name and version of a client. */
 export interface ClientInfo {
-  /** Name, at most 64 characters. */
+  /** Name of the client, at most 64 characters. */
   name: string;
-  /** Version. */
+  /** Version of the client. */
   version: string;
 }
 
-/** Parameters of `git.clone`. */
+/** Parameters of the method `git.clone`. */
 export interface CloneParams {
-  /** `https://`, `ssh://`, `git://`, `user@host:path` or `file://`; nothing that begins with `-`. */
+  /** URL of the repository: `https://`, `ssh://`, `git://`, `user@host:path` or `file://`; it
+   * must not begin with `-`. */
   remoteURL: string;
-  /** The branch; the remote's default when omitted. */
+  /** Branch to check out; the remote's default when omitted. */
   branch?: string | null;
-  /** Name of the folder under the workspaces folder; made from the URL when omitted. */
+  /** Name of the folder under the workspaces folder; derived from the URL when omitted. */
   dest?: string | null;
-  /** Name for `git.progress` notifications and retry key. */
+  /** Retry key, and name for `git.progress` notifications. */
   requestId?: string | null;
 }
 
-/** Receipt of `git.clone`: the end comes as `git.progress` with `done`. */
+/** Receipt of `git.clone`; the result arrives as `git.progress` with `done`. */
 export interface CloneReceipt {
-  /** Where the clone will be. */
+  /** Path of the future clone. */
   path: string;
-  /** The request. */
+  /** Id of the request. */
   requestId: string;
 }
 
 /** Result of a finished clone. */
 export interface CloneResult {
-  /** Commit checked out. */
+  /** Hash of the checked-out commit. */
   head: string;
   /** Absolute path of the checkout. */
   path: string;
-  /** True when an earlier clone of the same remote was there already; it is brought up to date. */
+  /** True when an earlier clone of the same remote existed; it is updated. */
   reused: boolean;
-  /** Branch checked out. */
+  /** Name of the checked-out branch. */
   branch?: string | null;
-  /** Why an earlier clone was not brought up to date: it is given as it was. Without a network, what git says of it. */
+  /** Reason why an earlier clone was not updated but returned unchanged; git's message when the
+   * network fails. */
   stale?: string | null;
 }
 
 /** A command as a client sends it in `orchestrate.command`; only `payload` is required. */
 export interface CommandEnvelope {
-  /** The command. */
+  /** The command to execute. */
   payload: AgentCmd;
-  /** Made by the client; the events that answer carry it as `parentId`. A fresh one when omitted. */
+  /** Id chosen by the client, returned as `parentId` of the resulting events; a new one when
+   * omitted. */
   id?: string | null;
-  /** `Cmd`, when given. */
+  /** Always `Cmd` when present. */
   kind?: string | null;
-  /** What led to this command. */
+  /** Id of the entry that led to this command. */
   parentId?: string | null;
-  /** The client's own time; the log uses the daemon's. */
+  /** Time by the client's clock; the log uses the daemon's. */
   ts?: Timestamp | null;
 }
 
-/** Parameters of `orchestrate.command`. */
+/** Parameters of the method `orchestrate.command`. */
 export interface CommandParams {
   /** The command in its envelope. */
   cmd: CommandEnvelope;
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** Retry key. */
+  /** Retry key of the request. */
   requestId?: string | null;
 }
 
-/** Receipt of `orchestrate.command`; the outcome comes as events with this `commandId` as `parentId`. */
+/** Receipt of `orchestrate.command`; the outcome arrives as events with this `commandId` as
+ * `parentId`. */
 export interface CommandReceipt {
-  /** The command's id. */
+  /** Id of the command. */
   commandId: string;
-  /** Sequence number of the command's record; it is durable. */
+  /** Sequence number of the command's durable record. */
   seq: number;
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
 }
 
-/** Answer of `session.compress`. */
+/** Answer of the method `session.compress`. */
 export interface Compressed {
-  /** Tokens after; the same as before when there was nothing to condense. */
+  /** Tokens after; unchanged when there was nothing to condense. */
   tokensAfter: number;
-  /** Tokens of the conversation before, as counted here. */
+  /** Tokens of the conversation before, as counted by the daemon. */
   tokensBefore: number;
 }
 
-/** Answer of `config.get`. */
+/** Answer of the method `config.get`. */
 export interface ConfigAnswer {
-  /** Each setting by its dotted key; secrets read `"(set)"`. */
+  /** Values by dotted key; secrets read `"(set)"`. */
   values: Record<string, ConfigValue>;
-  /** Lines about settings that are not taken, and why. */
+  /** Warnings about settings that are ignored, with the reason. */
   warnings: Array<string>;
 }
 
 /** The reason why a configuration folder applies. */
 export type ConfigFolder =
-  /** `CAIRN_CONFIG` names it. */
+  /** The variable `CAIRN_CONFIG` names it. */
   | "named"
   /** It is `<CAIRN_HOME>/config`, which exists. */
   | "of_data_root"
-  /** It is the user's own. */
+  /** It is the user's own configuration folder. */
   | "of_user";
 
-/** Parameters of `config.get`. */
+/** Parameters of the method `config.get`. */
 export interface ConfigGetParams {
-  /** The root whose configuration is meant, by id or path; that of the daemon itself when absent. */
+  /** Id or path of the root whose configuration is returned; the daemon's own when absent. */
   root?: string | null;
 }
 
-/** Answer of `config.reload`. */
+/** Answer of the method `config.reload`. */
 export interface ConfigReloaded {
-  /** Keys whose new value takes effect at the next start. */
+  /** Keys whose new value takes effect only after a restart. */
   pending: Array<string>;
-  /** Lines about settings that are not taken, and why. */
+  /** Warnings about settings that are ignored, with the reason. */
   warnings: Array<string>;
 }
 
-/** One setting. */
+/** Value and source of a setting. */
 export interface ConfigValue {
-  /** The file, variable or flag that set it; `default` for the built-in one. */
+  /** The file, variable or flag that sets it; `default` for the built-in value. */
   source: string;
-  /** The value in force. */
+  /** The value that is in force. */
   value: unknown;
-  /** The value in the files, when it takes effect at the next start of the daemon. */
+  /** Value in the files, when it takes effect only after the daemon restarts. */
   pending?: unknown;
 }
 
-/** The list a partial comes from. */
+/** List that a partial comes from. */
 export type Corpus =
-  /** Lexical. */
+  /** Results of the lexical search. */
   | "lex"
-  /** Semantic. */
+  /** Results of the semantic search. */
   | "sem"
-  /** Both, fused. */
+  /** Both lists after fusion. */
   | "fused";
 
-/** Answer of `daemon.stats`. */
+/** Answer of the method `daemon.stats`. */
 export interface DaemonStats {
-  /** Of it, memory that is not file pages. */
+  /** Part of the resident memory that is not backed by files, in bytes. */
   anonymousBytes: number;
-  /** Calls that ended with an error. */
+  /** Calls that returned an error. */
   callErrors: number;
-  /** Calls since start. */
+  /** Calls received since the start. */
   calls: number;
-  /** Connections now. */
+  /** Number of open connections. */
   connections: number;
-  /** Chunks in all indexes. */
+  /** Number of chunks in all indexes. */
   indexChunks: number;
-  /** Files in all indexes. */
+  /** Number of files in all indexes. */
   indexFiles: number;
   /** Files waiting to be indexed. */
   indexPending: number;
-  /** Bytes of the log's database. */
+  /** Size of the log's database, in bytes. */
   logBytes: number;
   /** Records waiting for their commit. */
   logQueue: number;
-  /** Records appended since start. */
+  /** Records appended since the start. */
   recordsAppended: number;
   /** Resident memory in bytes; 0 where it cannot be read. */
   residentBytes: number;
-  /** Runs at work. */
+  /** Number of active runs. */
   running: number;
-  /** Sessions in the log. */
+  /** Number of sessions in the log. */
   sessions: number;
-  /** Subscriptions now. */
+  /** Number of active subscriptions. */
   subscriptions: number;
-  /** Seconds since start. */
+  /** Seconds since the daemon started. */
   uptimeSeconds: number;
 }
 
-/** Answer of `daemon.status`. */
+/** Answer of the method `daemon.status`. */
 export interface DaemonStatus {
-  /** Addresses it listens on. */
+  /** Addresses that the daemon listens on. */
   addresses: Array<string>;
-  /** Where its data lies. */
+  /** Path of the data root. */
   dataRoot: string;
-  /** Declared roots and their indexes. */
+  /** Declared roots and the state of their indexes. */
   index: IndexStatus;
-  /** This start of the daemon. */
+  /** Id of this start of the daemon. */
   instanceId: InstanceId;
-  /** `on_demand`, `service` or `foreground`. */
+  /** Start mode: `on_demand`, `service` or `foreground`. */
   mode: string;
-  /** Process id. */
+  /** Process id of the daemon. */
   pid: number;
-  /** Sessions at work. */
+  /** Number of sessions with an active run. */
   runningSessions: number;
-  /** When it started. */
+  /** Start time of the daemon. */
   startedAt: Timestamp;
-  /** Version of the binary. */
+  /** Version of the daemon's binary. */
   version: string;
-  /** The folder of the user's configuration; absent when there is none. */
+  /** Path of the user's configuration folder; absent when there is none. */
   configDir?: string | null;
-  /** The reason why this folder applies. */
+  /** The reason why this configuration folder applies. */
   configOrigin?: ConfigFolder | null;
-  /** Seconds without a client after which it leaves by itself; absent when it stays. */
+  /** Seconds without a client after which the daemon exits; absent when it never exits by itself. */
   idleExitSeconds?: number | null;
-  /** Where it logs; absent when it logs to its terminal or the service manager. */
+  /** Path of the log file; absent when the daemon logs to its terminal or the service manager. */
   logFile?: string | null;
 }
 
-/** A paired device. */
+/** A device that is paired with the daemon. */
 export interface Device {
-  /** Its id here. */
+  /** Id of the device at this daemon. */
   id: DeviceId;
-  /** Its key, by its hash. */
+  /** Hash of the device's public key. */
   key: string;
-  /** What it is called. */
+  /** Name of the device. */
   name: string;
-  /** When it was paired. */
+  /** Time of the pairing. */
   pairedAt: Timestamp;
-  /** What it may do. */
+  /** Rights of the device. */
   rights: Array<Right>;
-  /** Its open connections. */
+  /** Number of open connections. */
   connections?: number;
 }
 
 export type DeviceId = string;
 
-/** Parameters of `client.revoke`. */
+/** Parameters of the method `client.revoke`. */
 export interface DeviceRef {
-  /** Its id. */
+  /** Id of the device. */
   id: DeviceId;
 }
 
 /** One entry of a listing. */
 export interface DirEntry {
-  /** What it is. */
+  /** Kind of the entry. */
   kind: EntryKind;
   /** Path relative to the root. */
   path: string;
-  /** Bytes, for files. */
+  /** Size in bytes, for files. */
   size?: number | null;
 }
 
-/** A bounded listing. */
+/** Bounded listing of a folder. */
 export interface DirListing {
-  /** What is in it, ignored files left out, by path. */
+  /** Entries sorted by path, without ignored files. */
   entries: Array<DirEntry>;
   /** The folder, relative to its root (`.` for the root itself). */
   path: string;
-  /** True when the limit of 5,000 entries cut it. */
+  /** True when the listing was cut at 5,000 entries. */
   truncated: boolean;
-  /** Whether rules hide paths of what was asked for, which are left out. */
+  /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
 }
 
-/** An empty object. */
+/** An object without fields. */
 export interface Empty {}
 
-/** Kind of an entry. */
+/** Kind of a listing entry. */
 export type EntryKind =
-  /** A file. */
+  /** A regular file on disk. */
   | "file"
-  /** A folder. */
+  /** A folder on the disk. */
   | "dir"
   /** A symbolic link, not followed. */
   | "symlink"
   /** A socket, device or pipe. */
   | "other";
 
-/** A place where execution begins. */
+/** A location where execution starts. */
 export interface Entrypoint {
-  /** `manifest`, `main`, `server`, `script`, `ci`, `library`, `container`. */
+  /** Kind of entrypoint: `manifest`, `main`, `server`, `script`, `ci`, `library` or `container`. */
   kind: string;
-  /** The file, relative to the root. */
+  /** Path of the file, relative to the root. */
   path: string;
-  /** Why it is one. */
+  /** Reason why it is an entrypoint. */
   reason: string;
-  /** The line, when known. */
+  /** Line of the entrypoint, if known. */
   line?: number | null;
 }
 
 /** One numbered entry of a session's log. */
 export type Envelope =
-  /** Something was asked for. */
+  /** A command that was received. */
   | {
     kind: "Cmd";
-    /** This entry's own id (bare UUIDv7). */
+    /** Id of this entry (bare UUIDv7). */
     id: string;
-    /** Position in the session's log: 1, 2, 3, … with no gap. */
+    /** Position in the session's log: 1, 2, 3, … without gaps. */
     seq: number;
-    /** The session it belongs to. */
+    /** Id of the session that the entry belongs to. */
     sessionId: SessionId;
-    /** When it was appended. */
+    /** Time at which the entry was appended. */
     ts: Timestamp;
-    /** The command. */
+    /** The command that was received. */
     cmd: AgentCmd;
-    /** Who caused it. */
+    /** Client, run and tool that caused the entry. */
     origin?: Origin | null;
-    /** The entry that caused this one: events of a command carry the command's id. */
+    /** Id of the entry that caused this one: events of a command carry the command's id. */
     parentId?: string | null;
   }
-  /** Something happened. */
+  /** An event that happened. */
   | {
     kind: "Evt";
-    /** This entry's own id (bare UUIDv7). */
+    /** Id of this entry (bare UUIDv7). */
     id: string;
-    /** Position in the session's log: 1, 2, 3, … with no gap. */
+    /** Position in the session's log: 1, 2, 3, … without gaps. */
     seq: number;
-    /** The session it belongs to. */
+    /** Id of the session that the entry belongs to. */
     sessionId: SessionId;
-    /** When it was appended. */
+    /** Time at which the entry was appended. */
     ts: Timestamp;
-    /** The event. */
+    /** The event that happened. */
     evt: AgentEvt;
-    /** Who caused it. */
+    /** Client, run and tool that caused the entry. */
     origin?: Origin | null;
-    /** The entry that caused this one: events of a command carry the command's id. */
+    /** Id of the entry that caused this one: events of a command carry the command's id. */
     parentId?: string | null;
   };
 
-/** `error.data` of every failed call. */
+/** `error.data` of a failed call. */
 export interface ErrorData {
-  /** The way out. */
+  /** Advice on how to resolve the failure. */
   hint: string;
-  /** Stable string; the contract. */
+  /** Stable reason string, part of the contract. */
   reason: string;
-  /** Whether the same call may succeed later. */
+  /** True if the same call may succeed later. */
   retryable: boolean;
-  /** Further facts: the versions of both sides, `oldestSeq`, the path of a wrong field. */
+  /** Further details: the versions of both sides, `oldestSeq`, the path of an invalid field. */
   details?: unknown;
-  /** When to try again, for `overloaded`. */
+  /** Time to wait before the next attempt, in milliseconds; set for `overloaded`. */
   retryAfterMs?: number | null;
 }
 
-/** Notification `orchestrate.event`. */
+/** Payload of the notification `orchestrate.event`. */
 export type EventNotification =
-  /** Something was asked for. */
+  /** A command that was received. */
   | {
     kind: "Cmd";
-    /** This entry's own id (bare UUIDv7). */
+    /** Id of this entry (bare UUIDv7). */
     id: string;
-    /** Position in the session's log: 1, 2, 3, … with no gap. */
+    /** Position in the session's log: 1, 2, 3, … without gaps. */
     seq: number;
-    /** The session it belongs to. */
+    /** Id of the session that the entry belongs to. */
     sessionId: SessionId;
-    /** The subscription. */
+    /** Id of the subscription. */
     subscriptionId: SubscriptionId;
-    /** When it was appended. */
+    /** Time at which the entry was appended. */
     ts: Timestamp;
-    /** The command. */
+    /** The command that was received. */
     cmd: AgentCmd;
-    /** Who caused it. */
+    /** Client, run and tool that caused the entry. */
     origin?: Origin | null;
-    /** The entry that caused this one: events of a command carry the command's id. */
+    /** Id of the entry that caused this one: events of a command carry the command's id. */
     parentId?: string | null;
   }
-  /** Something happened. */
+  /** An event that happened. */
   | {
     kind: "Evt";
-    /** This entry's own id (bare UUIDv7). */
+    /** Id of this entry (bare UUIDv7). */
     id: string;
-    /** Position in the session's log: 1, 2, 3, … with no gap. */
+    /** Position in the session's log: 1, 2, 3, … without gaps. */
     seq: number;
-    /** The session it belongs to. */
+    /** Id of the session that the entry belongs to. */
     sessionId: SessionId;
-    /** The subscription. */
+    /** Id of the subscription. */
     subscriptionId: SubscriptionId;
-    /** When it was appended. */
+    /** Time at which the entry was appended. */
     ts: Timestamp;
-    /** The event. */
+    /** The event that happened. */
     evt: AgentEvt;
-    /** Who caused it. */
+    /** Client, run and tool that caused the entry. */
     origin?: Origin | null;
-    /** The entry that caused this one: events of a command carry the command's id. */
+    /** Id of the entry that caused this one: events of a command carry the command's id. */
     parentId?: string | null;
   };
 
-/** What a turn may do. */
+/** Permissions and limits of a turn. */
 export interface ExecutionPolicy {
-  /** Whether models outside this machine may be asked. The daemon's `models.allowExternal` must say so too. */
+  /** True if models outside this machine may be used; the daemon's `models.allowExternal` must
+   * also allow it. */
   allowExternalLLMs?: boolean;
-  /** Tool calls are shown and not made. */
+  /** Reports tool calls without running them. */
   dryRun?: boolean;
-  /** Answers of the model at most; `agent.max_iterations` when omitted. */
+  /** Maximum number of model answers; `agent.max_iterations` when omitted. */
   maxIterations?: number | null;
-  /** Tokens in and out at most, over all answers. */
+  /** Maximum number of input and output tokens over all answers. */
   maxTokens?: number | null;
-  /** Whether tools may use the network. */
+  /** True if tools may use the network. */
   network?: boolean;
-  /** The only tools that may be called; all registered ones when omitted. */
+  /** Names of the only tools that may be called; all registered ones when omitted. */
   ops?: Array<string> | null;
-  /** The only paths that may be touched, relative to the root; everything when omitted. */
+  /** The only paths that tools may access, relative to the root; all when omitted. */
   paths?: Array<string> | null;
-  /** Whether the model is asked how far it is in reading its prompt; as the daemon has it when omitted. */
+  /** True requests reports on the model's progress in reading its prompt; the daemon's setting
+   * when omitted. */
   promptProgress?: boolean | null;
-  /** `off` runs commands outside the sandbox. Needs the right `admin`, and the audit says so of each. */
+  /** `off` runs commands outside the sandbox, which requires the right `admin` and is noted in
+   * the audit of each command. */
   sandbox?: SandboxUse | null;
-  /** Settings of this turn in place of the configured ones. */
+  /** Settings of this turn that override the configured ones. */
   settings?: TurnOverrides | null;
-  /** Seconds at most, the waiting for approvals left out. */
+  /** Maximum duration in seconds, without the time spent waiting for approvals. */
   timeoutSeconds?: number | null;
-  /** Under which names tools are offered; `tools.mode` when omitted. */
+  /** Names under which tools are offered; `tools.mode` when omitted. */
   toolsMode?: ToolsMode | null;
 }
 
-/** The reasons behind a summary. */
+/** Reasons behind a summary. */
 export interface ExploreDetails {
-  /** How to build, test and run it. */
+  /** Commands that build, test and run the project. */
   commands: ProjectCommands;
-  /** Each entrypoint with its reason. */
+  /** Entrypoints, each with its reason. */
   entrypoints: Array<Entrypoint>;
-  /** Top-level folders and what they hold. */
+  /** Top-level folders and their roles. */
   layout: Array<LayoutEntry>;
   /** Packages, crates or modules of the repository. */
   projects: Array<Project>;
-  /** Figures. */
+  /** Statistics of the explore. */
   stats: ExploreStats;
-  /** Each top file with its reason. */
+  /** Top files, each with its reason. */
   topFiles: Array<TopFile>;
-  /** What the project says it is, in its own words (manifest or readme). */
+  /** Description of the project from its manifest or readme. */
   description?: string | null;
-  /** What the goals' searches found. */
+  /** Results of the searches for the goals. */
   findings?: Array<Finding>;
-  /** Git facts, when it is a repository. */
+  /** Git facts, when the root is a repository. */
   git?: GitFacts | null;
 }
 
 /** A plan: goals and the operations to run next. */
 export interface ExplorePlan {
-  /** What the plan is for. */
+  /** Goals of the plan. */
   goals: Array<string>;
   /** Operations to run, in order of importance. */
   nextOps: Array<AgentOp>;
 }
 
-/** What an explore may do beyond reading inside its root. */
+/** Permissions of an explore beyond reading inside its root. */
 export interface ExplorePolicy {
-  /** Whether external models may be asked. */
+  /** True if external models may be used. */
   allowExternalLLMs?: boolean;
-  /** Whether the network may be used (a clone). */
+  /** True if the network may be used (for a clone). */
   network?: boolean;
-  /** The only operations that may run, by tool name; all read-only ones when omitted. */
+  /** Names of the only tools that may run; all read-only ones when omitted. */
   ops?: Array<string> | null;
-  /** The only paths that may be read, relative to the root; everything when omitted. What asks for more (a search of the
-   * whole root, its languages) is answered for these paths. */
+  /** The only paths that may be read, relative to the root; all when omitted. A request that
+   * covers more (a search of the complete root, its languages) is answered for these paths only. */
   paths?: Array<string> | null;
 }
 
-/** Parameters of `orchestrate.explore.start`. */
+/** Parameters of the method `orchestrate.explore.start`. */
 export interface ExploreStartParams {
-  /** The branch to clone. */
+  /** Name of the branch to clone. */
   branch?: string | null;
-  /** What to find out. Known goals steer the planner, other text becomes searches. */
+  /** Goals of the explore. Known goals steer the planner; other text becomes searches. */
   goals?: Array<string>;
-  /** Who plans; the built-in planner when omitted. */
+  /** Planner to use; the built-in one when omitted. */
   planner?: PlannerKind | null;
-  /** What the run may do; nothing beyond reading when omitted. */
+  /** Permissions of the run; read-only when omitted. */
   policy?: ExplorePolicy | null;
-  /** A repository to clone first; needs `policy.network`. */
+  /** URL of a repository to clone first; requires `policy.network`. */
   remoteURL?: string | null;
-  /** Retry key, up to 128 bytes: the same again returns the first receipt. */
+  /** Retry key, up to 128 bytes: a repeated key returns the first receipt. */
   requestId?: string | null;
   /** Absolute path of the folder; not needed with `remoteURL`. */
   root?: string | null;
-  /** An existing session to run in; a fresh one when omitted. */
+  /** Id of an existing session to run in; a new session when omitted. */
   sessionId?: SessionId | null;
 }
 
-/** Figures of an explore. */
+/** Statistics of an explore. */
 export interface ExploreStats {
-  /** Chunks. */
+  /** Number of indexed chunks. */
   chunks: number;
-  /** Operations that failed. */
+  /** Number of operations that failed. */
   failedOps: number;
-  /** Files seen by the index. */
+  /** Number of indexed files. */
   files: number;
   /** Milliseconds from start to summary. */
   millis: number;
-  /** Operations run. */
+  /** Number of operations run. */
   ops: number;
-  /** Files left out of the index. */
+  /** Number of files left out of the index. */
   skipped: number;
-  /** Symbols. */
+  /** Number of indexed symbols. */
   symbols: number;
 }
 
-/** Answer of `orchestrate.explore.status`. */
+/** Answer of the method `orchestrate.explore.status`. */
 export interface ExploreStatus {
   /** Sequence number of the newest record. */
   headSeq: number;
-  /** Operations finished. */
+  /** Number of finished operations. */
   opsDone: number;
-  /** Operations waiting or running. */
+  /** Number of pending or running operations. */
   opsPending: number;
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** Where the run stands. */
+  /** State of the latest run. */
   state: RunState;
-  /** Its latest explore run. */
+  /** Id of its latest explore run. */
   runId?: RunId | null;
-  /** The summary, once completed. */
+  /** Summary of the explore, once completed. */
   summary?: ExploreSummary | null;
 }
 
-/** What an explore found: the five fields of the plan's schema and `details` with the reasons. */
+/** Results of an explore: the five fields of the plan's schema, and `details` with the reasons. */
 export interface ExploreSummary {
-  /** Reasons, commands and figures. */
+  /** Reasons, commands and statistics. */
   details: ExploreDetails;
-  /** Paths where execution begins, most important first. */
+  /** Paths of the entrypoints, most important first. */
   entrypoints: Array<string>;
-  /** What is not known yet and how to find out. */
+  /** Open questions and how to answer them. */
   followups: Array<string>;
-  /** Lines by language (code, comments and blanks), as tokei counts them. */
+  /** Lines per language (code, comments and blanks), as tokei counts them. */
   languages: Record<string, number>;
   /** Name of the repository. */
   repoName: string;
-  /** Files to read first, by how much the rest of the code refers to them. */
+  /** Files to read first, ordered by how much other code refers to them. */
   topFiles: Array<string>;
 }
 
-/** A file that a tool changed. */
+/** A change of a file by a tool. */
 export interface FileChange {
-  /** The file, relative to the root. */
+  /** Path of the file, relative to the root. */
   path: string;
-  /** SHA-256 (hex) of what it held afterwards; absent when it was deleted. */
+  /** SHA-256 (hex) of the new content; absent when the file was deleted. */
   after?: string | null;
-  /** What it held before, as base64 text; absent when it was not there. */
+  /** Former content as base64 text; absent when the file did not exist. */
   before?: BlobRef | null;
-  /** Whether it was there before and what it held was not kept: such a change cannot be undone. */
+  /** True if the file existed and its former content was not stored: the change cannot be undone. */
   lost?: boolean;
 }
 
-/** Matching lines of one file, at least one. */
+/** Matching lines of one file; at least one. */
 export interface FileLines {
-  /** Their numbers, ascending. */
+  /** Line numbers in ascending order. */
   lines: Array<number>;
   /** Path relative to its root. */
   path: string;
-  /** The root. */
+  /** Id of the root. */
   root: RootId;
-  /** The text of each without its end, at most 2 KiB, invalid UTF-8 replaced; with `\n` between one and the next. */
+  /** Text of each line without its terminator, at most 2 KiB, invalid UTF-8 replaced; lines are
+   * separated by `\n`. */
   text: string;
-  /** With `withRanges`: for each of them the byte ranges of the matches in its text. */
+  /** Byte ranges of the matches in the text of each line; only with `withRanges`. */
   ranges?: Array<Array<[number, number]>>;
 }
 
-/** An answer to a goal. */
+/** Search results for a goal. */
 export interface Finding {
-  /** The goal. */
+  /** Text of the goal. */
   goal: string;
-  /** `path:line` of the best places. */
+  /** The best locations, as `path:line`. */
   places: Array<string>;
 }
 
-/** Why a model stopped. */
+/** Reason why a model stopped. */
 export type FinishReason =
-  /** It was done. */
+  /** The model finished its answer. */
   | "stop"
-  /** It waits for tools. */
+  /** The model waits for the results of tool calls. */
   | "tool_calls"
-  /** It reached its limit of tokens. */
+  /** The answer reached its limit of tokens. */
   | "length"
-  /** The provider held the answer back. */
+  /** The provider withheld the answer. */
   | "filtered";
 
-/** Parameters of `session.fork`. */
+/** Parameters of the method `session.fork`. */
 export interface ForkParams {
-  /** The session. */
+  /** Id of the session to fork. */
   sessionId: SessionId;
-  /** The turn before which the new session begins to differ; the whole past when omitted. */
+  /** Id of the turn before which the new session diverges; the complete history when omitted. */
   beforeTurnId?: string | null;
-  /** A name for people; the old one's when omitted. */
+  /** Title for people; the original's when omitted. */
   title?: string | null;
 }
 
-/** How two lists become one. */
+/** Method that fuses two ranked lists. */
 export type Fusion =
-  /** Reciprocal rank fusion. */
+  /** Reciprocal rank fusion (RRF) of both lists. */
   | "rrf"
   /** Sum of scores scaled to 0..1 within each list. */
   | "minmax";
 
-/** One changed file. */
+/** One changed file of a repository. */
 export interface GitChange {
   /** Path relative to the repository. */
   path: string;
-  /** `added`, `modified`, `deleted`, `renamed`, `type_changed`, `untracked` or `conflicted`. */
+  /** Kind of change: `added`, `modified`, `deleted`, `renamed`, `type_changed`, `untracked` or
+   * `conflicted`. */
   status: string;
 }
 
@@ -1368,31 +1386,31 @@ export interface GitChange {
 export interface GitFacts {
   /** Files changed most often in the latest commits. */
   activeFiles: Array<string>;
-  /** Files changed and not committed. */
+  /** Number of files with uncommitted changes. */
   changedFiles: number;
   /** Subjects of the latest commits. */
   recent: Array<string>;
-  /** Current branch, when on one. */
+  /** Current branch; absent when HEAD is detached. */
   branch?: string | null;
-  /** Commit checked out. */
+  /** Hash of the checked-out commit. */
   head?: string | null;
 }
 
-/** Live notification `git.progress`. */
+/** Payload of the live notification `git.progress`. */
 export interface GitProgress {
-  /** True on the last one. */
+  /** True on the last notification. */
   done: boolean;
-  /** 0 to 100. */
+  /** Progress in percent, 0 to 100. */
   percent: number;
-  /** The request. */
+  /** Id of the request. */
   requestId: string;
-  /** `receiving`, `resolving`, `checkout`, … */
+  /** Stage of the clone: `receiving`, `resolving`, `checkout`, … */
   stage: string;
-  /** What failed, on a bad end. */
+  /** Error message of a failed clone. */
   error?: string | null;
-  /** The stable reason of a bad end, as in the error table. */
+  /** Stable reason of a failure, as in the error table. */
   reason?: string | null;
-  /** The result, on a good end. */
+  /** Result of a successful clone. */
   result?: CloneResult | null;
 }
 
@@ -1400,23 +1418,24 @@ export interface GitProgress {
 export interface GitStatus {
   /** Changed files, at most 1,000. */
   changes: Array<GitChange>;
-  /** False for a folder without git; the rest is empty then. */
+  /** False for a folder without git; the other fields are then empty. */
   isRepository: boolean;
-  /** True when there were more. */
+  /** True when there were more changes. */
   truncated: boolean;
-  /** Current branch, when on one. */
+  /** Current branch; absent when HEAD is detached. */
   branch?: string | null;
-  /** Commit checked out, when there is one. */
+  /** Hash of the checked-out commit, if any. */
   head?: string | null;
   /** URL of `origin`, without credentials. */
   remote?: string | null;
-  /** Where the repository lies below the root; empty when it is the root. Changes are relative to it. */
+  /** Path of the repository below the root; empty when it is the root. Changes are relative to
+   * it. */
   top?: string;
 }
 
-/** Parameters of `git.status`. */
+/** Parameters of the method `git.status`. */
 export interface GitStatusParams {
-  /** A folder inside a declared root. */
+  /** Path of a folder inside a declared root. */
   path: string;
 }
 
@@ -1430,208 +1449,210 @@ export interface GoneNotification {
   subscriptionId: SubscriptionId;
 }
 
-/** A rule that somebody granted for good. */
+/** A rule that was granted permanently. */
 export interface GrantedRule {
-  /** When. */
+  /** Time of the grant. */
   grantedAt: Timestamp;
-  /** The client that answered. */
+  /** Name of the client that granted the rule. */
   grantedBy: string;
   /** The rule, as in `permissions.allow`. */
   rule: string;
 }
 
-/** Answer of `search.grep`. */
+/** Answer of the method `search.grep`. */
 export interface GrepAnswer {
-  /** Whether the file list covers its whole scope now. */
+  /** True if the file list currently covers the complete scope. */
   complete: boolean;
-  /** Files looked into. */
+  /** Number of files searched. */
   filesSearched: number;
-  /** Matching lines by path, then line. */
+  /** Matching lines sorted by path, then by line. */
   items: Array<GrepItem>;
-  /** Microseconds spent. */
+  /** Time spent, in microseconds. */
   tookUs: number;
-  /** Matching lines seen (all of them in count mode). */
+  /** Number of matching lines seen (all of them in count mode). */
   total: number;
-  /** True when `k` cut the answer; go on with `nextCursor`. */
+  /** True when `k` cut the answer; continue with `nextCursor`. */
   truncated: boolean;
-  /** Matching lines by file, in count mode. */
+  /** Matching lines per file, in count mode. */
   counts?: Array<GrepCount>;
   /** Cursor of the next page. */
   nextCursor?: string | null;
-  /** Whether rules hide paths of what was asked for, which are left out. */
+  /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
-  /** Files that could not be read. */
+  /** Paths of files that could not be read. */
   unreadable?: Array<string>;
 }
 
-/** What the partials of `search.grep` come from. */
+/** Source of the partials of `search.grep`. */
 export type GrepCorpus =
-  /** The files themselves. */
+  /** The files themselves, line by line. */
   | "grep";
 
-/** Matching lines of one file. */
+/** Number of matching lines of one file. */
 export interface GrepCount {
-  /** Matching lines. */
+  /** Number of matching lines. */
   lines: number;
   /** Path relative to its root. */
   path: string;
-  /** The root. */
+  /** Id of the root. */
   root: RootId;
 }
 
-/** One matching line. */
+/** One matching line of a file. */
 export interface GrepItem {
-  /** Line number. */
+  /** Line number, starting at 1. */
   line: number;
   /** Path relative to its root. */
   path: string;
-  /** The root. */
+  /** Id of the root. */
   root: RootId;
-  /** The line without its end, at most 2 KiB; invalid UTF-8 replaced. */
+  /** Text of the line without its terminator, at most 2 KiB, invalid UTF-8 replaced. */
   text: string;
-  /** Lines after. */
+  /** Lines of context after the match. */
   after?: Array<string>;
-  /** Lines before. */
+  /** Lines of context before the match. */
   before?: Array<string>;
   /** Byte ranges of the matches in `text`. */
   ranges?: Array<[number, number]>;
 }
 
-/** Parameters of `search.grep`. */
+/** Parameters of the method `search.grep`. */
 export interface GrepParams {
-  /** Text, or a regular expression with `isRegex`. At most 4 KiB. */
+  /** Text, or a regular expression with `isRegex`; at most 4 KiB. */
   pattern: string;
-  /** Lines of context around each hit, at most 20. */
+  /** Lines of context around each match, at most 20. */
   contextLines?: number;
-  /** Only count: `items` stays empty, `counts` has the lines by file. */
+  /** Counts only: `items` stays empty and `counts` has the lines per file. */
   countOnly?: boolean;
-  /** Where to go on, from `nextCursor`. */
+  /** Cursor from the `nextCursor` of the previous page. */
   cursor?: string | null;
   /** Further filters; `kinds` does not apply. */
   filters?: SearchFilters | null;
-  /** `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline` (`U`), `dot_all` (`s`). */
+  /** Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
+   * (`U`), `dot_all` (`s`). */
   flags?: Array<string>;
-  /** Whether `pattern` is a regular expression. */
+  /** True if `pattern` is a regular expression. */
   isRegex?: boolean;
-  /** Lines wanted, 1 to 10,000. */
+  /** Maximum number of lines, 1 to 10,000. */
   k?: number;
-  /** Only files under this path. */
+  /** Restricts the search to files under this path. */
   pathPrefix?: string | null;
-  /** Name for `search.partial` notifications, each with the next lines; none are sent when omitted or with `countOnly`. */
+  /** Name for `search.partial` notifications, each with the next lines; none are sent when
+   * omitted or with `countOnly`. */
   requestId?: string | null;
 }
 
 /** Live notification `search.partial` of a `search.grep`. */
 export interface GrepPartial {
-  /** Always `grep`. */
+  /** Always the value `grep`. */
   corpus: GrepCorpus;
-  /** True on the last one. */
+  /** True on the last partial. */
   done: boolean;
-  /** The lines that come after those of the partial before. */
+  /** Lines that follow those of the previous partial. */
   items: Array<GrepItem>;
   /** The `requestId` of the search. */
   requestId: string;
 }
 
-/** Answer of `search.grepStream`: it comes when all lines are told. */
+/** Answer of `search.grepStream`, returned after all lines were sent. */
 export interface GrepStreamEnd {
-  /** Whether the file list covers its whole scope now. */
+  /** True if the file list currently covers the complete scope. */
   complete: boolean;
-  /** Files looked into. */
+  /** Number of files searched. */
   filesSearched: number;
-  /** Microseconds spent. */
+  /** Time spent, in microseconds. */
   tookUs: number;
-  /** Lines told. */
+  /** Number of lines sent. */
   total: number;
   /** True when there are more lines than `k`. */
   truncated: boolean;
-  /** Whether rules hide paths of what was asked for, which are left out. */
+  /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
-  /** Files that could not be read. */
+  /** Paths of files that could not be read. */
   unreadable?: Array<string>;
 }
 
-/** Parameters of `search.grepStream`. */
+/** Parameters of the method `search.grepStream`. */
 export interface GrepStreamParams {
-  /** Text, or a regular expression with `isRegex`. At most 4 KiB. */
+  /** Text, or a regular expression with `isRegex`; at most 4 KiB. */
   pattern: string;
-  /** Name of the `search.partial` notifications that bring the lines. */
+  /** Name of the `search.partial` notifications that carry the lines. */
   requestId: string;
-  /** Where to go on, from a partial's `cursor`. */
+  /** Cursor of a partial after which the search continues. */
   cursor?: string | null;
   /** Further filters; `kinds` does not apply. */
   filters?: SearchFilters | null;
-  /** As those of `search.grep`. */
+  /** Same flags as in `search.grep`. */
   flags?: Array<string>;
-  /** Whether `pattern` is a regular expression. */
+  /** True if `pattern` is a regular expression. */
   isRegex?: boolean;
-  /** Lines wanted at most; all when omitted. */
+  /** Maximum number of lines; unlimited when omitted. */
   k?: number | null;
-  /** Only files under this path. */
+  /** Restricts the search to files under this path. */
   pathPrefix?: string | null;
-  /** Whether `ranges` are told: each line is then looked at once more. */
+  /** Returns `ranges`; each line is then matched a second time. */
   withRanges?: boolean;
 }
 
-/** Arguments of `index_add_root`. */
+/** Arguments of the tool `index_add_root`. */
 export interface IndexAddRoot {
   /** Absolute path of the folder. */
   path: string;
 }
 
-/** Arguments of `index_build`. */
+/** Arguments of the tool `index_build`. */
 export interface IndexBuild {
-  /** Indexes at work at once at most, this one among them: with as many others at work the build waits for them first.
-   * As many as there are when omitted. */
+  /** Maximum number of indexes that run at once, including this one; while more are running, the
+   * build waits for them first. Unlimited when omitted. */
   maxConcurrency?: number | null;
-  /** Seconds to wait at most, up to 600; then the answer is the state reached. */
+  /** Maximum time to wait, in seconds, up to 600; the answer then holds the state reached. */
   timeoutSeconds?: number | null;
 }
 
-/** Live notification `index.progress`. */
+/** Payload of the live notification `index.progress`. */
 export interface IndexProgress {
-  /** Chunks so far. */
+  /** Number of chunks so far. */
   chunks: number;
   /** True when everything is up to date, or the pass failed. */
   done: boolean;
-  /** Files indexed so far. */
+  /** Number of files indexed so far. */
   filesIndexed: number;
   /** Path of the root. */
   path: string;
-  /** What it does now. */
+  /** Current state of the index. */
   state: IndexState;
-  /** The request, when it was named. */
+  /** Id of the request, if it was given. */
   requestId?: string | null;
 }
 
 /** Receipt of an index command; the work is reported by `index.progress` and `index.status`. */
 export interface IndexReceipt {
-  /** Its canonical path. */
+  /** Canonical path of the root. */
   path: string;
-  /** The root. */
+  /** Id of the root. */
   root: RootId;
-  /** The request, when it was named. */
+  /** Id of the request, if it was given. */
   requestId?: string | null;
 }
 
-/** What a root's index does. */
+/** State of the index of a root. */
 export type IndexState =
-  /** Walking and indexing text. */
+  /** The index is walking the root and indexing text. */
   | "indexing"
   /** Lexical search is complete; vectors or symbols are being added. */
   | "enriching"
-  /** Up to date. */
+  /** The index is up to date. */
   | "ready"
   /** The last pass failed; see `error`. */
   | "failed";
 
-/** Answer of `index.status`. */
+/** Answer of the method `index.status`. */
 export interface IndexStatus {
-  /** One for each root. */
+  /** One entry for each root. */
   roots: Array<RootStatus>;
 }
 
-/** Parameters of `index.status`. */
+/** Parameters of the method `index.status`. */
 export interface IndexStatusParams {
   /** Root id or absolute path; all roots when omitted. */
   root?: string | null;
@@ -1639,446 +1660,453 @@ export interface IndexStatusParams {
 
 /** Parameters of `initialize`, the first message of a connection. */
 export interface InitializeParams {
-  /** Who it is. */
+  /** Name and version of the client. */
   client: ClientInfo;
-  /** Versions the client speaks, best first. */
+  /** Protocol versions that the client supports, best first. */
   protocolVersions: Array<string>;
-  /** What it can do. */
+  /** Capabilities of the client. */
   capabilities?: ClientCapabilities;
 }
 
-/** Answer of `initialize`. */
+/** Answer of the method `initialize`. */
 export interface InitializeResult {
-  /** What the daemon can do. */
+  /** Capabilities of the daemon. */
   capabilities: ServerCapabilities;
   /** Limits of this connection. */
   limits: Limits;
-  /** The version both speak. */
+  /** The protocol version that both sides use. */
   protocolVersion: string;
-  /** Who answers. */
+  /** Name and instance of the daemon. */
   server: ServerInfo;
   /** Version of the daemon, as in its Bonjour record. */
   version: string;
 }
 
-/** The input of a turn: a text, or parts. */
+/** Input of a turn: a text, or parts. */
 export type Input =
-  /** Text alone. */
+  /** Input of text alone. */
   | string
-  /** Text and images. */
+  /** Input of text and images. */
   | Array<Part>;
 
 export type InstanceId = string;
 
-/** Notification `orchestrate.lagged`: this client fell behind and now reads from the log. */
+/** Notification `orchestrate.lagged`: this client fell behind and is now served from the log. */
 export interface LaggedNotification {
-  /** The next record it will be sent, from the log. */
+  /** Sequence number of the next record, read from the log. */
   fromSeq: number;
-  /** The subscription. */
+  /** Id of the subscription. */
   subscriptionId: SubscriptionId;
 }
 
-/** A top-level folder. */
+/** A top-level folder of the repository. */
 export interface LayoutEntry {
-  /** Files in it. */
+  /** Number of files in the folder. */
   files: number;
-  /** The folder. */
+  /** Path of the folder. */
   path: string;
-  /** Its main language, or what it is for. */
+  /** Its main language, or its purpose. */
   role: string;
 }
 
-/** Limits; over them there is an immediate error. */
+/** Limits of a connection; exceeding one returns an error at once. */
 export interface Limits {
-  /** Calls in one batch. */
+  /** Maximum calls in one batch. */
   maxBatch: number;
-  /** Connections of the daemon. */
+  /** Maximum connections of the daemon. */
   maxConnections: number;
-  /** Calls of one connection at work at once. */
+  /** Maximum calls of one connection that run at once. */
   maxInFlight: number;
-  /** Results of one search. */
+  /** Maximum results of one search. */
   maxK: number;
-  /** Bytes of one message to the daemon. */
+  /** Maximum bytes of one message to the daemon. */
   maxMessageBytes: number;
-  /** Entries of one page. */
+  /** Maximum entries of one page. */
   maxPage: number;
-  /** Subscriptions of one connection. */
+  /** Maximum subscriptions of one connection. */
   maxSubscriptions: number;
 }
 
-/** What the partials of `search.grepStream` come from. */
+/** Source of the partials of `search.grepStream`. */
 export type LinesCorpus =
   /** The files themselves, line by line. */
   | "lines";
 
 /** Live notification `search.partial` of a `search.grepStream`. */
 export interface LinesPartial {
-  /** Always `lines`. */
+  /** Always the value `lines`. */
   corpus: LinesCorpus;
-  /** True on the last one. */
+  /** True on the last partial. */
   done: boolean;
-  /** The lines that come after those of the partial before; the first file may be the last one of that. */
+  /** Lines that follow those of the previous partial; the first file may be the last one of that
+   * partial. */
   files: Array<FileLines>;
   /** The `requestId` of the search. */
   requestId: string;
-  /** Where to go on after these lines, should the connection end. */
+  /** Cursor after these lines, to continue if the connection breaks. */
   cursor?: string | null;
 }
 
-/** Parameters of `fs.listDir`. */
+/** Parameters of the method `fs.listDir`. */
 export interface ListDirParams {
-  /** Absolute, or relative to `root`. */
+  /** Path, absolute or relative to `root`. */
   path: string;
-  /** Levels below it, 1 to 16. */
+  /** Levels below the folder, 1 to 16. */
   depth?: number;
   /** Root id or root path for a relative `path`. */
   root?: string | null;
 }
 
-/** The word `live`. */
+/** The literal word `live`. */
 export type LiveWord =
-  /** From the head. */
+  /** Records after the current head. */
   | "live";
 
-/** Arguments of `llm_call`. */
+/** Arguments of the tool `llm_call`. */
 export interface LlmCall {
-  /** What is asked. */
+  /** Text of the request. */
   prompt: string;
-  /** The registered type that the answer must be: `ExplorePlan` or `ExploreSummary`. */
+  /** Registered type that the answer must match: `ExplorePlan` or `ExploreSummary`. */
   expectsType?: string | null;
-  /** The system text. */
+  /** System text of the request. */
   instructions?: string | null;
-  /** How the model is asked. */
+  /** Limits and options of the model request. */
   policy?: LlmPolicy;
-  /** The provider; the session's own when omitted. */
+  /** Name of the provider; the session's own when omitted. */
   provider?: string | null;
-  /** Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`. */
+  /** Emits a typed answer while it is written, as `structured_snapshot` events; requires
+   * `expectsType`. */
   streamStructured?: boolean;
 }
 
-/** How a model is asked. */
+/** Limits and options of a model request. */
 export interface LlmPolicy {
-  /** Whether a model outside this machine may be asked. The daemon's `models.allowExternal` must say so too. */
+  /** True if models outside this machine may be used; the daemon's `models.allowExternal` must
+   * also allow it. */
   allowExternalLLMs?: boolean;
-  /** Tokens of the answer, at most 8,192; 1,024 when omitted. */
+  /** Maximum tokens of the answer, at most 8,192; 1,024 when omitted. */
   maxTokens?: number | null;
-  /** The model; the provider's default when omitted. */
+  /** Name of the model; the provider's default when omitted. */
   model?: string | null;
-  /** 0 to 2; the provider's own when omitted. */
+  /** Sampling temperature, 0 to 2; the provider's default when omitted. */
   temperature?: number | null;
 }
 
-/** Answer of `search.map`. */
+/** Answer of the method `search.map`. */
 export interface MapAnswer {
-  /** False while symbols are missing, and for trees with more definitions than a map can weigh. */
+  /** False while symbols are missing, and for trees with more definitions than a map can rank. */
   complete: boolean;
-  /** The same, best file first. */
+  /** Files of the map, best first. */
   files: Array<MapFile>;
-  /** The map as a model reads it: a line for each file, under it one for each definition: line number, kind, name. */
+  /** The map for a model: one line for each file, and under it one for each definition with line
+   * number, kind and name. */
   text: string;
-  /** Tokens of `text`, one for four bytes; at most the budget. */
+  /** Tokens of `text`, counted as one per four bytes; at most the budget. */
   tokens: number;
-  /** Microseconds spent. */
+  /** Time spent, in microseconds. */
   tookUs: number;
-  /** Whether rules hide paths of what was asked for, which are left out. */
+  /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
 }
 
-/** A definition of a map. */
+/** One definition of a map. */
 export interface MapDefinition {
-  /** `function`, `class`, … */
+  /** Kind of definition: `function`, `class`, … */
   kind: string;
-  /** Its first line. */
+  /** First line of the definition. */
   line: number;
-  /** Its name. */
+  /** Name of the definition. */
   name: string;
 }
 
-/** A file of a map. */
+/** One file of a map. */
 export interface MapFile {
-  /** Its definitions that fit, by line. */
+  /** Definitions that fit the budget, sorted by line. */
   definitions: Array<MapDefinition>;
   /** Path relative to its root. */
   path: string;
-  /** The root. */
+  /** Id of the root. */
   root: RootId;
-  /** Its part of all attention, 0 to 1. */
+  /** Share of the total rank, 0 to 1. */
   score: number;
 }
 
-/** Parameters of `search.map`. */
+/** Parameters of the method `search.map`. */
 export interface MapParams {
-  /** Tokens that the text may take, 1 to 16,384; a token is taken for four bytes. */
+  /** Maximum tokens of the text, 1 to 16,384, counted as one per four bytes. */
   budget?: number;
-  /** Files being worked on, relative to their root or absolute, at most 200: what they refer to comes first. */
+  /** Files being edited, relative to their root or absolute, at most 200: files that they refer
+   * to rank first. */
   files?: Array<string>;
-  /** What is being worked on, in words or names: what a search for it finds comes first. At most 4 KiB. */
+  /** Text or names that describe the task: files that a search for it finds rank first. At most 4
+   * KiB. */
   query?: string | null;
   /** Root ids or absolute root paths; all declared roots when empty. */
   roots?: Array<string>;
 }
 
-/** What a change of the store did. */
+/** Result of a change to the store. */
 export interface MemoryChange {
-  /** Bytes of its text now; 0 when it was deleted. */
+  /** Size of the text in bytes after the change; 0 when the entry was deleted. */
   bytes: number;
-  /** In a sentence. */
+  /** Message in one sentence for a person. */
   message: string;
-  /** The entry's name. */
+  /** Name of the changed entry. */
   name: string;
 }
 
 /** An entry without its text. */
 export interface MemoryEntry {
-  /** Bytes of its text. */
+  /** Size of the text in bytes. */
   bytes: number;
-  /** True when it cannot be changed or deleted through Cairn: its name begins with `fix-`. */
+  /** True when the entry cannot be changed or deleted through Cairn: its name begins with `fix-`. */
   fixed: boolean;
-  /** The same as a list. */
+  /** Keywords of the entry as a list. */
   keywords: Array<string>;
-  /** When it was last written. */
+  /** Time of the last write. */
   modified: Timestamp;
-  /** Its sorted keywords, joined by `_`: the name of its file without `.md`. */
+  /** Sorted keywords joined by `_`: the name of the entry's file without `.md`. */
   name: string;
-  /** The part of its text that a search found, in one line. */
+  /** Part of the text that matched the search, in one line. */
   excerpt?: string | null;
 }
 
-/** A keyword. */
+/** A keyword and its frequency. */
 export interface MemoryKeyword {
-  /** Entries that bear it. */
+  /** Number of entries with the keyword. */
   entries: number;
-  /** The word. */
+  /** The keyword as a word. */
   keyword: string;
 }
 
-/** Parameters of `memory.keywords`. */
+/** Parameters of the method `memory.keywords`. */
 export interface MemoryKeywordsParams {
-  /** Keywords: 200 by default, at most 500; those with most entries first. */
+  /** Maximum number of keywords: 200 by default, at most 500; the most frequent first. */
   limit?: number | null;
 }
 
-/** Parameters of `memory.list`. */
+/** Parameters of the method `memory.list`. */
 export interface MemoryListParams {
-  /** From an earlier page. */
+  /** Cursor from an earlier page. */
   cursor?: string | null;
-  /** Entries a page: 50 by default, at most 200. */
+  /** Entries per page: 50 by default, at most 200. */
   limit?: number | null;
 }
 
-/** Names an entry. */
+/** Parameters that name an entry. */
 export interface MemoryRef {
-  /** Its keywords, in any order, or its name. */
+  /** Keywords of the entry in any order, or its name. */
   keywords: string;
 }
 
-/** Parameters of `memory.search`. */
+/** Parameters of the method `memory.search`. */
 export interface MemorySearchParams {
-  /** What is looked for. */
+  /** Text to search for. */
   query: string;
-  /** From an earlier page. */
+  /** Cursor from an earlier page. */
   cursor?: string | null;
-  /** Results a page: 10 by default, at most 20. */
+  /** Results per page: 10 by default, at most 20. */
   limit?: number | null;
 }
 
 /** An entry with its text. */
 export interface MemoryText {
-  /** Its text. */
+  /** Text of the entry. */
   content: string;
-  /** True when it cannot be changed or deleted. */
+  /** True when the entry cannot be changed or deleted. */
   fixed: boolean;
-  /** Its name. */
+  /** Name of the entry. */
   name: string;
 }
 
 /** Parameters of `memory.save` and `memory.append`. */
 export interface MemoryWriteParams {
-  /** Text, at most 256 KiB with what the entry holds already. */
+  /** Text to write; at most 256 KiB, including the existing text of the entry. */
   content: string;
-  /** The entry's keywords, in any order: 1 to 8 words. They are its only name. */
+  /** Keywords of the entry, in any order: 1 to 8 words. They are its only name. */
   keywords: string;
 }
 
-/** A whole answer of a model. */
+/** A complete answer of a model. */
 export interface ModelAnswer {
-  /** Milliseconds to the first piece. */
+  /** Milliseconds until the first piece arrived. */
   firstMillis: number;
-  /** Milliseconds to the end. */
+  /** Milliseconds until the answer was complete. */
   millis: number;
-  /** Who answered. */
+  /** Model that gave the answer. */
   model: ModelChoice;
-  /** SHA-256 (hex) of what was asked: system text, messages, tools. */
+  /** SHA-256 (hex) of the request: system text, messages and tools. */
   requestDigest: string;
-  /** The run. */
+  /** Id of the run. */
   runId: RunId;
-  /** Tokens a second while it answered; 0 when too short to tell. */
+  /** Tokens per second during the answer; 0 when it was too short to measure. */
   tokensPerSecond: number;
-  /** Tokens, as the provider counts them; counted here where it does not tell. */
+  /** Token usage by the provider's count, or by the daemon's if the provider reports none. */
   usage: TokenUsage;
-  /** Tools it asks for. */
+  /** Tool calls that the model requests. */
   calls?: Array<ToolUse>;
-  /** Tokens of the model's context, where known. */
+  /** Context size of the model in tokens, if known. */
   contextTokens?: number | null;
-  /** Why it stopped; absent when it was cut off. */
+  /** Reason why the model stopped; absent when the answer was cut off. */
   finish?: FinishReason | null;
-  /** Number of the latest `steered` record that was in what was asked; 0 when there was none. */
+  /** Sequence number of the latest `steered` record included in the request; 0 if none. */
   heardSeq?: number;
-  /** The answer's bytes as they came, for replay. */
+  /** Reference to the raw bytes of the answer, for replay. */
   raw?: BlobRef | null;
 }
 
-/** Which model a session talks to. */
+/** The model that a session uses. */
 export interface ModelChoice {
-  /** The model there. */
+  /** Name of the model at the provider. */
   model: string;
-  /** The provider's name here. */
+  /** Name of the provider in Cairn. */
   provider: string;
-  /** Where it is called, when that is not the configured place. */
+  /** URL of the endpoint, when it differs from the configured one. */
   endpoint?: string | null;
 }
 
 /** A model that a provider offers. */
 export interface ModelInfo {
-  /** The model's name there. */
+  /** The provider's name of the model. */
   model: string;
-  /** The provider's name here: `ollama`, `openai`, … */
+  /** Cairn's name of the provider: `ollama`, `openai`, … */
   provider: string;
-  /** Tokens of its context, where the provider tells. */
+  /** Context size of the model in tokens, if the provider reports it. */
   contextTokens?: number | null;
-  /** Bytes of its weights, where the provider tells. */
+  /** Size of the weights in bytes, if the provider reports it. */
   sizeBytes?: number | null;
 }
 
-/** Parameters of `model.list`. */
+/** Parameters of the method `model.list`. */
 export interface ModelListParams {
-  /** The provider; the configured one when omitted. */
+  /** Name of the provider; the configured one when omitted. */
   provider?: string | null;
 }
 
-/** How a name matches. */
+/** Method that matches names. */
 export type NameMatch =
-  /** Equal. */
+  /** The name equals the query. */
   | "exact"
-  /** Begins with it. */
+  /** The name begins with the query. */
   | "prefix"
-  /** Close to it. */
+  /** The name is similar to the query. */
   | "fuzzy";
 
-/** Where an entry comes from, as far as it is known. */
+/** Client, run and tool that caused an entry, as far as known. */
 export interface Origin {
-  /** Name of the client that asked. */
+  /** Name of the client that made the request. */
   client?: string | null;
-  /** The run it belongs to. */
+  /** Id of the run that the entry belongs to. */
   runId?: RunId | null;
-  /** The tool that made it. */
+  /** Name of the tool that produced the entry. */
   tool?: string | null;
 }
 
-/** How a turn ended. */
+/** Outcome of a turn. */
 export type Outcome =
-  /** The model was done. */
+  /** The model finished its answer. */
   | "completed"
-  /** Something failed; `error` tells what. */
+  /** The turn failed; `error` holds the reason. */
   | "failed"
-  /** A client stopped it. */
+  /** A client cancelled the turn. */
   | "cancelled"
-  /** A call was denied for good, or nobody could be asked. */
+  /** A call was finally denied, or no approver was available. */
   | "denied"
-  /** Its time was used up. A turn whose tokens were used up `failed` with the reason `budget_exceeded`. */
+  /** The time limit was exceeded. A turn that exceeds its token limit ends as `failed` with the
+   * reason `budget_exceeded`. */
   | "timed_out";
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfApproval {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<Approval>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfAuditEntry {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<AuditEntry>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfDevice {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<Device>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfGrantedRule {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<GrantedRule>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfMemoryEntry {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<MemoryEntry>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfMemoryKeyword {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<MemoryKeyword>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfModelInfo {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<ModelInfo>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfProviderInfo {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<ProviderInfo>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfRootStatus {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<RootStatus>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfSession {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<Session>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfSkillInfo {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<SkillInfo>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** A page of a list. */
+/** One page of a list. */
 export interface PageOfToolInfo {
-  /** The entries. */
+  /** Entries of the page. */
   data: Array<ToolInfo>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
@@ -2086,341 +2114,343 @@ export interface PageOfToolInfo {
 
 /** Page parameters of lists. */
 export interface PageParams {
-  /** Whether those that are put away are listed too. */
+  /** Includes archived entries in the list. */
   archived?: boolean;
-  /** Where to go on, from `nextCursor`. */
+  /** Cursor from the `nextCursor` of the previous page. */
   cursor?: string | null;
-  /** Entries wanted, at most 500. */
+  /** Maximum number of entries, at most 500. */
   limit?: number | null;
 }
 
-/** Parameters of `pair.begin`. */
+/** Parameters of the method `pair.begin`. */
 export interface PairBeginParams {
-  /** What the device may do; none that the caller has not. */
+  /** Rights of the new device, all of which the caller must have. */
   rights: Array<Right>;
-  /** What the device is to be called; absent to take its own word. */
+  /** Name for the device; the device's own name when omitted. */
   name?: string | null;
 }
 
-/** Answer of `pair.begin`: what a person carries to the other machine. */
+/** Answer of `pair.begin`: a person enters it on the other machine. */
 export interface PairOffer {
   /** `host:port` of each listener for devices. */
   addresses: Array<string>;
-  /** Eight digits, good for one pairing. */
+  /** Code of eight digits, valid for one pairing. */
   code: string;
-  /** When it is void. */
+  /** Time at which the code expires. */
   expiresAt: Timestamp;
-  /** The daemon's key, by its hash. */
+  /** Hash of the daemon's public key. */
   key: string;
-  /** Wrong tries after which it is void. */
+  /** Number of wrong attempts after which the code becomes void. */
   tries: number;
 }
 
-/** How a pairing stands. */
+/** State of a pairing. */
 export type PairState =
-  /** No code was asked for. */
+  /** No code was requested yet. */
   | "none"
   /** A code waits for its device. */
   | "waiting"
   /** A device is paired; the code is used up. */
   | "paired"
-  /** Too many wrong tries. */
+  /** Too many wrong attempts made the code void. */
   | "void"
-  /** Nobody came in time. */
+  /** No device used the code in time. */
   | "expired"
-  /** It was called off. */
+  /** The pairing was cancelled. */
   | "cancelled";
 
 /** Answer of `pair.status` and `pair.cancel`. */
 export interface PairStatus {
-  /** How the latest code stands. */
+  /** State of the latest code. */
   state: PairState;
-  /** Tries that are left of it. */
+  /** Number of attempts that remain. */
   triesLeft: number;
-  /** The device that used it. */
+  /** Device that used the code. */
   device?: Device | null;
 }
 
-/** A part of a user's message. */
+/** One part of a user's message. */
 export type Part =
-  /** Text. */
+  /** A part of plain text. */
   | {
     type: "text";
-    /** The text. */
+    /** Text of the part. */
     text: string;
   }
-  /** An image, for models that take them. */
+  /** An image, for models that accept images. */
   | {
     type: "image";
-    /** The bytes in base64. */
+    /** Bytes of the image in base64. */
     data: string;
-    /** `image/png`, `image/jpeg`, `image/gif` or `image/webp`. */
+    /** MIME type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`. */
     mime: string;
   };
 
-/** One thing to do. */
+/** One item of the agent's task list. */
 export interface PlanItem {
-  /** What. */
+  /** Text of the item. */
   text: string;
-  /** `pending`, `in_progress` or `done`. */
+  /** Status of the item: `pending`, `in_progress` or `done`. */
   status?: PlanStatus;
 }
 
-/** How far a thing to do is. */
+/** Status of a task. */
 export type PlanStatus =
-  /** Not begun. */
+  /** The task is not started. */
   | "pending"
-  /** Being done. */
+  /** The task is in progress. */
   | "in_progress"
-  /** Done. */
+  /** The task is done. */
   | "done";
 
-/** Who plans an explore. */
+/** Planner of an explore. */
 export type PlannerKind =
   /** The built-in planner alone: deterministic, without a model. */
   | "default"
-  /** The built-in planner, then the session's model with what was found. */
+  /** The built-in planner, followed by the session's model with the results so far. */
   | "model";
 
-/** Exactly what a call would do. */
+/** The exact effects of a call. */
 export interface Preview {
-  /** One line. */
+  /** Summary in one line. */
   summary: string;
-  /** The command line, for a shell. */
+  /** The command line, for a shell call. */
   command?: string | null;
-  /** The change as a unified diff; cut at 64 KiB, and then it says so. */
+  /** The change as a unified diff, cut at 64 KiB with a note in its text. */
   diff?: string | null;
-  /** The folder the command runs in, relative to the root. */
+  /** Working folder of the command, relative to the root. */
   folder?: string | null;
-  /** Whether it uses the network. */
+  /** True if the call uses the network. */
   network?: boolean;
-  /** Paths it touches, relative to the root. */
+  /** Paths that the call touches, relative to the root. */
   paths?: Array<string>;
-  /** What else the reader should know: no sandbox, a file that was not read before. */
+  /** Warnings for the approver, such as a missing sandbox or a file that was not read before. */
   warnings?: Array<string>;
 }
 
-/** A package, crate or module. */
+/** A package, crate or module of the repository. */
 export interface Project {
-  /** `cargo`, `npm`, `python`, `go`, `maven`, `gradle`, `cmake`, `make`, … */
+  /** Kind of project: `cargo`, `npm`, `python`, `go`, `maven`, `gradle`, `cmake`, `make`, … */
   kind: string;
   /** Path of the manifest. */
   manifest: string;
-  /** Its name by the manifest. */
+  /** Name in the manifest. */
   name: string;
-  /** What its manifest says it is. */
+  /** Description in the manifest. */
   description?: string | null;
 }
 
 /** Commands of a project, most trusted first. */
 export interface ProjectCommands {
-  /** Build it. */
+  /** Commands that build the project. */
   build: Array<string>;
-  /** Run it. */
+  /** Commands that run the project. */
   run: Array<string>;
-  /** Test it. */
+  /** Commands that test the project. */
   test: Array<string>;
 }
 
-/** Parameters of `prompt.append`. */
+/** Parameters of the method `prompt.append`. */
 export interface PromptAppendParams {
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** What goes after the tools' own texts; at most 16 KiB of it are used. */
+  /** Text appended after the tools' own texts; at most 16 KiB of it are used. */
   text: string;
 }
 
-/** Parameters of `prompt.set`. */
+/** Parameters of the method `prompt.set`. */
 export interface PromptSetParams {
-  /** The session; its conversation is emptied. */
+  /** Id of the session, whose conversation is cleared. */
   sessionId: SessionId;
-  /** Stands in place of the built-in base; the empty text for no base. When omitted, the built-in one is back and nothing
-   * is appended. */
+  /** Text that replaces the built-in base; an empty text removes the base. When omitted, the
+   * built-in base is restored and appended text is removed. */
   system?: string | null;
 }
 
-/** A resolved system text. */
+/** The resolved system text of a session. */
 export interface PromptShown {
-  /** The text as the model gets it. */
+  /** The text as the model receives it. */
   system: string;
 }
 
-/** Parameters of `provider.current`. */
+/** Parameters of the method `provider.current`. */
 export interface ProviderCurrentParams {
-  /** The session; the daemon's default when omitted. */
+  /** Id of the session; the daemon's default model when omitted. */
   sessionId?: SessionId | null;
 }
 
 /** A provider as clients see it. */
 export interface ProviderInfo {
-  /** Whether it can be called as things are; else why not. */
+  /** True if the provider can currently be called. */
   available: boolean;
-  /** Whether calling it leaves this machine. */
+  /** True if requests leave this machine. */
   external: boolean;
-  /** Its name. */
+  /** Name of the provider. */
   name: string;
-  /** The model it is called with when none is named. */
+  /** Name of the model used when a request names none. */
   defaultModel?: string | null;
-  /** Where it is called. */
+  /** URL of the provider's endpoint. */
   endpoint?: string | null;
-  /** Whether images can be sent to it; a model there may still refuse them. `false` for one that cannot be called. */
+  /** True if the provider accepts images, although a model may still refuse them. Always false
+   * for an unavailable provider. */
   images?: boolean;
-  /** Why not. */
+  /** Reason why the provider is unavailable. */
   reason?: string | null;
 }
 
-/** Answer of `provider.set`. */
+/** Answer of the method `provider.set`. */
 export interface ProviderSet {
-  /** The model there. */
+  /** Name of the model at the provider. */
   model: string;
-  /** The provider's name here. */
+  /** Name of the provider in Cairn. */
   provider: string;
-  /** Tokens of its context, where known. */
+  /** Context size of the model in tokens, if known. */
   contextTokens?: number | null;
-  /** Where it is called, when that is not the configured place. */
+  /** URL of the endpoint, when it differs from the configured one. */
   endpoint?: string | null;
-  /** What the user should know: a smaller context than before. */
+  /** Warnings for the user, such as a smaller context than before. */
   warnings?: Array<string>;
 }
 
-/** Parameters of `provider.set`. */
+/** Parameters of the method `provider.set`. */
 export interface ProviderSetParams {
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** Another place to call it; no key that was set up for the configured one goes there. */
+  /** URL of another endpoint, to which no key configured for the regular one is sent. */
   endpoint?: string | null;
-  /** The model; the provider's default when omitted. */
+  /** Name of the model; the provider's default when omitted. */
   model?: string | null;
-  /** The provider; the session's own when omitted. */
+  /** Name of the provider; the session's own when omitted. */
   provider?: string | null;
 }
 
-/** A step that came out differently. */
+/** A step whose result differed in the replay. */
 export interface ReplayDifference {
-  /** What is there now. */
+  /** Value in the replay. */
   now: string;
-  /** Where in it, as a JSON pointer. */
+  /** Location in the step, as a JSON pointer. */
   path: string;
-  /** What the record has there. */
+  /** Value in the recorded trace. */
   recorded: string;
-  /** The record it is about; 0 when it is about none. */
+  /** Sequence number of the record concerned; 0 when none is. */
   seq: number;
-  /** Which step. */
+  /** Kind of the step. */
   what: string;
 }
 
-/** Parameters of `trace.replay`. */
+/** Parameters of the method `trace.replay`. */
 export interface ReplayParams {
-  /** The session's id. */
+  /** Id of the session to replay. */
   traceId: SessionId;
-  /** The folder to replay it in; the session's own root when omitted. It must be a declared root. */
+  /** Folder to replay in, which must be a declared root; the session's own root when omitted. */
   root?: string | null;
 }
 
-/** Answer of `trace.replay`. */
+/** Answer of the method `trace.replay`. */
 export interface ReplayReport {
-  /** Steps that were compared. */
+  /** Number of compared steps. */
   compared: number;
-  /** Whether everything was the same. */
+  /** True if all compared steps were identical. */
   identical: boolean;
-  /** The session in which it was. */
+  /** Id of the session in which it was replayed. */
   replay: SessionId;
-  /** What was replayed. */
+  /** Id of the session that was replayed. */
   traceId: SessionId;
-  /** The first step that was not. */
+  /** The first step that differed. */
   first?: ReplayDifference | null;
 }
 
-/** How an approval ended. */
+/** Answer to an approval, with its author. */
 export interface Resolution {
-  /** When. */
+  /** Time of the answer. */
   at: Timestamp;
-  /** Who gave it: a client's name, `deadline`, or `cancelled`. */
+  /** Author of the answer: a client's name, `deadline` or `cancelled`. */
   by: string;
-  /** The answer. */
+  /** The decision that was made. */
   decision: ApprovalDecision;
-  /** The rules that were granted in place of the approval's own. */
+  /** Rules that were granted instead of the approval's own. */
   pattern?: string | null;
-  /** Why; the model sees it when the answer is no. */
+  /** Reason for the decision; shown to the model when the call is denied. */
   reason?: string | null;
 }
 
-/** Parameters of `permission.revoke`. */
+/** Parameters of the method `permission.revoke`. */
 export interface RevokeParams {
-  /** The rule, as `permission.list` tells it. */
+  /** The rule, as returned by `permission.list`. */
   rule: string;
 }
 
-/** What a client must be allowed to. */
+/** A right that a method requires of a client. */
 export type Right =
-  /** Look. */
+  /** Read the state and follow events. */
   | "observe"
-  /** Start work. */
+  /** Start and control work. */
   | "prompt"
-  /** Answer approvals. */
+  /** Answer requests for approval. */
   | "approve"
-  /** Change the daemon. */
+  /** Change the daemon's state and configuration. */
   | "admin";
 
-/** The id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path, so that
- * the same folder keeps its index. */
+/** Id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path,
+ * so that the same folder retains its index. */
 export type RootId = string;
 
 /** Parameters that name a root by its id or its absolute path. */
 export interface RootRef {
   /** Root id or absolute path. */
   root: string;
-  /** Retry key and name for `index.progress`, where work follows. */
+  /** Retry key, and name for `index.progress` where work follows. */
   requestId?: string | null;
 }
 
-/** State of one root's index. */
+/** State of the index of one root. */
 export interface RootStatus {
-  /** Bytes of their text. */
+  /** Bytes of text in the indexed files. */
   bytes: number;
-  /** Chunks. */
+  /** Number of indexed chunks. */
   chunks: number;
-  /** Grows by one with each committed batch of changes. */
+  /** Counter that grows by one with each committed batch of changes. */
   clock: number;
-  /** True when lexical, vectors and symbols are all up to date with the last scan. */
+  /** True when text, vectors and symbols are all up to date with the last scan. */
   complete: boolean;
-  /** Model of the vectors. */
+  /** Name of the embedding model. */
   embedder: string;
-  /** Indexed files. */
+  /** Number of indexed files. */
   files: number;
   /** Indexed files by language. */
   languages: Record<string, number>;
-  /** Its canonical path. */
+  /** Canonical path of the root. */
   path: string;
   /** Files waiting to be indexed. */
   pending: number;
-  /** The root. */
+  /** Id of the root. */
   root: RootId;
-  /** Files left out, by reason: `binary`, `too_large`, `generated`, `unreadable`, `invalid_name`, … */
+  /** Number of skipped files by reason: `binary`, `too_large`, `generated`, `unreadable`,
+   * `invalid_name`, … */
   skipped: Record<string, number>;
-  /** What it does now. */
+  /** Current state of the index. */
   state: IndexState;
-  /** Files whose symbols are known. */
+  /** Number of files whose symbols are indexed. */
   symbolFiles: number;
-  /** Definitions. */
+  /** Number of indexed definitions. */
   symbols: number;
-  /** Chunks that have a vector. */
+  /** Number of chunks with a vector. */
   vectors: number;
-  /** Whether changes are noticed at once (`watching`), by sweeps only (`polling`), or not (`off`). */
+  /** Detection of changes: immediate (`watching`), by sweeps only (`polling`) or none (`off`). */
   watch: string;
-  /** The last error, when the last pass had one. */
+  /** Error of the last pass, if it failed. */
   error?: string | null;
 }
 
-/** Why a turn did not complete. */
+/** Reason why a turn did not complete. */
 export interface RunError {
-  /** The way out. */
+  /** Advice on how to resolve the failure. */
   hint: string;
-  /** For people. */
+  /** Message for a person. */
   message: string;
   /** Stable reason, as in the error table. */
   reason: string;
-  /** Whether the same again may succeed. */
+  /** True if the same turn may succeed later. */
   retryable: boolean;
 }
 
@@ -2428,249 +2458,253 @@ export type RunId = string;
 
 /** Receipt of a started run. */
 export interface RunReceipt {
-  /** The run. */
+  /** Id of the run. */
   runId: RunId;
-  /** Sequence number of the run's `started` record; it is durable. */
+  /** Sequence number of the run's durable `started` record. */
   seq: number;
-  /** The session to follow. */
+  /** Id of the session to follow. */
   sessionId: SessionId;
 }
 
-/** The end of a turn. */
+/** Result of a turn. */
 export interface RunResult {
-  /** The run. */
+  /** Id of the run. */
   runId: RunId;
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** How it ended. */
+  /** Outcome of the turn. */
   status: Outcome;
-  /** Every tool call, in order. */
+  /** All tool calls in order. */
   toolTrace: Array<ToolTrace>;
-  /** The turn. */
+  /** Id of the turn. */
   turnId: string;
-  /** Tokens of all answers. */
+  /** Token usage of all answers. */
   usage: TokenUsage;
-  /** Why it did not complete. */
+  /** Reason why the turn did not complete. */
   error?: RunError | null;
-  /** The model's last visible text. */
+  /** Last visible text of the model. */
   finalOutput?: string | null;
-  /** What the client sent with the turn. */
+  /** Metadata that the client sent with the turn. */
   metadata?: Record<string, string>;
 }
 
-/** Parameters of `orchestrate.run.start`. */
+/** Parameters of the method `orchestrate.run.start`. */
 export interface RunStartParams {
-  /** What is asked. */
+  /** Input of the turn. */
   input: Input;
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** The client's name for the turn, 1 to 128 bytes: the same again returns the first receipt. */
+  /** Id of the turn, chosen by the client, 1 to 128 bytes: a repeated id returns the first
+   * receipt. */
   turnId: string;
-  /** What the model should know beside it; goes before the input. */
+  /** Additional context for the model, placed before the input. */
   context?: string | null;
-  /** Kept with the turn and returned as it is; at most 32 entries. */
+  /** Metadata that is stored with the turn and returned unchanged; at most 32 entries. */
   metadata?: Record<string, string>;
-  /** What the turn may do and how long. */
+  /** Permissions and limits of the turn. */
   policy?: ExecutionPolicy | null;
 }
 
-/** Where a run stands. */
+/** State of a run. */
 export type RunState =
-  /** Nothing has run. */
+  /** No run has started yet. */
   | "idle"
-  /** At work. */
+  /** The run is active. */
   | "running"
-  /** Ended with `completed`. */
+  /** The run finished with `completed`. */
   | "completed"
-  /** Ended with `stopped`. */
+  /** The run finished with `stopped`. */
   | "stopped"
-  /** Ended with `error`. */
+  /** The run finished with `error`. */
   | "failed"
-  /** Cut off by the end of the daemon; can be resumed. */
+  /** The daemon stopped during the run, which can be resumed. */
   | "interrupted";
 
-/** Answer of `orchestrate.run.status`. */
+/** Answer of the method `orchestrate.run.status`. */
 export interface RunStatus {
   /** Sequence number of the newest record. */
   headSeq: number;
-  /** Turns that wait behind the one at work. */
+  /** Number of turns in the queue behind the active one. */
   queued: number;
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
   /** State of the session. */
   state: RunState;
-  /** Its latest turn. */
+  /** Id of its latest turn's run. */
   runId?: RunId | null;
 }
 
-/** Answer of `sandbox.probe`. */
+/** Answer of the method `sandbox.probe`. */
 export interface SandboxProbe {
-  /** Whether memory and processes are bounded by a control group, for all of a command together. */
+  /** True if a control group limits memory and processes of a command in total. */
   controlGroup: boolean;
-  /** What it does not stop. */
+  /** Limits of the confinement: actions that it does not prevent. */
   notes: Array<string>;
-  /** Whether system calls can be filtered. */
+  /** True if system calls can be filtered. */
   seccomp: boolean;
-  /** `full`, `weaker` or `none`. */
+  /** Confinement available: `full`, `weaker` or `none`. */
   tier: string;
-  /** Whether user namespaces can be made. */
+  /** True if user namespaces can be created. */
   userNamespaces: boolean;
-  /** What bubblewrap calls itself; absent where it is not there. */
+  /** Version text of bubblewrap; absent when it is not installed. */
   bubblewrap?: string | null;
-  /** Version of Landlock's interface. */
+  /** Version of the Landlock interface. */
   landlock?: number | null;
-  /** Why the full tier does not work. */
+  /** Reason why the full tier is unavailable. */
   whyNotFull?: string | null;
 }
 
-/** Whether commands are confined. */
+/** Confinement of commands in a turn. */
 export type SandboxUse =
-  /** As the configuration says. */
+  /** Commands are confined as the configuration says. */
   | "on"
-  /** Not at all. */
+  /** Commands run outside the sandbox. */
   | "off";
 
 /** Answer of a search. */
 export interface SearchAnswer {
-  /** Whether the index covers its whole scope now. */
+  /** True if the index currently covers the complete scope. */
   complete: boolean;
-  /** Best first. */
+  /** Results of the search, best first. */
   items: Array<SearchItem>;
-  /** Microseconds spent. */
+  /** Time spent, in microseconds. */
   tookUs: number;
-  /** What is missing or late, in words (`vectors`, `symbols`, `indexing`, `rerank`); empty when nothing is. */
+  /** Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer is
+   * complete. */
   degraded?: Array<string>;
-  /** Whether rules hide paths of what was asked for, which are left out. */
+  /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
 }
 
-/** Filters; every one given must hold. */
+/** Filters of a search; a result must match all that are given. */
 export interface SearchFilters {
-  /** Glob patterns, any of them; with `!` in front: none of them. */
+  /** Glob patterns, of which a file matches any; a leading `!` excludes matching files. */
   globs?: Array<string>;
   /** Symbol kinds (`function`, `class`, …): only results inside such a symbol. */
   kinds?: Array<string>;
-  /** Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names (`c++`), any of them. */
+  /** Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names
+   * (`c++`); a result matches any of them. */
   languages?: Array<string>;
-  /** Only files under this path, by whole components, relative to the root. */
+  /** Path prefix relative to the root, compared by complete components. */
   pathPrefix?: string | null;
-  /** Root ids or absolute root paths, any of them; all declared roots when empty. */
+  /** Root ids or absolute root paths to search; all declared roots when empty. */
   roots?: Array<string>;
 }
 
 /** One result: a range of lines. */
 export interface SearchItem {
-  /** Index clock of the root when this was indexed. */
+  /** Index clock of the root when the file was indexed. */
   clock: number;
   /** SHA-256 (hex) of the file as indexed. */
   contentHash: string;
-  /** Last line. */
+  /** Last line of the range, inclusive. */
   endLine: number;
-  /** Path relative to its root, `/` between components. */
+  /** Path relative to its root, with `/` between components. */
   path: string;
-  /** The root. */
+  /** Id of the root. */
   root: RootId;
-  /** Higher is better; comparable within one answer only. */
+  /** Score, higher is better; comparable within one answer only. */
   score: number;
-  /** First line. */
+  /** First line, starting at 1. */
   startLine: number;
-  /** True when the file on disk differs from what was indexed. */
+  /** True when the file on disk differs from the indexed one. */
   changed?: boolean;
-  /** With `explain`: what each feature gave to the score, the most telling first; together they are the score. */
+  /** Contribution of each feature to the score, largest first; the contributions add up to the
+   * score. Only with `explain`. */
   explain?: Array<Share>;
   /** Byte ranges in `text` that match words of the query. */
   highlights?: Array<[number, number]>;
-  /** Language, when known. */
+  /** Language of the file, if known. */
   lang?: string | null;
-  /** The definition it lies in, when known. */
+  /** Definition that contains the result, if known. */
   symbol?: SymbolRef | null;
-  /** The text, when asked for. */
+  /** Text of the result, if requested. */
   text?: string | null;
-  /** Line number of the first line of `text`, when context moved it. */
+  /** Line number of the first line of `text`, if context moved it. */
   textStartLine?: number | null;
 }
 
 /** Parameters of `search.lexical`, `search.semantic` and `search.hybrid`. */
 export interface SearchParams {
-  /** Words, an identifier, a path or a question. At most 4 KiB. */
+  /** Words, an identifier, a path or a question; at most 4 KiB. */
   query: string;
   /** Lines of context around the text, at most 50. */
   contextLines?: number;
-  /** Further results of a file count a fifth less each, not only 4 % and up to three times. */
+  /** True reduces each further result of a file by a fifth, instead of by 4 % up to three times. */
   diversify?: boolean | null;
-  /** Whether items tell what each feature gave to their score. */
+  /** Returns the contribution of each feature to the score of each item. */
   explain?: boolean;
-  /** Where to look. */
+  /** Filters that restrict the scope. */
   filters?: SearchFilters | null;
-  /** How hybrid search fuses its two lists. */
+  /** Fusion of the two lists of a hybrid search. */
   fusion?: Fusion | null;
-  /** Whether items carry their text. */
+  /** Returns the text of each item. */
   includeText?: boolean;
-  /** Results wanted, 1 to 200. */
+  /** Maximum number of results, 1 to 200. */
   k?: number;
-  /** Maximal marginal relevance: 0 is all diversity, 1 all relevance. */
+  /** Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only. */
   mmr?: number | null;
   /** Name for `search.partial` notifications; none are sent when omitted. */
   requestId?: string | null;
 }
 
-/** Live notification `search.partial`. */
+/** Payload of the live notification `search.partial`. */
 export interface SearchPartial {
-  /** Which list. */
+  /** List that the items come from. */
   corpus: Corpus;
-  /** True on the last one. */
+  /** True on the last partial. */
   done: boolean;
-  /** The items so far. */
+  /** The items found so far. */
   items: Array<SearchItem>;
   /** The `requestId` of the search. */
   requestId: string;
 }
 
-/** What a daemon can do. */
+/** Capabilities of a daemon. */
 export interface ServerCapabilities {
-  /** Methods it answers on this connection. */
+  /** Methods available on this connection. */
   methods: Array<string>;
-  /** Notifications it sends. */
+  /** Notifications that the daemon sends. */
   notifications: Array<string>;
 }
 
-/** The daemon's name and instance. */
+/** Name, version and instance of the daemon. */
 export interface ServerInfo {
-  /** This start of the daemon. */
+  /** Id of this start of the daemon. */
   instanceId: InstanceId;
-  /** Always `cairn`. */
+  /** Name of the server, always `cairn`. */
   name: string;
-  /** Version of the binary. */
+  /** Version of the daemon's binary. */
   version: string;
 }
 
-/** A session. */
+/** State of a session. */
 export interface Session {
-  /** When it was made. */
+  /** Time at which the session was created. */
   createdAt: Timestamp;
-  /** Sequence number of the newest record, 0 when there is none. */
+  /** Sequence number of the newest record; 0 when there is none. */
   headSeq: number;
-  /** Its id, which is also its trace id. */
+  /** Id of the session, which is also its trace id. */
   sessionId: SessionId;
-  /** State of its latest run. */
+  /** State of the latest run. */
   state: RunState;
-  /** Its name. */
+  /** Title of the session. */
   title: string;
-  /** When its log last grew. */
+  /** Time at which the log last grew. */
   updatedAt: Timestamp;
-  /** Whether it is put away: lists leave it out. */
+  /** True if the session is archived, which hides it from lists. */
   archived?: boolean;
-  /** The root its commands work in. */
+  /** Root in which the session's commands work. */
   root?: string | null;
 }
 
-/** Parameters of `session.create`. */
+/** Parameters of the method `session.create`. */
 export interface SessionCreateParams {
-  /** Retry key. */
+  /** Retry key of the request. */
   requestId?: string | null;
-  /** The declared root its commands work in: a path or root id. */
+  /** Declared root in which the session's commands work: a path or root id. */
   root?: string | null;
-  /** A name for people, at most 200 characters. */
+  /** Title for people, at most 200 characters. */
   title?: string | null;
 }
 
@@ -2678,60 +2712,63 @@ export type SessionId = string;
 
 /** Parameters that name a session. */
 export interface SessionRef {
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
 }
 
-/** What one feature gave to a score. */
+/** Contribution of one feature to a score. */
 export interface Share {
-  /** `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
-   * file, its path, the names in it, the answer itself and its name; `fileName`: whether its file's whole name (its
-   * folder's for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`, `nameMeaning`: nearness
-   * of the file's best window, the answer and its name; `line`: how far one line covers the query, from six tenths on;
-   * `definition`: what an answer that is a definition must outweigh; `container`: a type or module, which holds others;
-   * `size`: its length, up to ten lines; `rerank`: nearness by the model that re-scores;
-   * `repeat`: what a further answer of a file counts less, its value the factor;
-   * `prior`: the factor of the path when it is below 1, with no share of its own. */
+  /** Name of the feature. `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name` and
+   * `exact` match words of the query in the window, its file, its path, the names in it, the
+   * result itself and its name; `fileName` is set if the complete name of the file (of its
+   * folder for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`
+   * and `nameMeaning` are the similarity of the file's best window, the result and its name;
+   * `line` is the part of the query that one line covers, from six tenths on; `definition` marks
+   * a result that is a definition; `container` marks a type or module that contains others;
+   * `size` is the length, up to ten lines; `rerank` is the similarity by the re-scoring model;
+   * `repeat` is the reduction of a further result of the same file, with the factor as its
+   * value; `prior` is the factor of the path when it is below 1, without a share of its own. */
   feature: string;
-  /** Its part of the score: the value times its weight, times the factor of the path. */
+  /** Part of the score: the value times its weight, times the factor of the path. */
   share: number;
-  /** Its value, mostly 0 to 1. */
+  /** Value of the feature, mostly 0 to 1. */
   value: number;
 }
 
-/** A skill's `skill.json`. The folder it lies in bears its id. */
+/** Content of a skill's `skill.json`; the skill's folder has the same name as its id. */
 export interface SkillFile {
-  /** Its name: letters, digits, `-` and `_`, at most 64. */
+  /** Id of the skill: letters, digits, `-` and `_`, at most 64. */
   id: string;
-  /** One line. */
+  /** Description in one line. */
   description?: string;
-  /** Rules that hold while it is on; they can only tighten. */
+  /** Rules that apply while the skill is enabled; they can only tighten the policy. */
   policy?: SkillPolicy;
-  /** What the agent is told, at most 16 KiB; `prompt.md` beside the file when absent. */
+  /** Instructions for the agent, at most 16 KiB; the file `prompt.md` beside it when absent. */
   promptBlock?: string | null;
-  /** Names of tools it uses. While all of them are switched off or missing, the skill is off. */
+  /** Names of the tools that the skill uses. The skill is disabled while all of them are disabled
+   * or missing. */
   tools?: Array<string>;
-  /** Its version, as its author counts. */
+  /** Version of the skill, in its author's numbering. */
   version?: string;
 }
 
 /** A skill as clients see it. */
 export interface SkillInfo {
-  /** Whether the agent is told of it. */
+  /** True if the skill is part of the agent's instructions. */
   enabled: boolean;
-  /** What its file says. */
+  /** Content of the skill's file. */
   skill: SkillFile;
-  /** The folder it comes from; absent for one that is built in. */
+  /** Folder that the skill comes from; absent for a built-in skill. */
   folder?: string | null;
-  /** Why not. */
+  /** Reason why the skill is disabled. */
   reason?: string | null;
 }
 
-/** Rules of a skill, written as in `permissions`. */
+/** Rules of a skill, in the syntax of `permissions`. */
 export interface SkillPolicy {
-  /** Asked about. */
+  /** Rules for calls that require an approval. */
   confirm?: Array<string>;
-  /** Refused. */
+  /** Rules for calls that are refused. */
   deny?: Array<string>;
 }
 
@@ -2741,341 +2778,347 @@ export interface Span {
   endLine: number;
   /** Path relative to its root. */
   path: string;
-  /** First line returned. */
+  /** First line that is returned. */
   startLine: number;
-  /** The lines; invalid UTF-8 replaced. */
+  /** Text of the lines, with invalid UTF-8 replaced. */
   text: string;
   /** True when a limit cut the range: 2,000 lines or 256 KiB. */
   truncated: boolean;
-  /** Whether the file differs from the `contentHash` that was given. */
+  /** True if the file differs from the given `contentHash`. */
   changed?: boolean | null;
-  /** SHA-256 (hex) of the file now; left out for files over 8 MiB. */
+  /** SHA-256 (hex) of the current file; absent for files over 8 MiB. */
   contentHash?: string | null;
-  /** Lines of the file, when it was read to its end. */
+  /** Number of lines of the file, when it was read to its end. */
   totalLines?: number | null;
 }
 
-/** Parameters of `content.getSpan`. */
+/** Parameters of the method `content.getSpan`. */
 export interface SpanParams {
-  /** Last line. */
+  /** Last line of the range, inclusive. */
   end: number;
-  /** Absolute, or relative to `root` (to the session's root in a command). */
+  /** Path, absolute or relative to `root` (to the session's root in a command). */
   path: string;
-  /** First line, from 1. */
+  /** First line, starting at 1. */
   start: number;
-  /** The hash a search gave: the answer then says whether the file changed since. */
+  /** Hash that a search returned; the answer then reports whether the file has changed since. */
   contentHash?: string | null;
-  /** Lines before and after, at most 50. */
+  /** Lines of context before and after, at most 50. */
   context?: number | null;
-  /** Root id or root path for a relative `path`; may be left out when one root is declared. */
+  /** Root id or root path for a relative `path`; may be omitted when only one root is declared. */
   root?: string | null;
 }
 
-/** Parameters of `orchestrate.run.steer`. */
+/** Parameters of the method `orchestrate.run.steer`. */
 export interface SteerParams {
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** What the model should hear before its next answer; at most 16 KiB. */
+  /** Text that the model receives before its next answer; at most 16 KiB. */
   text: string;
 }
 
-/** Parameters of `orchestrate.subscribe`. */
+/** Parameters of the method `orchestrate.subscribe`. */
 export interface SubscribeParams {
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** Where to start; from the beginning when omitted. */
+  /** Position to start at; the first record when omitted. */
   after?: After | null;
 }
 
 /** Answer of `orchestrate.subscribe`; the events follow as `orchestrate.event`. */
 export interface SubscribeResult {
-  /** Newest record now. */
+  /** Sequence number of the newest record. */
   headSeq: number;
-  /** Oldest record that is kept. */
+  /** Sequence number of the oldest retained record. */
   oldestSeq: number;
-  /** Carried by every notification of this subscription. */
+  /** Id of the subscription, present in each of its notifications. */
   subscriptionId: SubscriptionId;
 }
 
 export type SubscriptionId = string;
 
-/** A definition. */
+/** A definition found in a file. */
 export interface SymbolItem {
-  /** Last line. */
+  /** Last line of the range, inclusive. */
   endLine: number;
-  /** `function`, `method`, `class`, `struct`, `enum`, `interface`, `type`, `constant`, `module`, `macro`, … */
+  /** Kind of definition: `function`, `method`, `class`, `struct`, `enum`, `interface`, `type`,
+   * `constant`, `module`, `macro`, … */
   kind: string;
-  /** Language. */
+  /** Language of the file. */
   lang: string;
-  /** Its name. */
+  /** Name of the definition. */
   name: string;
   /** Path relative to its root. */
   path: string;
-  /** The root. */
+  /** Id of the root. */
   root: RootId;
-  /** How well the name fits, 0 to 1. */
+  /** Match quality of the name, 0 to 1. */
   score: number;
-  /** First line. */
+  /** First line, starting at 1. */
   startLine: number;
-  /** The definition it lies in, when any. */
+  /** Name of the enclosing definition, if any. */
   container?: string | null;
 }
 
-/** A definition's name and kind. */
+/** Name and kind of a definition. */
 export interface SymbolRef {
-  /** `function`, `method`, `class`, `struct`, … */
+  /** Kind of definition: `function`, `method`, `class`, `struct`, … */
   kind: string;
-  /** Its name. */
+  /** Name of the definition. */
   name: string;
 }
 
-/** Answer of `search.symbols`. */
+/** Answer of the method `search.symbols`. */
 export interface SymbolsAnswer {
-  /** Whether symbols are known for the whole scope now. */
+  /** True if symbols are currently indexed for the complete scope. */
   complete: boolean;
-  /** Best first; an outline by line. */
+  /** Definitions found, best first; those of an outline by line. */
   items: Array<SymbolItem>;
-  /** Microseconds spent. */
+  /** Time spent, in microseconds. */
   tookUs: number;
-  /** Whether rules hide paths of what was asked for, which are left out. */
+  /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
 }
 
 /** Parameters of `search.symbols`: definitions by name, or the outline of a file. */
 export interface SymbolsParams {
-  /** Where to look. */
+  /** Filters that restrict the scope. */
   filters?: SearchFilters | null;
-  /** Results wanted, 1 to 200 (an outline: up to 2,000). */
+  /** Maximum number of results, 1 to 200 (for an outline up to 2,000). */
   k?: number;
-  /** How names match; best of all three when omitted. */
+  /** Matching of names; the best of all three when omitted. */
   match?: NameMatch | null;
-  /** The file of an outline, relative to the root or absolute. */
+  /** File to outline, relative to the root or absolute. */
   path?: string | null;
-  /** A name; with `path` and no `query` the outline of that file. */
+  /** A name to search for; omit it and set `path` for the outline of a file. */
   query?: string | null;
 }
 
-/** Notification `orchestrate.synced`: the backlog is sent. */
+/** Notification `orchestrate.synced`: the backlog was sent completely. */
 export interface SyncedNotification {
-  /** The last record sent. */
+  /** Sequence number of the last record sent. */
   seq: number;
-  /** The subscription. */
+  /** Id of the subscription. */
   subscriptionId: SubscriptionId;
 }
 
 export type Timestamp = string;
 
-/** Tokens of one model call, or of several together. */
+/** Token usage of one model call, or of several together. */
 export interface TokenUsage {
-  /** Tokens of the prompt, cached ones among them. */
+  /** Tokens of the prompt, including cached ones. */
   inputTokens: number;
   /** Tokens of the answer. */
   outputTokens: number;
-  /** Tokens of the prompt that the provider had in its cache. */
+  /** Tokens of the prompt that were in the provider's cache. */
   cachedTokens?: number;
 }
 
 /** A call of a tool by name. */
 export interface ToolCall {
-  /** Name in `tool.list`. */
+  /** Name of the tool, as in `tool.list`. */
   name: string;
-  /** Arguments, by the tool's input schema. */
+  /** Arguments that match the tool's input schema. */
   arguments?: unknown;
 }
 
-/** Parameters of `tool.call`. */
+/** Parameters of the method `tool.call`. */
 export interface ToolCallParams {
-  /** The tool. */
+  /** Name of the tool. */
   name: string;
-  /** The session it is recorded in. */
+  /** Id of the session that records the call. */
   sessionId: SessionId;
-  /** Its arguments. */
+  /** Arguments of the call. */
   arguments?: unknown;
 }
 
-/** Why a tool call failed. */
+/** Reason why a tool call failed. */
 export interface ToolFailure {
-  /** For people. */
+  /** Message for a person. */
   message: string;
   /** Stable reason, as in the error table. */
   reason: string;
-  /** Whether the same again may succeed. */
+  /** True if the same call may succeed later. */
   retryable: boolean;
 }
 
-/** A registered tool. */
+/** Description of a registered tool. */
 export interface ToolInfo {
-  /** All there is to say. */
+  /** Complete description of the tool. */
   description: string;
   /** JSON Schema of the arguments. */
   inputSchema: unknown;
-  /** Its name. */
+  /** Name of the tool. */
   name: string;
-  /** True when it uses the network. */
+  /** True when the tool uses the network. */
   network: boolean;
-  /** True when it changes nothing outside Cairn's own state. */
+  /** True when the tool changes nothing outside Cairn's own state. */
   readOnly: boolean;
-  /** True when models are not offered it: another tool does the same for them. */
+  /** True when the tool is not offered to models because another tool does the same for them. */
   hidden?: boolean;
-  /** One line: what a model is told of it. */
+  /** Short description in one line, for models. */
   short?: string;
 }
 
-/** About a tool's output. */
+/** Metadata of a tool's output. */
 export interface ToolMeta {
-  /** Milliseconds. */
+  /** Duration of the call in milliseconds. */
   millis: number;
-  /** The type of `output`. */
+  /** Type of the `output`. */
   tag: string;
-  /** True when it was cut at a limit. */
+  /** True when the output was cut at a limit. */
   truncated: boolean;
 }
 
-/** What came of a tool call in a turn. */
+/** Outcome of a tool call in a turn. */
 export interface ToolOutcome {
-  /** The call. */
+  /** Id of the call. */
   callId: string;
-  /** Milliseconds. */
+  /** Duration of the call in milliseconds. */
   millis: number;
-  /** The tool. */
+  /** Name of the tool. */
   name: string;
-  /** Where a larger one lies; read it with `trace.blob`. */
+  /** Reference to a larger output; read it with `trace.blob`. */
   blob?: BlobRef | null;
-  /** Files it changed. */
+  /** Files that the call changed. */
   changes?: Array<FileChange>;
-  /** What went wrong. */
+  /** The failure, if the call failed. */
   error?: ToolFailure | null;
-  /** The output, when it is 64 KiB or less. */
+  /** The output, when it is at most 64 KiB. */
   output?: unknown;
-  /** What `output` is. */
+  /** Type of the `output`. */
   tag?: string;
   /** True when the tool cut its output at a limit. */
   truncated?: boolean;
 }
 
-/** A tool's result. */
+/** Result of a tool call. */
 export interface ToolResult {
-  /** What `output` is and what was cut. */
+  /** Type of `output`, and its truncation. */
   meta: ToolMeta;
-  /** Whether it did what was asked. */
+  /** True if the call succeeded. */
   ok: boolean;
-  /** The output; `null` on failure. */
+  /** Output of the tool; `null` on failure. */
   output: unknown;
-  /** What went wrong. */
+  /** The failure, if the call failed. */
   error?: ToolFailure | null;
 }
 
 /** One tool call of a turn. */
 export interface ToolTrace {
-  /** The call. */
+  /** Id of the call. */
   callId: string;
-  /** Milliseconds, the waiting for approval among them. */
+  /** Duration in milliseconds, including the wait for an approval. */
   millis: number;
-  /** `ok`, or the reason of its failure. */
+  /** Outcome of the call: `ok`, or the reason of its failure. */
   outcome: string;
-  /** The tool. */
+  /** Name of the tool. */
   tool: string;
 }
 
-/** A tool the model asks for. */
+/** A tool call that the model requests. */
 export interface ToolUse {
-  /** Its arguments. A string when the model's text was no JSON: the gate tries to repair it. */
+  /** Arguments of the call; a string when the model's text was not valid JSON, which the gate
+   * then tries to repair. */
   arguments: unknown;
-  /** The provider's id for it, or one made here where it has none; unique within a session. */
+  /** The provider's id of the call, or a generated one if it has none; unique within a session. */
   id: string;
-  /** The tool's name. */
+  /** Name of the tool. */
   name: string;
 }
 
-/** Under which names models are offered what tools do with files, the web and memory. */
+/** Names under which models are offered the tools for files, the web and memory. */
 export type ToolsMode =
-  /** Each by its own name. */
+  /** Each tool by its own name. */
   | "split"
-  /** `fs`, `web` and `memory`, which take the operation as an argument, in place of what they stand for. */
+  /** `fs`, `web` and `memory`, which take the operation as an argument and replace the separate
+   * tools. */
   | "unified"
-  /** Both ways. */
+  /** Both the separate and the unified tools. */
   | "both";
 
-/** A file worth reading. */
+/** A file that is worth reading. */
 export interface TopFile {
-  /** The file, relative to the root. */
+  /** Path of the file, relative to the root. */
   path: string;
-  /** Files that refer to its definitions. */
+  /** Number of files that refer to its definitions. */
   referringFiles: number;
-  /** Share of the centrality, 0 to 1. */
+  /** Share of the total centrality, 0 to 1. */
   score: number;
-  /** Its most referred-to definitions. */
+  /** Names of its most referenced definitions. */
   symbols: Array<string>;
 }
 
-/** Parameters of `trace.export`. */
+/** Parameters of the method `trace.export`. */
 export interface TraceExportParams {
-  /** The session's id (also taken as `sessionId`). */
+  /** Id of the session (also accepted as `sessionId`). */
   traceId: SessionId;
-  /** Where to go on, from `nextCursor`. */
+  /** Cursor from the `nextCursor` of the previous part. */
   cursor?: string | null;
 }
 
-/** One part of an export: JSONL text. The parts in order are the whole file. */
+/** One part of an export as JSONL text; all parts in order form the complete file. */
 export interface TraceExportPart {
-  /** Lines, each one JSON object: first a header, then the records, then what records refer to by its hash. */
+  /** Lines with one JSON object each: a header, then the records, then the blobs that they refer
+   * to by hash. */
   jsonl: string;
   /** Cursor of the next part; absent on the last. */
   nextCursor?: string | null;
 }
 
-/** Parameters of `trace.get`. */
+/** Parameters of the method `trace.get`. */
 export interface TraceGetParams {
-  /** The session's id. */
+  /** Id of the session. */
   traceId: SessionId;
-  /** Records after this one. */
+  /** Sequence number after which records are returned. */
   after?: number;
-  /** Records wanted, at most 500. */
+  /** Maximum number of records, at most 500. */
   limit?: number | null;
 }
 
-/** Parameters of `trace.import`. */
+/** Parameters of the method `trace.import`. */
 export interface TraceImportParams {
-  /** A whole export, or a part of one that ends after a whole line: the first begins with the header, each further one with
-   * the line after the last that is here. */
+  /** A complete export, or a part of one that ends after a complete line. The first part starts
+   * with the header, each further one with the line after the last imported one. */
   jsonl: string;
 }
 
-/** Answer of `trace.get`. */
+/** Answer of the method `trace.get`. */
 export interface TracePage {
-  /** The records. */
+  /** Records of the page. */
   data: Array<Envelope>;
-  /** Pass as `after` for the next page; absent on the last. */
+  /** Value of `after` for the next page; absent on the last. */
   nextAfter?: number | null;
 }
 
-/** Settings of one turn in place of those that the configuration has. */
+/** Settings of one turn that override the configured ones. */
 export interface TurnOverrides {
-  /** Part of the context, 0 to 1, after which older turns are condensed, in place of `context.compaction_threshold`. */
+  /** Fill level of the context, 0 to 1, above which older turns are condensed, instead of
+   * `context.compaction_threshold`. */
   compactionThreshold?: number | null;
-  /** Tokens of one answer, at least 1, in place of `llm.max_tokens`. */
+  /** Maximum tokens of one answer, at least 1, instead of `llm.max_tokens`. */
   maxAnswerTokens?: number | null;
-  /** Tokens of the context, at least 1, in place of `context.max_tokens`. */
+  /** Maximum tokens of the context, at least 1, instead of `context.max_tokens`. */
   maxContextTokens?: number | null;
-  /** Characters of a tool's output that the model gets, in place of `context.max_tool_output_chars`. */
+  /** Maximum characters of a tool's output for the model, instead of
+   * `context.max_tool_output_chars`. */
   maxToolOutputChars?: number | null;
-  /** Tokens of the repository map, in place of `context.repo_map_tokens`. */
+  /** Tokens of the repository map, instead of `context.repo_map_tokens`. */
   repoMapTokens?: number | null;
-  /** Randomness of the answers, 0 to 2, in place of `llm.temperature`. */
+  /** Sampling temperature of the answers, 0 to 2, instead of `llm.temperature`. */
   temperature?: number | null;
 }
 
-/** Parameters that name a turn at work; the session's current one when `turnId` is omitted. */
+/** Parameters that name an active turn; the session's current one when `turnId` is omitted. */
 export interface TurnRef {
-  /** The session. */
+  /** Id of the session. */
   sessionId: SessionId;
-  /** The turn. */
+  /** Id of the turn. */
   turnId?: string | null;
 }
 
-/** Parameters of `orchestrate.unsubscribe`. */
+/** Parameters of the method `orchestrate.unsubscribe`. */
 export interface UnsubscribeParams {
-  /** The subscription. */
+  /** Id of the subscription. */
   subscriptionId: SubscriptionId;
 }
 

@@ -92,28 +92,28 @@ Reason: TypeAlias = Literal[
 
 
 class AddRootParams(TypedDict):
-    """Parameters of `index.addRoot`."""
+    """Parameters of the method `index.addRoot`."""
 
     path: str
     """Absolute path of a folder."""
     requestId: NotRequired[str | None]
-    """Retry key and name for `index.progress`."""
+    """Retry key, and name for `index.progress`."""
 
 After: TypeAlias = (
     "int | "
     "LiveWord"
 )
-"""Where a subscription starts."""
+"""Position at which a subscription starts."""
 
 
 class AgentCmdFsListDir(TypedDict):
-    """Lists a folder."""
+    """Lists the entries of a folder."""
 
     type: Literal["fs_list_dir"]
     path: str
-    """Absolute, or relative to `root`."""
+    """Path, absolute or relative to `root`."""
     depth: NotRequired[int]
-    """Levels below it, 1 to 16."""
+    """Levels below the folder, 1 to 16."""
     root: NotRequired[str | None]
     """Root id or root path for a relative `path`."""
 
@@ -123,21 +123,21 @@ class AgentCmdContentGetSpan(TypedDict):
 
     type: Literal["content_get_span"]
     end: int
-    """Last line."""
+    """Last line of the range, inclusive."""
     path: str
-    """Absolute, or relative to `root` (to the session's root in a command)."""
+    """Path, absolute or relative to `root` (to the session's root in a command)."""
     start: int
-    """First line, from 1."""
+    """First line, starting at 1."""
     contentHash: NotRequired[str | None]
-    """The hash a search gave: the answer then says whether the file changed since."""
+    """Hash that a search returned; the answer then reports whether the file has changed since."""
     context: NotRequired[int | None]
-    """Lines before and after, at most 50."""
+    """Lines of context before and after, at most 50."""
     root: NotRequired[str | None]
-    """Root id or root path for a relative `path`; may be left out when one root is declared."""
+    """Root id or root path for a relative `path`; may be omitted when only one root is declared."""
 
 
 class AgentCmdIndexAddRoot(TypedDict):
-    """Makes a root of a clone and indexes it; a declared root stays as it is."""
+    """Declares a clone as a root and indexes it; a root that is already declared stays unchanged."""
 
     type: Literal["index_add_root"]
     path: str
@@ -145,90 +145,92 @@ class AgentCmdIndexAddRoot(TypedDict):
 
 
 class AgentCmdIndexBuild(TypedDict):
-    """Brings the index of the session's root up to date and waits for it."""
+    """Updates the index of the session's root and waits until it is complete."""
 
     type: Literal["index_build"]
     maxConcurrency: NotRequired[int | None]
-    """Indexes at work at once at most, this one among them: with as many others at work the build waits for them first.
-    As many as there are when omitted."""
+    """Maximum number of indexes that run at once, including this one; while more are running, the
+    build waits for them first. Unlimited when omitted."""
     timeoutSeconds: NotRequired[int | None]
-    """Seconds to wait at most, up to 600; then the answer is the state reached."""
+    """Maximum time to wait, in seconds, up to 600; the answer then holds the state reached."""
 
 
 class AgentCmdSearchGrep(TypedDict):
-    """Literal or regular-expression search over lines."""
+    """Searches lines for a literal text or a regular expression."""
 
     type: Literal["search_grep"]
     pattern: str
-    """Text, or a regular expression with `isRegex`. At most 4 KiB."""
+    """Text, or a regular expression with `isRegex`; at most 4 KiB."""
     contextLines: NotRequired[int]
-    """Lines of context around each hit, at most 20."""
+    """Lines of context around each match, at most 20."""
     countOnly: NotRequired[bool]
-    """Only count: `items` stays empty, `counts` has the lines by file."""
+    """Counts only: `items` stays empty and `counts` has the lines per file."""
     cursor: NotRequired[str | None]
-    """Where to go on, from `nextCursor`."""
+    """Cursor from the `nextCursor` of the previous page."""
     filters: NotRequired[SearchFilters | None]
     """Further filters; `kinds` does not apply."""
     flags: NotRequired[list[str]]
-    """`ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline` (`U`), `dot_all` (`s`)."""
+    """Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
+    (`U`), `dot_all` (`s`)."""
     isRegex: NotRequired[bool]
-    """Whether `pattern` is a regular expression."""
+    """True if `pattern` is a regular expression."""
     k: NotRequired[int]
-    """Lines wanted, 1 to 10,000."""
+    """Maximum number of lines, 1 to 10,000."""
     pathPrefix: NotRequired[str | None]
-    """Only files under this path."""
+    """Restricts the search to files under this path."""
     requestId: NotRequired[str | None]
-    """Name for `search.partial` notifications, each with the next lines; none are sent when omitted or with `countOnly`."""
+    """Name for `search.partial` notifications, each with the next lines; none are sent when
+    omitted or with `countOnly`."""
 
 
 class AgentCmdSearchSemantic(TypedDict):
-    """Search by meaning."""
+    """Searches by meaning (dense vectors)."""
 
     type: Literal["search_semantic"]
     query: str
-    """Words, an identifier, a path or a question. At most 4 KiB."""
+    """Words, an identifier, a path or a question; at most 4 KiB."""
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """Further results of a file count a fifth less each, not only 4 % and up to three times."""
+    """True reduces each further result of a file by a fifth, instead of by 4 % up to three times."""
     explain: NotRequired[bool]
-    """Whether items tell what each feature gave to their score."""
+    """Returns the contribution of each feature to the score of each item."""
     filters: NotRequired[SearchFilters | None]
-    """Where to look."""
+    """Filters that restrict the scope."""
     fusion: NotRequired[Fusion | None]
-    """How hybrid search fuses its two lists."""
+    """Fusion of the two lists of a hybrid search."""
     includeText: NotRequired[bool]
-    """Whether items carry their text."""
+    """Returns the text of each item."""
     k: NotRequired[int]
-    """Results wanted, 1 to 200."""
+    """Maximum number of results, 1 to 200."""
     mmr: NotRequired[float | None]
-    """Maximal marginal relevance: 0 is all diversity, 1 all relevance."""
+    """Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only."""
     requestId: NotRequired[str | None]
     """Name for `search.partial` notifications; none are sent when omitted."""
 
 
 class AgentCmdSearchHybrid(TypedDict):
-    """Search by words and meaning, fused."""
+    """Searches by words and by meaning, and fuses both lists."""
 
     type: Literal["search_hybrid"]
     query: str
-    """Words, an identifier, a path or a question. At most 4 KiB."""
+    """Words, an identifier, a path or a question; at most 4 KiB."""
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """Further results of a file count a fifth less each, not only 4 % and up to three times."""
+    """True reduces each further result of a file by a fifth, instead of by 4 % up to three times."""
     explain: NotRequired[bool]
-    """Whether items tell what each feature gave to their score."""
+    """Returns the contribution of each feature to the score of each item."""
     filters: NotRequired[SearchFilters | None]
-    """Where to look."""
+    """Filters that restrict the scope."""
     fusion: NotRequired[Fusion | None]
-    """How hybrid search fuses its two lists."""
+    """Fusion of the two lists of a hybrid search."""
     includeText: NotRequired[bool]
-    """Whether items carry their text."""
+    """Returns the text of each item."""
     k: NotRequired[int]
-    """Results wanted, 1 to 200."""
+    """Maximum number of results, 1 to 200."""
     mmr: NotRequired[float | None]
-    """Maximal marginal relevance: 0 is all diversity, 1 all relevance."""
+    """Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only."""
     requestId: NotRequired[str | None]
     """Name for `search.partial` notifications; none are sent when omitted."""
 
@@ -238,49 +240,51 @@ class AgentCmdGitClone(TypedDict):
 
     type: Literal["git_clone"]
     remoteURL: str
-    """`https://`, `ssh://`, `git://`, `user@host:path` or `file://`; nothing that begins with `-`."""
+    """URL of the repository: `https://`, `ssh://`, `git://`, `user@host:path` or `file://`; it
+    must not begin with `-`."""
     branch: NotRequired[str | None]
-    """The branch; the remote's default when omitted."""
+    """Branch to check out; the remote's default when omitted."""
     dest: NotRequired[str | None]
-    """Name of the folder under the workspaces folder; made from the URL when omitted."""
+    """Name of the folder under the workspaces folder; derived from the URL when omitted."""
     requestId: NotRequired[str | None]
-    """Name for `git.progress` notifications and retry key."""
+    """Retry key, and name for `git.progress` notifications."""
 
 
 class AgentCmdGitStatus(TypedDict):
-    """Branch, head and changed files of a repository."""
+    """Returns branch, head and changed files of a repository."""
 
     type: Literal["git_status"]
     path: str
-    """A folder inside a declared root."""
+    """Path of a folder inside a declared root."""
 
 
 class AgentCmdLlmCall(TypedDict):
-    """Asks a model one question."""
+    """Sends one request to a model."""
 
     type: Literal["llm_call"]
     prompt: str
-    """What is asked."""
+    """Text of the request."""
     expectsType: NotRequired[str | None]
-    """The registered type that the answer must be: `ExplorePlan` or `ExploreSummary`."""
+    """Registered type that the answer must match: `ExplorePlan` or `ExploreSummary`."""
     instructions: NotRequired[str | None]
-    """The system text."""
+    """System text of the request."""
     policy: NotRequired[LlmPolicy]
-    """How the model is asked."""
+    """Limits and options of the model request."""
     provider: NotRequired[str | None]
-    """The provider; the session's own when omitted."""
+    """Name of the provider; the session's own when omitted."""
     streamStructured: NotRequired[bool]
-    """Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`."""
+    """Emits a typed answer while it is written, as `structured_snapshot` events; requires
+    `expectsType`."""
 
 
 class AgentCmdToolCall(TypedDict):
-    """Any other registered tool, by name."""
+    """Calls any other registered tool by its name."""
 
     type: Literal["tool_call"]
     name: str
-    """Name in `tool.list`."""
+    """Name of the tool, as in `tool.list`."""
     arguments: NotRequired[Any]
-    """Arguments, by the tool's input schema."""
+    """Arguments that match the tool's input schema."""
 
 AgentCmd: TypeAlias = (
     "AgentCmdFsListDir | "
@@ -299,102 +303,103 @@ AgentCmd: TypeAlias = (
 
 
 class AgentEvtStarted(TypedDict):
-    """Work began."""
+    """An operation or run started."""
 
     type: Literal["started"]
     op: str
-    """What began: a tool's name, or `explore`."""
+    """Name of the operation: a tool's name, or `explore`."""
     details: NotRequired[str | None]
-    """A line for people."""
+    """Details in one line, for a person."""
 
 
 class AgentEvtProgress(TypedDict):
-    """How far it is."""
+    """Progress of an operation."""
 
     type: Literal["progress"]
     op: str
-    """What goes on."""
+    """Name of the operation."""
     percent: float
-    """0 to 100."""
+    """Progress in percent, 0 to 100."""
     message: NotRequired[str | None]
-    """A line for people."""
+    """Message in one line, for a person."""
 
 
 class AgentEvtResult(TypedDict):
-    """A tool's result."""
+    """Result of a tool call."""
 
     type: Literal["result"]
     mime: str
-    """Always `application/json` for inline data."""
+    """MIME type; always `application/json` for inline data."""
     op: str
-    """The tool."""
+    """Name of the tool."""
     tag: str
-    """What `data` is: `search_answer`, `grep_answer`, `span`, `dir_listing`, …"""
+    """Type of `data`: `search_answer`, `grep_answer`, `span`, `dir_listing`, …"""
     blob: NotRequired[BlobRef | None]
-    """Where a larger one lies; read it with `trace.blob`."""
+    """Reference to a larger result; read it with `trace.blob`."""
     data: NotRequired[Any]
-    """The result itself, when it is 64 KiB or less."""
+    """The result itself, when it is at most 64 KiB."""
     truncated: NotRequired[bool]
     """True when the tool cut its output at a limit."""
 
 
 class AgentEvtPlanSnapshot(TypedDict):
-    """The plan as it stands after a revision."""
+    """The complete plan after a revision."""
 
     type: Literal["plan_snapshot"]
     plan: ExplorePlan
-    """The plan."""
+    """The plan after this revision."""
     revision: int
-    """1, 2, 3, …"""
+    """Revision number: 1, 2, 3, …"""
 
 
 class AgentEvtStructuredSnapshot(TypedDict):
-    """A typed answer of `llm_call` as far as it is written: each holds what the one before it held, and the last is the
-    answer itself. Live only: it has no number, is not in the log and is never replayed; the result follows."""
+    """Partial typed answer of `llm_call`. Each snapshot extends the previous one, and the last is
+    the complete answer. Live only: it has no sequence number, is not logged and is never
+    replayed; the result follows."""
 
     type: Literal["structured_snapshot"]
     expectsType: str
-    """The type that the answer will be."""
+    """Type that the answer will have."""
     op: str
-    """Always `llm_call`."""
+    """Name of the operation, always `llm_call`."""
     revision: int
-    """1, 2, 3, …"""
+    """Revision number: 1, 2, 3, …"""
     value: Any
-    """What is written so far; fields that it does not hold yet are missing."""
+    """The value so far; fields that are not yet written are missing."""
 
 
 class AgentEvtWarning(TypedDict):
-    """Something the user should know that did not stop the work."""
+    """A problem that did not stop the operation."""
 
     type: Literal["warning"]
     message: str
-    """The text."""
+    """Text of the warning."""
     op: str
-    """What it concerns."""
+    """Name of the operation concerned."""
 
 
 class AgentEvtInterrupted(TypedDict):
-    """The daemon ended while this was going on; the session can be resumed."""
+    """The daemon stopped during the operation; the session can be resumed."""
 
     type: Literal["interrupted"]
     op: str
-    """What was cut off."""
+    """Name of the interrupted operation."""
 
 
 class AgentEvtResumed(TypedDict):
-    """Interrupted work goes on."""
+    """Interrupted work was resumed."""
 
     type: Literal["resumed"]
     op: str
-    """What goes on."""
+    """Name of the resumed operation."""
 
 
 class AgentEvtCompleted(TypedDict):
-    """An explore ended well."""
+    """An explore finished successfully."""
 
     type: Literal["completed"]
     summary: ExploreSummary
-    """What it found."""
+    """Summary of the results."""
 
 
 class AgentEvtStopped(TypedDict):
@@ -402,262 +407,263 @@ class AgentEvtStopped(TypedDict):
 
     type: Literal["stopped"]
     op: str
-    """What was stopped."""
+    """Name of the stopped operation."""
     reason: str
-    """By whom or why."""
+    """Client or reason that stopped it."""
 
 
 class AgentEvtError(TypedDict):
-    """Work failed; terminal when `op` is the run's own."""
+    """An operation failed; terminal when `op` is the run's own."""
 
     type: Literal["error"]
     message: str
-    """For people."""
+    """Error message for a person."""
     op: str
-    """What failed."""
+    """Name of the failed operation."""
     retryable: bool
-    """Whether the same again may succeed."""
+    """True if the same request may succeed later."""
     reason: NotRequired[str | None]
-    """The stable reason, as in the error table."""
+    """Stable reason, as in the error table."""
 
 
 class AgentEvtTurnAccepted(TypedDict):
-    """A turn was taken; it begins at once or waits for those before it."""
+    """A turn was accepted; it starts at once or waits in the queue."""
 
     type: Literal["turn_accepted"]
     input: list[Part]
-    """What is asked, the context first."""
+    """Input of the turn, with the context first."""
     runId: RunId
-    """Its run."""
+    """Id of the turn's run."""
     turnId: str
-    """The client's name for it."""
+    """Id of the turn, chosen by the client."""
     metadata: NotRequired[dict[str, str]]
-    """What the client sent with it."""
+    """Metadata that the client sent with the turn."""
     policy: NotRequired[ExecutionPolicy | None]
-    """What it may do."""
+    """Permissions and limits of the turn."""
 
 
 class AgentEvtRunStarted(TypedDict):
-    """A turn began."""
+    """A turn started to run."""
 
     type: Literal["run_started"]
     model: ModelChoice
-    """Whom it asks."""
+    """Model that the turn uses."""
     runId: RunId
-    """Its run."""
+    """Id of the turn's run."""
     shownChars: int
-    """Characters of a tool's output that the model is shown at most."""
+    """Maximum characters of a tool's output that the model receives."""
     turnId: str
-    """The client's name for it."""
+    """Id of the turn, chosen by the client."""
 
 
 class AgentEvtTokenDelta(TypedDict):
-    """Text of a model as it comes. Live only: it has no number, is not in the log and is never replayed; [`AgentEvt::Text`]
-    with the same text follows."""
+    """Text of a model as it arrives. Live only: it has no sequence number, is not logged and is
+    never replayed; [`AgentEvt::Text`] with the same text follows."""
 
     type: Literal["token_delta"]
     offset: int
-    """Bytes of this answer's text (or thinking) before this one."""
+    """Bytes of this answer's text (or reasoning) before this piece."""
     runId: RunId
-    """The run."""
+    """Id of the run."""
     text: str
-    """The text."""
+    """The piece of text."""
     reasoning: NotRequired[bool]
-    """True for the model's thinking."""
+    """True for the model's reasoning."""
 
 
 class AgentEvtText(TypedDict):
-    """Text of a model, put together: at most every 250 ms, and at the end of an answer."""
+    """Text of a model in larger pieces: at most every 250 ms, and at the end of an answer."""
 
     type: Literal["text"]
     offset: int
-    """Bytes of this answer's text (or thinking) before this one."""
+    """Bytes of this answer's text (or reasoning) before this piece."""
     runId: RunId
-    """The run."""
+    """Id of the run."""
     text: str
-    """The text."""
+    """The piece of text."""
     reasoning: NotRequired[bool]
-    """True for the model's thinking."""
+    """True for the model's reasoning."""
 
 
 class AgentEvtPromptProgress(TypedDict):
-    """How far the model is in reading its prompt. Live only, like [`AgentEvt::TokenDelta`]."""
+    """Progress of the model in reading its prompt. Live only, like [`AgentEvt::TokenDelta`]."""
 
     type: Literal["prompt_progress"]
     processed: int
-    """Tokens read."""
+    """Number of prompt tokens read."""
     runId: RunId
-    """The run."""
+    """Id of the run."""
     total: int
-    """Tokens there are."""
+    """Number of tokens of the prompt."""
     contextTokens: NotRequired[int | None]
-    """Tokens of the model's context, where known."""
+    """Context size of the model in tokens, if known."""
 
 
 class AgentEvtModelAnswer(TypedDict):
-    """The model's answer is whole; its text is that of the `text` records before it."""
+    """The model's answer is complete; its text is in the preceding `text` records."""
 
     type: Literal["model_answer"]
     firstMillis: int
-    """Milliseconds to the first piece."""
+    """Milliseconds until the first piece arrived."""
     millis: int
-    """Milliseconds to the end."""
+    """Milliseconds until the answer was complete."""
     model: ModelChoice
-    """Who answered."""
+    """Model that gave the answer."""
     requestDigest: str
-    """SHA-256 (hex) of what was asked: system text, messages, tools."""
+    """SHA-256 (hex) of the request: system text, messages and tools."""
     runId: RunId
-    """The run."""
+    """Id of the run."""
     tokensPerSecond: float
-    """Tokens a second while it answered; 0 when too short to tell."""
+    """Tokens per second during the answer; 0 when it was too short to measure."""
     usage: TokenUsage
-    """Tokens, as the provider counts them; counted here where it does not tell."""
+    """Token usage by the provider's count, or by the daemon's if the provider reports none."""
     calls: NotRequired[list[ToolUse]]
-    """Tools it asks for."""
+    """Tool calls that the model requests."""
     contextTokens: NotRequired[int | None]
-    """Tokens of the model's context, where known."""
+    """Context size of the model in tokens, if known."""
     finish: NotRequired[FinishReason | None]
-    """Why it stopped; absent when it was cut off."""
+    """Reason why the model stopped; absent when the answer was cut off."""
     heardSeq: NotRequired[int]
-    """Number of the latest `steered` record that was in what was asked; 0 when there was none."""
+    """Sequence number of the latest `steered` record included in the request; 0 if none."""
     raw: NotRequired[BlobRef | None]
-    """The answer's bytes as they came, for replay."""
+    """Reference to the raw bytes of the answer, for replay."""
 
 
 class AgentEvtToolCall(TypedDict):
-    """The model asked for a tool, which now goes through the gate."""
+    """The model requested a tool call, which now passes the gate."""
 
     type: Literal["tool_call"]
     arguments: Any
-    """Its arguments, repaired where they had to be."""
+    """Arguments of the call, repaired where necessary."""
     callId: str
-    """The call, as in [`ModelAnswer::calls`]."""
+    """Id of the call, as in [`ModelAnswer::calls`]."""
     name: str
-    """The tool."""
+    """Name of the tool."""
 
 
 class AgentEvtToolResult(TypedDict):
-    """What came of a tool call."""
+    """Outcome of a tool call."""
 
     type: Literal["tool_result"]
     callId: str
-    """The call."""
+    """Id of the call."""
     millis: int
-    """Milliseconds."""
+    """Duration of the call in milliseconds."""
     name: str
-    """The tool."""
+    """Name of the tool."""
     blob: NotRequired[BlobRef | None]
-    """Where a larger one lies; read it with `trace.blob`."""
+    """Reference to a larger output; read it with `trace.blob`."""
     changes: NotRequired[list[FileChange]]
-    """Files it changed."""
+    """Files that the call changed."""
     error: NotRequired[ToolFailure | None]
-    """What went wrong."""
+    """The failure, if the call failed."""
     output: NotRequired[Any]
-    """The output, when it is 64 KiB or less."""
+    """The output, when it is at most 64 KiB."""
     tag: NotRequired[str]
-    """What `output` is."""
+    """Type of the `output`."""
     truncated: NotRequired[bool]
     """True when the tool cut its output at a limit."""
 
 
 class AgentEvtApprovalRequired(TypedDict):
-    """Somebody must say whether a tool may act."""
+    """A tool call is pending until a client approves or denies it."""
 
     type: Literal["approval_required"]
     approval: Approval
-    """The question."""
+    """The approval to answer."""
 
 
 class AgentEvtApprovalResolved(TypedDict):
-    """The question is answered."""
+    """An approval was answered."""
 
     type: Literal["approval_resolved"]
     approvalId: ApprovalId
-    """Which."""
+    """Id of the approval."""
     resolution: Resolution
-    """How."""
+    """The answer and its author."""
 
 
 class AgentEvtSteered(TypedDict):
-    """A client told the model something while it worked."""
+    """A client sent text to the model during its turn."""
 
     type: Literal["steered"]
     runId: RunId
-    """The run."""
+    """Id of the run."""
     text: str
-    """The text."""
+    """Text that the client sent."""
 
 
 class AgentEvtCompacted(TypedDict):
-    """The conversation up to here is replaced by a summary in what the model is shown."""
+    """The conversation so far is replaced by a summary in the model's context."""
 
     type: Literal["compacted"]
     kept: int
-    """Messages at the end of the conversation that are kept as they are."""
+    """Number of messages at the end of the conversation that are retained unchanged."""
     summary: str
-    """What the model is shown instead."""
+    """Summary that the model receives instead."""
     tokensAfter: int
-    """Tokens after."""
+    """Tokens after compaction, as counted by the daemon."""
     tokensBefore: int
-    """Tokens before, as counted here."""
+    """Tokens before compaction, as counted by the daemon."""
     heardSeq: NotRequired[int]
-    """Number of the latest `steered` record that is part of the conversation here; 0 when there is none."""
+    """Sequence number of the latest `steered` record included in the conversation here; 0 if
+    none."""
 
 
 class AgentEvtCleared(TypedDict):
-    """The conversation was emptied; what follows starts afresh."""
+    """The conversation was cleared; the following turns start an empty one."""
 
     type: Literal["cleared"]
 
 
 class AgentEvtProviderChanged(TypedDict):
-    """The session talks to another model from here on."""
+    """The session uses another model from this record on."""
 
     type: Literal["provider_changed"]
     model: ModelChoice
-    """Which."""
+    """The model now in use."""
 
 
 class AgentEvtPlanUpdate(TypedDict):
-    """The agent's list of things to do."""
+    """The agent updated its list of tasks."""
 
     type: Literal["plan_update"]
     items: list[PlanItem]
-    """The items, in order."""
+    """Items of the list, in order."""
 
 
 class AgentEvtTurnDiff(TypedDict):
-    """What a turn changed in files, as one unified diff."""
+    """Changes of a turn to files, as one unified diff."""
 
     type: Literal["turn_diff"]
     diff: str
-    """The diff; cut at 256 KiB, and then it says so."""
+    """The diff, cut at 256 KiB with a note in its text."""
     paths: list[str]
-    """Paths that changed."""
+    """Paths that were changed."""
     turnId: str
-    """The turn."""
+    """Id of the turn."""
 
 
 class AgentEvtGitCommit(TypedDict):
-    """What a turn changed was committed, as `git.auto_commit` says."""
+    """The changes of a turn were committed, as `git.auto_commit` configures."""
 
     type: Literal["git_commit"]
     commit: str
-    """The commit's id, 40 hex digits."""
+    """Hash of the commit, 40 hex digits."""
     message: str
-    """Its message."""
+    """Message of the commit."""
     paths: list[str]
-    """Paths it holds, relative to the root."""
+    """Paths in the commit, relative to the root."""
     turnId: str
-    """The turn."""
+    """Id of the turn."""
 
 
 class AgentEvtRunCompleted(TypedDict):
-    """A turn ended; the last record of its run."""
+    """A turn finished; the last record of its run."""
 
     type: Literal["run_completed"]
     result: RunResult
-    """How."""
+    """Result of the run."""
 
 AgentEvt: TypeAlias = (
     "AgentEvtStarted | "
@@ -690,88 +696,88 @@ AgentEvt: TypeAlias = (
     "AgentEvtGitCommit | "
     "AgentEvtRunCompleted"
 )
-"""An event. A run begins with `started` and ends with exactly one of `completed`, `stopped` or `error` whose
-`op` is the run's own."""
+"""An event. A run starts with `started` and ends with exactly one of `completed`, `stopped` or
+`error` whose `op` is the run's own."""
 
 
 class AgentOpIndexRepo(TypedDict):
-    """Bring the index up to date."""
+    """Updates the index of a root."""
 
     type: Literal["index_repo"]
     path: str
-    """The root."""
+    """Path of the root."""
 
 
 class AgentOpListDir(TypedDict):
-    """List a folder."""
+    """Lists the entries of a folder."""
 
     type: Literal["list_dir"]
     depth: int
-    """Levels below it."""
+    """Levels below the folder."""
     path: str
-    """The folder, relative to the root."""
+    """Path of the folder, relative to the root."""
 
 
 class AgentOpGrep(TypedDict):
-    """Search lines."""
+    """Searches lines of text."""
 
     type: Literal["grep"]
     pattern: str
-    """A regular expression."""
+    """Regular expression to search for."""
     pathPrefix: NotRequired[str | None]
-    """Only under this path."""
+    """Restricts the search to files under this path."""
 
 
 class AgentOpSemantic(TypedDict):
-    """Search by meaning."""
+    """Searches by meaning (dense vectors)."""
 
     type: Literal["semantic"]
     k: int
-    """Results wanted."""
+    """Maximum number of results."""
     query: str
-    """The question."""
+    """Text of the query."""
 
 
 class AgentOpHybrid(TypedDict):
-    """Search by words and meaning."""
+    """Searches by words and by meaning."""
 
     type: Literal["hybrid"]
     k: int
-    """Results wanted."""
+    """Maximum number of results."""
     query: str
-    """The question."""
+    """Text of the query."""
 
 
 class AgentOpReadSpan(TypedDict):
-    """Read lines of a file."""
+    """Reads lines of a file."""
 
     type: Literal["read_span"]
     endLine: int
-    """Last line."""
+    """Last line of the range, inclusive."""
     path: str
-    """The file, relative to the root."""
+    """Path of the file, relative to the root."""
     startLine: int
-    """First line."""
+    """First line, starting at 1."""
     context: NotRequired[int | None]
-    """Lines before and after."""
+    """Lines of context before and after."""
 
 
 class AgentOpSummarize(TypedDict):
-    """Summarise files (needs a model)."""
+    """Summarises files; requires a model."""
 
     type: Literal["summarize"]
     paths: list[str]
-    """The files."""
+    """Paths of the files."""
 
 
 class AgentOpTool(TypedDict):
-    """Any other registered tool."""
+    """Calls any other registered tool."""
 
     type: Literal["tool"]
     arguments: Any
-    """Its arguments."""
+    """Arguments of the tool."""
     name: str
-    """Name in `tool.list`."""
+    """Name of the tool, as in `tool.list`."""
 
 AgentOp: TypeAlias = (
     "AgentOpIndexRepo | "
@@ -794,39 +800,40 @@ AnyPartial: TypeAlias = (
 
 
 class Approval(TypedDict):
-    """A tool call that waits for leave."""
+    """A tool call that is pending until a client approves or denies it."""
 
     approvalId: ApprovalId
-    """Its id."""
+    """Id of the approval."""
     arguments: Any
-    """Its arguments, whole."""
+    """Complete arguments of the call."""
     createdAt: Timestamp
-    """When it was asked."""
+    """Time of the request."""
     expiresAt: Timestamp
-    """When silence becomes a no."""
+    """Time after which an unanswered approval counts as denied."""
     grants: str
-    """The rules that `session` and `always` would write, one a line; empty when there is none for such a call, which is then
-    approved once."""
+    """Rules that `session` and `always` would write, one per line. Empty when no rule can be
+    written for such a call, which can then be approved only once."""
     preview: Preview
-    """What would be done."""
+    """Effects of the call, shown to the approver."""
     rule: str
-    """The rule that makes it a question."""
+    """The rule that requires the approval."""
     sessionId: SessionId
-    """The session that wants to act."""
+    """Id of the session that requests the call."""
     tool: str
-    """The tool."""
+    """Name of the tool."""
     patterns: NotRequired[list[str]]
-    """Wider rules that an answer may name instead, as they would be stored, one a line each."""
+    """Wider rules that an answer may name instead, as they would be stored, one per entry, each on
+    one line."""
     resolution: NotRequired[Resolution | None]
-    """The answer, once there is one."""
+    """The answer; absent while the approval is pending."""
     runId: NotRequired[RunId | None]
-    """The run, when one asks."""
+    """Id of the run that requests the call, if any."""
 
 ApprovalDecision: TypeAlias = Literal[
-    "once",  # This call.
-    "session",  # This and those like it, for the life of the session.
-    "always",  # This and those like it, from now on: a rule is written that can be read and revoked.
-    "deny",  # Not.
+    "once",  # Approves this call only.
+    "session",  # Approves this call and similar ones until the session ends.
+    "always",  # Approves this call and similar ones from now on: writes a rule that can be listed and revoked.
+    "deny",  # Denies the pending call.
 ]
 """An answer to an approval."""
 
@@ -834,437 +841,442 @@ ApprovalId: TypeAlias = "str"
 
 
 class ApprovalListParams(TypedDict):
-    """Parameters of `approval.list`."""
+    """Parameters of the method `approval.list`."""
 
     resolved: NotRequired[bool]
-    """Also those that are answered, newest first; at most 500 in all."""
+    """Includes answered approvals, newest first; at most 500 in all."""
     sessionId: NotRequired[SessionId | None]
-    """Only those of this session."""
+    """Lists only the approvals of this session."""
 
 
 class ApprovalResolveParams(TypedDict):
-    """Parameters of `approval.resolve`."""
+    """Parameters of the method `approval.resolve`."""
 
     approvalId: ApprovalId
-    """The approval."""
+    """Id of the approval."""
     decision: ApprovalDecision
-    """The answer."""
+    """The decision to record."""
     pattern: NotRequired[str | None]
-    """With `session` or `always`: one of the approval's `patterns`, granted in place of its `grants`."""
+    """One of the approval's `patterns`, granted instead of its `grants`; valid with `session` or
+    `always`."""
     reason: NotRequired[str | None]
-    """Why, at most 2,000 characters."""
+    """Reason for the decision, at most 2,000 characters."""
 
 
 class ArchiveParams(TypedDict):
-    """Parameters of `session.archive`."""
+    """Parameters of the method `session.archive`."""
 
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     archived: NotRequired[bool]
-    """Whether to put it away (so when omitted) or to take it out again."""
+    """True (the default) archives the session, false restores it."""
 
 
 class AuditEntry(TypedDict):
-    """One entry of the audit: written before the action, completed after it."""
+    """One entry of the audit, written before the action and completed after it."""
 
     argsDigest: str
-    """SHA-256 (hex) of the arguments' JSON."""
+    """SHA-256 (hex) of the arguments as JSON."""
     decision: str
-    """`allow` or `deny`."""
+    """Decision of the gate, `allow` or `deny`."""
     id: int
-    """Position."""
+    """Position in the audit."""
     rule: str
-    """The rule that decided."""
+    """The rule that led to the decision."""
     sessionId: SessionId
-    """The session; its digits are all 0 for a direct call that concerns none."""
+    """Id of the session; all digits are 0 for a direct call outside any session."""
     tool: str
-    """The tool, or the method of a direct call."""
+    """Name of the tool, or the method of a direct call."""
     truncated: bool
-    """Whether the output was cut."""
+    """True if the output was cut."""
     ts: Timestamp
-    """When it was asked for."""
+    """Time of the request."""
     command: NotRequired[str | None]
-    """The command line and its folder, for a shell; secrets are taken out."""
+    """Command line and folder of a shell call, with secrets removed."""
     exitCode: NotRequired[int | None]
-    """Exit code, where there is one."""
+    """Exit code of the command, if any."""
     millis: NotRequired[int | None]
-    """Milliseconds it took; absent when it was denied or cut off."""
+    """Duration in milliseconds; absent when the call was denied or interrupted."""
     outcome: NotRequired[str | None]
-    """`ok`, or the reason of the failure; absent when it was denied or cut off."""
+    """`ok`, or the reason of the failure; absent when the call was denied or interrupted."""
 
 
 class AuditQueryParams(TypedDict):
-    """Parameters of `audit.query`."""
+    """Parameters of the method `audit.query`."""
 
     after: NotRequired[int]
-    """Entries after this one."""
+    """Id after which entries are returned."""
     limit: NotRequired[int | None]
-    """Entries wanted, at most 500."""
+    """Maximum number of entries, at most 500."""
     sessionId: NotRequired[SessionId | None]
-    """Only this session."""
+    """Returns only entries of this session."""
     tool: NotRequired[str | None]
-    """Only this tool."""
+    """Returns only entries of this tool."""
 
 
 class BlobParams(TypedDict):
-    """Parameters of `trace.blob`."""
+    """Parameters of the method `trace.blob`."""
 
     sha256: str
-    """SHA-256, hex."""
+    """SHA-256 of the blob, in hex."""
     limit: NotRequired[int | None]
-    """Bytes wanted, at most 256 KiB."""
+    """Maximum number of bytes, at most 256 KiB."""
     offset: NotRequired[int]
-    """First byte."""
+    """Offset of the first byte."""
 
 
 class BlobPart(TypedDict):
-    """Part of a blob; blobs are UTF-8 JSON and parts end between characters."""
+    """Part of a blob. Blobs are UTF-8 JSON, and parts end between characters."""
 
     size: int
-    """Bytes of the whole."""
+    """Size of the complete blob in bytes."""
     text: str
-    """The text."""
+    """Text of this part."""
     nextOffset: NotRequired[int | None]
     """Offset of the next part; absent on the last."""
 
 
 class BlobRef(TypedDict):
-    """A result stored by the hash of its content."""
+    """Reference to a result stored by the hash of its content."""
 
     sha256: str
-    """SHA-256, hex."""
+    """SHA-256 of the content, in hex."""
     size: int
-    """Bytes."""
+    """Size of the content in bytes."""
 
 
 class ClientCapabilities(TypedDict):
-    """What a client can do."""
+    """Capabilities of a client."""
 
     approvals: NotRequired[bool]
-    """Whether it answers approvals."""
+    """True if the client answers approvals."""
 
 
 class ClientInfo(TypedDict):
-    """A client's name and version."""
+    """Name and version of a client."""
 
     name: str
-    """Name, at most 64 characters."""
+    """Name of the client, at most 64 characters."""
     version: str
-    """Version."""
+    """Version of the client."""
 
 
 class CloneParams(TypedDict):
-    """Parameters of `git.clone`."""
+    """Parameters of the method `git.clone`."""
 
     remoteURL: str
-    """`https://`, `ssh://`, `git://`, `user@host:path` or `file://`; nothing that begins with `-`."""
+    """URL of the repository: `https://`, `ssh://`, `git://`, `user@host:path` or `file://`; it
+    must not begin with `-`."""
     branch: NotRequired[str | None]
-    """The branch; the remote's default when omitted."""
+    """Branch to check out; the remote's default when omitted."""
     dest: NotRequired[str | None]
-    """Name of the folder under the workspaces folder; made from the URL when omitted."""
+    """Name of the folder under the workspaces folder; derived from the URL when omitted."""
     requestId: NotRequired[str | None]
-    """Name for `git.progress` notifications and retry key."""
+    """Retry key, and name for `git.progress` notifications."""
 
 
 class CloneReceipt(TypedDict):
-    """Receipt of `git.clone`: the end comes as `git.progress` with `done`."""
+    """Receipt of `git.clone`; the result arrives as `git.progress` with `done`."""
 
     path: str
-    """Where the clone will be."""
+    """Path of the future clone."""
     requestId: str
-    """The request."""
+    """Id of the request."""
 
 
 class CloneResult(TypedDict):
     """Result of a finished clone."""
 
     head: str
-    """Commit checked out."""
+    """Hash of the checked-out commit."""
     path: str
     """Absolute path of the checkout."""
     reused: bool
-    """True when an earlier clone of the same remote was there already; it is brought up to date."""
+    """True when an earlier clone of the same remote existed; it is updated."""
     branch: NotRequired[str | None]
-    """Branch checked out."""
+    """Name of the checked-out branch."""
     stale: NotRequired[str | None]
-    """Why an earlier clone was not brought up to date: it is given as it was. Without a network, what git says of it."""
+    """Reason why an earlier clone was not updated but returned unchanged; git's message when the
+    network fails."""
 
 
 class CommandEnvelope(TypedDict):
     """A command as a client sends it in `orchestrate.command`; only `payload` is required."""
 
     payload: AgentCmd
-    """The command."""
+    """The command to execute."""
     id: NotRequired[str | None]
-    """Made by the client; the events that answer carry it as `parentId`. A fresh one when omitted."""
+    """Id chosen by the client, returned as `parentId` of the resulting events; a new one when
+    omitted."""
     kind: NotRequired[str | None]
-    """`Cmd`, when given."""
+    """Always `Cmd` when present."""
     parentId: NotRequired[str | None]
-    """What led to this command."""
+    """Id of the entry that led to this command."""
     ts: NotRequired[Timestamp | None]
-    """The client's own time; the log uses the daemon's."""
+    """Time by the client's clock; the log uses the daemon's."""
 
 
 class CommandParams(TypedDict):
-    """Parameters of `orchestrate.command`."""
+    """Parameters of the method `orchestrate.command`."""
 
     cmd: CommandEnvelope
     """The command in its envelope."""
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     requestId: NotRequired[str | None]
-    """Retry key."""
+    """Retry key of the request."""
 
 
 class CommandReceipt(TypedDict):
-    """Receipt of `orchestrate.command`; the outcome comes as events with this `commandId` as `parentId`."""
+    """Receipt of `orchestrate.command`; the outcome arrives as events with this `commandId` as
+    `parentId`."""
 
     commandId: str
-    """The command's id."""
+    """Id of the command."""
     seq: int
-    """Sequence number of the command's record; it is durable."""
+    """Sequence number of the command's durable record."""
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
 
 
 class Compressed(TypedDict):
-    """Answer of `session.compress`."""
+    """Answer of the method `session.compress`."""
 
     tokensAfter: int
-    """Tokens after; the same as before when there was nothing to condense."""
+    """Tokens after; unchanged when there was nothing to condense."""
     tokensBefore: int
-    """Tokens of the conversation before, as counted here."""
+    """Tokens of the conversation before, as counted by the daemon."""
 
 
 class ConfigAnswer(TypedDict):
-    """Answer of `config.get`."""
+    """Answer of the method `config.get`."""
 
     values: dict[str, ConfigValue]
-    """Each setting by its dotted key; secrets read `'(set)'`."""
+    """Values by dotted key; secrets read `'(set)'`."""
     warnings: list[str]
-    """Lines about settings that are not taken, and why."""
+    """Warnings about settings that are ignored, with the reason."""
 
 ConfigFolder: TypeAlias = Literal[
-    "named",  # `CAIRN_CONFIG` names it.
+    "named",  # The variable `CAIRN_CONFIG` names it.
     "of_data_root",  # It is `<CAIRN_HOME>/config`, which exists.
-    "of_user",  # It is the user's own.
+    "of_user",  # It is the user's own configuration folder.
 ]
 """The reason why a configuration folder applies."""
 
 
 class ConfigGetParams(TypedDict):
-    """Parameters of `config.get`."""
+    """Parameters of the method `config.get`."""
 
     root: NotRequired[str | None]
-    """The root whose configuration is meant, by id or path; that of the daemon itself when absent."""
+    """Id or path of the root whose configuration is returned; the daemon's own when absent."""
 
 
 class ConfigReloaded(TypedDict):
-    """Answer of `config.reload`."""
+    """Answer of the method `config.reload`."""
 
     pending: list[str]
-    """Keys whose new value takes effect at the next start."""
+    """Keys whose new value takes effect only after a restart."""
     warnings: list[str]
-    """Lines about settings that are not taken, and why."""
+    """Warnings about settings that are ignored, with the reason."""
 
 
 class ConfigValue(TypedDict):
-    """One setting."""
+    """Value and source of a setting."""
 
     source: str
-    """The file, variable or flag that set it; `default` for the built-in one."""
+    """The file, variable or flag that sets it; `default` for the built-in value."""
     value: Any
-    """The value in force."""
+    """The value that is in force."""
     pending: NotRequired[Any]
-    """The value in the files, when it takes effect at the next start of the daemon."""
+    """Value in the files, when it takes effect only after the daemon restarts."""
 
 Corpus: TypeAlias = Literal[
-    "lex",  # Lexical.
-    "sem",  # Semantic.
-    "fused",  # Both, fused.
+    "lex",  # Results of the lexical search.
+    "sem",  # Results of the semantic search.
+    "fused",  # Both lists after fusion.
 ]
-"""The list a partial comes from."""
+"""List that a partial comes from."""
 
 
 class DaemonStats(TypedDict):
-    """Answer of `daemon.stats`."""
+    """Answer of the method `daemon.stats`."""
 
     anonymousBytes: int
-    """Of it, memory that is not file pages."""
+    """Part of the resident memory that is not backed by files, in bytes."""
     callErrors: int
-    """Calls that ended with an error."""
+    """Calls that returned an error."""
     calls: int
-    """Calls since start."""
+    """Calls received since the start."""
     connections: int
-    """Connections now."""
+    """Number of open connections."""
     indexChunks: int
-    """Chunks in all indexes."""
+    """Number of chunks in all indexes."""
     indexFiles: int
-    """Files in all indexes."""
+    """Number of files in all indexes."""
     indexPending: int
     """Files waiting to be indexed."""
     logBytes: int
-    """Bytes of the log's database."""
+    """Size of the log's database, in bytes."""
     logQueue: int
     """Records waiting for their commit."""
     recordsAppended: int
-    """Records appended since start."""
+    """Records appended since the start."""
     residentBytes: int
     """Resident memory in bytes; 0 where it cannot be read."""
     running: int
-    """Runs at work."""
+    """Number of active runs."""
     sessions: int
-    """Sessions in the log."""
+    """Number of sessions in the log."""
     subscriptions: int
-    """Subscriptions now."""
+    """Number of active subscriptions."""
     uptimeSeconds: int
-    """Seconds since start."""
+    """Seconds since the daemon started."""
 
 
 class DaemonStatus(TypedDict):
-    """Answer of `daemon.status`."""
+    """Answer of the method `daemon.status`."""
 
     addresses: list[str]
-    """Addresses it listens on."""
+    """Addresses that the daemon listens on."""
     dataRoot: str
-    """Where its data lies."""
+    """Path of the data root."""
     index: IndexStatus
-    """Declared roots and their indexes."""
+    """Declared roots and the state of their indexes."""
     instanceId: InstanceId
-    """This start of the daemon."""
+    """Id of this start of the daemon."""
     mode: str
-    """`on_demand`, `service` or `foreground`."""
+    """Start mode: `on_demand`, `service` or `foreground`."""
     pid: int
-    """Process id."""
+    """Process id of the daemon."""
     runningSessions: int
-    """Sessions at work."""
+    """Number of sessions with an active run."""
     startedAt: Timestamp
-    """When it started."""
+    """Start time of the daemon."""
     version: str
-    """Version of the binary."""
+    """Version of the daemon's binary."""
     configDir: NotRequired[str | None]
-    """The folder of the user's configuration; absent when there is none."""
+    """Path of the user's configuration folder; absent when there is none."""
     configOrigin: NotRequired[ConfigFolder | None]
-    """The reason why this folder applies."""
+    """The reason why this configuration folder applies."""
     idleExitSeconds: NotRequired[int | None]
-    """Seconds without a client after which it leaves by itself; absent when it stays."""
+    """Seconds without a client after which the daemon exits; absent when it never exits by itself."""
     logFile: NotRequired[str | None]
-    """Where it logs; absent when it logs to its terminal or the service manager."""
+    """Path of the log file; absent when the daemon logs to its terminal or the service manager."""
 
 
 class Device(TypedDict):
-    """A paired device."""
+    """A device that is paired with the daemon."""
 
     id: DeviceId
-    """Its id here."""
+    """Id of the device at this daemon."""
     key: str
-    """Its key, by its hash."""
+    """Hash of the device's public key."""
     name: str
-    """What it is called."""
+    """Name of the device."""
     pairedAt: Timestamp
-    """When it was paired."""
+    """Time of the pairing."""
     rights: list[Right]
-    """What it may do."""
+    """Rights of the device."""
     connections: NotRequired[int]
-    """Its open connections."""
+    """Number of open connections."""
 
 DeviceId: TypeAlias = "str"
 
 
 class DeviceRef(TypedDict):
-    """Parameters of `client.revoke`."""
+    """Parameters of the method `client.revoke`."""
 
     id: DeviceId
-    """Its id."""
+    """Id of the device."""
 
 
 class DirEntry(TypedDict):
     """One entry of a listing."""
 
     kind: EntryKind
-    """What it is."""
+    """Kind of the entry."""
     path: str
     """Path relative to the root."""
     size: NotRequired[int | None]
-    """Bytes, for files."""
+    """Size in bytes, for files."""
 
 
 class DirListing(TypedDict):
-    """A bounded listing."""
+    """Bounded listing of a folder."""
 
     entries: list[DirEntry]
-    """What is in it, ignored files left out, by path."""
+    """Entries sorted by path, without ignored files."""
     path: str
     """The folder, relative to its root (`.` for the root itself)."""
     truncated: bool
-    """True when the limit of 5,000 entries cut it."""
+    """True when the listing was cut at 5,000 entries."""
     restricted: NotRequired[bool]
-    """Whether rules hide paths of what was asked for, which are left out."""
+    """True if rules hide some of the requested paths, which are omitted."""
 
 
 class Empty(TypedDict):
-    """An empty object."""
+    """An object without fields."""
 
 EntryKind: TypeAlias = Literal[
-    "file",  # A file.
-    "dir",  # A folder.
+    "file",  # A regular file on disk.
+    "dir",  # A folder on the disk.
     "symlink",  # A symbolic link, not followed.
     "other",  # A socket, device or pipe.
 ]
-"""Kind of an entry."""
+"""Kind of a listing entry."""
 
 
 class Entrypoint(TypedDict):
-    """A place where execution begins."""
+    """A location where execution starts."""
 
     kind: str
-    """`manifest`, `main`, `server`, `script`, `ci`, `library`, `container`."""
+    """Kind of entrypoint: `manifest`, `main`, `server`, `script`, `ci`, `library` or `container`."""
     path: str
-    """The file, relative to the root."""
+    """Path of the file, relative to the root."""
     reason: str
-    """Why it is one."""
+    """Reason why it is an entrypoint."""
     line: NotRequired[int | None]
-    """The line, when known."""
+    """Line of the entrypoint, if known."""
 
 
 class EnvelopeCmd(TypedDict):
-    """Something was asked for."""
+    """A command that was received."""
 
     kind: Literal["Cmd"]
     id: str
-    """This entry's own id (bare UUIDv7)."""
+    """Id of this entry (bare UUIDv7)."""
     seq: int
-    """Position in the session's log: 1, 2, 3, … with no gap."""
+    """Position in the session's log: 1, 2, 3, … without gaps."""
     sessionId: SessionId
-    """The session it belongs to."""
+    """Id of the session that the entry belongs to."""
     ts: Timestamp
-    """When it was appended."""
+    """Time at which the entry was appended."""
     cmd: AgentCmd
-    """The command."""
+    """The command that was received."""
     origin: NotRequired[Origin | None]
-    """Who caused it."""
+    """Client, run and tool that caused the entry."""
     parentId: NotRequired[str | None]
-    """The entry that caused this one: events of a command carry the command's id."""
+    """Id of the entry that caused this one: events of a command carry the command's id."""
 
 
 class EnvelopeEvt(TypedDict):
-    """Something happened."""
+    """An event that happened."""
 
     kind: Literal["Evt"]
     id: str
-    """This entry's own id (bare UUIDv7)."""
+    """Id of this entry (bare UUIDv7)."""
     seq: int
-    """Position in the session's log: 1, 2, 3, … with no gap."""
+    """Position in the session's log: 1, 2, 3, … without gaps."""
     sessionId: SessionId
-    """The session it belongs to."""
+    """Id of the session that the entry belongs to."""
     ts: Timestamp
-    """When it was appended."""
+    """Time at which the entry was appended."""
     evt: AgentEvt
-    """The event."""
+    """The event that happened."""
     origin: NotRequired[Origin | None]
-    """Who caused it."""
+    """Client, run and tool that caused the entry."""
     parentId: NotRequired[str | None]
-    """The entry that caused this one: events of a command carry the command's id."""
+    """Id of the entry that caused this one: events of a command carry the command's id."""
 
 Envelope: TypeAlias = (
     "EnvelopeCmd | "
@@ -1274,290 +1286,295 @@ Envelope: TypeAlias = (
 
 
 class ErrorData(TypedDict):
-    """`error.data` of every failed call."""
+    """`error.data` of a failed call."""
 
     hint: str
-    """The way out."""
+    """Advice on how to resolve the failure."""
     reason: str
-    """Stable string; the contract."""
+    """Stable reason string, part of the contract."""
     retryable: bool
-    """Whether the same call may succeed later."""
+    """True if the same call may succeed later."""
     details: NotRequired[Any]
-    """Further facts: the versions of both sides, `oldestSeq`, the path of a wrong field."""
+    """Further details: the versions of both sides, `oldestSeq`, the path of an invalid field."""
     retryAfterMs: NotRequired[int | None]
-    """When to try again, for `overloaded`."""
+    """Time to wait before the next attempt, in milliseconds; set for `overloaded`."""
 
 
 class EventNotificationCmd(TypedDict):
-    """Something was asked for."""
+    """A command that was received."""
 
     kind: Literal["Cmd"]
     id: str
-    """This entry's own id (bare UUIDv7)."""
+    """Id of this entry (bare UUIDv7)."""
     seq: int
-    """Position in the session's log: 1, 2, 3, … with no gap."""
+    """Position in the session's log: 1, 2, 3, … without gaps."""
     sessionId: SessionId
-    """The session it belongs to."""
+    """Id of the session that the entry belongs to."""
     subscriptionId: SubscriptionId
-    """The subscription."""
+    """Id of the subscription."""
     ts: Timestamp
-    """When it was appended."""
+    """Time at which the entry was appended."""
     cmd: AgentCmd
-    """The command."""
+    """The command that was received."""
     origin: NotRequired[Origin | None]
-    """Who caused it."""
+    """Client, run and tool that caused the entry."""
     parentId: NotRequired[str | None]
-    """The entry that caused this one: events of a command carry the command's id."""
+    """Id of the entry that caused this one: events of a command carry the command's id."""
 
 
 class EventNotificationEvt(TypedDict):
-    """Something happened."""
+    """An event that happened."""
 
     kind: Literal["Evt"]
     id: str
-    """This entry's own id (bare UUIDv7)."""
+    """Id of this entry (bare UUIDv7)."""
     seq: int
-    """Position in the session's log: 1, 2, 3, … with no gap."""
+    """Position in the session's log: 1, 2, 3, … without gaps."""
     sessionId: SessionId
-    """The session it belongs to."""
+    """Id of the session that the entry belongs to."""
     subscriptionId: SubscriptionId
-    """The subscription."""
+    """Id of the subscription."""
     ts: Timestamp
-    """When it was appended."""
+    """Time at which the entry was appended."""
     evt: AgentEvt
-    """The event."""
+    """The event that happened."""
     origin: NotRequired[Origin | None]
-    """Who caused it."""
+    """Client, run and tool that caused the entry."""
     parentId: NotRequired[str | None]
-    """The entry that caused this one: events of a command carry the command's id."""
+    """Id of the entry that caused this one: events of a command carry the command's id."""
 
 EventNotification: TypeAlias = (
     "EventNotificationCmd | "
     "EventNotificationEvt"
 )
-"""Notification `orchestrate.event`."""
+"""Payload of the notification `orchestrate.event`."""
 
 
 class ExecutionPolicy(TypedDict):
-    """What a turn may do."""
+    """Permissions and limits of a turn."""
 
     allowExternalLLMs: NotRequired[bool]
-    """Whether models outside this machine may be asked. The daemon's `models.allowExternal` must say so too."""
+    """True if models outside this machine may be used; the daemon's `models.allowExternal` must
+    also allow it."""
     dryRun: NotRequired[bool]
-    """Tool calls are shown and not made."""
+    """Reports tool calls without running them."""
     maxIterations: NotRequired[int | None]
-    """Answers of the model at most; `agent.max_iterations` when omitted."""
+    """Maximum number of model answers; `agent.max_iterations` when omitted."""
     maxTokens: NotRequired[int | None]
-    """Tokens in and out at most, over all answers."""
+    """Maximum number of input and output tokens over all answers."""
     network: NotRequired[bool]
-    """Whether tools may use the network."""
+    """True if tools may use the network."""
     ops: NotRequired[list[str] | None]
-    """The only tools that may be called; all registered ones when omitted."""
+    """Names of the only tools that may be called; all registered ones when omitted."""
     paths: NotRequired[list[str] | None]
-    """The only paths that may be touched, relative to the root; everything when omitted."""
+    """The only paths that tools may access, relative to the root; all when omitted."""
     promptProgress: NotRequired[bool | None]
-    """Whether the model is asked how far it is in reading its prompt; as the daemon has it when omitted."""
+    """True requests reports on the model's progress in reading its prompt; the daemon's setting
+    when omitted."""
     sandbox: NotRequired[SandboxUse | None]
-    """`off` runs commands outside the sandbox. Needs the right `admin`, and the audit says so of each."""
+    """`off` runs commands outside the sandbox, which requires the right `admin` and is noted in
+    the audit of each command."""
     settings: NotRequired[TurnOverrides | None]
-    """Settings of this turn in place of the configured ones."""
+    """Settings of this turn that override the configured ones."""
     timeoutSeconds: NotRequired[int | None]
-    """Seconds at most, the waiting for approvals left out."""
+    """Maximum duration in seconds, without the time spent waiting for approvals."""
     toolsMode: NotRequired[ToolsMode | None]
-    """Under which names tools are offered; `tools.mode` when omitted."""
+    """Names under which tools are offered; `tools.mode` when omitted."""
 
 
 class ExploreDetails(TypedDict):
-    """The reasons behind a summary."""
+    """Reasons behind a summary."""
 
     commands: ProjectCommands
-    """How to build, test and run it."""
+    """Commands that build, test and run the project."""
     entrypoints: list[Entrypoint]
-    """Each entrypoint with its reason."""
+    """Entrypoints, each with its reason."""
     layout: list[LayoutEntry]
-    """Top-level folders and what they hold."""
+    """Top-level folders and their roles."""
     projects: list[Project]
     """Packages, crates or modules of the repository."""
     stats: ExploreStats
-    """Figures."""
+    """Statistics of the explore."""
     topFiles: list[TopFile]
-    """Each top file with its reason."""
+    """Top files, each with its reason."""
     description: NotRequired[str | None]
-    """What the project says it is, in its own words (manifest or readme)."""
+    """Description of the project from its manifest or readme."""
     findings: NotRequired[list[Finding]]
-    """What the goals' searches found."""
+    """Results of the searches for the goals."""
     git: NotRequired[GitFacts | None]
-    """Git facts, when it is a repository."""
+    """Git facts, when the root is a repository."""
 
 
 class ExplorePlan(TypedDict):
     """A plan: goals and the operations to run next."""
 
     goals: list[str]
-    """What the plan is for."""
+    """Goals of the plan."""
     nextOps: list[AgentOp]
     """Operations to run, in order of importance."""
 
 
 class ExplorePolicy(TypedDict):
-    """What an explore may do beyond reading inside its root."""
+    """Permissions of an explore beyond reading inside its root."""
 
     allowExternalLLMs: NotRequired[bool]
-    """Whether external models may be asked."""
+    """True if external models may be used."""
     network: NotRequired[bool]
-    """Whether the network may be used (a clone)."""
+    """True if the network may be used (for a clone)."""
     ops: NotRequired[list[str] | None]
-    """The only operations that may run, by tool name; all read-only ones when omitted."""
+    """Names of the only tools that may run; all read-only ones when omitted."""
     paths: NotRequired[list[str] | None]
-    """The only paths that may be read, relative to the root; everything when omitted. What asks for more (a search of the
-    whole root, its languages) is answered for these paths."""
+    """The only paths that may be read, relative to the root; all when omitted. A request that
+    covers more (a search of the complete root, its languages) is answered for these paths only."""
 
 
 class ExploreStartParams(TypedDict):
-    """Parameters of `orchestrate.explore.start`."""
+    """Parameters of the method `orchestrate.explore.start`."""
 
     branch: NotRequired[str | None]
-    """The branch to clone."""
+    """Name of the branch to clone."""
     goals: NotRequired[list[str]]
-    """What to find out. Known goals steer the planner, other text becomes searches."""
+    """Goals of the explore. Known goals steer the planner; other text becomes searches."""
     planner: NotRequired[PlannerKind | None]
-    """Who plans; the built-in planner when omitted."""
+    """Planner to use; the built-in one when omitted."""
     policy: NotRequired[ExplorePolicy | None]
-    """What the run may do; nothing beyond reading when omitted."""
+    """Permissions of the run; read-only when omitted."""
     remoteURL: NotRequired[str | None]
-    """A repository to clone first; needs `policy.network`."""
+    """URL of a repository to clone first; requires `policy.network`."""
     requestId: NotRequired[str | None]
-    """Retry key, up to 128 bytes: the same again returns the first receipt."""
+    """Retry key, up to 128 bytes: a repeated key returns the first receipt."""
     root: NotRequired[str | None]
     """Absolute path of the folder; not needed with `remoteURL`."""
     sessionId: NotRequired[SessionId | None]
-    """An existing session to run in; a fresh one when omitted."""
+    """Id of an existing session to run in; a new session when omitted."""
 
 
 class ExploreStats(TypedDict):
-    """Figures of an explore."""
+    """Statistics of an explore."""
 
     chunks: int
-    """Chunks."""
+    """Number of indexed chunks."""
     failedOps: int
-    """Operations that failed."""
+    """Number of operations that failed."""
     files: int
-    """Files seen by the index."""
+    """Number of indexed files."""
     millis: int
     """Milliseconds from start to summary."""
     ops: int
-    """Operations run."""
+    """Number of operations run."""
     skipped: int
-    """Files left out of the index."""
+    """Number of files left out of the index."""
     symbols: int
-    """Symbols."""
+    """Number of indexed symbols."""
 
 
 class ExploreStatus(TypedDict):
-    """Answer of `orchestrate.explore.status`."""
+    """Answer of the method `orchestrate.explore.status`."""
 
     headSeq: int
     """Sequence number of the newest record."""
     opsDone: int
-    """Operations finished."""
+    """Number of finished operations."""
     opsPending: int
-    """Operations waiting or running."""
+    """Number of pending or running operations."""
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     state: RunState
-    """Where the run stands."""
+    """State of the latest run."""
     runId: NotRequired[RunId | None]
-    """Its latest explore run."""
+    """Id of its latest explore run."""
     summary: NotRequired[ExploreSummary | None]
-    """The summary, once completed."""
+    """Summary of the explore, once completed."""
 
 
 class ExploreSummary(TypedDict):
-    """What an explore found: the five fields of the plan's schema and `details` with the reasons."""
+    """Results of an explore: the five fields of the plan's schema, and `details` with the reasons."""
 
     details: ExploreDetails
-    """Reasons, commands and figures."""
+    """Reasons, commands and statistics."""
     entrypoints: list[str]
-    """Paths where execution begins, most important first."""
+    """Paths of the entrypoints, most important first."""
     followups: list[str]
-    """What is not known yet and how to find out."""
+    """Open questions and how to answer them."""
     languages: dict[str, int]
-    """Lines by language (code, comments and blanks), as tokei counts them."""
+    """Lines per language (code, comments and blanks), as tokei counts them."""
     repoName: str
     """Name of the repository."""
     topFiles: list[str]
-    """Files to read first, by how much the rest of the code refers to them."""
+    """Files to read first, ordered by how much other code refers to them."""
 
 
 class FileChange(TypedDict):
-    """A file that a tool changed."""
+    """A change of a file by a tool."""
 
     path: str
-    """The file, relative to the root."""
+    """Path of the file, relative to the root."""
     after: NotRequired[str | None]
-    """SHA-256 (hex) of what it held afterwards; absent when it was deleted."""
+    """SHA-256 (hex) of the new content; absent when the file was deleted."""
     before: NotRequired[BlobRef | None]
-    """What it held before, as base64 text; absent when it was not there."""
+    """Former content as base64 text; absent when the file did not exist."""
     lost: NotRequired[bool]
-    """Whether it was there before and what it held was not kept: such a change cannot be undone."""
+    """True if the file existed and its former content was not stored: the change cannot be undone."""
 
 
 class FileLines(TypedDict):
-    """Matching lines of one file, at least one."""
+    """Matching lines of one file; at least one."""
 
     lines: list[int]
-    """Their numbers, ascending."""
+    """Line numbers in ascending order."""
     path: str
     """Path relative to its root."""
     root: RootId
-    """The root."""
+    """Id of the root."""
     text: str
-    """The text of each without its end, at most 2 KiB, invalid UTF-8 replaced; with `\\n` between one and the next."""
+    """Text of each line without its terminator, at most 2 KiB, invalid UTF-8 replaced; lines are
+    separated by `\\n`."""
     ranges: NotRequired[list[list[list[int]]]]
-    """With `withRanges`: for each of them the byte ranges of the matches in its text."""
+    """Byte ranges of the matches in the text of each line; only with `withRanges`."""
 
 
 class Finding(TypedDict):
-    """An answer to a goal."""
+    """Search results for a goal."""
 
     goal: str
-    """The goal."""
+    """Text of the goal."""
     places: list[str]
-    """`path:line` of the best places."""
+    """The best locations, as `path:line`."""
 
 FinishReason: TypeAlias = Literal[
-    "stop",  # It was done.
-    "tool_calls",  # It waits for tools.
-    "length",  # It reached its limit of tokens.
-    "filtered",  # The provider held the answer back.
+    "stop",  # The model finished its answer.
+    "tool_calls",  # The model waits for the results of tool calls.
+    "length",  # The answer reached its limit of tokens.
+    "filtered",  # The provider withheld the answer.
 ]
-"""Why a model stopped."""
+"""Reason why a model stopped."""
 
 
 class ForkParams(TypedDict):
-    """Parameters of `session.fork`."""
+    """Parameters of the method `session.fork`."""
 
     sessionId: SessionId
-    """The session."""
+    """Id of the session to fork."""
     beforeTurnId: NotRequired[str | None]
-    """The turn before which the new session begins to differ; the whole past when omitted."""
+    """Id of the turn before which the new session diverges; the complete history when omitted."""
     title: NotRequired[str | None]
-    """A name for people; the old one's when omitted."""
+    """Title for people; the original's when omitted."""
 
 Fusion: TypeAlias = Literal[
-    "rrf",  # Reciprocal rank fusion.
+    "rrf",  # Reciprocal rank fusion (RRF) of both lists.
     "minmax",  # Sum of scores scaled to 0..1 within each list.
 ]
-"""How two lists become one."""
+"""Method that fuses two ranked lists."""
 
 
 class GitChange(TypedDict):
-    """One changed file."""
+    """One changed file of a repository."""
 
     path: str
     """Path relative to the repository."""
     status: str
-    """`added`, `modified`, `deleted`, `renamed`, `type_changed`, `untracked` or `conflicted`."""
+    """Kind of change: `added`, `modified`, `deleted`, `renamed`, `type_changed`, `untracked` or
+    `conflicted`."""
 
 
 class GitFacts(TypedDict):
@@ -1566,32 +1583,32 @@ class GitFacts(TypedDict):
     activeFiles: list[str]
     """Files changed most often in the latest commits."""
     changedFiles: int
-    """Files changed and not committed."""
+    """Number of files with uncommitted changes."""
     recent: list[str]
     """Subjects of the latest commits."""
     branch: NotRequired[str | None]
-    """Current branch, when on one."""
+    """Current branch; absent when HEAD is detached."""
     head: NotRequired[str | None]
-    """Commit checked out."""
+    """Hash of the checked-out commit."""
 
 
 class GitProgress(TypedDict):
-    """Live notification `git.progress`."""
+    """Payload of the live notification `git.progress`."""
 
     done: bool
-    """True on the last one."""
+    """True on the last notification."""
     percent: float
-    """0 to 100."""
+    """Progress in percent, 0 to 100."""
     requestId: str
-    """The request."""
+    """Id of the request."""
     stage: str
-    """`receiving`, `resolving`, `checkout`, …"""
+    """Stage of the clone: `receiving`, `resolving`, `checkout`, …"""
     error: NotRequired[str | None]
-    """What failed, on a bad end."""
+    """Error message of a failed clone."""
     reason: NotRequired[str | None]
-    """The stable reason of a bad end, as in the error table."""
+    """Stable reason of a failure, as in the error table."""
     result: NotRequired[CloneResult | None]
-    """The result, on a good end."""
+    """Result of a successful clone."""
 
 
 class GitStatus(TypedDict):
@@ -1600,24 +1617,25 @@ class GitStatus(TypedDict):
     changes: list[GitChange]
     """Changed files, at most 1,000."""
     isRepository: bool
-    """False for a folder without git; the rest is empty then."""
+    """False for a folder without git; the other fields are then empty."""
     truncated: bool
-    """True when there were more."""
+    """True when there were more changes."""
     branch: NotRequired[str | None]
-    """Current branch, when on one."""
+    """Current branch; absent when HEAD is detached."""
     head: NotRequired[str | None]
-    """Commit checked out, when there is one."""
+    """Hash of the checked-out commit, if any."""
     remote: NotRequired[str | None]
     """URL of `origin`, without credentials."""
     top: NotRequired[str]
-    """Where the repository lies below the root; empty when it is the root. Changes are relative to it."""
+    """Path of the repository below the root; empty when it is the root. Changes are relative to
+    it."""
 
 
 class GitStatusParams(TypedDict):
-    """Parameters of `git.status`."""
+    """Parameters of the method `git.status`."""
 
     path: str
-    """A folder inside a declared root."""
+    """Path of a folder inside a declared root."""
 
 
 class GoneNotification(TypedDict):
@@ -1632,218 +1650,220 @@ class GoneNotification(TypedDict):
 
 
 class GrantedRule(TypedDict):
-    """A rule that somebody granted for good."""
+    """A rule that was granted permanently."""
 
     grantedAt: Timestamp
-    """When."""
+    """Time of the grant."""
     grantedBy: str
-    """The client that answered."""
+    """Name of the client that granted the rule."""
     rule: str
     """The rule, as in `permissions.allow`."""
 
 
 class GrepAnswer(TypedDict):
-    """Answer of `search.grep`."""
+    """Answer of the method `search.grep`."""
 
     complete: bool
-    """Whether the file list covers its whole scope now."""
+    """True if the file list currently covers the complete scope."""
     filesSearched: int
-    """Files looked into."""
+    """Number of files searched."""
     items: list[GrepItem]
-    """Matching lines by path, then line."""
+    """Matching lines sorted by path, then by line."""
     tookUs: int
-    """Microseconds spent."""
+    """Time spent, in microseconds."""
     total: int
-    """Matching lines seen (all of them in count mode)."""
+    """Number of matching lines seen (all of them in count mode)."""
     truncated: bool
-    """True when `k` cut the answer; go on with `nextCursor`."""
+    """True when `k` cut the answer; continue with `nextCursor`."""
     counts: NotRequired[list[GrepCount]]
-    """Matching lines by file, in count mode."""
+    """Matching lines per file, in count mode."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page."""
     restricted: NotRequired[bool]
-    """Whether rules hide paths of what was asked for, which are left out."""
+    """True if rules hide some of the requested paths, which are omitted."""
     unreadable: NotRequired[list[str]]
-    """Files that could not be read."""
+    """Paths of files that could not be read."""
 
 GrepCorpus: TypeAlias = Literal[
-    "grep",  # The files themselves.
+    "grep",  # The files themselves, line by line.
 ]
-"""What the partials of `search.grep` come from."""
+"""Source of the partials of `search.grep`."""
 
 
 class GrepCount(TypedDict):
-    """Matching lines of one file."""
+    """Number of matching lines of one file."""
 
     lines: int
-    """Matching lines."""
+    """Number of matching lines."""
     path: str
     """Path relative to its root."""
     root: RootId
-    """The root."""
+    """Id of the root."""
 
 
 class GrepItem(TypedDict):
-    """One matching line."""
+    """One matching line of a file."""
 
     line: int
-    """Line number."""
+    """Line number, starting at 1."""
     path: str
     """Path relative to its root."""
     root: RootId
-    """The root."""
+    """Id of the root."""
     text: str
-    """The line without its end, at most 2 KiB; invalid UTF-8 replaced."""
+    """Text of the line without its terminator, at most 2 KiB, invalid UTF-8 replaced."""
     after: NotRequired[list[str]]
-    """Lines after."""
+    """Lines of context after the match."""
     before: NotRequired[list[str]]
-    """Lines before."""
+    """Lines of context before the match."""
     ranges: NotRequired[list[list[int]]]
     """Byte ranges of the matches in `text`."""
 
 
 class GrepParams(TypedDict):
-    """Parameters of `search.grep`."""
+    """Parameters of the method `search.grep`."""
 
     pattern: str
-    """Text, or a regular expression with `isRegex`. At most 4 KiB."""
+    """Text, or a regular expression with `isRegex`; at most 4 KiB."""
     contextLines: NotRequired[int]
-    """Lines of context around each hit, at most 20."""
+    """Lines of context around each match, at most 20."""
     countOnly: NotRequired[bool]
-    """Only count: `items` stays empty, `counts` has the lines by file."""
+    """Counts only: `items` stays empty and `counts` has the lines per file."""
     cursor: NotRequired[str | None]
-    """Where to go on, from `nextCursor`."""
+    """Cursor from the `nextCursor` of the previous page."""
     filters: NotRequired[SearchFilters | None]
     """Further filters; `kinds` does not apply."""
     flags: NotRequired[list[str]]
-    """`ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline` (`U`), `dot_all` (`s`)."""
+    """Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
+    (`U`), `dot_all` (`s`)."""
     isRegex: NotRequired[bool]
-    """Whether `pattern` is a regular expression."""
+    """True if `pattern` is a regular expression."""
     k: NotRequired[int]
-    """Lines wanted, 1 to 10,000."""
+    """Maximum number of lines, 1 to 10,000."""
     pathPrefix: NotRequired[str | None]
-    """Only files under this path."""
+    """Restricts the search to files under this path."""
     requestId: NotRequired[str | None]
-    """Name for `search.partial` notifications, each with the next lines; none are sent when omitted or with `countOnly`."""
+    """Name for `search.partial` notifications, each with the next lines; none are sent when
+    omitted or with `countOnly`."""
 
 
 class GrepPartial(TypedDict):
     """Live notification `search.partial` of a `search.grep`."""
 
     corpus: GrepCorpus
-    """Always `grep`."""
+    """Always the value `grep`."""
     done: bool
-    """True on the last one."""
+    """True on the last partial."""
     items: list[GrepItem]
-    """The lines that come after those of the partial before."""
+    """Lines that follow those of the previous partial."""
     requestId: str
     """The `requestId` of the search."""
 
 
 class GrepStreamEnd(TypedDict):
-    """Answer of `search.grepStream`: it comes when all lines are told."""
+    """Answer of `search.grepStream`, returned after all lines were sent."""
 
     complete: bool
-    """Whether the file list covers its whole scope now."""
+    """True if the file list currently covers the complete scope."""
     filesSearched: int
-    """Files looked into."""
+    """Number of files searched."""
     tookUs: int
-    """Microseconds spent."""
+    """Time spent, in microseconds."""
     total: int
-    """Lines told."""
+    """Number of lines sent."""
     truncated: bool
     """True when there are more lines than `k`."""
     restricted: NotRequired[bool]
-    """Whether rules hide paths of what was asked for, which are left out."""
+    """True if rules hide some of the requested paths, which are omitted."""
     unreadable: NotRequired[list[str]]
-    """Files that could not be read."""
+    """Paths of files that could not be read."""
 
 
 class GrepStreamParams(TypedDict):
-    """Parameters of `search.grepStream`."""
+    """Parameters of the method `search.grepStream`."""
 
     pattern: str
-    """Text, or a regular expression with `isRegex`. At most 4 KiB."""
+    """Text, or a regular expression with `isRegex`; at most 4 KiB."""
     requestId: str
-    """Name of the `search.partial` notifications that bring the lines."""
+    """Name of the `search.partial` notifications that carry the lines."""
     cursor: NotRequired[str | None]
-    """Where to go on, from a partial's `cursor`."""
+    """Cursor of a partial after which the search continues."""
     filters: NotRequired[SearchFilters | None]
     """Further filters; `kinds` does not apply."""
     flags: NotRequired[list[str]]
-    """As those of `search.grep`."""
+    """Same flags as in `search.grep`."""
     isRegex: NotRequired[bool]
-    """Whether `pattern` is a regular expression."""
+    """True if `pattern` is a regular expression."""
     k: NotRequired[int | None]
-    """Lines wanted at most; all when omitted."""
+    """Maximum number of lines; unlimited when omitted."""
     pathPrefix: NotRequired[str | None]
-    """Only files under this path."""
+    """Restricts the search to files under this path."""
     withRanges: NotRequired[bool]
-    """Whether `ranges` are told: each line is then looked at once more."""
+    """Returns `ranges`; each line is then matched a second time."""
 
 
 class IndexAddRoot(TypedDict):
-    """Arguments of `index_add_root`."""
+    """Arguments of the tool `index_add_root`."""
 
     path: str
     """Absolute path of the folder."""
 
 
 class IndexBuild(TypedDict):
-    """Arguments of `index_build`."""
+    """Arguments of the tool `index_build`."""
 
     maxConcurrency: NotRequired[int | None]
-    """Indexes at work at once at most, this one among them: with as many others at work the build waits for them first.
-    As many as there are when omitted."""
+    """Maximum number of indexes that run at once, including this one; while more are running, the
+    build waits for them first. Unlimited when omitted."""
     timeoutSeconds: NotRequired[int | None]
-    """Seconds to wait at most, up to 600; then the answer is the state reached."""
+    """Maximum time to wait, in seconds, up to 600; the answer then holds the state reached."""
 
 
 class IndexProgress(TypedDict):
-    """Live notification `index.progress`."""
+    """Payload of the live notification `index.progress`."""
 
     chunks: int
-    """Chunks so far."""
+    """Number of chunks so far."""
     done: bool
     """True when everything is up to date, or the pass failed."""
     filesIndexed: int
-    """Files indexed so far."""
+    """Number of files indexed so far."""
     path: str
     """Path of the root."""
     state: IndexState
-    """What it does now."""
+    """Current state of the index."""
     requestId: NotRequired[str | None]
-    """The request, when it was named."""
+    """Id of the request, if it was given."""
 
 
 class IndexReceipt(TypedDict):
     """Receipt of an index command; the work is reported by `index.progress` and `index.status`."""
 
     path: str
-    """Its canonical path."""
+    """Canonical path of the root."""
     root: RootId
-    """The root."""
+    """Id of the root."""
     requestId: NotRequired[str | None]
-    """The request, when it was named."""
+    """Id of the request, if it was given."""
 
 IndexState: TypeAlias = Literal[
-    "indexing",  # Walking and indexing text.
+    "indexing",  # The index is walking the root and indexing text.
     "enriching",  # Lexical search is complete; vectors or symbols are being added.
-    "ready",  # Up to date.
+    "ready",  # The index is up to date.
     "failed",  # The last pass failed; see `error`.
 ]
-"""What a root's index does."""
+"""State of the index of a root."""
 
 
 class IndexStatus(TypedDict):
-    """Answer of `index.status`."""
+    """Answer of the method `index.status`."""
 
     roots: list[RootStatus]
-    """One for each root."""
+    """One entry for each root."""
 
 
 class IndexStatusParams(TypedDict):
-    """Parameters of `index.status`."""
+    """Parameters of the method `index.status`."""
 
     root: NotRequired[str | None]
     """Root id or absolute path; all roots when omitted."""
@@ -1853,24 +1873,24 @@ class InitializeParams(TypedDict):
     """Parameters of `initialize`, the first message of a connection."""
 
     client: ClientInfo
-    """Who it is."""
+    """Name and version of the client."""
     protocolVersions: list[str]
-    """Versions the client speaks, best first."""
+    """Protocol versions that the client supports, best first."""
     capabilities: NotRequired[ClientCapabilities]
-    """What it can do."""
+    """Capabilities of the client."""
 
 
 class InitializeResult(TypedDict):
-    """Answer of `initialize`."""
+    """Answer of the method `initialize`."""
 
     capabilities: ServerCapabilities
-    """What the daemon can do."""
+    """Capabilities of the daemon."""
     limits: Limits
     """Limits of this connection."""
     protocolVersion: str
-    """The version both speak."""
+    """The protocol version that both sides use."""
     server: ServerInfo
-    """Who answers."""
+    """Name and instance of the daemon."""
     version: str
     """Version of the daemon, as in its Bonjour record."""
 
@@ -1878,452 +1898,458 @@ Input: TypeAlias = (
     "str | "
     "list[Part]"
 )
-"""The input of a turn: a text, or parts."""
+"""Input of a turn: a text, or parts."""
 
 InstanceId: TypeAlias = "str"
 
 
 class LaggedNotification(TypedDict):
-    """Notification `orchestrate.lagged`: this client fell behind and now reads from the log."""
+    """Notification `orchestrate.lagged`: this client fell behind and is now served from the log."""
 
     fromSeq: int
-    """The next record it will be sent, from the log."""
+    """Sequence number of the next record, read from the log."""
     subscriptionId: SubscriptionId
-    """The subscription."""
+    """Id of the subscription."""
 
 
 class LayoutEntry(TypedDict):
-    """A top-level folder."""
+    """A top-level folder of the repository."""
 
     files: int
-    """Files in it."""
+    """Number of files in the folder."""
     path: str
-    """The folder."""
+    """Path of the folder."""
     role: str
-    """Its main language, or what it is for."""
+    """Its main language, or its purpose."""
 
 
 class Limits(TypedDict):
-    """Limits; over them there is an immediate error."""
+    """Limits of a connection; exceeding one returns an error at once."""
 
     maxBatch: int
-    """Calls in one batch."""
+    """Maximum calls in one batch."""
     maxConnections: int
-    """Connections of the daemon."""
+    """Maximum connections of the daemon."""
     maxInFlight: int
-    """Calls of one connection at work at once."""
+    """Maximum calls of one connection that run at once."""
     maxK: int
-    """Results of one search."""
+    """Maximum results of one search."""
     maxMessageBytes: int
-    """Bytes of one message to the daemon."""
+    """Maximum bytes of one message to the daemon."""
     maxPage: int
-    """Entries of one page."""
+    """Maximum entries of one page."""
     maxSubscriptions: int
-    """Subscriptions of one connection."""
+    """Maximum subscriptions of one connection."""
 
 LinesCorpus: TypeAlias = Literal[
     "lines",  # The files themselves, line by line.
 ]
-"""What the partials of `search.grepStream` come from."""
+"""Source of the partials of `search.grepStream`."""
 
 
 class LinesPartial(TypedDict):
     """Live notification `search.partial` of a `search.grepStream`."""
 
     corpus: LinesCorpus
-    """Always `lines`."""
+    """Always the value `lines`."""
     done: bool
-    """True on the last one."""
+    """True on the last partial."""
     files: list[FileLines]
-    """The lines that come after those of the partial before; the first file may be the last one of that."""
+    """Lines that follow those of the previous partial; the first file may be the last one of that
+    partial."""
     requestId: str
     """The `requestId` of the search."""
     cursor: NotRequired[str | None]
-    """Where to go on after these lines, should the connection end."""
+    """Cursor after these lines, to continue if the connection breaks."""
 
 
 class ListDirParams(TypedDict):
-    """Parameters of `fs.listDir`."""
+    """Parameters of the method `fs.listDir`."""
 
     path: str
-    """Absolute, or relative to `root`."""
+    """Path, absolute or relative to `root`."""
     depth: NotRequired[int]
-    """Levels below it, 1 to 16."""
+    """Levels below the folder, 1 to 16."""
     root: NotRequired[str | None]
     """Root id or root path for a relative `path`."""
 
 LiveWord: TypeAlias = Literal[
-    "live",  # From the head.
+    "live",  # Records after the current head.
 ]
-"""The word `live`."""
+"""The literal word `live`."""
 
 
 class LlmCall(TypedDict):
-    """Arguments of `llm_call`."""
+    """Arguments of the tool `llm_call`."""
 
     prompt: str
-    """What is asked."""
+    """Text of the request."""
     expectsType: NotRequired[str | None]
-    """The registered type that the answer must be: `ExplorePlan` or `ExploreSummary`."""
+    """Registered type that the answer must match: `ExplorePlan` or `ExploreSummary`."""
     instructions: NotRequired[str | None]
-    """The system text."""
+    """System text of the request."""
     policy: NotRequired[LlmPolicy]
-    """How the model is asked."""
+    """Limits and options of the model request."""
     provider: NotRequired[str | None]
-    """The provider; the session's own when omitted."""
+    """Name of the provider; the session's own when omitted."""
     streamStructured: NotRequired[bool]
-    """Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`."""
+    """Emits a typed answer while it is written, as `structured_snapshot` events; requires
+    `expectsType`."""
 
 
 class LlmPolicy(TypedDict):
-    """How a model is asked."""
+    """Limits and options of a model request."""
 
     allowExternalLLMs: NotRequired[bool]
-    """Whether a model outside this machine may be asked. The daemon's `models.allowExternal` must say so too."""
+    """True if models outside this machine may be used; the daemon's `models.allowExternal` must
+    also allow it."""
     maxTokens: NotRequired[int | None]
-    """Tokens of the answer, at most 8,192; 1,024 when omitted."""
+    """Maximum tokens of the answer, at most 8,192; 1,024 when omitted."""
     model: NotRequired[str | None]
-    """The model; the provider's default when omitted."""
+    """Name of the model; the provider's default when omitted."""
     temperature: NotRequired[float | None]
-    """0 to 2; the provider's own when omitted."""
+    """Sampling temperature, 0 to 2; the provider's default when omitted."""
 
 
 class MapAnswer(TypedDict):
-    """Answer of `search.map`."""
+    """Answer of the method `search.map`."""
 
     complete: bool
-    """False while symbols are missing, and for trees with more definitions than a map can weigh."""
+    """False while symbols are missing, and for trees with more definitions than a map can rank."""
     files: list[MapFile]
-    """The same, best file first."""
+    """Files of the map, best first."""
     text: str
-    """The map as a model reads it: a line for each file, under it one for each definition: line number, kind, name."""
+    """The map for a model: one line for each file, and under it one for each definition with line
+    number, kind and name."""
     tokens: int
-    """Tokens of `text`, one for four bytes; at most the budget."""
+    """Tokens of `text`, counted as one per four bytes; at most the budget."""
     tookUs: int
-    """Microseconds spent."""
+    """Time spent, in microseconds."""
     restricted: NotRequired[bool]
-    """Whether rules hide paths of what was asked for, which are left out."""
+    """True if rules hide some of the requested paths, which are omitted."""
 
 
 class MapDefinition(TypedDict):
-    """A definition of a map."""
+    """One definition of a map."""
 
     kind: str
-    """`function`, `class`, …"""
+    """Kind of definition: `function`, `class`, …"""
     line: int
-    """Its first line."""
+    """First line of the definition."""
     name: str
-    """Its name."""
+    """Name of the definition."""
 
 
 class MapFile(TypedDict):
-    """A file of a map."""
+    """One file of a map."""
 
     definitions: list[MapDefinition]
-    """Its definitions that fit, by line."""
+    """Definitions that fit the budget, sorted by line."""
     path: str
     """Path relative to its root."""
     root: RootId
-    """The root."""
+    """Id of the root."""
     score: float
-    """Its part of all attention, 0 to 1."""
+    """Share of the total rank, 0 to 1."""
 
 
 class MapParams(TypedDict):
-    """Parameters of `search.map`."""
+    """Parameters of the method `search.map`."""
 
     budget: NotRequired[int]
-    """Tokens that the text may take, 1 to 16,384; a token is taken for four bytes."""
+    """Maximum tokens of the text, 1 to 16,384, counted as one per four bytes."""
     files: NotRequired[list[str]]
-    """Files being worked on, relative to their root or absolute, at most 200: what they refer to comes first."""
+    """Files being edited, relative to their root or absolute, at most 200: files that they refer
+    to rank first."""
     query: NotRequired[str | None]
-    """What is being worked on, in words or names: what a search for it finds comes first. At most 4 KiB."""
+    """Text or names that describe the task: files that a search for it finds rank first. At most 4
+    KiB."""
     roots: NotRequired[list[str]]
     """Root ids or absolute root paths; all declared roots when empty."""
 
 
 class MemoryChange(TypedDict):
-    """What a change of the store did."""
+    """Result of a change to the store."""
 
     bytes: int
-    """Bytes of its text now; 0 when it was deleted."""
+    """Size of the text in bytes after the change; 0 when the entry was deleted."""
     message: str
-    """In a sentence."""
+    """Message in one sentence for a person."""
     name: str
-    """The entry's name."""
+    """Name of the changed entry."""
 
 
 class MemoryEntry(TypedDict):
     """An entry without its text."""
 
     bytes: int
-    """Bytes of its text."""
+    """Size of the text in bytes."""
     fixed: bool
-    """True when it cannot be changed or deleted through Cairn: its name begins with `fix-`."""
+    """True when the entry cannot be changed or deleted through Cairn: its name begins with `fix-`."""
     keywords: list[str]
-    """The same as a list."""
+    """Keywords of the entry as a list."""
     modified: Timestamp
-    """When it was last written."""
+    """Time of the last write."""
     name: str
-    """Its sorted keywords, joined by `_`: the name of its file without `.md`."""
+    """Sorted keywords joined by `_`: the name of the entry's file without `.md`."""
     excerpt: NotRequired[str | None]
-    """The part of its text that a search found, in one line."""
+    """Part of the text that matched the search, in one line."""
 
 
 class MemoryKeyword(TypedDict):
-    """A keyword."""
+    """A keyword and its frequency."""
 
     entries: int
-    """Entries that bear it."""
+    """Number of entries with the keyword."""
     keyword: str
-    """The word."""
+    """The keyword as a word."""
 
 
 class MemoryKeywordsParams(TypedDict):
-    """Parameters of `memory.keywords`."""
+    """Parameters of the method `memory.keywords`."""
 
     limit: NotRequired[int | None]
-    """Keywords: 200 by default, at most 500; those with most entries first."""
+    """Maximum number of keywords: 200 by default, at most 500; the most frequent first."""
 
 
 class MemoryListParams(TypedDict):
-    """Parameters of `memory.list`."""
+    """Parameters of the method `memory.list`."""
 
     cursor: NotRequired[str | None]
-    """From an earlier page."""
+    """Cursor from an earlier page."""
     limit: NotRequired[int | None]
-    """Entries a page: 50 by default, at most 200."""
+    """Entries per page: 50 by default, at most 200."""
 
 
 class MemoryRef(TypedDict):
-    """Names an entry."""
+    """Parameters that name an entry."""
 
     keywords: str
-    """Its keywords, in any order, or its name."""
+    """Keywords of the entry in any order, or its name."""
 
 
 class MemorySearchParams(TypedDict):
-    """Parameters of `memory.search`."""
+    """Parameters of the method `memory.search`."""
 
     query: str
-    """What is looked for."""
+    """Text to search for."""
     cursor: NotRequired[str | None]
-    """From an earlier page."""
+    """Cursor from an earlier page."""
     limit: NotRequired[int | None]
-    """Results a page: 10 by default, at most 20."""
+    """Results per page: 10 by default, at most 20."""
 
 
 class MemoryText(TypedDict):
     """An entry with its text."""
 
     content: str
-    """Its text."""
+    """Text of the entry."""
     fixed: bool
-    """True when it cannot be changed or deleted."""
+    """True when the entry cannot be changed or deleted."""
     name: str
-    """Its name."""
+    """Name of the entry."""
 
 
 class MemoryWriteParams(TypedDict):
     """Parameters of `memory.save` and `memory.append`."""
 
     content: str
-    """Text, at most 256 KiB with what the entry holds already."""
+    """Text to write; at most 256 KiB, including the existing text of the entry."""
     keywords: str
-    """The entry's keywords, in any order: 1 to 8 words. They are its only name."""
+    """Keywords of the entry, in any order: 1 to 8 words. They are its only name."""
 
 
 class ModelAnswer(TypedDict):
-    """A whole answer of a model."""
+    """A complete answer of a model."""
 
     firstMillis: int
-    """Milliseconds to the first piece."""
+    """Milliseconds until the first piece arrived."""
     millis: int
-    """Milliseconds to the end."""
+    """Milliseconds until the answer was complete."""
     model: ModelChoice
-    """Who answered."""
+    """Model that gave the answer."""
     requestDigest: str
-    """SHA-256 (hex) of what was asked: system text, messages, tools."""
+    """SHA-256 (hex) of the request: system text, messages and tools."""
     runId: RunId
-    """The run."""
+    """Id of the run."""
     tokensPerSecond: float
-    """Tokens a second while it answered; 0 when too short to tell."""
+    """Tokens per second during the answer; 0 when it was too short to measure."""
     usage: TokenUsage
-    """Tokens, as the provider counts them; counted here where it does not tell."""
+    """Token usage by the provider's count, or by the daemon's if the provider reports none."""
     calls: NotRequired[list[ToolUse]]
-    """Tools it asks for."""
+    """Tool calls that the model requests."""
     contextTokens: NotRequired[int | None]
-    """Tokens of the model's context, where known."""
+    """Context size of the model in tokens, if known."""
     finish: NotRequired[FinishReason | None]
-    """Why it stopped; absent when it was cut off."""
+    """Reason why the model stopped; absent when the answer was cut off."""
     heardSeq: NotRequired[int]
-    """Number of the latest `steered` record that was in what was asked; 0 when there was none."""
+    """Sequence number of the latest `steered` record included in the request; 0 if none."""
     raw: NotRequired[BlobRef | None]
-    """The answer's bytes as they came, for replay."""
+    """Reference to the raw bytes of the answer, for replay."""
 
 
 class ModelChoice(TypedDict):
-    """Which model a session talks to."""
+    """The model that a session uses."""
 
     model: str
-    """The model there."""
+    """Name of the model at the provider."""
     provider: str
-    """The provider's name here."""
+    """Name of the provider in Cairn."""
     endpoint: NotRequired[str | None]
-    """Where it is called, when that is not the configured place."""
+    """URL of the endpoint, when it differs from the configured one."""
 
 
 class ModelInfo(TypedDict):
     """A model that a provider offers."""
 
     model: str
-    """The model's name there."""
+    """The provider's name of the model."""
     provider: str
-    """The provider's name here: `ollama`, `openai`, …"""
+    """Cairn's name of the provider: `ollama`, `openai`, …"""
     contextTokens: NotRequired[int | None]
-    """Tokens of its context, where the provider tells."""
+    """Context size of the model in tokens, if the provider reports it."""
     sizeBytes: NotRequired[int | None]
-    """Bytes of its weights, where the provider tells."""
+    """Size of the weights in bytes, if the provider reports it."""
 
 
 class ModelListParams(TypedDict):
-    """Parameters of `model.list`."""
+    """Parameters of the method `model.list`."""
 
     provider: NotRequired[str | None]
-    """The provider; the configured one when omitted."""
+    """Name of the provider; the configured one when omitted."""
 
 NameMatch: TypeAlias = Literal[
-    "exact",  # Equal.
-    "prefix",  # Begins with it.
-    "fuzzy",  # Close to it.
+    "exact",  # The name equals the query.
+    "prefix",  # The name begins with the query.
+    "fuzzy",  # The name is similar to the query.
 ]
-"""How a name matches."""
+"""Method that matches names."""
 
 
 class Origin(TypedDict):
-    """Where an entry comes from, as far as it is known."""
+    """Client, run and tool that caused an entry, as far as known."""
 
     client: NotRequired[str | None]
-    """Name of the client that asked."""
+    """Name of the client that made the request."""
     runId: NotRequired[RunId | None]
-    """The run it belongs to."""
+    """Id of the run that the entry belongs to."""
     tool: NotRequired[str | None]
-    """The tool that made it."""
+    """Name of the tool that produced the entry."""
 
 Outcome: TypeAlias = Literal[
-    "completed",  # The model was done.
-    "failed",  # Something failed; `error` tells what.
-    "cancelled",  # A client stopped it.
-    "denied",  # A call was denied for good, or nobody could be asked.
-    "timed_out",  # Its time was used up. A turn whose tokens were used up `failed` with the reason `budget_exceeded`.
+    "completed",  # The model finished its answer.
+    "failed",  # The turn failed; `error` holds the reason.
+    "cancelled",  # A client cancelled the turn.
+    "denied",  # A call was finally denied, or no approver was available.
+    "timed_out",  # The time limit was exceeded. A turn that exceeds its token limit ends as `failed` with the reason `budget_exceeded`.
 ]
-"""How a turn ended."""
+"""Outcome of a turn."""
 
 
 class PageOfApproval(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[Approval]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfAuditEntry(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[AuditEntry]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfDevice(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[Device]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfGrantedRule(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[GrantedRule]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfMemoryEntry(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[MemoryEntry]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfMemoryKeyword(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[MemoryKeyword]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfModelInfo(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[ModelInfo]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfProviderInfo(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[ProviderInfo]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfRootStatus(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[RootStatus]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfSession(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[Session]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfSkillInfo(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[SkillInfo]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
 
 class PageOfToolInfo(TypedDict):
-    """A page of a list."""
+    """One page of a list."""
 
     data: list[ToolInfo]
-    """The entries."""
+    """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
 
@@ -2332,298 +2358,299 @@ class PageParams(TypedDict):
     """Page parameters of lists."""
 
     archived: NotRequired[bool]
-    """Whether those that are put away are listed too."""
+    """Includes archived entries in the list."""
     cursor: NotRequired[str | None]
-    """Where to go on, from `nextCursor`."""
+    """Cursor from the `nextCursor` of the previous page."""
     limit: NotRequired[int | None]
-    """Entries wanted, at most 500."""
+    """Maximum number of entries, at most 500."""
 
 
 class PairBeginParams(TypedDict):
-    """Parameters of `pair.begin`."""
+    """Parameters of the method `pair.begin`."""
 
     rights: list[Right]
-    """What the device may do; none that the caller has not."""
+    """Rights of the new device, all of which the caller must have."""
     name: NotRequired[str | None]
-    """What the device is to be called; absent to take its own word."""
+    """Name for the device; the device's own name when omitted."""
 
 
 class PairOffer(TypedDict):
-    """Answer of `pair.begin`: what a person carries to the other machine."""
+    """Answer of `pair.begin`: a person enters it on the other machine."""
 
     addresses: list[str]
     """`host:port` of each listener for devices."""
     code: str
-    """Eight digits, good for one pairing."""
+    """Code of eight digits, valid for one pairing."""
     expiresAt: Timestamp
-    """When it is void."""
+    """Time at which the code expires."""
     key: str
-    """The daemon's key, by its hash."""
+    """Hash of the daemon's public key."""
     tries: int
-    """Wrong tries after which it is void."""
+    """Number of wrong attempts after which the code becomes void."""
 
 PairState: TypeAlias = Literal[
-    "none",  # No code was asked for.
+    "none",  # No code was requested yet.
     "waiting",  # A code waits for its device.
     "paired",  # A device is paired; the code is used up.
-    "void",  # Too many wrong tries.
-    "expired",  # Nobody came in time.
-    "cancelled",  # It was called off.
+    "void",  # Too many wrong attempts made the code void.
+    "expired",  # No device used the code in time.
+    "cancelled",  # The pairing was cancelled.
 ]
-"""How a pairing stands."""
+"""State of a pairing."""
 
 
 class PairStatus(TypedDict):
     """Answer of `pair.status` and `pair.cancel`."""
 
     state: PairState
-    """How the latest code stands."""
+    """State of the latest code."""
     triesLeft: int
-    """Tries that are left of it."""
+    """Number of attempts that remain."""
     device: NotRequired[Device | None]
-    """The device that used it."""
+    """Device that used the code."""
 
 
 class PartText(TypedDict):
-    """Text."""
+    """A part of plain text."""
 
     type: Literal["text"]
     text: str
-    """The text."""
+    """Text of the part."""
 
 
 class PartImage(TypedDict):
-    """An image, for models that take them."""
+    """An image, for models that accept images."""
 
     type: Literal["image"]
     data: str
-    """The bytes in base64."""
+    """Bytes of the image in base64."""
     mime: str
-    """`image/png`, `image/jpeg`, `image/gif` or `image/webp`."""
+    """MIME type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`."""
 
 Part: TypeAlias = (
     "PartText | "
     "PartImage"
 )
-"""A part of a user's message."""
+"""One part of a user's message."""
 
 
 class PlanItem(TypedDict):
-    """One thing to do."""
+    """One item of the agent's task list."""
 
     text: str
-    """What."""
+    """Text of the item."""
     status: NotRequired[PlanStatus]
-    """`pending`, `in_progress` or `done`."""
+    """Status of the item: `pending`, `in_progress` or `done`."""
 
 PlanStatus: TypeAlias = Literal[
-    "pending",  # Not begun.
-    "in_progress",  # Being done.
-    "done",  # Done.
+    "pending",  # The task is not started.
+    "in_progress",  # The task is in progress.
+    "done",  # The task is done.
 ]
-"""How far a thing to do is."""
+"""Status of a task."""
 
 PlannerKind: TypeAlias = Literal[
     "default",  # The built-in planner alone: deterministic, without a model.
-    "model",  # The built-in planner, then the session's model with what was found.
+    "model",  # The built-in planner, followed by the session's model with the results so far.
 ]
-"""Who plans an explore."""
+"""Planner of an explore."""
 
 
 class Preview(TypedDict):
-    """Exactly what a call would do."""
+    """The exact effects of a call."""
 
     summary: str
-    """One line."""
+    """Summary in one line."""
     command: NotRequired[str | None]
-    """The command line, for a shell."""
+    """The command line, for a shell call."""
     diff: NotRequired[str | None]
-    """The change as a unified diff; cut at 64 KiB, and then it says so."""
+    """The change as a unified diff, cut at 64 KiB with a note in its text."""
     folder: NotRequired[str | None]
-    """The folder the command runs in, relative to the root."""
+    """Working folder of the command, relative to the root."""
     network: NotRequired[bool]
-    """Whether it uses the network."""
+    """True if the call uses the network."""
     paths: NotRequired[list[str]]
-    """Paths it touches, relative to the root."""
+    """Paths that the call touches, relative to the root."""
     warnings: NotRequired[list[str]]
-    """What else the reader should know: no sandbox, a file that was not read before."""
+    """Warnings for the approver, such as a missing sandbox or a file that was not read before."""
 
 
 class Project(TypedDict):
-    """A package, crate or module."""
+    """A package, crate or module of the repository."""
 
     kind: str
-    """`cargo`, `npm`, `python`, `go`, `maven`, `gradle`, `cmake`, `make`, …"""
+    """Kind of project: `cargo`, `npm`, `python`, `go`, `maven`, `gradle`, `cmake`, `make`, …"""
     manifest: str
     """Path of the manifest."""
     name: str
-    """Its name by the manifest."""
+    """Name in the manifest."""
     description: NotRequired[str | None]
-    """What its manifest says it is."""
+    """Description in the manifest."""
 
 
 class ProjectCommands(TypedDict):
     """Commands of a project, most trusted first."""
 
     build: list[str]
-    """Build it."""
+    """Commands that build the project."""
     run: list[str]
-    """Run it."""
+    """Commands that run the project."""
     test: list[str]
-    """Test it."""
+    """Commands that test the project."""
 
 
 class PromptAppendParams(TypedDict):
-    """Parameters of `prompt.append`."""
+    """Parameters of the method `prompt.append`."""
 
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     text: str
-    """What goes after the tools' own texts; at most 16 KiB of it are used."""
+    """Text appended after the tools' own texts; at most 16 KiB of it are used."""
 
 
 class PromptSetParams(TypedDict):
-    """Parameters of `prompt.set`."""
+    """Parameters of the method `prompt.set`."""
 
     sessionId: SessionId
-    """The session; its conversation is emptied."""
+    """Id of the session, whose conversation is cleared."""
     system: NotRequired[str | None]
-    """Stands in place of the built-in base; the empty text for no base. When omitted, the built-in one is back and nothing
-    is appended."""
+    """Text that replaces the built-in base; an empty text removes the base. When omitted, the
+    built-in base is restored and appended text is removed."""
 
 
 class PromptShown(TypedDict):
-    """A resolved system text."""
+    """The resolved system text of a session."""
 
     system: str
-    """The text as the model gets it."""
+    """The text as the model receives it."""
 
 
 class ProviderCurrentParams(TypedDict):
-    """Parameters of `provider.current`."""
+    """Parameters of the method `provider.current`."""
 
     sessionId: NotRequired[SessionId | None]
-    """The session; the daemon's default when omitted."""
+    """Id of the session; the daemon's default model when omitted."""
 
 
 class ProviderInfo(TypedDict):
     """A provider as clients see it."""
 
     available: bool
-    """Whether it can be called as things are; else why not."""
+    """True if the provider can currently be called."""
     external: bool
-    """Whether calling it leaves this machine."""
+    """True if requests leave this machine."""
     name: str
-    """Its name."""
+    """Name of the provider."""
     defaultModel: NotRequired[str | None]
-    """The model it is called with when none is named."""
+    """Name of the model used when a request names none."""
     endpoint: NotRequired[str | None]
-    """Where it is called."""
+    """URL of the provider's endpoint."""
     images: NotRequired[bool]
-    """Whether images can be sent to it; a model there may still refuse them. `false` for one that cannot be called."""
+    """True if the provider accepts images, although a model may still refuse them. Always false
+    for an unavailable provider."""
     reason: NotRequired[str | None]
-    """Why not."""
+    """Reason why the provider is unavailable."""
 
 
 class ProviderSet(TypedDict):
-    """Answer of `provider.set`."""
+    """Answer of the method `provider.set`."""
 
     model: str
-    """The model there."""
+    """Name of the model at the provider."""
     provider: str
-    """The provider's name here."""
+    """Name of the provider in Cairn."""
     contextTokens: NotRequired[int | None]
-    """Tokens of its context, where known."""
+    """Context size of the model in tokens, if known."""
     endpoint: NotRequired[str | None]
-    """Where it is called, when that is not the configured place."""
+    """URL of the endpoint, when it differs from the configured one."""
     warnings: NotRequired[list[str]]
-    """What the user should know: a smaller context than before."""
+    """Warnings for the user, such as a smaller context than before."""
 
 
 class ProviderSetParams(TypedDict):
-    """Parameters of `provider.set`."""
+    """Parameters of the method `provider.set`."""
 
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     endpoint: NotRequired[str | None]
-    """Another place to call it; no key that was set up for the configured one goes there."""
+    """URL of another endpoint, to which no key configured for the regular one is sent."""
     model: NotRequired[str | None]
-    """The model; the provider's default when omitted."""
+    """Name of the model; the provider's default when omitted."""
     provider: NotRequired[str | None]
-    """The provider; the session's own when omitted."""
+    """Name of the provider; the session's own when omitted."""
 
 
 class ReplayDifference(TypedDict):
-    """A step that came out differently."""
+    """A step whose result differed in the replay."""
 
     now: str
-    """What is there now."""
+    """Value in the replay."""
     path: str
-    """Where in it, as a JSON pointer."""
+    """Location in the step, as a JSON pointer."""
     recorded: str
-    """What the record has there."""
+    """Value in the recorded trace."""
     seq: int
-    """The record it is about; 0 when it is about none."""
+    """Sequence number of the record concerned; 0 when none is."""
     what: str
-    """Which step."""
+    """Kind of the step."""
 
 
 class ReplayParams(TypedDict):
-    """Parameters of `trace.replay`."""
+    """Parameters of the method `trace.replay`."""
 
     traceId: SessionId
-    """The session's id."""
+    """Id of the session to replay."""
     root: NotRequired[str | None]
-    """The folder to replay it in; the session's own root when omitted. It must be a declared root."""
+    """Folder to replay in, which must be a declared root; the session's own root when omitted."""
 
 
 class ReplayReport(TypedDict):
-    """Answer of `trace.replay`."""
+    """Answer of the method `trace.replay`."""
 
     compared: int
-    """Steps that were compared."""
+    """Number of compared steps."""
     identical: bool
-    """Whether everything was the same."""
+    """True if all compared steps were identical."""
     replay: SessionId
-    """The session in which it was."""
+    """Id of the session in which it was replayed."""
     traceId: SessionId
-    """What was replayed."""
+    """Id of the session that was replayed."""
     first: NotRequired[ReplayDifference | None]
-    """The first step that was not."""
+    """The first step that differed."""
 
 
 class Resolution(TypedDict):
-    """How an approval ended."""
+    """Answer to an approval, with its author."""
 
     at: Timestamp
-    """When."""
+    """Time of the answer."""
     by: str
-    """Who gave it: a client's name, `deadline`, or `cancelled`."""
+    """Author of the answer: a client's name, `deadline` or `cancelled`."""
     decision: ApprovalDecision
-    """The answer."""
+    """The decision that was made."""
     pattern: NotRequired[str | None]
-    """The rules that were granted in place of the approval's own."""
+    """Rules that were granted instead of the approval's own."""
     reason: NotRequired[str | None]
-    """Why; the model sees it when the answer is no."""
+    """Reason for the decision; shown to the model when the call is denied."""
 
 
 class RevokeParams(TypedDict):
-    """Parameters of `permission.revoke`."""
+    """Parameters of the method `permission.revoke`."""
 
     rule: str
-    """The rule, as `permission.list` tells it."""
+    """The rule, as returned by `permission.list`."""
 
 Right: TypeAlias = Literal[
-    "observe",  # Look.
-    "prompt",  # Start work.
-    "approve",  # Answer approvals.
-    "admin",  # Change the daemon.
+    "observe",  # Read the state and follow events.
+    "prompt",  # Start and control work.
+    "approve",  # Answer requests for approval.
+    "admin",  # Change the daemon's state and configuration.
 ]
-"""What a client must be allowed to."""
+"""A right that a method requires of a client."""
 
 RootId: TypeAlias = "str"
-"""The id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path, so that
-the same folder keeps its index."""
+"""Id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path,
+so that the same folder retains its index."""
 
 
 class RootRef(TypedDict):
@@ -2632,59 +2659,60 @@ class RootRef(TypedDict):
     root: str
     """Root id or absolute path."""
     requestId: NotRequired[str | None]
-    """Retry key and name for `index.progress`, where work follows."""
+    """Retry key, and name for `index.progress` where work follows."""
 
 
 class RootStatus(TypedDict):
-    """State of one root's index."""
+    """State of the index of one root."""
 
     bytes: int
-    """Bytes of their text."""
+    """Bytes of text in the indexed files."""
     chunks: int
-    """Chunks."""
+    """Number of indexed chunks."""
     clock: int
-    """Grows by one with each committed batch of changes."""
+    """Counter that grows by one with each committed batch of changes."""
     complete: bool
-    """True when lexical, vectors and symbols are all up to date with the last scan."""
+    """True when text, vectors and symbols are all up to date with the last scan."""
     embedder: str
-    """Model of the vectors."""
+    """Name of the embedding model."""
     files: int
-    """Indexed files."""
+    """Number of indexed files."""
     languages: dict[str, int]
     """Indexed files by language."""
     path: str
-    """Its canonical path."""
+    """Canonical path of the root."""
     pending: int
     """Files waiting to be indexed."""
     root: RootId
-    """The root."""
+    """Id of the root."""
     skipped: dict[str, int]
-    """Files left out, by reason: `binary`, `too_large`, `generated`, `unreadable`, `invalid_name`, …"""
+    """Number of skipped files by reason: `binary`, `too_large`, `generated`, `unreadable`,
+    `invalid_name`, …"""
     state: IndexState
-    """What it does now."""
+    """Current state of the index."""
     symbolFiles: int
-    """Files whose symbols are known."""
+    """Number of files whose symbols are indexed."""
     symbols: int
-    """Definitions."""
+    """Number of indexed definitions."""
     vectors: int
-    """Chunks that have a vector."""
+    """Number of chunks with a vector."""
     watch: str
-    """Whether changes are noticed at once (`watching`), by sweeps only (`polling`), or not (`off`)."""
+    """Detection of changes: immediate (`watching`), by sweeps only (`polling`) or none (`off`)."""
     error: NotRequired[str | None]
-    """The last error, when the last pass had one."""
+    """Error of the last pass, if it failed."""
 
 
 class RunError(TypedDict):
-    """Why a turn did not complete."""
+    """Reason why a turn did not complete."""
 
     hint: str
-    """The way out."""
+    """Advice on how to resolve the failure."""
     message: str
-    """For people."""
+    """Message for a person."""
     reason: str
     """Stable reason, as in the error table."""
     retryable: bool
-    """Whether the same again may succeed."""
+    """True if the same turn may succeed later."""
 
 RunId: TypeAlias = "str"
 
@@ -2693,256 +2721,260 @@ class RunReceipt(TypedDict):
     """Receipt of a started run."""
 
     runId: RunId
-    """The run."""
+    """Id of the run."""
     seq: int
-    """Sequence number of the run's `started` record; it is durable."""
+    """Sequence number of the run's durable `started` record."""
     sessionId: SessionId
-    """The session to follow."""
+    """Id of the session to follow."""
 
 
 class RunResult(TypedDict):
-    """The end of a turn."""
+    """Result of a turn."""
 
     runId: RunId
-    """The run."""
+    """Id of the run."""
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     status: Outcome
-    """How it ended."""
+    """Outcome of the turn."""
     toolTrace: list[ToolTrace]
-    """Every tool call, in order."""
+    """All tool calls in order."""
     turnId: str
-    """The turn."""
+    """Id of the turn."""
     usage: TokenUsage
-    """Tokens of all answers."""
+    """Token usage of all answers."""
     error: NotRequired[RunError | None]
-    """Why it did not complete."""
+    """Reason why the turn did not complete."""
     finalOutput: NotRequired[str | None]
-    """The model's last visible text."""
+    """Last visible text of the model."""
     metadata: NotRequired[dict[str, str]]
-    """What the client sent with the turn."""
+    """Metadata that the client sent with the turn."""
 
 
 class RunStartParams(TypedDict):
-    """Parameters of `orchestrate.run.start`."""
+    """Parameters of the method `orchestrate.run.start`."""
 
     input: Input
-    """What is asked."""
+    """Input of the turn."""
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     turnId: str
-    """The client's name for the turn, 1 to 128 bytes: the same again returns the first receipt."""
+    """Id of the turn, chosen by the client, 1 to 128 bytes: a repeated id returns the first
+    receipt."""
     context: NotRequired[str | None]
-    """What the model should know beside it; goes before the input."""
+    """Additional context for the model, placed before the input."""
     metadata: NotRequired[dict[str, str]]
-    """Kept with the turn and returned as it is; at most 32 entries."""
+    """Metadata that is stored with the turn and returned unchanged; at most 32 entries."""
     policy: NotRequired[ExecutionPolicy | None]
-    """What the turn may do and how long."""
+    """Permissions and limits of the turn."""
 
 RunState: TypeAlias = Literal[
-    "idle",  # Nothing has run.
-    "running",  # At work.
-    "completed",  # Ended with `completed`.
-    "stopped",  # Ended with `stopped`.
-    "failed",  # Ended with `error`.
-    "interrupted",  # Cut off by the end of the daemon; can be resumed.
+    "idle",  # No run has started yet.
+    "running",  # The run is active.
+    "completed",  # The run finished with `completed`.
+    "stopped",  # The run finished with `stopped`.
+    "failed",  # The run finished with `error`.
+    "interrupted",  # The daemon stopped during the run, which can be resumed.
 ]
-"""Where a run stands."""
+"""State of a run."""
 
 
 class RunStatus(TypedDict):
-    """Answer of `orchestrate.run.status`."""
+    """Answer of the method `orchestrate.run.status`."""
 
     headSeq: int
     """Sequence number of the newest record."""
     queued: int
-    """Turns that wait behind the one at work."""
+    """Number of turns in the queue behind the active one."""
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     state: RunState
     """State of the session."""
     runId: NotRequired[RunId | None]
-    """Its latest turn."""
+    """Id of its latest turn's run."""
 
 
 class SandboxProbe(TypedDict):
-    """Answer of `sandbox.probe`."""
+    """Answer of the method `sandbox.probe`."""
 
     controlGroup: bool
-    """Whether memory and processes are bounded by a control group, for all of a command together."""
+    """True if a control group limits memory and processes of a command in total."""
     notes: list[str]
-    """What it does not stop."""
+    """Limits of the confinement: actions that it does not prevent."""
     seccomp: bool
-    """Whether system calls can be filtered."""
+    """True if system calls can be filtered."""
     tier: str
-    """`full`, `weaker` or `none`."""
+    """Confinement available: `full`, `weaker` or `none`."""
     userNamespaces: bool
-    """Whether user namespaces can be made."""
+    """True if user namespaces can be created."""
     bubblewrap: NotRequired[str | None]
-    """What bubblewrap calls itself; absent where it is not there."""
+    """Version text of bubblewrap; absent when it is not installed."""
     landlock: NotRequired[int | None]
-    """Version of Landlock's interface."""
+    """Version of the Landlock interface."""
     whyNotFull: NotRequired[str | None]
-    """Why the full tier does not work."""
+    """Reason why the full tier is unavailable."""
 
 SandboxUse: TypeAlias = Literal[
-    "on",  # As the configuration says.
-    "off",  # Not at all.
+    "on",  # Commands are confined as the configuration says.
+    "off",  # Commands run outside the sandbox.
 ]
-"""Whether commands are confined."""
+"""Confinement of commands in a turn."""
 
 
 class SearchAnswer(TypedDict):
     """Answer of a search."""
 
     complete: bool
-    """Whether the index covers its whole scope now."""
+    """True if the index currently covers the complete scope."""
     items: list[SearchItem]
-    """Best first."""
+    """Results of the search, best first."""
     tookUs: int
-    """Microseconds spent."""
+    """Time spent, in microseconds."""
     degraded: NotRequired[list[str]]
-    """What is missing or late, in words (`vectors`, `symbols`, `indexing`, `rerank`); empty when nothing is."""
+    """Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer is
+    complete."""
     restricted: NotRequired[bool]
-    """Whether rules hide paths of what was asked for, which are left out."""
+    """True if rules hide some of the requested paths, which are omitted."""
 
 
 class SearchFilters(TypedDict):
-    """Filters; every one given must hold."""
+    """Filters of a search; a result must match all that are given."""
 
     globs: NotRequired[list[str]]
-    """Glob patterns, any of them; with `!` in front: none of them."""
+    """Glob patterns, of which a file matches any; a leading `!` excludes matching files."""
     kinds: NotRequired[list[str]]
     """Symbol kinds (`function`, `class`, …): only results inside such a symbol."""
     languages: NotRequired[list[str]]
-    """Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names (`c++`), any of them."""
+    """Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names
+    (`c++`); a result matches any of them."""
     pathPrefix: NotRequired[str | None]
-    """Only files under this path, by whole components, relative to the root."""
+    """Path prefix relative to the root, compared by complete components."""
     roots: NotRequired[list[str]]
-    """Root ids or absolute root paths, any of them; all declared roots when empty."""
+    """Root ids or absolute root paths to search; all declared roots when empty."""
 
 
 class SearchItem(TypedDict):
     """One result: a range of lines."""
 
     clock: int
-    """Index clock of the root when this was indexed."""
+    """Index clock of the root when the file was indexed."""
     contentHash: str
     """SHA-256 (hex) of the file as indexed."""
     endLine: int
-    """Last line."""
+    """Last line of the range, inclusive."""
     path: str
-    """Path relative to its root, `/` between components."""
+    """Path relative to its root, with `/` between components."""
     root: RootId
-    """The root."""
+    """Id of the root."""
     score: float
-    """Higher is better; comparable within one answer only."""
+    """Score, higher is better; comparable within one answer only."""
     startLine: int
-    """First line."""
+    """First line, starting at 1."""
     changed: NotRequired[bool]
-    """True when the file on disk differs from what was indexed."""
+    """True when the file on disk differs from the indexed one."""
     explain: NotRequired[list[Share]]
-    """With `explain`: what each feature gave to the score, the most telling first; together they are the score."""
+    """Contribution of each feature to the score, largest first; the contributions add up to the
+    score. Only with `explain`."""
     highlights: NotRequired[list[list[int]]]
     """Byte ranges in `text` that match words of the query."""
     lang: NotRequired[str | None]
-    """Language, when known."""
+    """Language of the file, if known."""
     symbol: NotRequired[SymbolRef | None]
-    """The definition it lies in, when known."""
+    """Definition that contains the result, if known."""
     text: NotRequired[str | None]
-    """The text, when asked for."""
+    """Text of the result, if requested."""
     textStartLine: NotRequired[int | None]
-    """Line number of the first line of `text`, when context moved it."""
+    """Line number of the first line of `text`, if context moved it."""
 
 
 class SearchParams(TypedDict):
     """Parameters of `search.lexical`, `search.semantic` and `search.hybrid`."""
 
     query: str
-    """Words, an identifier, a path or a question. At most 4 KiB."""
+    """Words, an identifier, a path or a question; at most 4 KiB."""
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """Further results of a file count a fifth less each, not only 4 % and up to three times."""
+    """True reduces each further result of a file by a fifth, instead of by 4 % up to three times."""
     explain: NotRequired[bool]
-    """Whether items tell what each feature gave to their score."""
+    """Returns the contribution of each feature to the score of each item."""
     filters: NotRequired[SearchFilters | None]
-    """Where to look."""
+    """Filters that restrict the scope."""
     fusion: NotRequired[Fusion | None]
-    """How hybrid search fuses its two lists."""
+    """Fusion of the two lists of a hybrid search."""
     includeText: NotRequired[bool]
-    """Whether items carry their text."""
+    """Returns the text of each item."""
     k: NotRequired[int]
-    """Results wanted, 1 to 200."""
+    """Maximum number of results, 1 to 200."""
     mmr: NotRequired[float | None]
-    """Maximal marginal relevance: 0 is all diversity, 1 all relevance."""
+    """Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only."""
     requestId: NotRequired[str | None]
     """Name for `search.partial` notifications; none are sent when omitted."""
 
 
 class SearchPartial(TypedDict):
-    """Live notification `search.partial`."""
+    """Payload of the live notification `search.partial`."""
 
     corpus: Corpus
-    """Which list."""
+    """List that the items come from."""
     done: bool
-    """True on the last one."""
+    """True on the last partial."""
     items: list[SearchItem]
-    """The items so far."""
+    """The items found so far."""
     requestId: str
     """The `requestId` of the search."""
 
 
 class ServerCapabilities(TypedDict):
-    """What a daemon can do."""
+    """Capabilities of a daemon."""
 
     methods: list[str]
-    """Methods it answers on this connection."""
+    """Methods available on this connection."""
     notifications: list[str]
-    """Notifications it sends."""
+    """Notifications that the daemon sends."""
 
 
 class ServerInfo(TypedDict):
-    """The daemon's name and instance."""
+    """Name, version and instance of the daemon."""
 
     instanceId: InstanceId
-    """This start of the daemon."""
+    """Id of this start of the daemon."""
     name: str
-    """Always `cairn`."""
+    """Name of the server, always `cairn`."""
     version: str
-    """Version of the binary."""
+    """Version of the daemon's binary."""
 
 
 class Session(TypedDict):
-    """A session."""
+    """State of a session."""
 
     createdAt: Timestamp
-    """When it was made."""
+    """Time at which the session was created."""
     headSeq: int
-    """Sequence number of the newest record, 0 when there is none."""
+    """Sequence number of the newest record; 0 when there is none."""
     sessionId: SessionId
-    """Its id, which is also its trace id."""
+    """Id of the session, which is also its trace id."""
     state: RunState
-    """State of its latest run."""
+    """State of the latest run."""
     title: str
-    """Its name."""
+    """Title of the session."""
     updatedAt: Timestamp
-    """When its log last grew."""
+    """Time at which the log last grew."""
     archived: NotRequired[bool]
-    """Whether it is put away: lists leave it out."""
+    """True if the session is archived, which hides it from lists."""
     root: NotRequired[str | None]
-    """The root its commands work in."""
+    """Root in which the session's commands work."""
 
 
 class SessionCreateParams(TypedDict):
-    """Parameters of `session.create`."""
+    """Parameters of the method `session.create`."""
 
     requestId: NotRequired[str | None]
-    """Retry key."""
+    """Retry key of the request."""
     root: NotRequired[str | None]
-    """The declared root its commands work in: a path or root id."""
+    """Declared root in which the session's commands work: a path or root id."""
     title: NotRequired[str | None]
-    """A name for people, at most 200 characters."""
+    """Title for people, at most 200 characters."""
 
 SessionId: TypeAlias = "str"
 
@@ -2951,64 +2983,67 @@ class SessionRef(TypedDict):
     """Parameters that name a session."""
 
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
 
 
 class Share(TypedDict):
-    """What one feature gave to a score."""
+    """Contribution of one feature to a score."""
 
     feature: str
-    """`windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
-    file, its path, the names in it, the answer itself and its name; `fileName`: whether its file's whole name (its
-    folder's for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`, `nameMeaning`: nearness
-    of the file's best window, the answer and its name; `line`: how far one line covers the query, from six tenths on;
-    `definition`: what an answer that is a definition must outweigh; `container`: a type or module, which holds others;
-    `size`: its length, up to ten lines; `rerank`: nearness by the model that re-scores;
-    `repeat`: what a further answer of a file counts less, its value the factor;
-    `prior`: the factor of the path when it is below 1, with no share of its own."""
+    """Name of the feature. `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name` and
+    `exact` match words of the query in the window, its file, its path, the names in it, the
+    result itself and its name; `fileName` is set if the complete name of the file (of its
+    folder for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`
+    and `nameMeaning` are the similarity of the file's best window, the result and its name;
+    `line` is the part of the query that one line covers, from six tenths on; `definition` marks
+    a result that is a definition; `container` marks a type or module that contains others;
+    `size` is the length, up to ten lines; `rerank` is the similarity by the re-scoring model;
+    `repeat` is the reduction of a further result of the same file, with the factor as its
+    value; `prior` is the factor of the path when it is below 1, without a share of its own."""
     share: float
-    """Its part of the score: the value times its weight, times the factor of the path."""
+    """Part of the score: the value times its weight, times the factor of the path."""
     value: float
-    """Its value, mostly 0 to 1."""
+    """Value of the feature, mostly 0 to 1."""
 
 
 class SkillFile(TypedDict):
-    """A skill's `skill.json`. The folder it lies in bears its id."""
+    """Content of a skill's `skill.json`; the skill's folder has the same name as its id."""
 
     id: str
-    """Its name: letters, digits, `-` and `_`, at most 64."""
+    """Id of the skill: letters, digits, `-` and `_`, at most 64."""
     description: NotRequired[str]
-    """One line."""
+    """Description in one line."""
     policy: NotRequired[SkillPolicy]
-    """Rules that hold while it is on; they can only tighten."""
+    """Rules that apply while the skill is enabled; they can only tighten the policy."""
     promptBlock: NotRequired[str | None]
-    """What the agent is told, at most 16 KiB; `prompt.md` beside the file when absent."""
+    """Instructions for the agent, at most 16 KiB; the file `prompt.md` beside it when absent."""
     tools: NotRequired[list[str]]
-    """Names of tools it uses. While all of them are switched off or missing, the skill is off."""
+    """Names of the tools that the skill uses. The skill is disabled while all of them are disabled
+    or missing."""
     version: NotRequired[str]
-    """Its version, as its author counts."""
+    """Version of the skill, in its author's numbering."""
 
 
 class SkillInfo(TypedDict):
     """A skill as clients see it."""
 
     enabled: bool
-    """Whether the agent is told of it."""
+    """True if the skill is part of the agent's instructions."""
     skill: SkillFile
-    """What its file says."""
+    """Content of the skill's file."""
     folder: NotRequired[str | None]
-    """The folder it comes from; absent for one that is built in."""
+    """Folder that the skill comes from; absent for a built-in skill."""
     reason: NotRequired[str | None]
-    """Why not."""
+    """Reason why the skill is disabled."""
 
 
 class SkillPolicy(TypedDict):
-    """Rules of a skill, written as in `permissions`."""
+    """Rules of a skill, in the syntax of `permissions`."""
 
     confirm: NotRequired[list[str]]
-    """Asked about."""
+    """Rules for calls that require an approval."""
     deny: NotRequired[list[str]]
-    """Refused."""
+    """Rules for calls that are refused."""
 
 
 class Span(TypedDict):
@@ -3019,367 +3054,372 @@ class Span(TypedDict):
     path: str
     """Path relative to its root."""
     startLine: int
-    """First line returned."""
+    """First line that is returned."""
     text: str
-    """The lines; invalid UTF-8 replaced."""
+    """Text of the lines, with invalid UTF-8 replaced."""
     truncated: bool
     """True when a limit cut the range: 2,000 lines or 256 KiB."""
     changed: NotRequired[bool | None]
-    """Whether the file differs from the `contentHash` that was given."""
+    """True if the file differs from the given `contentHash`."""
     contentHash: NotRequired[str | None]
-    """SHA-256 (hex) of the file now; left out for files over 8 MiB."""
+    """SHA-256 (hex) of the current file; absent for files over 8 MiB."""
     totalLines: NotRequired[int | None]
-    """Lines of the file, when it was read to its end."""
+    """Number of lines of the file, when it was read to its end."""
 
 
 class SpanParams(TypedDict):
-    """Parameters of `content.getSpan`."""
+    """Parameters of the method `content.getSpan`."""
 
     end: int
-    """Last line."""
+    """Last line of the range, inclusive."""
     path: str
-    """Absolute, or relative to `root` (to the session's root in a command)."""
+    """Path, absolute or relative to `root` (to the session's root in a command)."""
     start: int
-    """First line, from 1."""
+    """First line, starting at 1."""
     contentHash: NotRequired[str | None]
-    """The hash a search gave: the answer then says whether the file changed since."""
+    """Hash that a search returned; the answer then reports whether the file has changed since."""
     context: NotRequired[int | None]
-    """Lines before and after, at most 50."""
+    """Lines of context before and after, at most 50."""
     root: NotRequired[str | None]
-    """Root id or root path for a relative `path`; may be left out when one root is declared."""
+    """Root id or root path for a relative `path`; may be omitted when only one root is declared."""
 
 
 class SteerParams(TypedDict):
-    """Parameters of `orchestrate.run.steer`."""
+    """Parameters of the method `orchestrate.run.steer`."""
 
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     text: str
-    """What the model should hear before its next answer; at most 16 KiB."""
+    """Text that the model receives before its next answer; at most 16 KiB."""
 
 
 class SubscribeParams(TypedDict):
-    """Parameters of `orchestrate.subscribe`."""
+    """Parameters of the method `orchestrate.subscribe`."""
 
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     after: NotRequired[After | None]
-    """Where to start; from the beginning when omitted."""
+    """Position to start at; the first record when omitted."""
 
 
 class SubscribeResult(TypedDict):
     """Answer of `orchestrate.subscribe`; the events follow as `orchestrate.event`."""
 
     headSeq: int
-    """Newest record now."""
+    """Sequence number of the newest record."""
     oldestSeq: int
-    """Oldest record that is kept."""
+    """Sequence number of the oldest retained record."""
     subscriptionId: SubscriptionId
-    """Carried by every notification of this subscription."""
+    """Id of the subscription, present in each of its notifications."""
 
 SubscriptionId: TypeAlias = "str"
 
 
 class SymbolItem(TypedDict):
-    """A definition."""
+    """A definition found in a file."""
 
     endLine: int
-    """Last line."""
+    """Last line of the range, inclusive."""
     kind: str
-    """`function`, `method`, `class`, `struct`, `enum`, `interface`, `type`, `constant`, `module`, `macro`, …"""
+    """Kind of definition: `function`, `method`, `class`, `struct`, `enum`, `interface`, `type`,
+    `constant`, `module`, `macro`, …"""
     lang: str
-    """Language."""
+    """Language of the file."""
     name: str
-    """Its name."""
+    """Name of the definition."""
     path: str
     """Path relative to its root."""
     root: RootId
-    """The root."""
+    """Id of the root."""
     score: float
-    """How well the name fits, 0 to 1."""
+    """Match quality of the name, 0 to 1."""
     startLine: int
-    """First line."""
+    """First line, starting at 1."""
     container: NotRequired[str | None]
-    """The definition it lies in, when any."""
+    """Name of the enclosing definition, if any."""
 
 
 class SymbolRef(TypedDict):
-    """A definition's name and kind."""
+    """Name and kind of a definition."""
 
     kind: str
-    """`function`, `method`, `class`, `struct`, …"""
+    """Kind of definition: `function`, `method`, `class`, `struct`, …"""
     name: str
-    """Its name."""
+    """Name of the definition."""
 
 
 class SymbolsAnswer(TypedDict):
-    """Answer of `search.symbols`."""
+    """Answer of the method `search.symbols`."""
 
     complete: bool
-    """Whether symbols are known for the whole scope now."""
+    """True if symbols are currently indexed for the complete scope."""
     items: list[SymbolItem]
-    """Best first; an outline by line."""
+    """Definitions found, best first; those of an outline by line."""
     tookUs: int
-    """Microseconds spent."""
+    """Time spent, in microseconds."""
     restricted: NotRequired[bool]
-    """Whether rules hide paths of what was asked for, which are left out."""
+    """True if rules hide some of the requested paths, which are omitted."""
 
 
 class SymbolsParams(TypedDict):
     """Parameters of `search.symbols`: definitions by name, or the outline of a file."""
 
     filters: NotRequired[SearchFilters | None]
-    """Where to look."""
+    """Filters that restrict the scope."""
     k: NotRequired[int]
-    """Results wanted, 1 to 200 (an outline: up to 2,000)."""
+    """Maximum number of results, 1 to 200 (for an outline up to 2,000)."""
     match: NotRequired[NameMatch | None]
-    """How names match; best of all three when omitted."""
+    """Matching of names; the best of all three when omitted."""
     path: NotRequired[str | None]
-    """The file of an outline, relative to the root or absolute."""
+    """File to outline, relative to the root or absolute."""
     query: NotRequired[str | None]
-    """A name; with `path` and no `query` the outline of that file."""
+    """A name to search for; omit it and set `path` for the outline of a file."""
 
 
 class SyncedNotification(TypedDict):
-    """Notification `orchestrate.synced`: the backlog is sent."""
+    """Notification `orchestrate.synced`: the backlog was sent completely."""
 
     seq: int
-    """The last record sent."""
+    """Sequence number of the last record sent."""
     subscriptionId: SubscriptionId
-    """The subscription."""
+    """Id of the subscription."""
 
 Timestamp: TypeAlias = "str"
 
 
 class TokenUsage(TypedDict):
-    """Tokens of one model call, or of several together."""
+    """Token usage of one model call, or of several together."""
 
     inputTokens: int
-    """Tokens of the prompt, cached ones among them."""
+    """Tokens of the prompt, including cached ones."""
     outputTokens: int
     """Tokens of the answer."""
     cachedTokens: NotRequired[int]
-    """Tokens of the prompt that the provider had in its cache."""
+    """Tokens of the prompt that were in the provider's cache."""
 
 
 class ToolCall(TypedDict):
     """A call of a tool by name."""
 
     name: str
-    """Name in `tool.list`."""
+    """Name of the tool, as in `tool.list`."""
     arguments: NotRequired[Any]
-    """Arguments, by the tool's input schema."""
+    """Arguments that match the tool's input schema."""
 
 
 class ToolCallParams(TypedDict):
-    """Parameters of `tool.call`."""
+    """Parameters of the method `tool.call`."""
 
     name: str
-    """The tool."""
+    """Name of the tool."""
     sessionId: SessionId
-    """The session it is recorded in."""
+    """Id of the session that records the call."""
     arguments: NotRequired[Any]
-    """Its arguments."""
+    """Arguments of the call."""
 
 
 class ToolFailure(TypedDict):
-    """Why a tool call failed."""
+    """Reason why a tool call failed."""
 
     message: str
-    """For people."""
+    """Message for a person."""
     reason: str
     """Stable reason, as in the error table."""
     retryable: bool
-    """Whether the same again may succeed."""
+    """True if the same call may succeed later."""
 
 
 class ToolInfo(TypedDict):
-    """A registered tool."""
+    """Description of a registered tool."""
 
     description: str
-    """All there is to say."""
+    """Complete description of the tool."""
     inputSchema: Any
     """JSON Schema of the arguments."""
     name: str
-    """Its name."""
+    """Name of the tool."""
     network: bool
-    """True when it uses the network."""
+    """True when the tool uses the network."""
     readOnly: bool
-    """True when it changes nothing outside Cairn's own state."""
+    """True when the tool changes nothing outside Cairn's own state."""
     hidden: NotRequired[bool]
-    """True when models are not offered it: another tool does the same for them."""
+    """True when the tool is not offered to models because another tool does the same for them."""
     short: NotRequired[str]
-    """One line: what a model is told of it."""
+    """Short description in one line, for models."""
 
 
 class ToolMeta(TypedDict):
-    """About a tool's output."""
+    """Metadata of a tool's output."""
 
     millis: int
-    """Milliseconds."""
+    """Duration of the call in milliseconds."""
     tag: str
-    """The type of `output`."""
+    """Type of the `output`."""
     truncated: bool
-    """True when it was cut at a limit."""
+    """True when the output was cut at a limit."""
 
 
 class ToolOutcome(TypedDict):
-    """What came of a tool call in a turn."""
+    """Outcome of a tool call in a turn."""
 
     callId: str
-    """The call."""
+    """Id of the call."""
     millis: int
-    """Milliseconds."""
+    """Duration of the call in milliseconds."""
     name: str
-    """The tool."""
+    """Name of the tool."""
     blob: NotRequired[BlobRef | None]
-    """Where a larger one lies; read it with `trace.blob`."""
+    """Reference to a larger output; read it with `trace.blob`."""
     changes: NotRequired[list[FileChange]]
-    """Files it changed."""
+    """Files that the call changed."""
     error: NotRequired[ToolFailure | None]
-    """What went wrong."""
+    """The failure, if the call failed."""
     output: NotRequired[Any]
-    """The output, when it is 64 KiB or less."""
+    """The output, when it is at most 64 KiB."""
     tag: NotRequired[str]
-    """What `output` is."""
+    """Type of the `output`."""
     truncated: NotRequired[bool]
     """True when the tool cut its output at a limit."""
 
 
 class ToolResult(TypedDict):
-    """A tool's result."""
+    """Result of a tool call."""
 
     meta: ToolMeta
-    """What `output` is and what was cut."""
+    """Type of `output`, and its truncation."""
     ok: bool
-    """Whether it did what was asked."""
+    """True if the call succeeded."""
     output: Any
-    """The output; `null` on failure."""
+    """Output of the tool; `null` on failure."""
     error: NotRequired[ToolFailure | None]
-    """What went wrong."""
+    """The failure, if the call failed."""
 
 
 class ToolTrace(TypedDict):
     """One tool call of a turn."""
 
     callId: str
-    """The call."""
+    """Id of the call."""
     millis: int
-    """Milliseconds, the waiting for approval among them."""
+    """Duration in milliseconds, including the wait for an approval."""
     outcome: str
-    """`ok`, or the reason of its failure."""
+    """Outcome of the call: `ok`, or the reason of its failure."""
     tool: str
-    """The tool."""
+    """Name of the tool."""
 
 
 class ToolUse(TypedDict):
-    """A tool the model asks for."""
+    """A tool call that the model requests."""
 
     arguments: Any
-    """Its arguments. A string when the model's text was no JSON: the gate tries to repair it."""
+    """Arguments of the call; a string when the model's text was not valid JSON, which the gate
+    then tries to repair."""
     id: str
-    """The provider's id for it, or one made here where it has none; unique within a session."""
+    """The provider's id of the call, or a generated one if it has none; unique within a session."""
     name: str
-    """The tool's name."""
+    """Name of the tool."""
 
 ToolsMode: TypeAlias = Literal[
-    "split",  # Each by its own name.
-    "unified",  # `fs`, `web` and `memory`, which take the operation as an argument, in place of what they stand for.
-    "both",  # Both ways.
+    "split",  # Each tool by its own name.
+    "unified",  # `fs`, `web` and `memory`, which take the operation as an argument and replace the separate tools.
+    "both",  # Both the separate and the unified tools.
 ]
-"""Under which names models are offered what tools do with files, the web and memory."""
+"""Names under which models are offered the tools for files, the web and memory."""
 
 
 class TopFile(TypedDict):
-    """A file worth reading."""
+    """A file that is worth reading."""
 
     path: str
-    """The file, relative to the root."""
+    """Path of the file, relative to the root."""
     referringFiles: int
-    """Files that refer to its definitions."""
+    """Number of files that refer to its definitions."""
     score: float
-    """Share of the centrality, 0 to 1."""
+    """Share of the total centrality, 0 to 1."""
     symbols: list[str]
-    """Its most referred-to definitions."""
+    """Names of its most referenced definitions."""
 
 
 class TraceExportParams(TypedDict):
-    """Parameters of `trace.export`."""
+    """Parameters of the method `trace.export`."""
 
     traceId: SessionId
-    """The session's id (also taken as `sessionId`)."""
+    """Id of the session (also accepted as `sessionId`)."""
     cursor: NotRequired[str | None]
-    """Where to go on, from `nextCursor`."""
+    """Cursor from the `nextCursor` of the previous part."""
 
 
 class TraceExportPart(TypedDict):
-    """One part of an export: JSONL text. The parts in order are the whole file."""
+    """One part of an export as JSONL text; all parts in order form the complete file."""
 
     jsonl: str
-    """Lines, each one JSON object: first a header, then the records, then what records refer to by its hash."""
+    """Lines with one JSON object each: a header, then the records, then the blobs that they refer
+    to by hash."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next part; absent on the last."""
 
 
 class TraceGetParams(TypedDict):
-    """Parameters of `trace.get`."""
+    """Parameters of the method `trace.get`."""
 
     traceId: SessionId
-    """The session's id."""
+    """Id of the session."""
     after: NotRequired[int]
-    """Records after this one."""
+    """Sequence number after which records are returned."""
     limit: NotRequired[int | None]
-    """Records wanted, at most 500."""
+    """Maximum number of records, at most 500."""
 
 
 class TraceImportParams(TypedDict):
-    """Parameters of `trace.import`."""
+    """Parameters of the method `trace.import`."""
 
     jsonl: str
-    """A whole export, or a part of one that ends after a whole line: the first begins with the header, each further one with
-    the line after the last that is here."""
+    """A complete export, or a part of one that ends after a complete line. The first part starts
+    with the header, each further one with the line after the last imported one."""
 
 
 class TracePage(TypedDict):
-    """Answer of `trace.get`."""
+    """Answer of the method `trace.get`."""
 
     data: list[Envelope]
-    """The records."""
+    """Records of the page."""
     nextAfter: NotRequired[int | None]
-    """Pass as `after` for the next page; absent on the last."""
+    """Value of `after` for the next page; absent on the last."""
 
 
 class TurnOverrides(TypedDict):
-    """Settings of one turn in place of those that the configuration has."""
+    """Settings of one turn that override the configured ones."""
 
     compactionThreshold: NotRequired[float | None]
-    """Part of the context, 0 to 1, after which older turns are condensed, in place of `context.compaction_threshold`."""
+    """Fill level of the context, 0 to 1, above which older turns are condensed, instead of
+    `context.compaction_threshold`."""
     maxAnswerTokens: NotRequired[int | None]
-    """Tokens of one answer, at least 1, in place of `llm.max_tokens`."""
+    """Maximum tokens of one answer, at least 1, instead of `llm.max_tokens`."""
     maxContextTokens: NotRequired[int | None]
-    """Tokens of the context, at least 1, in place of `context.max_tokens`."""
+    """Maximum tokens of the context, at least 1, instead of `context.max_tokens`."""
     maxToolOutputChars: NotRequired[int | None]
-    """Characters of a tool's output that the model gets, in place of `context.max_tool_output_chars`."""
+    """Maximum characters of a tool's output for the model, instead of
+    `context.max_tool_output_chars`."""
     repoMapTokens: NotRequired[int | None]
-    """Tokens of the repository map, in place of `context.repo_map_tokens`."""
+    """Tokens of the repository map, instead of `context.repo_map_tokens`."""
     temperature: NotRequired[float | None]
-    """Randomness of the answers, 0 to 2, in place of `llm.temperature`."""
+    """Sampling temperature of the answers, 0 to 2, instead of `llm.temperature`."""
 
 
 class TurnRef(TypedDict):
-    """Parameters that name a turn at work; the session's current one when `turnId` is omitted."""
+    """Parameters that name an active turn; the session's current one when `turnId` is omitted."""
 
     sessionId: SessionId
-    """The session."""
+    """Id of the session."""
     turnId: NotRequired[str | None]
-    """The turn."""
+    """Id of the turn."""
 
 
 class UnsubscribeParams(TypedDict):
-    """Parameters of `orchestrate.unsubscribe`."""
+    """Parameters of the method `orchestrate.unsubscribe`."""
 
     subscriptionId: SubscriptionId
-    """The subscription."""
+    """Id of the subscription."""
 
 
 class ViewerLink(TypedDict):

@@ -38,7 +38,7 @@ pub struct EditFile {
     path: String,
     /// The exact text to replace, without line numbers; must occur once unless `replace_all` is set.
     old_text: String,
-    /// What to put in its place.
+    /// Text that replaces it.
     new_text: String,
     /// Replaces every occurrence.
     #[serde(default)]

@@ -108,7 +108,7 @@ fn fifty() -> u32 {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchCode {
-    /// What is looked for: a question in plain words, names, or both.
+    /// The search text: a question in plain words, names, or both.
     query: String,
     /// Only under this path.
     #[serde(default)]

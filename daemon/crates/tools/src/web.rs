@@ -52,7 +52,7 @@ struct FetchParams {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchParams {
-    /// What is looked for.
+    /// The search text.
     query: String,
     /// Results wanted: 5 by default, at most 20.
     #[serde(default)]
@@ -73,7 +73,7 @@ enum WebParams {
     },
     /// Searches the web.
     Search {
-        /// What is looked for.
+        /// The search text.
         query: String,
         /// Results wanted: 5 by default, at most 20.
         #[serde(default)]

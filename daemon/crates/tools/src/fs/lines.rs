@@ -15,7 +15,7 @@ pub struct FsEdit {
     /// The exact text to replace, without line numbers. With `start_line` it must begin in that line.
     #[serde(default)]
     pub old_text: Option<String>,
-    /// What to put in its place.
+    /// Text that replaces it.
     pub new_text: String,
     /// Replaces every occurrence of `old_text`.
     #[serde(default)]
