@@ -67,7 +67,7 @@ pub struct ChatArgs {
     /// Do not offer the tool 'evaluate'
     #[arg(long)]
     pub no_python: bool,
-    /// How tools are offered: each by its own name, a few that take the operation as an argument,
+    /// Names under which tools are offered: each by its own name, a few that take the operation as an argument,
     /// or both; tools.mode if not given
     #[arg(long, value_name = "MODE", value_parser = ["split", "unified", "both"])]
     pub tools_mode: Option<String>,

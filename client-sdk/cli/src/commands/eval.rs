@@ -60,7 +60,7 @@ pub struct EvalArgs {
     /// A folder; each query's "repo" is a folder below it, which is declared and indexed
     #[arg(long, value_name = "FOLDER")]
     repos: Option<PathBuf>,
-    /// How to search
+    /// Kind of search: words, meaning, or both
     #[arg(long, short, value_enum, default_value = "hybrid")]
     mode: Mode,
     /// Number of results; more than 100 are never scored

@@ -30,7 +30,7 @@ pub struct IndexArgs {
     action: Option<Action>,
 }
 
-/// How long to wait for an index.
+/// Time to wait for an index.
 #[derive(Debug, Clone, Copy, Args)]
 struct WaitOptions {
     /// Wait until it is complete

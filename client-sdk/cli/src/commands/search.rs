@@ -61,7 +61,7 @@ pub struct SearchArgs {
     /// Words, an identifier, or a question
     #[arg(required = true, value_name = "QUERY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     query: Vec<String>,
-    /// How to search
+    /// Kind of search: words, meaning, or both
     #[arg(long, short, value_enum, default_value = "hybrid")]
     mode: Mode,
     /// Number of results

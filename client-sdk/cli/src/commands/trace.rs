@@ -44,7 +44,7 @@ enum Action {
         /// Number of sessions
         #[arg(short, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]
         k: u32,
-        /// Where to continue, from 'nextCursor'
+        /// Position to continue at: 'nextCursor' of the page before
         #[arg(long)]
         cursor: Option<String>,
         /// Include archived sessions

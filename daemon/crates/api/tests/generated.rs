@@ -75,7 +75,7 @@ fn point_at_files(value: &mut serde_json::Value) {
 
 #[test]
 fn protocol_reference_is_current() {
-    check("daemon/docs/protocol.md", &cairn_api::reference::markdown());
+    check("docs/protocol.md", &cairn_api::reference::markdown());
 }
 
 #[test]

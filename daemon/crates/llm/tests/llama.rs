@@ -1,4 +1,4 @@
-//! A model in this process with real weights. See `daemon/docs/testing.md` for how to run it.
+//! A model in this process with real weights. See `docs/testing.md` for how to run it.
 #![cfg(feature = "llama")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

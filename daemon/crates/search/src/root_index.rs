@@ -58,7 +58,7 @@ pub enum Reporting {
     Nothing,
 }
 
-/// How far indexing has come.
+/// The progress of indexing.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     pub state: Option<IndexState>,

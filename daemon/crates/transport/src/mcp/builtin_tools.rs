@@ -142,7 +142,7 @@ struct Search {
     /// Set to return the passages themselves.
     #[serde(default)]
     text: bool,
-    /// Where to continue, from the end of an answer.
+    /// Position to continue at, from the end of an answer.
     cursor: Option<String>,
     /// The root to search, an id or a path; see the resource `cairn://roots`.
     root: Option<String>,
@@ -173,7 +173,7 @@ struct Lines {
     context: u32,
     /// Number of lines, 1 to 500; 50 by default.
     k: Option<u32>,
-    /// Where to continue, from the end of an answer.
+    /// Position to continue at, from the end of an answer.
     cursor: Option<String>,
     /// The root to search, an id or a path.
     root: Option<String>,
