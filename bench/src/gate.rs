@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::{
     daemon::binary,
-    meter::{quantile, report},
+    meter::{quantile, report, value},
     turns::{Clock, turn},
 };
 
@@ -127,6 +127,7 @@ async fn calls(session: &Session, scratch: &Path) {
         "gate: a call, its records and audit durable   p50 {call:.0} us, its records alone {records:.0} us, one fdatasync {:.0} us",
         quantile(&mut sync, 0.5)
     ));
+    value("gate: added to a call us", call - records);
     report(format!("gate: what it adds to a call          p50 {:.0} us  floor <= 100 us", call - records));
 }
 
@@ -183,6 +184,7 @@ async fn commands(session: &Session, scratch: &Path) {
     }
     let with = quantile(&mut boxed, 0.5);
     let without = quantile(&mut plain, 0.5);
+    value("gate: sandboxed command, added to the shell ms", with - without);
     report(format!(
         "gate: a command in the sandbox        p50 {with:.2} ms, the same shell plainly {without:.2} ms, {:.2} ms more  floor <= 15 ms",
         with - without
@@ -205,6 +207,7 @@ async fn stops(session: &Session) {
     }
     let p50 = quantile(&mut times, 0.5);
     let max = quantile(&mut times, 1.0);
+    value("gate: turn stopped p50 ms", p50);
     report(format!(
         "gate: a turn stopped while it streams  p50 {p50:.1} ms  most {max:.1} ms of {STOPS}  floor <= 100 ms"
     ));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     daemon::Daemon,
-    meter::{bytes_ending, quantile, report},
+    meter::{bytes_ending, quantile, report, value},
 };
 
 /// Repetitions; the median is reported.
@@ -80,6 +80,8 @@ pub async fn run(daemon: &mut Daemon, folder: &Path) {
             .into_iter()
             .max_by(|x, y| x.0.total_cmp(&y.0))
             .unwrap_or(worst);
+        value(&format!("grep: {name}, beside rg -c ratio"), a / c);
+        value(&format!("grep: {name}, all lines, beside rg -n ratio"), b / d);
         let floor = if *name == RARE_PATTERN { "0.05" } else { "1.0" };
         let same = if ours == theirs { "as many".to_owned() } else { format!("ours {ours}") };
         report(format!(

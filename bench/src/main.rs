@@ -2,12 +2,15 @@
 //! FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate]...`
 //!
 //! Measurements through the daemon need `target/release/cairn`, and those of grep need `rg`. Each
-//! line ends with its limit.
+//! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws the
+//! charts of `docs/benchmarks.md` from there.
 
+mod charts;
 mod daemon;
 mod fanout;
 mod gate;
 mod grep;
+mod history;
 mod index;
 mod log;
 mod mcp;
@@ -21,20 +24,29 @@ mod start;
 mod turns;
 mod wire;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn main() {
     let mut args = std::env::args().skip(1);
     if let Some([port, bytes]) = raw_peer() {
         return fanout::peer(u16::try_from(port).expect("a port"), bytes);
     }
+    if std::env::args().nth(1).as_deref() == Some("charts") {
+        charts::run().iter().for_each(|path| meter::report(path.display().to_string()));
+        return;
+    }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
         meter::report(
-            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate]...",
+            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate]... [--record]
+       cairn-bench charts",
         );
         std::process::exit(2);
     };
-    let selected: Vec<String> = args.collect();
+    let (options, selected): (Vec<String>, Vec<String>) = args.partition(|arg| arg.starts_with("--"));
+    if let Some(unknown) = options.iter().find(|option| *option != "--record") {
+        meter::report(format!("{unknown} is no option"));
+        std::process::exit(2);
+    }
     let is_selected = |name: &str| selected.is_empty() || selected.iter().any(|w| w == name);
     if let Some(missing) = missing(&is_selected) {
         meter::report(missing);
@@ -49,43 +61,50 @@ fn main() {
         }
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(async {
-        if is_selected("grep") || is_selected("start") {
-            let home = scratch.path().join("home");
-            let mut daemon = daemon::Daemon::start(&home);
-            daemon.index(&folder).await;
-            if is_selected("grep") {
-                grep::run(&mut daemon, &folder).await;
-            }
-            if is_selected("start") {
-                start::run(daemon, &home).await;
-            }
+    runtime.block_on(measure(&folder, scratch.path(), &is_selected));
+    if !options.is_empty() {
+        let megabytes = meter::bytes_ending(&folder, "") as f64 / 1e6;
+        meter::report(history::write(megabytes, meter::values()).display().to_string());
+    }
+}
+
+/// Runs the selected measures of the daemon, the connections and the log.
+async fn measure(folder: &Path, scratch: &Path, is_selected: &dyn Fn(&str) -> bool) {
+    if is_selected("grep") || is_selected("start") {
+        let home = scratch.join("home");
+        let mut daemon = daemon::Daemon::start(&home);
+        daemon.index(folder).await;
+        if is_selected("grep") {
+            grep::run(&mut daemon, folder).await;
         }
-        if is_selected("saved") {
-            saved::run(&folder, &scratch.path().join("saved")).await;
+        if is_selected("start") {
+            start::run(daemon, &home).await;
         }
-        if is_selected("wire") {
-            wire::run(&scratch.path().join("wire")).await;
-        }
-        if is_selected("fanout") {
-            fanout::run(&scratch.path().join("fanout")).await;
-        }
-        if is_selected("remote") {
-            remote::run(&scratch.path().join("remote")).await;
-        }
-        if is_selected("mcp") {
-            mcp::run(&folder, &scratch.path().join("mcp")).await;
-        }
-        if is_selected("turns") {
-            turns::run().await;
-        }
-        if is_selected("gate") {
-            gate::run(&scratch.path().join("gate")).await;
-        }
-        if is_selected("log") {
-            log::run(&scratch.path().join("trace.db")).await;
-        }
-    });
+    }
+    if is_selected("saved") {
+        saved::run(folder, &scratch.join("saved")).await;
+    }
+    if is_selected("wire") {
+        wire::run(&scratch.join("wire")).await;
+    }
+    if is_selected("fanout") {
+        fanout::run(&scratch.join("fanout")).await;
+    }
+    if is_selected("remote") {
+        remote::run(&scratch.join("remote")).await;
+    }
+    if is_selected("mcp") {
+        mcp::run(folder, &scratch.join("mcp")).await;
+    }
+    if is_selected("turns") {
+        turns::run().await;
+    }
+    if is_selected("gate") {
+        gate::run(&scratch.join("gate")).await;
+    }
+    if is_selected("log") {
+        log::run(&scratch.join("trace.db")).await;
+    }
 }
 
 /// Names a missing requirement and how to obtain it.

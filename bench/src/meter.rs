@@ -1,6 +1,20 @@
 //! Clocks, counters and report lines.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path, sync::Mutex};
+
+static VALUES: Mutex<BTreeMap<String, f64>> = Mutex::new(BTreeMap::new());
+
+/// Stores a value for the record of the run, under a name that ends with its unit.
+pub fn value(name: &str, value: f64) {
+    // Thousandths are below what differs between two runs.
+    let rounded = (value * 1000.0).round() / 1000.0;
+    VALUES.lock().expect("no measure panics").insert(name.to_owned(), rounded);
+}
+
+/// Returns the stored values.
+pub fn values() -> BTreeMap<String, f64> {
+    VALUES.lock().expect("no measure panics").clone()
+}
 
 /// Prints a line of the report.
 #[expect(clippy::print_stdout, reason = "a report is what this program is for")]
@@ -47,6 +61,8 @@ pub fn quantile(values: &mut [f64], share: f64) -> f64 {
 pub fn latencies(name: &str, mut ms: Vec<f64>, floor: &str) {
     let p50 = quantile(&mut ms, 0.5);
     let p95 = quantile(&mut ms, 0.95);
+    value(&format!("{name} p50 ms"), p50);
+    value(&format!("{name} p95 ms"), p95);
     report(format!("{name:34} p50 {p50:9.3} ms  p95 {p95:9.3} ms  n {}  {floor}", ms.len()));
 }
 

@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::{
     daemon::Daemon,
-    meter::{memory, quantile, report},
+    meter::{memory, quantile, report, value},
 };
 
 /// Number of round trips.
@@ -33,6 +33,8 @@ pub async fn run(home: &Path) {
     let b = quantile(&mut raw, 0.5);
     let c = quantile(&mut ours, 0.99);
     let d = quantile(&mut raw, 0.99);
+    value("wire: round trip p50 us", a);
+    value("wire: round trip, beside a TCP echo ratio", a / b);
     report(format!(
         "wire: round trip                    p50 {a:.1} us  p99 {c:.1} us; raw TCP echo p50 {b:.1} us  p99 {d:.1} us; ratio {:.2}",
         a / b
