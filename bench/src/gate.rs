@@ -211,7 +211,7 @@ async fn stops(session: &Session) {
 }
 
 fn is_end(step: &Step) -> bool {
-    let Step::Records(lines) = step else { return matches!(step, Step::Gone) };
+    let Step::Records(lines) = step else { return matches!(step, Step::Deleted) };
     lines.iter().any(|line| {
         let value: Value = serde_json::from_str(line).unwrap_or_default();
         value["evt"]["type"] == "run_completed"

@@ -91,7 +91,7 @@ impl Session {
         let mut told = 0;
         loop {
             match follower.step().await? {
-                Step::Passing(lines) => lines.iter().for_each(|line| told = self.hear(line, told)),
+                Step::Ephemeral(lines) => lines.iter().for_each(|line| told = self.hear(line, told)),
                 Step::Records(lines) => {
                     for line in lines {
                         told = self.hear(&line, told);
@@ -101,7 +101,7 @@ impl Session {
                     }
                 }
                 Step::Synced(_) | Step::Lagged(_) => {}
-                Step::Gone => return Err(Failure::new(Reason::Gone, "the session was deleted")),
+                Step::Deleted => return Err(Failure::new(Reason::Gone, "the session was deleted")),
             }
         }
     }
