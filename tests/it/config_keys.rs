@@ -418,7 +418,7 @@ async fn the_daemon_starts_as_configured() {
     drop(raw);
     drop((_second, _third));
     let root = cairn_protocol::location::DataRoot(place.home.clone());
-    wait_for("the end of the daemon", || (!cairn_client_sdk::is_held(&root)).then_some(()));
+    wait_for("the end of the daemon", || (!cairn_client_sdk::is_root_locked(&root)).then_some(()));
     let log = std::fs::read_to_string(place.home.join("logs/daemon.log")).unwrap();
     assert!(log.contains("DEBUG"), "{log}");
     place.restart(&json!({
