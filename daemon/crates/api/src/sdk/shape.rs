@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_of_schemas() {
+    fn schemas_are_converted_to_shapes() {
         let all =
             json!({"Base": {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}});
         let read = |schema: Value| Shape::read(&schema, all.as_object().unwrap());
