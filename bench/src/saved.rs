@@ -14,7 +14,7 @@ use crate::{
     meter::{latencies, report},
 };
 
-/// Number of saves.
+/// Number of saves that are measured.
 const SAVES: usize = 60;
 /// Definitions in the saved file, of seven lines each: some thirteen kilobytes.
 const DEFINITIONS: usize = 60;
