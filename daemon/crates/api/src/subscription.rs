@@ -60,7 +60,7 @@ fn name(connection: &Connection, session: &SessionId) -> SubscriptionId {
     if first { SubscriptionId::of(session) } else { SubscriptionId::new() }
 }
 
-/// Stops following.
+/// Stops following a session.
 pub async fn unsubscribe(caller: Caller, params: UnsubscribeParams) -> Result<Empty, Failure> {
     let id = params.subscription_id;
     if end(&caller.connection, &id) {

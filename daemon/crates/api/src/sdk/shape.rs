@@ -10,7 +10,7 @@ pub enum Shape {
     Int,
     Float,
     Text,
-    /// Exactly this string.
+    /// A string with exactly this value.
     Word(String),
     List(Box<Shape>),
     /// A list of exactly this length.
