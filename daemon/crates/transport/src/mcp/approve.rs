@@ -276,7 +276,7 @@ async fn resolve(client: &Client, approval: &Approval, answer: Result<ElicitResu
 #[derive(Default)]
 pub struct Parked(Mutex<HashMap<String, ParkedCall>>);
 
-/// A parked call.
+/// A call that waits for the user's answer.
 pub struct ParkedCall {
     running: Running,
     approval: Box<Approval>,

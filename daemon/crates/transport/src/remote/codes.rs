@@ -56,7 +56,7 @@ struct Current {
     terms: Terms,
     until: Instant,
     remaining_attempts: u32,
-    /// Attempts in progress.
+    /// Number of attempts in progress.
     open: u32,
     state: PairState,
 }
@@ -129,7 +129,7 @@ impl Codes {
         Ok(current.terms.clone())
     }
 
-    /// Invalidates the code.
+    /// Invalidates the code without a device.
     pub fn cancel(&mut self, now: Instant) {
         if let Ok(current) = self.active(now) {
             current.state = PairState::Cancelled;

@@ -45,7 +45,7 @@ pub enum RemoteError {
     Devices(#[from] Failure),
 }
 
-/// The listening side.
+/// Listener for paired devices, with its identity.
 struct Listening {
     identity: Arc<Identity>,
     tls: Arc<ServerConfig>,
