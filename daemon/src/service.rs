@@ -20,7 +20,7 @@ struct Report {
     code: u8,
 }
 
-/// Runs `cairn service`.
+/// Runs an action of `cairn service`.
 pub fn run(action: ServiceAction, globals: &Globals) -> ExitCode {
     let done = values().and_then(|values| {
         let manager = if cfg!(target_os = "macos") { Manager::Launchd } else { Manager::Systemd };
