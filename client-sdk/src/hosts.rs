@@ -23,7 +23,7 @@ use crate::ClientError;
 pub struct KnownHost {
     /// Local name of the daemon.
     pub name: String,
-    /// Address as `host:port`.
+    /// Address of the daemon as `host:port`.
     pub address: String,
     /// Key of the daemon; connections to any other key are refused.
     pub key: Pin,
