@@ -25,7 +25,7 @@ use crate::{
 const PAGE: u32 = 500;
 
 impl Chat<'_> {
-    /// Runs a command.
+    /// Runs a command that the user typed.
     pub async fn command(&mut self, command: Slash, argument: &str) -> Result<(), Failure> {
         let session = Client::session(&self.session);
         match command {
