@@ -199,7 +199,7 @@ fn turn_limits_are_enforced() {
     assert!(done.contains("context_overflow"), "{done}");
 }
 
-/// `agent.retry_attempts`, `agent.retry_backoff_base_ms`, `llm.timeout_seconds`.
+/// Checks `agent.retry_attempts`, `agent.retry_backoff_base_ms` and `llm.timeout_seconds`.
 #[test]
 fn failed_requests_are_retried_as_configured() {
     let model = FakeModel::start(|_, _| Answer::Status(503));
@@ -496,7 +496,7 @@ fn terminal_output_follows_configuration() {
     assert!(!rendered(json!({"show_token_usage": false})).contains("tok"), "{all}");
 }
 
-/// `git.auto_commit`, `git.commit_message_prefix`, `plugins`.
+/// Checks `git.auto_commit`, `git.commit_message_prefix` and `plugins`.
 #[test]
 fn commits_and_plugin_hooks_follow_configuration() {
     let model = FakeModel::start(|n, _| {
@@ -532,7 +532,7 @@ fn commits_and_plugin_hooks_follow_configuration() {
     assert!(hook_log.contains("write_file") && !hook_log.contains("after_tool"), "{hook_log}");
 }
 
-/// `listen.allowedHosts`, `listen.allowedOrigins`.
+/// Checks `listen.allowedHosts` and `listen.allowedOrigins`.
 #[test]
 fn configured_hosts_and_origins_are_accepted() {
     use std::io::{Read as _, Write as _};

@@ -23,7 +23,7 @@ pub type Reply = dyn Fn(usize, &Value) -> Answer + Send + Sync;
 pub enum Answer {
     /// Text of an answer.
     Text(&'static str),
-    /// A tool call.
+    /// Call of a tool with its arguments.
     Call(&'static str, Value),
     /// Status code of an HTTP error.
     Status(u16),

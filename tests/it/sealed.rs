@@ -94,7 +94,7 @@ pub struct Daemon {
     _dir: Option<tempfile::TempDir>,
 }
 
-/// Content of `daemon.json`.
+/// Content of the file `daemon.json`.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonFile {

@@ -19,7 +19,7 @@ use crate::sealed::{Daemon, command};
 /// A machine whose daemon accepts paired devices.
 pub struct Den {
     pub daemon: Daemon,
-    /// Address for devices.
+    /// Address of the listener for devices.
     pub lan: String,
     _dir: tempfile::TempDir,
 }
