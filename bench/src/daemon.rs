@@ -16,7 +16,6 @@ use tokio_tungstenite::{
 
 pub struct Daemon {
     child: Child,
-    /// Its data root.
     pub home: PathBuf,
     /// A client after the handshake.
     pub client: Option<Client>,
@@ -113,7 +112,6 @@ impl Drop for Daemon {
     }
 }
 
-/// One connection.
 pub struct Client {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next: u64,

@@ -106,7 +106,7 @@ async fn calls(session: &Session, scratch: &Path) {
     let mut bare = Vec::new();
     let mut sync = Vec::new();
     assert!(session.engine().call_tool(call(), None).await.expect("a result").ok);
-    let [command, started, ended] = records_of_call(session).await;
+    let [command, started, finished] = records_of_call(session).await;
     for _ in 0..CALLS {
         // Both start with the same write, because the previous disk operation affects the next.
         sync.push(page(&mut file));
@@ -116,7 +116,7 @@ async fn calls(session: &Session, scratch: &Path) {
         gated.push(micros(start));
         sync.push(page(&mut file));
         let start = Instant::now();
-        for records in [vec![command.clone(), started.clone()], vec![ended.clone()]] {
+        for records in [vec![command.clone(), started.clone()], vec![finished.clone()]] {
             trace.append(Append::new(&other, records)).await.expect("appended");
         }
         bare.push(micros(start));
@@ -214,7 +214,7 @@ async fn stops(session: &Session) {
 }
 
 fn is_end(step: &Step) -> bool {
-    let Step::Records(lines) = step else { return matches!(step, Step::Gone) };
+    let Step::Records(lines) = step else { return matches!(step, Step::Deleted) };
     lines.iter().any(|line| {
         let value: Value = serde_json::from_str(line).unwrap_or_default();
         value["evt"]["type"] == "run_completed"

@@ -14,7 +14,7 @@ use crate::{
     meter::{latencies, report},
 };
 
-/// Number of connections.
+/// Number of connections that are measured.
 const TIMES: usize = 50;
 
 /// Pairs over loopback and connects repeatedly, compared with the same without TLS.

@@ -14,7 +14,7 @@ use crate::{
     meter::{latencies, report},
 };
 
-/// Number of saves.
+/// Number of saves that are measured.
 const SAVES: usize = 60;
 /// Definitions in the saved file, of seven lines each: some thirteen kilobytes.
 const DEFINITIONS: usize = 60;
@@ -38,8 +38,8 @@ pub async fn run(folder: &Path, scratch: &Path) {
         let marker = format!("zqsaved{save:04}x");
         std::fs::write(&file, text(&marker)).expect("a saved file");
         let start = Instant::now();
-        words.push(wait_until_found(&mut client, "search.lexical", &marker, start).await);
-        meaning.push(wait_until_found(&mut client, "search.semantic", &marker, start).await);
+        words.push(wait_until_searchable(&mut client, "search.lexical", &marker, start).await);
+        meaning.push(wait_until_searchable(&mut client, "search.semantic", &marker, start).await);
         while client.call("index.status", json!({})).await["roots"][0]["complete"] != true {
             assert!(start.elapsed() < TIMEOUT, "the index did not become complete again");
         }
@@ -58,7 +58,7 @@ pub async fn run(folder: &Path, scratch: &Path) {
 
 /// Repeats a search until an answer contains the marker, and returns the milliseconds since
 /// `start`.
-async fn wait_until_found(client: &mut Client, method: &str, marker: &str, start: Instant) -> f64 {
+async fn wait_until_searchable(client: &mut Client, method: &str, marker: &str, start: Instant) -> f64 {
     let query = json!({"query": format!("count the readers that wait for {marker}"), "k": 10});
     loop {
         let answer = client.call(method, query.clone()).await;

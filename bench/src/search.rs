@@ -12,7 +12,7 @@ use cairn_workspace::Root;
 
 use crate::meter::{latencies, quantile, report, timed};
 
-/// Number of queries.
+/// Number of queries that are measured.
 const QUERIES: usize = 200;
 /// Nearest chunks compared with an exact search, and number of such queries.
 const NEAREST: usize = 200;

@@ -13,7 +13,7 @@ use crate::{
     meter::{memory, quantile, report, timed},
 };
 
-/// Number of starts.
+/// Number of starts that are measured.
 const STARTS: usize = 9;
 
 /// Measures starts and stops on the home of `daemon`, which is stopped first.

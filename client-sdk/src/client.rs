@@ -58,13 +58,13 @@ impl Client {
         let (sink, stream) = socket::open(target).await?.split();
         let (shared, outgoing) = Shared::new();
         let shared = Arc::new(shared);
-        let held = Arc::clone(&shared);
+        let reader_state = Arc::clone(&shared);
         let reader = tokio::spawn(async move {
             let why = tokio::select! {
-                why = dispatch::read(&held, stream) => why,
+                why = dispatch::read(&reader_state, stream) => why,
                 why = dispatch::write(sink, outgoing) => why,
             };
-            held.end(&why);
+            reader_state.end(&why);
         });
         let link = Arc::new(Link { shared, reader });
         let hello = handshake(&link, target, &connector).await?;
@@ -221,7 +221,7 @@ async fn finish<P: Serialize, R: DeserializeOwned>(
     let text = request(id, method, params)?;
     let exchange = async {
         link.shared.send(text).await?;
-        answer.await.unwrap_or_else(|_| Err(link.shared.ended()))
+        answer.await.unwrap_or_else(|_| Err(link.shared.closed_error()))
     };
     match tokio::time::timeout(within, exchange).await {
         Ok(answer) => serde_json::from_str(answer?.get()).map_err(unfit),

@@ -57,7 +57,7 @@ impl std::fmt::Debug for Target {
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Location {
     Fixed(Target),
     Local(Env),
     /// Address of the daemon, and path of its token file.
@@ -70,7 +70,7 @@ enum Place {
 /// with each start.
 #[derive(Debug, Clone)]
 pub struct Connector {
-    place: Place,
+    location: Location,
     me: ClientInfo,
     approver: bool,
 }
@@ -78,32 +78,32 @@ pub struct Connector {
 impl Connector {
     /// Connects to the daemon of this user's data root.
     pub fn local(env: Env) -> Self {
-        Self::new(Place::Local(env))
+        Self::new(Location::Local(env))
     }
 
     /// Connects to a daemon at a known address.
     pub fn fixed(target: Target) -> Self {
-        Self::new(Place::Fixed(target))
+        Self::new(Location::Fixed(target))
     }
 
     /// Connects to the paired daemon of another machine, found by name, address or key.
     pub fn remote(env: Env, host: &str) -> Self {
-        Self::new(Place::Remote(env, host.to_owned()))
+        Self::new(Location::Remote(env, host.to_owned()))
     }
 
     /// Connects to a daemon at an address with the token in a file, such as one behind a tunnel.
     pub fn at(address: &str, token_file: &Path) -> Self {
-        Self::new(Place::Address(address.to_owned(), token_file.to_owned()))
+        Self::new(Location::Address(address.to_owned(), token_file.to_owned()))
     }
 
     /// Returns true for a daemon on another machine, which cannot be started from this one.
     pub fn is_remote(&self) -> bool {
-        matches!(self.place, Place::Remote(..) | Place::Address(..))
+        matches!(self.location, Location::Remote(..) | Location::Address(..))
     }
 
-    fn new(place: Place) -> Self {
+    fn new(location: Location) -> Self {
         let me = ClientInfo { name: "cairn-client-sdk".into(), version: env!("CARGO_PKG_VERSION").into() };
-        Self { place, me, approver: false }
+        Self { location, me, approver: false }
     }
 
     /// Sets the name of the client, of 1 to 64 characters, and its version.
@@ -136,11 +136,11 @@ impl Connector {
     /// [`ClientError::NotRunning`] when no daemon has published its address;
     /// [`ClientError::NotPaired`].
     pub fn target(&self) -> Result<Target, ClientError> {
-        match &self.place {
-            Place::Fixed(target) => Ok(target.clone()),
-            Place::Local(env) => locate(env),
-            Place::Remote(env, host) => known(env, host),
-            Place::Address(address, file) => {
+        match &self.location {
+            Location::Fixed(target) => Ok(target.clone()),
+            Location::Local(env) => locate(env),
+            Location::Remote(env, host) => known(env, host),
+            Location::Address(address, file) => {
                 let token = std::fs::read_to_string(file)
                     .map_err(|e| ClientError::Remote(format!("the token {}: {e}", file.display())))?;
                 let token = token.trim().to_owned();

@@ -13,16 +13,16 @@ use serde::Serialize;
 use crate::ClientError;
 
 /// Maximum number of daemons listed.
-const MAX_FOUND: usize = 256;
+const MAX_DAEMONS: usize = 256;
 /// Minimum time to listen. A daemon multicasts an answer at most once per second and ignores other
 /// queries within that second (RFC 6762, section 6), so a query shortly after another one is
 /// answered only when it is repeated a second later.
-pub const SHORTEST: Duration = Duration::from_secs(2);
+pub const MIN_DISCOVERY_TIME: Duration = Duration::from_secs(2);
 
 /// A daemon that announces itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Found {
+pub struct DiscoveredDaemon {
     /// Name of the daemon.
     pub name: String,
     /// Instance id of the daemon.
@@ -39,23 +39,23 @@ pub struct Found {
     pub key: Option<String>,
 }
 
-/// Listens for announcements of daemons during `timeout`, at least [`SHORTEST`].
+/// Listens for announcements of daemons during `timeout`, at least [`MIN_DISCOVERY_TIME`].
 ///
 /// # Errors
 /// [`ClientError::Connect`] when multicast cannot be used.
-pub async fn discover(timeout: Duration) -> Result<Vec<Found>, ClientError> {
+pub async fn discover(timeout: Duration) -> Result<Vec<DiscoveredDaemon>, ClientError> {
     let service = format!("{}.local.", rpc::SERVICE_TYPE);
     let failed = |e: mdns_sd::Error| ClientError::Connect { address: service.clone(), cause: e.to_string() };
     let daemon = ServiceDaemon::new().map_err(failed)?;
     let events = daemon.browse(&service).map_err(failed)?;
-    let until = Instant::now() + timeout.max(SHORTEST);
-    let mut found = BTreeMap::new();
+    let until = Instant::now() + timeout.max(MIN_DISCOVERY_TIME);
+    let mut daemons = BTreeMap::new();
     while let Ok(Ok(event)) = tokio::time::timeout_at(until.into(), events.recv_async()).await {
         let ServiceEvent::ServiceResolved(info) = event else { continue };
         let text = |key: &str| info.get_property_val_str(key).unwrap_or_default().to_owned();
         let mut addresses: Vec<IpAddr> = info.get_addresses().iter().map(|a| a.to_ip_addr()).collect();
         addresses.sort();
-        let one = Found {
+        let announced = DiscoveredDaemon {
             name: text("name"),
             id: text("id"),
             version: text("version"),
@@ -63,10 +63,10 @@ pub async fn discover(timeout: Duration) -> Result<Vec<Found>, ClientError> {
             port: info.get_port(),
             key: info.get_property_val_str("key").map(str::to_owned),
         };
-        if found.len() < MAX_FOUND {
-            found.insert(info.get_fullname().to_owned(), one);
+        if daemons.len() < MAX_DAEMONS {
+            daemons.insert(info.get_fullname().to_owned(), announced);
         }
     }
     let _stopped = daemon.shutdown();
-    Ok(found.into_values().collect())
+    Ok(daemons.into_values().collect())
 }

@@ -66,7 +66,7 @@ struct State {
     pending: HashMap<u64, Pending>,
     streams: HashMap<SubscriptionId, mpsc::Sender<Step>>,
     lines: HashMap<String, mpsc::Sender<Part>>,
-    ended: Option<String>,
+    close_reason: Option<String>,
 }
 
 /// State shared by the tasks of a connection and its users.
@@ -120,8 +120,8 @@ impl Shared {
     }
 
     /// Returns the reason why the connection closed.
-    pub(crate) fn ended(&self) -> ClientError {
-        ClientError::Closed(self.state().ended.clone().unwrap_or_else(|| "by this client".into()))
+    pub(crate) fn closed_error(&self) -> ClientError {
+        ClientError::Closed(self.state().close_reason.clone().unwrap_or_else(|| "by this client".into()))
     }
 
     /// Registers a call; the receiver gets the answer.
@@ -159,7 +159,7 @@ impl Shared {
     fn expect(&self, pending: Pending) -> Result<u64, ClientError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
-        if let Some(why) = &state.ended {
+        if let Some(why) = &state.close_reason {
             return Err(ClientError::Closed(why.clone()));
         }
         state.pending.insert(id, pending);
@@ -168,7 +168,7 @@ impl Shared {
 
     /// Sends a message; waits while the writer is busy.
     pub(crate) async fn send(&self, text: String) -> Result<(), ClientError> {
-        self.out.send(text).await.map_err(|_| self.ended())
+        self.out.send(text).await.map_err(|_| self.closed_error())
     }
 
     /// Removes a call that was dropped, and cancels it at the daemon.
@@ -185,7 +185,7 @@ impl Shared {
     }
 
     /// Removes a stream, and unsubscribes at the daemon.
-    pub(crate) fn leave(&self, id: &SubscriptionId) {
+    pub(crate) fn remove_stream(&self, id: &SubscriptionId) {
         if self.state().streams.remove(id).is_some() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let params = serde_json::json!({"subscriptionId": id});
@@ -197,14 +197,14 @@ impl Shared {
     /// Fails all pending calls and streams.
     pub(crate) fn end(&self, why: &str) {
         let mut state = self.state();
-        state.ended.get_or_insert_with(|| why.to_owned());
+        state.close_reason.get_or_insert_with(|| why.to_owned());
         let pending = std::mem::take(&mut state.pending);
         state.streams.clear();
         state.lines.clear();
         drop(state);
         for (_, call) in pending {
             let (Pending::Call(answer) | Pending::Subscribe(answer, _) | Pending::Lines(answer, _)) = call;
-            let _gone = answer.send(Err(ClientError::Closed(why.to_owned())));
+            let _ignored = answer.send(Err(ClientError::Closed(why.to_owned())));
         }
     }
 
@@ -264,7 +264,7 @@ impl Shared {
             }
         };
         drop(state);
-        let _gone = answer_to.send(answer);
+        let _ignored = answer_to.send(answer);
     }
 
     /// Returns the queue for lines, if a reader is registered for them.
@@ -353,6 +353,6 @@ pub(crate) async fn write(
             return error.to_string();
         }
     }
-    let _gone = sink.close().await;
+    let _ignored = sink.close().await;
     "by this client".into()
 }

@@ -149,7 +149,7 @@ impl EventStream {
         match self.records.recv().await {
             Some(Step::Item(item)) => Ok(item),
             Some(Step::Gone(why)) => Err(ClientError::Gone(why)),
-            None => Err(self.shared().ended()),
+            None => Err(self.shared().closed_error()),
         }
     }
 
@@ -160,7 +160,7 @@ impl EventStream {
 
 impl Drop for EventStream {
     fn drop(&mut self) {
-        self.shared().leave(&self.id);
+        self.shared().remove_stream(&self.id);
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_record_is_cut_out_as_it_was_stored() {
+    fn record_is_extracted_unchanged() {
         let id = SubscriptionId::new();
         let record = r#"{"sessionId":"s","seq":7,"x":{"y": 1.50}}"#;
         let spliced = format!(r#"{{"subscriptionId":"{id}",{}"#, &record[1..]);

@@ -23,7 +23,7 @@ use crate::ClientError;
 pub struct KnownHost {
     /// Local name of the daemon.
     pub name: String,
-    /// Address as `host:port`.
+    /// Address of the daemon as `host:port`.
     pub address: String,
     /// Key of the daemon; connections to any other key are refused.
     pub key: Pin,
@@ -65,15 +65,15 @@ impl Hosts {
                 || (host.len() >= 8 && known.key.to_string().starts_with(host))
         };
         // The latest pairing wins if several match.
-        let found = self.list()?.into_iter().rev().find(same);
-        found.ok_or_else(|| ClientError::NotPaired { host: host.to_owned() })
+        let known_host = self.list()?.into_iter().rev().find(same);
+        known_host.ok_or_else(|| ClientError::NotPaired { host: host.to_owned() })
     }
 
     /// Stores a host, and replaces any other of the same name, address or key.
     ///
     /// # Errors
     /// [`ClientError::Remote`].
-    pub fn keep(&self, host: KnownHost) -> Result<(), ClientError> {
+    pub fn save(&self, host: KnownHost) -> Result<(), ClientError> {
         let mut all = self.list()?;
         all.retain(|k| k.name != host.name && k.address != host.address && k.key != host.key);
         all.push(host);
@@ -85,11 +85,11 @@ impl Hosts {
     /// # Errors
     /// [`ClientError::NotPaired`], [`ClientError::Remote`].
     pub fn forget(&self, host: &str) -> Result<KnownHost, ClientError> {
-        let gone = self.find(host)?;
+        let removed = self.find(host)?;
         let mut all = self.list()?;
-        all.retain(|k| *k != gone);
+        all.retain(|k| *k != removed);
         self.write(&all)?;
-        Ok(gone)
+        Ok(removed)
     }
 
     fn write(&self, all: &[KnownHost]) -> Result<(), ClientError> {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_as_people_type_them() {
+    fn address_input_is_parsed() {
         for (typed, want) in [
             ("den", "den:7434"),
             ("den.local:9", "den.local:9"),
@@ -148,19 +148,19 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_found_by_name_address_and_key() {
+    fn host_is_looked_up_by_name_address_or_key() {
         let dir = tempfile::tempdir().unwrap();
         let hosts = Hosts::of(&DataRoot(dir.path().to_owned()));
         assert!(matches!(hosts.find("den"), Err(ClientError::NotPaired { .. })));
         let den = host("den", "10.0.0.7:7434", b"den");
-        hosts.keep(den.clone()).unwrap();
-        hosts.keep(host("attic", "10.0.0.8:7434", b"attic")).unwrap();
+        hosts.save(den.clone()).unwrap();
+        hosts.save(host("attic", "10.0.0.8:7434", b"attic")).unwrap();
         for named in ["den", "10.0.0.7", "10.0.0.7:7434", &den.key.hint(), &den.key.to_string()] {
             assert_eq!(hosts.find(named).unwrap(), den, "{named}");
         }
         assert!(hosts.find(&den.key.to_string()[..7]).is_err());
         // The address moved to another machine, which replaces the earlier entry.
-        hosts.keep(host("new", "10.0.0.7:7434", b"new")).unwrap();
+        hosts.save(host("new", "10.0.0.7:7434", b"new")).unwrap();
         assert!(hosts.find("den").is_err());
         assert_eq!(hosts.forget("new").unwrap().name, "new");
         assert_eq!(hosts.list().unwrap().len(), 1);

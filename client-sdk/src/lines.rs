@@ -66,7 +66,7 @@ impl LineStream {
     /// As [`Client::call`].
     pub async fn end(mut self) -> Result<GrepStreamEnd, ClientError> {
         self.parts.close();
-        let answer = self.answer.await.unwrap_or_else(|_| Err(self.link.shared.ended()));
+        let answer = self.answer.await.unwrap_or_else(|_| Err(self.link.shared.closed_error()));
         drop(self.waiting);
         serde_json::from_str(answer?.get()).map_err(unfit)
     }

@@ -65,13 +65,13 @@ pub async fn pair(
     let target = target(root, host, key)?;
     let mut socket = socket::open_at(&target, PAIR_PATH).await?;
     let channel = channel(&socket, &target)?;
-    let (half, share) = exchange::client(&code, &channel);
+    let (exchange_state, share) = exchange::client(&code, &channel);
     send(&mut socket, &Hello { name: me.to_owned(), share }).await?;
     let reply: Reply = receive(&mut socket).await?;
-    let whole = half.finish(&reply.share, me).map_err(wrong)?;
-    send(&mut socket, &Proof { confirm: whole.client_proof() }).await?;
+    let confirmation = exchange_state.finish(&reply.share, me).map_err(wrong)?;
+    send(&mut socket, &Proof { confirm: confirmation.client_proof() }).await?;
     let welcome: Welcome = receive(&mut socket).await?;
-    whole.check_server(&welcome.confirm, &welcome.granted).map_err(wrong)?;
+    confirmation.check_server(&welcome.confirm, &welcome.granted).map_err(wrong)?;
     let granted: Granted =
         serde_json::from_str(&welcome.granted).map_err(|e| ClientError::Protocol(e.to_string()))?;
     let known = KnownHost {
@@ -82,7 +82,7 @@ pub async fn pair(
         rights: granted.rights,
         paired_at: Timestamp::now(),
     };
-    Hosts::of(root).keep(known.clone())?;
+    Hosts::of(root).save(known.clone())?;
     Ok(known)
 }
 
@@ -125,8 +125,8 @@ async fn receive<T: DeserializeOwned>(socket: &mut Socket) -> Result<T, ClientEr
     if let Ok(message) = serde_json::from_str(text.as_str()) {
         return Ok(message);
     }
-    let said = serde_json::from_str::<serde_json::Value>(text.as_str()).unwrap_or_default();
-    match said.get("error").and_then(|e| e.as_str()) {
+    let body = serde_json::from_str::<serde_json::Value>(text.as_str()).unwrap_or_default();
+    match body.get("error").and_then(|e| e.as_str()) {
         Some(why) => Err(odd(&why.chars().filter(|c| !c.is_control()).take(500).collect::<String>())),
         None => Err(ClientError::Protocol("a message of the daemon is none of pairing".into())),
     }

@@ -61,7 +61,8 @@ async fn upgrade(target: &Target, path: &str) -> Result<Socket, ClientError> {
     match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(tungstenite::Error::Http(response)) if response.status() == StatusCode::UNAUTHORIZED => {
-            let stranger = said(&response, "/data/reason").is_some_and(|r| r == Reason::NotPaired.as_str());
+            let stranger =
+                body_field(&response, "/data/reason").is_some_and(|r| r == Reason::NotPaired.as_str());
             Err(match stranger {
                 true => ClientError::NotPaired { host: target.address.clone() },
                 false => ClientError::Unauthorized { address: target.address.clone() },
@@ -103,13 +104,14 @@ pub(crate) async fn tls(target: &Target) -> Result<TlsStream<TcpStream>, ClientE
 }
 
 /// Returns a text from a refused upgrade.
-fn said(response: &http::Response<Option<Vec<u8>>>, at: &str) -> Option<String> {
+fn body_field(response: &http::Response<Option<Vec<u8>>>, at: &str) -> Option<String> {
     let body = response.body().as_deref().unwrap_or_default();
-    let said: serde_json::Value = serde_json::from_slice(body).ok()?;
-    said.pointer(at).and_then(|text| text.as_str()).map(str::to_owned)
+    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+    body.pointer(at).and_then(|text| text.as_str()).map(str::to_owned)
 }
 
 /// Returns the daemon's message of a refused upgrade.
 fn refusal(response: &http::Response<Option<Vec<u8>>>) -> String {
-    said(response, "/error").unwrap_or_else(|| format!("the answer was HTTP {}", response.status().as_u16()))
+    body_field(response, "/error")
+        .unwrap_or_else(|| format!("the answer was HTTP {}", response.status().as_u16()))
 }

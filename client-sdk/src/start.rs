@@ -57,7 +57,7 @@ pub async fn ensure_daemon(
     let mut pause = LOOK.0;
     loop {
         // A daemon that is stopping holds the lock for a moment; the next one starts after that.
-        if child.is_none() && starts < MAX_STARTS && !is_held(&root) {
+        if child.is_none() && starts < MAX_STARTS && !is_root_locked(&root) {
             from = log.metadata().map_or(0, |m| m.len());
             starts += 1;
             child = Some(
@@ -93,7 +93,7 @@ fn absent(error: &ClientError) -> bool {
 }
 
 /// Returns true if a daemon holds the lock of this data root.
-pub fn is_held(root: &DataRoot) -> bool {
+pub fn is_root_locked(root: &DataRoot) -> bool {
     let Ok(lock) = File::open(root.lock()) else { return false };
     matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
 }

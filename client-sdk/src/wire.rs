@@ -49,7 +49,7 @@ impl WireSender {
     pub async fn close(&mut self) {
         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
         // The daemon may have closed first.
-        let _gone = self.0.send(Message::Close(Some(frame))).await;
+        let _ignored = self.0.send(Message::Close(Some(frame))).await;
     }
 }
 

@@ -23,7 +23,7 @@ type Slot = (Mutex<Option<Result<Key, String>>>, Condvar);
 pub struct Keychain(Arc<Slot>);
 
 impl Keychain {
-    /// Starts the command.
+    /// Starts the command in the background.
     pub fn start(command: Vec<String>) -> Self {
         let slot = Arc::<Slot>::default();
         let result_slot = Arc::clone(&slot);

@@ -277,7 +277,7 @@ impl Launcher for Agents {
             // A send error means that the request was cancelled.
             let _request_cancelled = sender.send(Piece::End(exit)).await;
         });
-        Ok(Running { pieces, held: Box::new(EndOnDrop(wake)) })
+        Ok(Running { pieces, guard: Box::new(EndOnDrop(wake)) })
     }
 }
 

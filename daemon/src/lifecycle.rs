@@ -9,9 +9,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The reason why the daemon stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// SIGTERM or SIGINT.
+    /// SIGTERM or SIGINT was received.
     Signal,
-    /// `cairn stop`.
+    /// A client requested it, such as `cairn stop`.
     Requested,
     /// The idle time is over.
     Idle,

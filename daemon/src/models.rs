@@ -30,7 +30,7 @@ pub struct ConfiguredProviders {
     keychain: Option<Keychain>,
     /// The size of the context in tokens, if the user set it.
     context: Option<u64>,
-    /// Starts command-line agents.
+    /// Launcher that starts command-line agents.
     launcher: Arc<dyn Launcher>,
     /// Connected providers, which retain their connections (and a scripted one its position).
     connected: Mutex<HashMap<String, Arc<dyn Provider>>>,

@@ -52,7 +52,7 @@ const LIVE_KEYS: &[&str] = &[
 /// Interval between checks of the files.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The effective configuration.
+/// The effective configuration, and what applies it.
 pub struct Reload {
     options: Options,
     root: DataRoot,

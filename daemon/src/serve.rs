@@ -43,7 +43,7 @@ pub enum Mode {
     OnDemand,
     /// By a service manager.
     Service,
-    /// By hand.
+    /// By the user, in a terminal.
     Foreground,
 }
 

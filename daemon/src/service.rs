@@ -20,7 +20,7 @@ struct Report {
     code: u8,
 }
 
-/// Runs `cairn service`.
+/// Runs an action of `cairn service`.
 pub fn run(action: ServiceAction, globals: &Globals) -> ExitCode {
     let done = values().and_then(|values| {
         let manager = if cfg!(target_os = "macos") { Manager::Launchd } else { Manager::Systemd };
@@ -77,7 +77,7 @@ fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Repor
         return Ok(dry_run_report("would be written", &files, &commands));
     }
     let env = Env::from_process();
-    let is_locked = env.data_root().is_some_and(|root| cairn_client_sdk::is_held(&DataRoot(root)));
+    let is_locked = env.data_root().is_some_and(|root| cairn_client_sdk::is_root_locked(&DataRoot(root)));
     if is_locked && !active(manager, values) {
         return Err("a daemon is running that is not the service: stop it first with 'cairn stop'".into());
     }

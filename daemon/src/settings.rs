@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Additions of the command line to the files.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
-    /// `--config`.
+    /// Value of `--config`, if given.
     pub config: Option<PathBuf>,
     /// Values by dotted key.
     pub overrides: Vec<(String, Value)>,

@@ -34,7 +34,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit of the last request, when the daemon stops.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The running exporters.
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,

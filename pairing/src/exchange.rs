@@ -95,46 +95,46 @@ pub fn digits(code: &str) -> Option<String> {
 }
 
 /// Formats a code for display: `1234-5678`.
-pub fn shown(code: &str) -> String {
+pub fn format_code(code: &str) -> String {
     let (a, b) = code.split_at_checked(DIGITS / 2).unwrap_or((code, ""));
     format!("{a}-{b}")
 }
 
 /// A side that has sent its share.
-pub struct Half {
+pub struct PendingExchange {
     state: Spake2<Ed25519Group>,
     share: Vec<u8>,
 }
 
 /// A side that has derived the shared key, provided that the peer did too.
-pub struct Whole {
+pub struct KeyConfirmation {
     key: hmac::Key,
     transcript: Vec<u8>,
 }
 
 /// Starts the exchange as the client.
-pub fn client(code: &str, channel: &Channel) -> (Half, String) {
+pub fn client(code: &str, channel: &Channel) -> (PendingExchange, String) {
     let (a, b) = channel.names();
-    half(Spake2::start_a(&Password::new(code), &a, &b))
+    pending(Spake2::start_a(&Password::new(code), &a, &b))
 }
 
 /// Starts the exchange as the server.
-pub fn server(code: &str, channel: &Channel) -> (Half, String) {
+pub fn server(code: &str, channel: &Channel) -> (PendingExchange, String) {
     let (a, b) = channel.names();
-    half(Spake2::start_b(&Password::new(code), &a, &b))
+    pending(Spake2::start_b(&Password::new(code), &a, &b))
 }
 
-fn half((state, share): (Spake2<Ed25519Group>, Vec<u8>)) -> (Half, String) {
+fn pending((state, share): (Spake2<Ed25519Group>, Vec<u8>)) -> (PendingExchange, String) {
     let text = hex::encode(&share);
-    (Half { state, share }, text)
+    (PendingExchange { state, share }, text)
 }
 
-impl Half {
+impl PendingExchange {
     /// Processes the share of the other side; `name` is the client's name from its message.
     ///
     /// # Errors
     /// [`Mismatch::Message`] when the share is malformed.
-    pub fn finish(self, share: &str, name: &str) -> Result<Whole, Mismatch> {
+    pub fn finish(self, share: &str, name: &str) -> Result<KeyConfirmation, Mismatch> {
         let theirs = hex::decode(share).map_err(|_| Mismatch::Message)?;
         let secret = self.state.finish(&theirs).map_err(|_| Mismatch::Message)?;
         // The first byte of a share names its side, so both sides sort them in the same order.
@@ -146,19 +146,19 @@ impl Half {
             hash.update(part);
         }
         let transcript = hash.finish().as_ref().to_vec();
-        Ok(Whole { key: hmac::Key::new(hmac::HMAC_SHA256, &secret), transcript })
+        Ok(KeyConfirmation { key: hmac::Key::new(hmac::HMAC_SHA256, &secret), transcript })
     }
 }
 
-impl Whole {
+impl KeyConfirmation {
     /// Returns the client's proof.
     pub fn client_proof(&self) -> String {
-        hex::encode(hmac::sign(&self.key, &self.said(CLIENT, "")))
+        hex::encode(hmac::sign(&self.key, &self.proof_input(CLIENT, "")))
     }
 
     /// Returns the server's proof over its grant.
     pub fn server_proof(&self, granted: &str) -> String {
-        hex::encode(hmac::sign(&self.key, &self.said(SERVER, granted)))
+        hex::encode(hmac::sign(&self.key, &self.proof_input(SERVER, granted)))
     }
 
     /// Checks the client's proof.
@@ -166,7 +166,7 @@ impl Whole {
     /// # Errors
     /// [`Mismatch::Message`] or [`Mismatch::Code`] when the proof is malformed or does not match.
     pub fn check_client(&self, proof: &str) -> Result<(), Mismatch> {
-        self.check(&self.said(CLIENT, ""), proof)
+        self.check(&self.proof_input(CLIENT, ""), proof)
     }
 
     /// Checks the server's proof.
@@ -174,15 +174,15 @@ impl Whole {
     /// # Errors
     /// [`Mismatch::Message`] or [`Mismatch::Code`] when the proof is malformed or does not match.
     pub fn check_server(&self, proof: &str, granted: &str) -> Result<(), Mismatch> {
-        self.check(&self.said(SERVER, granted), proof)
+        self.check(&self.proof_input(SERVER, granted), proof)
     }
 
-    fn check(&self, said: &[u8], proof: &str) -> Result<(), Mismatch> {
+    fn check(&self, message: &[u8], proof: &str) -> Result<(), Mismatch> {
         let proof = hex::decode(proof).map_err(|_| Mismatch::Message)?;
-        hmac::verify(&self.key, said, &proof).map_err(|_| Mismatch::Code)
+        hmac::verify(&self.key, message, &proof).map_err(|_| Mismatch::Code)
     }
 
-    fn said(&self, role: &[u8], granted: &str) -> Vec<u8> {
+    fn proof_input(&self, role: &[u8], granted: &str) -> Vec<u8> {
         [role, &self.transcript, granted.as_bytes()].concat()
     }
 }
@@ -201,12 +201,12 @@ mod tests {
         let (server, from_server) = server(codes[1], &channels[1]);
         let client = client.finish(&from_server, names[0]).unwrap();
         let server = server.finish(&from_client, names[1]).unwrap();
-        let taken = server.check_client(&client.client_proof());
-        (taken.is_ok(), client.check_server(&server.server_proof("[]"), "[]").is_ok())
+        let client_check = server.check_client(&client.client_proof());
+        (client_check.is_ok(), client.check_server(&server.server_proof("[]"), "[]").is_ok())
     }
 
     #[test]
-    fn both_sides_agree_only_when_all_is_the_same() {
+    fn sides_agree_only_when_code_channel_and_name_match() {
         let (here, name) = (channel(), ["laptop"; 2]);
         assert_eq!(meet(["12345678"; 2], [here; 2], name), (true, true));
         assert_eq!(meet(["12345678", "12345679"], [here; 2], name), (false, false));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_of_one_side_and_of_what_was_granted() {
+    fn proof_is_bound_to_its_side_and_grant() {
         let (client, from_client) = client("1", &channel());
         let (server, from_server) = server("1", &channel());
         let (client, server) =
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_half_is_refused() {
+    fn malformed_share_is_refused() {
         let own = client("1", &channel()).1;
         for bad in ["", "zz", "42", &"42".repeat(33), &own] {
             assert!(client("1", &channel()).0.finish(bad, "").is_err(), "{bad}");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_as_people_type_them() {
+    fn code_input_is_normalised() {
         for (text, want) in [
             ("12345678", Some("12345678")),
             ("1234-5678", Some("12345678")),
@@ -256,6 +256,6 @@ mod tests {
         ] {
             assert_eq!(digits(text).as_deref(), want, "{text}");
         }
-        assert_eq!(shown("12345678"), "1234-5678");
+        assert_eq!(format_code("12345678"), "1234-5678");
     }
 }

@@ -29,7 +29,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let written = fill(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
         // The first error is the one to report.
-        let _left = std::fs::remove_file(&temporary);
+        let _ignored = std::fs::remove_file(&temporary);
         return written;
     }
     // Makes the file name as durable as the content.
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_its_owners_alone_and_never_half() {
+    fn file_is_private_and_written_atomically() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("remote/list.json");
         assert_eq!(read_json::<Vec<u8>>(&path).unwrap(), Vec::<u8>::new());

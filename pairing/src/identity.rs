@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_made_once() {
+    fn key_is_generated_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("remote/key.pem");
         let first = Identity::load_or_make(&path).unwrap();

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_there_and_back() {
+    fn text_round_trips() {
         let pin = Pin::of_key(b"key");
         assert_eq!(pin.to_string().parse(), Ok(pin));
         assert!(pin.to_string().starts_with(&pin.hint()) && pin.hint().len() == 8);

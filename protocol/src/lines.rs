@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_may_be_empty_and_have_no_ranges() {
+    fn lines_may_be_empty_and_without_ranges() {
         let file = |lines: &[u32], text: &str, ranges| FileLines {
             path: "a".into(),
             root: RootId("root_1".into()),
@@ -147,8 +147,8 @@ mod tests {
         };
         let bare = file(&[1, 4, 5], "a\n\n", vec![]);
         assert_eq!(bare.iter().collect::<Vec<_>>(), [(1, "a", &[][..]), (4, "", &[]), (5, "", &[])]);
-        let told = file(&[1, 4], "ab\nb", vec![vec![[1, 2]], vec![[0, 1]]]);
-        let ranges: Vec<_> = told.items().map(|item| item.ranges).collect();
+        let lines = file(&[1, 4], "ab\nb", vec![vec![[1, 2]], vec![[0, 1]]]);
+        let ranges: Vec<_> = lines.items().map(|item| item.ranges).collect();
         assert_eq!(ranges, [[[1, 2]], [[0, 1]]]);
         let one = file(&[7], "", vec![]);
         assert_eq!(one.items().map(|item| (item.line, item.text)).collect::<Vec<_>>(), [(7, String::new())]);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_is_the_users_unless_another_folder_is_named_or_exists() {
+    fn user_config_folder_is_used_unless_another_is_named_or_exists() {
         use ConfigFolder::{Named, OfDataRoot, OfUser};
         let user = Env { home: Some("/h".into()), ..Env::default() };
         let data = Env { cairn_home: Some("/c".into()), ..user.clone() };

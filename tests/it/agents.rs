@@ -96,14 +96,14 @@ fn running(word: &str) -> Vec<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_answers_from_its_sandbox_and_both_ends_are_in_the_audit() {
+async fn agent_answers_from_its_sandbox_and_is_audited() {
     let Some(stage) = stage(|_, _| {}).await else { return };
     let external = json!({"allowExternalLLMs": true, "model": "opus"});
     let (mut raw, session) = stage.session().await;
-    let whole = raw.ok("tool.call", question(&session, "claudeCode", "the whole answer", &external)).await;
-    assert_eq!(whole["output"]["text"], "Grüße, 世界 🌍!", "{whole}");
-    assert_eq!(whole["output"]["usage"]["outputTokens"], 15);
-    assert_eq!(whole["output"]["model"], json!({"provider": "claudeCode", "model": "opus"}));
+    let answer = raw.ok("tool.call", question(&session, "claudeCode", "the whole answer", &external)).await;
+    assert_eq!(answer["output"]["text"], "Grüße, 世界 🌍!", "{answer}");
+    assert_eq!(answer["output"]["usage"]["outputTokens"], 15);
+    assert_eq!(answer["output"]["model"], json!({"provider": "claudeCode", "model": "opus"}));
     let audit = raw.ok("audit.query", json!({"sessionId": session})).await;
     let rows = audit["data"].as_array().unwrap();
     let started = rows.iter().find(|row| row["tool"] == "claudeCode").unwrap();
@@ -116,13 +116,13 @@ async fn an_agent_answers_from_its_sandbox_and_both_ends_are_in_the_audit() {
     assert!(rows.iter().any(|row| row["tool"] == "llm_call"), "{audit}");
 
     let look = stage.ask("claude-code", "look around", external.clone()).await;
-    let told = look["output"]["text"].as_str().unwrap_or_else(|| panic!("{look}"));
-    for wanted in ["key=k3y", "hidden=none", "wrote=no", "given=yes", "kept= ", "--model opus"] {
-        assert!(format!("{told} ").contains(wanted), "{wanted}: {told}");
+    let output = look["output"]["text"].as_str().unwrap_or_else(|| panic!("{look}"));
+    for expected in ["key=k3y", "hidden=none", "wrote=no", "given=yes", "kept= ", "--model opus"] {
+        assert!(format!("{output} ").contains(expected), "{expected}: {output}");
     }
     // The folder of the run was removed with it.
-    let left = std::fs::read_dir(stage.daemon.home.join("agents")).unwrap().count();
-    assert_eq!(left, 0);
+    let remaining = std::fs::read_dir(stage.daemon.home.join("agents")).unwrap().count();
+    assert_eq!(remaining, 0);
     // Control: the file that the sandbox hides exists.
     assert_eq!(std::fs::read_to_string(stage.dir.path().join("hidden.txt")).unwrap(), "s3cret");
 
@@ -132,7 +132,7 @@ async fn an_agent_answers_from_its_sandbox_and_both_ends_are_in_the_audit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_wrong_with_an_agent_is_a_typed_outcome() {
+async fn agent_failures_have_typed_outcomes() {
     let writable = |config: &mut Value, _: &Path| {
         config["llm"]["agents"]["claudeCode"]["credentials_writable"] = json!(true);
     };
@@ -161,7 +161,7 @@ async fn what_goes_wrong_with_an_agent_is_a_typed_outcome() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_question_ends_its_agent_and_all_it_started() {
+async fn cancelled_request_kills_its_agent_and_descendants() {
     let Some(stage) = stage(|_, _| {}).await else { return };
     let (mut raw, session) = stage.session().await;
     let ask = question(&session, "claudeCode", "hang 31847", &json!({"allowExternalLLMs": true}));
@@ -180,7 +180,7 @@ async fn a_cancelled_question_ends_its_agent_and_all_it_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_not_set_up_or_not_allowed_is_never_started() {
+async fn unconfigured_or_disallowed_agent_is_not_started() {
     let external = json!({"allowExternalLLMs": true});
     let Some(stage) = stage(|config, at| {
         config["models"]["allowExternal"] = json!(false);

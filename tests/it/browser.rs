@@ -10,9 +10,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{calls, said},
+    chat::{calls, text_answer},
     sdks::{node, project},
-    sealed::{Daemon, command, missing, python, say, tree},
+    sealed::{Daemon, command, missing, note, python, tree},
 };
 
 /// Number of records of the large session.
@@ -22,13 +22,13 @@ const RECORDS: u64 = 100_000;
 fn chromium() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&folders)
+    let browser = std::env::split_paths(&folders)
         .flat_map(|dir| names.map(|name| dir.join(name)))
         .find(|p| p.is_file());
-    if found.is_none() {
+    if browser.is_none() {
         missing("chromium");
     }
-    found
+    browser
 }
 
 /// Imports a session with very many records, generated from those of a small one.
@@ -64,12 +64,12 @@ async fn large(daemon: &Daemon, root: &Path, dir: &Path) {
 }
 
 #[tokio::test]
-async fn the_viewer_is_used_by_keyboard_in_a_browser() {
+async fn viewer_works_by_keyboard_in_a_browser() {
     let (Some(python), Some(chromium)) = (python("websockets"), chromium()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
     let write = json!({"path": "made.txt", "content": "by leave\n"});
-    let script = json!({"model": "script", "contextTokens": 16384, "answers": [calls("write_file", &write), said("done")]});
+    let script = json!({"model": "script", "contextTokens": 16384, "answers": [calls("write_file", &write), text_answer("done")]});
     tree(
         dir.path(),
         &[("script.json", &script.to_string()), ("repo/a.rs", "fn a() {}\n"), ("repo/.git/HEAD", "x")],
@@ -91,14 +91,14 @@ async fn the_viewer_is_used_by_keyboard_in_a_browser() {
     assert_eq!(seen["outcome"], "completed", "{seen}");
     assert_eq!(std::fs::read_to_string(root.join("made.txt")).unwrap(), "by leave\n");
     assert_eq!((&seen["large"], &seen["last"]), (&json!(RECORDS), &json!(RECORDS.to_string())), "{seen}");
-    say(&format!("a trace of {RECORDS} records is shown in {} ms", seen["firstPaintMs"]));
+    note(&format!("a trace of {RECORDS} records is shown in {} ms", seen["firstPaintMs"]));
 }
 
 /// Creates a folder to serve: the example page, and the client as published.
 fn page(dir: &Path, modules: &Path) {
-    let made = modules.join("cairn-client/dist");
+    let build_output = modules.join("cairn-client/dist");
     std::fs::create_dir_all(dir.join("cairn-client")).unwrap();
-    for file in std::fs::read_dir(made).unwrap().flatten() {
+    for file in std::fs::read_dir(build_output).unwrap().flatten() {
         std::fs::copy(file.path(), dir.join("cairn-client").join(file.file_name())).unwrap();
     }
     let example = project().join("client-sdk/typescript/examples/page.html");
@@ -106,7 +106,7 @@ fn page(dir: &Path, modules: &Path) {
 }
 
 #[test]
-fn the_typescript_client_works_in_a_browser() {
+fn typescript_client_works_in_a_browser() {
     let (Some(python), Some(chromium), Some((_, modules))) = (python("websockets"), chromium(), node())
     else {
         return;
@@ -122,7 +122,7 @@ fn the_typescript_client_works_in_a_browser() {
     let origin = lines.next().expect("an origin").unwrap();
 
     let write = json!({"path": "made.txt", "content": "by leave\n"});
-    let script = json!({"model": "script", "contextTokens": 16384, "answers": [calls("write_file", &write), said("done")]});
+    let script = json!({"model": "script", "contextTokens": 16384, "answers": [calls("write_file", &write), text_answer("done")]});
     tree(
         dir.path(),
         &[
@@ -137,10 +137,10 @@ fn the_typescript_client_works_in_a_browser() {
     });
     tree(&home, &[("config/config.json", &config.to_string())]);
     let daemon = Daemon::start_in(&home, &[]);
-    let told = json!({
+    let driver_input = json!({
         "address": daemon.address(), "token": daemon.token(), "root": root, "query": "open the ledger",
     });
-    writeln!(driver.stdin.take().unwrap(), "{told}").unwrap();
+    writeln!(driver.stdin.take().unwrap(), "{driver_input}").unwrap();
     let seen = lines.next().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     let output = driver.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

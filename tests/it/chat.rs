@@ -64,7 +64,7 @@ fn cairn(home: &Path, folder: &Path, args: &[&str], piped: Option<&str>) -> (i32
 }
 
 /// Returns an answer of text.
-pub fn said(text: &str) -> Value {
+pub fn text_answer(text: &str) -> Value {
     json!({"steps": [{"text": text}, {"usage": {"inputTokens": 100, "outputTokens": 20}}]})
 }
 
@@ -74,11 +74,11 @@ pub fn calls(name: &str, arguments: &Value) -> Value {
 }
 
 #[test]
-fn one_question_one_answer() {
+fn prompt_prints_one_answer() {
     let cairn = scripted(&json!([
         {"expect": [{"anyContains": "what is it?"}], "steps": [{"text": "It **is** a\n"}, {"text": "repository"}]},
         {"expect": [{"anyContains": "+new line"}], "steps": [{"text": "fine"}]},
-        said("from the pipe"),
+        text_answer("from the pipe"),
     ]));
     let (code, out, err) = cairn.chat(&["-p", "what is it?"], None);
     assert_eq!((code, &*out), (0, "It **is** a\nrepository\n"), "{err}");
@@ -94,8 +94,9 @@ fn one_question_one_answer() {
 }
 
 #[test]
-fn records_are_lines_and_the_result_is_the_last() {
-    let cairn = scripted(&json!([calls("read_file", &json!({"path": "src/a.rs"})), said("two functions")]));
+fn json_output_is_one_record_per_line_and_ends_with_the_result() {
+    let cairn =
+        scripted(&json!([calls("read_file", &json!({"path": "src/a.rs"})), text_answer("two functions")]));
     let (code, out, err) = cairn.chat(&["--json", "-p", "how many?"], None);
     assert_eq!(code, 0, "{err}");
     let lines: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -112,34 +113,38 @@ fn records_are_lines_and_the_result_is_the_last() {
 }
 
 #[test]
-fn a_folder_remembers_its_chat() {
+fn chat_continues_in_its_folder() {
     let cairn = scripted(&json!([
-        said("Hello Ada"),
+        text_answer("Hello Ada"),
         {"expect": [{"messages": 3}], "steps": [{"text": "Ada"}]},
-        said("no memory"),
+        text_answer("no memory"),
     ]));
     let file = cairn.folder.join(".cairn_session");
     let (code, _, err) = cairn.chat(&["--continue", "-p", "who?"], None);
     assert!(code == 3 && err.contains("no chat is stored in"), "{err}");
     assert_eq!(cairn.chat(&["-p", "I am Ada"], None).0, 0);
-    let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let session_file: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions()) & 0o777;
-    assert_eq!((kept.as_object().unwrap().len(), mode), (2, 0o600));
+    assert_eq!((session_file.as_object().unwrap().len(), mode), (2, 0o600));
     let (code, out, err) = cairn.chat(&["--continue", "-p", "who am I?"], None);
     assert_eq!((code, &*out), (0, "Ada\n"), "{err}");
     let then: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    assert_eq!(then["sessionId"], kept["sessionId"]);
-    assert!(then["seq"].as_u64() > kept["seq"].as_u64());
+    assert_eq!(then["sessionId"], session_file["sessionId"]);
+    assert!(then["seq"].as_u64() > session_file["seq"].as_u64());
     // A chat without a session file leaves an existing file unchanged.
     assert_eq!(cairn.chat(&["--no-local-session", "-p", "anew"], None).0, 0);
     assert_eq!(serde_json::from_slice::<Value>(&std::fs::read(&file).unwrap()).unwrap(), then);
 }
 
 #[test]
-fn a_dry_run_makes_no_call_and_denial_is_an_exit_code() {
+fn dry_run_makes_no_call_and_denial_sets_the_exit_code() {
     let write = json!({"path": "notes.txt", "content": "new\n"});
-    let cairn =
-        scripted(&json!([calls("write_file", &write), said("done"), calls("write_file", &write), said("x")]));
+    let cairn = scripted(&json!([
+        calls("write_file", &write),
+        text_answer("done"),
+        calls("write_file", &write),
+        text_answer("x")
+    ]));
     let (code, _, err) = cairn.chat(&["--dry-run", "-p", "write"], None);
     assert!(code == 0 && err.contains("● write_file notes.txt  (dry run: not executed)"), "{err}");
     // There is no approver: the turn ends.
@@ -157,7 +162,7 @@ fn a_dry_run_makes_no_call_and_denial_is_an_exit_code() {
 }
 
 #[test]
-fn what_goes_wrong_says_the_way_out() {
+fn failures_include_a_hint() {
     let fault = |kind: &str, text: &str| json!({"steps": [{"fault": {"kind": kind, "text": text}}]});
     let cairn =
         scripted(&json!([fault("modelNotFound", "qwen9"), fault("unavailable", "connection refused")]));
@@ -182,7 +187,7 @@ fn what_goes_wrong_says_the_way_out() {
 
 #[test]
 fn tools_models_and_prompts_are_listed() {
-    let cairn = scripted(&json!([said("x")]));
+    let cairn = scripted(&json!([text_answer("x")]));
     let (code, out, _) = cairn.cairn(&["tools"]);
     assert!(code == 0 && out.contains("read_file") && out.contains("write_file"), "{out}");
     let (_, out, _) = cairn.cairn(&["tools", "rules"]);
@@ -203,10 +208,10 @@ fn tools_models_and_prompts_are_listed() {
 }
 
 #[test]
-fn a_conversation_is_summed_up_and_logged() {
+fn conversation_is_summarised_and_logged() {
     // Progress events that pass while a reader still has records to read are not delivered late, so
     // several are sent.
-    let passing = std::iter::repeat_n(
+    let progress = std::iter::repeat_n(
         [json!({"progress": {"processed": 10, "total": 40}}), json!({"delayMs": 100})],
         10,
     );
@@ -215,10 +220,10 @@ fn a_conversation_is_summed_up_and_logged() {
         json!({"text": "Hello Ada"}),
         json!({"usage": {"inputTokens": 40, "outputTokens": 3}}),
     ];
-    let steps: Vec<Value> = passing.flatten().chain(answer).collect();
+    let steps: Vec<Value> = progress.flatten().chain(answer).collect();
     let cairn = scripted(&json!([
         {"steps": steps},
-        said("The user is Ada."),
+        text_answer("The user is Ada."),
         {"expect": [{"anyContains": "The user is Ada."}], "steps": [{"text": "Ada"}]},
     ]));
     let log = cairn.folder.join("chat.log");
@@ -246,11 +251,11 @@ fn prompt(cairn: &Scripted, args: &[&str]) -> Option<Terminal> {
 }
 
 #[test]
-fn the_prompt_answers_helps_and_remembers() {
+fn interactive_chat_answers_shows_help_and_keeps_history() {
     let words = "# Head\n\nSome **bold** words and `code`:\n\n```rust\nfn main() {}\n```\n- one\n- two\n";
     let cairn = scripted(&json!([
         {"steps": [{"text": words}, {"delayMs": 100}, {"text": "- three\n"}, {"usage": {"inputTokens": 100, "outputTokens": 20}}]},
-        said("Again."),
+        text_answer("Again."),
     ]));
     let Some(mut terminal) = prompt(&cairn, &[]) else { return };
     terminal.see("/help shows the commands");
@@ -293,14 +298,14 @@ Some bold words and code:
     assert!(history.contains("say something"), "{history}");
     terminal.see_last("●");
     terminal.key("C-d");
-    terminal.ended(0);
+    terminal.wait_exit(0);
 }
 
 #[test]
-fn one_key_lets_a_tool_act_and_undo_takes_it_back() {
+fn approval_key_runs_tool_and_undo_reverts_it() {
     let write = |text: &str| json!({"path": "notes.txt", "content": text});
     let cairn = scripted(&json!([
-        calls("write_file", &write("new\n")), said("Written."),
+        calls("write_file", &write("new\n")), text_answer("Written."),
         calls("write_file", &write("newer\n")),
         {"expect": [{"anyContains": "not today"}], "steps": [{"text": "I leave it."}]},
     ]));
@@ -308,9 +313,9 @@ fn one_key_lets_a_tool_act_and_undo_takes_it_back() {
     let Some(mut terminal) = prompt(&cairn, &[]) else { return };
     terminal.see("\n● ");
     terminal.line("write it");
-    let asked = terminal.see("y once · a this session · A always · n no");
+    let question = terminal.see("y once · a this session · A always · n no");
     for part in ["▲ write_file", "  -old", "  +new", "because", "grants"] {
-        assert!(asked.contains(part), "{part}: {asked}");
+        assert!(question.contains(part), "{part}: {question}");
     }
     assert_eq!(note(), "old\n");
     terminal.key("y");
@@ -335,12 +340,12 @@ fn one_key_lets_a_tool_act_and_undo_takes_it_back() {
 }
 
 #[test]
-fn what_a_command_changes_is_shown_and_taken_back() {
+fn command_changes_are_displayed_and_undone() {
     if !std::process::Command::new("bwrap").arg("--version").output().is_ok_and(|o| o.status.success()) {
         return crate::sealed::missing("bubblewrap");
     }
     let command = "sed -i s/old/new/ notes.txt; rm src/a.rs; mkdir made; echo by hand > made/b.txt";
-    let cairn = scripted(&json!([calls("run_shell", &json!({"command": command})), said("Done.")]));
+    let cairn = scripted(&json!([calls("run_shell", &json!({"command": command})), text_answer("Done.")]));
     let tree = || {
         let read = |name: &str| std::fs::read_to_string(cairn.folder.join(name)).ok();
         ["notes.txt", "src/a.rs", "made/b.txt"].map(read)
@@ -362,9 +367,9 @@ fn what_a_command_changes_is_shown_and_taken_back() {
 }
 
 #[test]
-fn another_client_may_answer_first() {
+fn approval_is_resolved_by_another_client() {
     let write = json!({"path": "notes.txt", "content": "new\n"});
-    let cairn = scripted(&json!([calls("write_file", &write), said("Written.")]));
+    let cairn = scripted(&json!([calls("write_file", &write), text_answer("Written.")]));
     let Some(mut terminal) = prompt(&cairn, &[]) else { return };
     terminal.see("\n● ");
     terminal.line("write it");
@@ -381,7 +386,7 @@ fn another_client_may_answer_first() {
 }
 
 #[test]
-fn ctrl_c_stops_the_model_clears_the_line_and_leaves() {
+fn ctrl_c_stops_the_model_clears_the_line_and_exits() {
     let endless = json!({"steps": [{"text": "I begin\n"}, {"text": "and"}, "hang"]});
     let cairn = scripted(&json!([
         endless,
@@ -413,7 +418,7 @@ fn ctrl_c_stops_the_model_clears_the_line_and_leaves() {
         terminal.key("C-c");
     }
     // The first one stops the model, the third one exits in any state.
-    terminal.ended(130);
+    terminal.wait_exit(130);
 }
 
 /// Removes the figures that differ between runs from a capture.

@@ -10,7 +10,7 @@ use cairn_protocol::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{calls, said},
+    chat::{calls, text_answer},
     sealed::{Daemon, Raw, missing, seqs, tree},
 };
 
@@ -41,7 +41,7 @@ impl Home {
         };
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str| calls("write_file", &json!({"path": name, "content": "x\n"}));
-        let script = script(&json!([write("one.txt"), write("two.txt"), said("written")]));
+        let script = script(&json!([write("one.txt"), write("two.txt"), text_answer("written")]));
         let config = json!({"llm": {"provider": "scripted", "endpoint": dir.path().join("script.json")}});
         tree(
             dir.path(),
@@ -111,7 +111,7 @@ async fn wait_for_end(raw: &mut Raw, session: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_wall_clock_that_jumps_expires_nothing_and_loses_nothing() {
+async fn clock_jump_expires_and_loses_nothing() {
     let Some(home) = Home::new() else { return };
     let mut daemon = home.daemon("300");
     let mut raw = daemon.approver().await;
@@ -139,7 +139,7 @@ async fn a_wall_clock_that_jumps_expires_nothing_and_loses_nothing() {
     assert!(jumps.contains(&40) && jumps.contains(&-40), "the clock did not jump: {jumps:?}");
     // A daemon that starts before the last record's time continues after that record.
     daemon.stop();
-    tree(home.dir.path(), &[("script.json", &script(&json!([said("again")])))]);
+    tree(home.dir.path(), &[("script.json", &script(&json!([text_answer("again")])))]);
     let daemon = home.daemon("300");
     let mut raw = daemon.approver().await;
     let listed = raw.ok("session.list", json!({})).await;
@@ -152,13 +152,13 @@ async fn a_wall_clock_that_jumps_expires_nothing_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn an_approval_expires_after_its_time_though_the_clock_went_back() {
+async fn approval_expires_although_the_clock_was_set_back() {
     let Some(home) = Home::new() else { return };
     let daemon = home.daemon("3");
     let mut raw = daemon.approver().await;
     let session = home.started(&mut raw).await;
     open_approval(&mut raw, &session).await;
-    let asked = Instant::now();
+    let start = Instant::now();
     home.set_clock(-DAY);
     let params = json!({"traceId": session, "limit": 500});
     let resolver = |page: &Value| {
@@ -167,5 +167,5 @@ async fn an_approval_expires_after_its_time_though_the_clock_went_back() {
         Some(resolved["evt"]["resolution"]["by"].clone())
     };
     assert_eq!(raw.poll("trace.get", params, resolver).await, "deadline");
-    assert!(asked.elapsed() < Duration::from_secs(60), "it waited for the wall clock");
+    assert!(start.elapsed() < Duration::from_secs(60), "it waited for the wall clock");
 }

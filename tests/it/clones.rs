@@ -25,18 +25,19 @@ use crate::{
 const PASSWORD: &str = "hunter2hunter2";
 
 /// Head of a request, and the sender for its answer.
-type Asked = (String, oneshot::Sender<&'static str>);
+type GitRequest = (String, oneshot::Sender<&'static str>);
 
 /// Starts a git server behind TLS that answers as the test specifies.
-async fn tls_server() -> (u16, mpsc::Receiver<Asked>) {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-    let config =
-        ServerConfig::builder().with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key);
+async fn tls_server() -> (u16, mpsc::Receiver<GitRequest>) {
+    let certificate = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der()));
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.cert.der().clone()], key);
     let acceptor = TlsAcceptor::from(Arc::new(config.unwrap()));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (asked, requests) = mpsc::channel(8);
+    let (sender, requests) = mpsc::channel(8);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
@@ -44,22 +45,22 @@ async fn tls_server() -> (u16, mpsc::Receiver<Asked>) {
             let Ok(n) = stream.read(&mut request).await else { continue };
             let (tx, rx) = oneshot::channel();
             let head = String::from_utf8_lossy(&request[..n]).into_owned();
-            if asked.send((head, tx)).await.is_err() {
+            if sender.send((head, tx)).await.is_err() {
                 return;
             }
             let status = rx.await.unwrap_or("500 Gone");
             let answer = format!(
                 "HTTP/1.1 {status}\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             );
-            let _gone = stream.write_all(answer.as_bytes()).await;
-            let _gone = stream.shutdown().await;
+            let _ignored = stream.write_all(answer.as_bytes()).await;
+            let _ignored = stream.shutdown().await;
         }
     });
     (port, requests)
 }
 
 /// Returns the next request of git; panics if none arrives.
-async fn next(requests: &mut mpsc::Receiver<Asked>) -> Asked {
+async fn next(requests: &mut mpsc::Receiver<GitRequest>) -> GitRequest {
     tokio::time::timeout(Duration::from_secs(60), requests.recv()).await.unwrap().unwrap()
 }
 
@@ -81,8 +82,8 @@ fn programs_that_show(secret: &str) -> Vec<String> {
 }
 
 /// Lists files below a folder that contain a text.
-fn files_that_hold(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
-    let (mut folders, mut found) = (vec![folder.to_path_buf()], vec![]);
+fn files_containing(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
+    let (mut folders, mut matches) = (vec![folder.to_path_buf()], vec![]);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             let kind = entry.file_type().unwrap();
@@ -91,11 +92,11 @@ fn files_that_hold(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
             } else if kind.is_file()
                 && std::fs::read(entry.path()).unwrap().windows(text.len()).any(|w| w == text.as_bytes())
             {
-                found.push(entry.path());
+                matches.push(entry.path());
             }
         }
     }
-    found
+    matches
 }
 
 /// Returns the approval that an explore of a URL requests.
@@ -112,7 +113,7 @@ async fn question(raw: &mut Raw) -> Value {
 
 // G3, G4
 #[tokio::test]
-async fn credentials_reach_the_server_and_stand_nowhere_else() {
+async fn credentials_are_sent_to_the_server_only() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     let mut daemon = Daemon::start_with(&home, &[("GIT_SSL_NO_VERIFY", "1")]);
@@ -123,11 +124,11 @@ async fn credentials_reach_the_server_and_stand_nowhere_else() {
     assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "network_denied");
     let start = json!({"remoteURL": url, "policy": {"network": true}, "requestId": "one"});
     let receipt = raw.ok("orchestrate.explore.start", start).await;
-    let asked = question(&mut raw).await;
-    assert!(!asked.to_string().contains(PASSWORD), "{asked}");
-    let warning = asked["preview"]["warnings"][0].as_str().unwrap();
-    assert!(warning.contains("localhost") && warning.contains("address of this machine"), "{asked}");
-    raw.ok("approval.resolve", json!({"approvalId": asked["approvalId"], "decision": "once"})).await;
+    let approval = question(&mut raw).await;
+    assert!(!approval.to_string().contains(PASSWORD), "{approval}");
+    let warning = approval["preview"]["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("localhost") && warning.contains("address of this machine"), "{approval}");
+    raw.ok("approval.resolve", json!({"approvalId": approval["approvalId"], "decision": "once"})).await;
     let (first, answer) = next(&mut requests).await;
     assert!(
         first.contains("GET /a/r.git/info/refs") && !first.to_lowercase().contains("authorization"),
@@ -158,13 +159,13 @@ async fn credentials_reach_the_server_and_stand_nowhere_else() {
     let audit = raw.ok("audit.query", json!({})).await;
     assert!(!audit.to_string().contains(PASSWORD));
     assert!(daemon.stop().success());
-    assert_eq!(files_that_hold(&home, PASSWORD), Vec::<std::path::PathBuf>::new());
-    assert!(!files_that_hold(&home, &format!("https://localhost:{port}/a/r.git")).is_empty(), "the control");
+    assert_eq!(files_containing(&home, PASSWORD), Vec::<std::path::PathBuf>::new());
+    assert!(!files_containing(&home, &format!("https://localhost:{port}/a/r.git")).is_empty(), "the control");
 }
 
 // G4
 #[tokio::test]
-async fn without_an_approver_no_address_of_this_machine_is_reached() {
+async fn local_addresses_require_an_approver() {
     let daemon = Daemon::start();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -196,7 +197,7 @@ async fn without_an_approver_no_address_of_this_machine_is_reached() {
 
 // G1, A3
 #[tokio::test]
-async fn an_explore_of_a_folder_by_its_url_reads_only_what_is_declared() {
+async fn explore_of_file_url_requires_a_declared_root() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     let home = base.join("home");
@@ -216,8 +217,8 @@ async fn an_explore_of_a_folder_by_its_url_reads_only_what_is_declared() {
         let refused = raw.refused("orchestrate.explore.start", start(&base.join(closed))).await;
         assert_eq!(refused, "path_outside_roots", "{closed}");
     }
-    let held = std::fs::read_dir(home.join("workspaces")).map_or(0, |w| w.count());
-    assert_eq!(held, 0, "something was copied");
+    let workspaces = std::fs::read_dir(home.join("workspaces")).map_or(0, |w| w.count());
+    assert_eq!(workspaces, 0, "something was copied");
     let receipt = raw.ok("orchestrate.explore.start", start(&base.join("declared"))).await;
     let records = raw.follow(receipt["sessionId"].as_str().unwrap(), 0).await;
     assert_eq!(records[records.len() - 1]["evt"]["type"], "completed", "the control");
@@ -226,7 +227,7 @@ async fn an_explore_of_a_folder_by_its_url_reads_only_what_is_declared() {
 /// The approval of `cairn explore URL` is requested from the user at the terminal; without one the
 /// reason and advice are printed.
 #[test]
-fn an_explore_of_an_address_nearby_asks_in_a_terminal_and_explains_without_one() {
+fn explore_of_local_address_prompts_in_a_terminal_and_fails_without_one() {
     let daemon = Daemon::start();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://localhost:{}/r.git", listener.local_addr().unwrap().port());
@@ -238,8 +239,11 @@ fn an_explore_of_an_address_nearby_asks_in_a_terminal_and_explains_without_one()
         let Some(mut terminal) = Terminal::start(&daemon.home, &daemon.home, &["explore", &url]) else {
             return false;
         };
-        let asked = terminal.see("y once");
-        assert!(asked.contains("git_clone") && asked.contains("an address of this machine"), "{asked}");
+        let prompt_text = terminal.see("y once");
+        assert!(
+            prompt_text.contains("git_clone") && prompt_text.contains("an address of this machine"),
+            "{prompt_text}"
+        );
         terminal.key(key);
         if key == "n" {
             terminal.line("");

@@ -37,7 +37,7 @@ async fn indexed() -> (tempfile::TempDir, Daemon, Raw) {
 }
 
 #[tokio::test]
-async fn a_map_is_drawn_and_printed() {
+async fn map_is_printed() {
     let (dir, daemon, mut raw) = indexed().await;
     let map = raw.ok("search.map", json!({})).await;
     let text = map["text"].as_str().unwrap();
@@ -47,9 +47,9 @@ async fn a_map_is_drawn_and_printed() {
     assert_eq!(raw.refused("search.map", json!({"files": ["gone.rs"]})).await, "path_not_found");
 
     let repo = dir.path().join("repo");
-    let (code, printed, said) = cairn(&daemon.home, &repo, &["map"]);
-    assert_eq!((code, &*printed), (0, text), "{said}");
-    assert!(said.contains("3 files, 4 definitions, "), "{said}");
+    let (code, printed, err) = cairn(&daemon.home, &repo, &["map"]);
+    assert_eq!((code, &*printed), (0, text), "{err}");
+    assert!(err.contains("3 files, 4 definitions, "), "{err}");
     let args = ["--json", "map", "--tokens", "20", "--file", "src/server.rs", "--query", "append_record"];
     let (code, printed, _) = cairn(&daemon.home, &repo, &args);
     let small: Value = serde_json::from_str(&printed).unwrap();
@@ -59,7 +59,7 @@ async fn a_map_is_drawn_and_printed() {
 }
 
 #[tokio::test]
-async fn a_search_is_measured() {
+async fn eval_measures_a_search() {
     let (dir, daemon, _raw) = indexed().await;
     let repo = dir.path().join("repo");
     let queries = [
@@ -72,10 +72,10 @@ async fn a_search_is_measured() {
     let file = dir.path().join("q.jsonl");
     let file = file.to_str().unwrap();
 
-    let (code, printed, said) = cairn(&daemon.home, &repo, &["eval", file, "--misses"]);
-    assert!(code == 0 && printed.contains("all      query  span         1  1.000"), "{printed}{said}");
+    let (code, printed, err) = cairn(&daemon.home, &repo, &["eval", file, "--misses"]);
+    assert!(code == 0 && printed.contains("all      query  span         1  1.000"), "{printed}{err}");
     assert!(printed.contains("1 of 2 queries missed") && printed.contains("src/gone.rs  (file not found)"));
-    assert!(said.contains("line 2: src/gone.rs is not in the index of "), "{said}");
+    assert!(err.contains("line 2: src/gone.rs is not in the index of "), "{err}");
     let answers = dir.path().join("answers.json");
     let args = ["--json", "eval", file, "--answers", answers.to_str().unwrap(), "--mode", "lexical"];
     let figures: Value = serde_json::from_str(&cairn(&daemon.home, &repo, &args).1).unwrap();
@@ -86,15 +86,15 @@ async fn a_search_is_measured() {
     assert_eq!(answers["q"][0]["path"], "src/log.rs");
 
     let bad = dir.path().join("bad.jsonl");
-    let (code, _, said) = cairn(&daemon.home, &repo, &["eval", bad.to_str().unwrap()]);
-    assert!(code == 2 && said.contains("line 1: ") && said.contains("line 2: "), "{said}");
+    let (code, _, err) = cairn(&daemon.home, &repo, &["eval", bad.to_str().unwrap()]);
+    assert!(code == 2 && err.contains("line 1: ") && err.contains("line 2: "), "{err}");
     assert_eq!(cairn(&daemon.home, &repo, &["eval", "nowhere.jsonl"]).0, 3);
-    let (code, _, said) = cairn(&daemon.home, &repo, &["eval", file, "--repos", ".."]);
-    assert!(code == 2 && said.contains("line 1: no repo is named"), "{said}");
+    let (code, _, err) = cairn(&daemon.home, &repo, &["eval", file, "--repos", ".."]);
+    assert!(code == 2 && err.contains("line 1: no repo is named"), "{err}");
 }
 
 #[tokio::test]
-async fn repositories_are_declared_for_their_queries() {
+async fn eval_declares_repositories() {
     let dir = tempfile::tempdir().unwrap();
     tree(&dir.path().join("all/one"), FILES);
     tree(&dir.path().join("all/two"), &[("tool.py", "def rotate_logs():\n    pass\n")]);
@@ -106,26 +106,26 @@ async fn repositories_are_declared_for_their_queries() {
     );
     tree(dir.path(), &[("q.jsonl", &lines)]);
     let daemon = Daemon::start();
-    let (code, printed, said) =
+    let (code, printed, err) =
         cairn(&daemon.home, dir.path(), &["--quiet", "eval", "q.jsonl", "--repos", "all"]);
-    assert!(code == 0 && printed.contains("overall  all    file            1.000"), "{printed}{said}");
-    let (code, _, said) = cairn(&daemon.home, dir.path(), &["eval", "q.jsonl"]);
-    assert!(code == 2 && said.contains("several repositories: one, two"), "{said}");
+    assert!(code == 0 && printed.contains("overall  all    file            1.000"), "{printed}{err}");
+    let (code, _, err) = cairn(&daemon.home, dir.path(), &["eval", "q.jsonl"]);
+    assert!(code == 2 && err.contains("several repositories: one, two"), "{err}");
 }
 
 #[tokio::test]
-async fn a_piped_search_is_one_plain_line_for_each() {
+async fn piped_search_prints_one_plain_line_per_result() {
     let (dir, daemon, _raw) = indexed().await;
     let (code, printed, _) =
         cairn(&daemon.home, &dir.path().join("repo"), &["search", "append_record", "-k", "1"]);
     assert_eq!(code, 0);
-    let (place, score) = printed.trim_end().rsplit_once("  ").unwrap();
-    assert_eq!(place, "src/log.rs:2-2  function append_record");
+    let (location, score) = printed.trim_end().rsplit_once("  ").unwrap();
+    assert_eq!(location, "src/log.rs:2-2  function append_record");
     assert!(score.parse::<f64>().is_ok() && printed.lines().count() == 1, "{printed}");
 }
 
 #[tokio::test]
-async fn a_grep_prints_all_lines_or_as_many_as_are_wanted() {
+async fn grep_prints_all_lines_or_the_requested_number() {
     let dir = tempfile::tempdir().unwrap();
     let repo = dir.path().join("repo");
     tree(&repo, FILES);
@@ -135,9 +135,9 @@ async fn a_grep_prints_all_lines_or_as_many_as_are_wanted() {
     raw.ok("index.addRoot", json!({"path": repo})).await;
     complete(&mut raw).await;
     let grep = |args: &[&str]| cairn(&daemon.home, &repo, &[&["grep"], args].concat());
-    let (code, printed, said) = grep(&["a row"]);
+    let (code, printed, err) = grep(&["a row"]);
     let lines: Vec<&str> = printed.lines().collect();
-    assert!(code == 0 && lines.len() == 5_000, "{} {said}", lines.len());
+    assert!(code == 0 && lines.len() == 5_000, "{} {err}", lines.len());
     assert!(lines.iter().zip(1..).all(|(line, n)| *line == format!("z/many.txt:{n}:a row and a row")));
     assert_eq!(grep(&["a row", "-k", "2345"]).1, lines[..2345].join("\n") + "\n");
     assert_eq!(grep(&["-c", "a row"]).1, "z/many.txt:5000\n");

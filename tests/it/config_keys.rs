@@ -21,14 +21,14 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// A daemon with a configuration, and a folder to work in.
-pub struct Place {
+pub struct ConfiguredDaemon {
     _dir: tempfile::TempDir,
     pub home: PathBuf,
     folder: PathBuf,
     daemon: Option<Daemon>,
 }
 
-impl Place {
+impl ConfiguredDaemon {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (home, folder) = (dir.path().join("home"), dir.path().join("repo"));
@@ -38,9 +38,9 @@ impl Place {
     }
 
     fn started(config: &Value) -> Self {
-        let mut place = Self::new();
-        place.restart(config);
-        place
+        let mut fixture = Self::new();
+        fixture.restart(config);
+        fixture
     }
 
     pub fn write(&self, config: &Value) {
@@ -127,17 +127,17 @@ fn offered(body: &Value) -> Vec<String> {
 /// `llm.provider`, `llm.endpoint`, `llm.model`, `llm.temperature`, `llm.max_tokens`, the three ways
 /// to a key, `tools.mode`, `tools.builtin.*.enabled`, `context.repo_map_tokens`.
 #[test]
-fn settings_of_the_model_reach_its_request() {
+fn model_settings_are_sent_in_its_request() {
     let model = FakeModel::agreeable();
     let config = |more: Value| model_config("openai-compatible", &model, &more);
-    let mut place = Place::started(&config(json!({
+    let mut fixture = ConfiguredDaemon::started(&config(json!({
         "llm": {"temperature": 0.25, "max_tokens": 77, "api_key": "k-inline"},
         "tools": {"mode": "split", "builtin": {"git_log": {"enabled": false}}},
         "context": {"repo_map_tokens": 0},
     })));
-    let (code, out, err) = place.cairn(&["index", "add", ".", "--wait"]);
+    let (code, out, err) = fixture.cairn(&["index", "add", ".", "--wait"]);
     assert_eq!(code, 0, "{out}{err}");
-    let done = place.turn("hi");
+    let done = fixture.turn("hi");
     assert_eq!(done["status"], "completed", "{done}");
     let request = model.latest();
     assert_eq!(request.body["model"], "m-1");
@@ -149,90 +149,91 @@ fn settings_of_the_model_reach_its_request() {
     assert!(tools.iter().any(|t| t == "read_file") && !tools.iter().any(|t| t == "git_log"), "{tools:?}");
     assert!(!request.body.to_string().contains("function two"), "{}", request.body);
     // The other sources of a key, the other mode, and a map.
-    tree(&place.home, &[("key.txt", "k-file\n")]);
-    let file = place.home.join("key.txt");
+    tree(&fixture.home, &[("key.txt", "k-file\n")]);
+    let file = fixture.home.join("key.txt");
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&file, private).unwrap();
-    place.restart(&config(json!({
+    fixture.restart(&config(json!({
         "llm": {"api_key_file": file},
         "tools": {"mode": "unified"},
         "context": {"repo_map_tokens": 2048},
     })));
-    place.turn("hi");
+    fixture.turn("hi");
     let request = model.latest();
     assert!(request.head.contains("authorization: bearer k-file"), "{}", request.head);
     let tools = offered(&request.body);
     assert!(tools.iter().any(|t| t == "fs") && !tools.iter().any(|t| t == "read_file"), "{tools:?}");
     assert!(request.body.to_string().contains("function two"), "no map");
-    place.reload(&config(json!({"llm": {"api_key_command": ["/bin/echo", "k-command"]}})));
-    place.turn("hi");
+    fixture.reload(&config(json!({"llm": {"api_key_command": ["/bin/echo", "k-command"]}})));
+    fixture.turn("hi");
     assert!(model.latest().head.contains("authorization: bearer k-command"), "{}", model.latest().head);
 }
 
 /// `agent.max_iterations`, `context.max_tool_output_chars`, `context.max_tokens`,
 /// `context.compaction_threshold`.
 #[test]
-fn settings_of_turns_bound_them() {
+fn turn_limits_are_enforced() {
     let model = FakeModel::start(|_, _| Answer::Call("read_file", json!({"path": "long.txt"})));
     let config = |more: Value| model_config("openai-compatible", &model, &more);
-    let place = Place::started(&config(json!({
+    let fixture = ConfiguredDaemon::started(&config(json!({
         "agent": {"max_iterations": 2}, "context": {"max_tool_output_chars": 60},
     })));
-    tree(&place.folder, &[("long.txt", &"a long line of it\n".repeat(200))]);
-    let done = place.turn("read it");
+    tree(&fixture.folder, &[("long.txt", &"a long line of it\n".repeat(200))]);
+    let done = fixture.turn("read it");
     assert_eq!(model.requests().len(), 2, "{done}");
     assert!(done.to_string().contains("agent.max_iterations"), "{done}");
-    let shown = model.latest().body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
-    assert!(shown.len() < 400, "{shown}");
+    let content = model.latest().body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    assert!(content.len() < 400, "{content}");
 
     let ollama = FakeModel::agreeable();
     let config = |threshold: f64| {
         let context = json!({"context": {"max_tokens": 12_345, "compaction_threshold": threshold}});
         model_config("ollama", &ollama, &context)
     };
-    let place = Place::started(&config(0.95));
-    place.turn("hi");
+    let fixture = ConfiguredDaemon::started(&config(0.95));
+    fixture.turn("hi");
     assert_eq!(ollama.latest().body["options"]["num_ctx"], 12_345, "{}", ollama.latest().body);
     // The system text alone exceeds one percent of the context.
-    place.reload(&config(0.01));
-    let done = place.turn("hi").to_string();
+    fixture.reload(&config(0.01));
+    let done = fixture.turn("hi").to_string();
     assert!(done.contains("context_overflow"), "{done}");
 }
 
-/// `agent.retry_attempts`, `agent.retry_backoff_base_ms`, `llm.timeout_seconds`.
+/// Checks `agent.retry_attempts`, `agent.retry_backoff_base_ms` and `llm.timeout_seconds`.
 #[test]
-fn failed_requests_are_repeated_as_configured() {
+fn failed_requests_are_retried_as_configured() {
     let model = FakeModel::start(|_, _| Answer::Status(503));
     let config = |more: Value| model_config("openai-compatible", &model, &more);
-    let place =
-        Place::started(&config(json!({"agent": {"retry_attempts": 2, "retry_backoff_base_ms": 100}})));
-    let done = place.turn("hi");
+    let fixture = ConfiguredDaemon::started(&config(
+        json!({"agent": {"retry_attempts": 2, "retry_backoff_base_ms": 100}}),
+    ));
+    let done = fixture.turn("hi");
     assert_eq!(done["status"], "failed", "{done}");
     let times: Vec<_> = model.requests().iter().map(|request| request.at).collect();
     assert_eq!(times.len(), 3);
     // Each wait is a random part of a doubling pause: at least half of it.
     assert!(times[1] - times[0] >= Duration::from_millis(40), "{times:?}");
     assert!(times[2] - times[0] < Duration::from_secs(5), "{times:?}");
-    place.reload(&config(json!({"agent": {"retry_attempts": 0}})));
-    place.turn("hi");
+    fixture.reload(&config(json!({"agent": {"retry_attempts": 0}})));
+    fixture.turn("hi");
     assert_eq!(model.requests().len(), 4);
 
     let silent = FakeModel::start(|_, _| Answer::Silence);
     let more = json!({"llm": {"timeout_seconds": 1}, "agent": {"retry_attempts": 0}});
-    let place = Place::started(&model_config("openai-compatible", &silent, &more));
-    let done = place.turn("hi");
+    let fixture = ConfiguredDaemon::started(&model_config("openai-compatible", &silent, &more));
+    let done = fixture.turn("hi");
     assert!(done.to_string().contains("model_timed_out"), "{done}");
 }
 
 /// `models.allowExternal`, `models.providers`, `models.models`, `models.maxTokensPerDay`,
 /// `models.maxRequestsPerMinute`.
 #[test]
-fn models_outside_this_machine_are_bounded() {
-    let place = Place::started(&json!({}));
+fn external_models_are_limited() {
+    let fixture = ConfiguredDaemon::started(&json!({}));
     let outside = |models: Value| {
         let llm = json!({"provider": "openai-compatible", "endpoint": "https://192.0.2.1:9", "model": "m-1"});
-        place.reload(&json!({"llm": llm, "models": models}));
-        place.turn("hi").to_string()
+        fixture.reload(&json!({"llm": llm, "models": models}));
+        fixture.turn("hi").to_string()
     };
     for (models, text) in [
         (json!({}), "models.allowExternal is not set"),
@@ -244,18 +245,18 @@ fn models_outside_this_machine_are_bounded() {
     }
     let model = FakeModel::agreeable();
     let config = |models: Value| model_config("openai-compatible", &model, &json!({"models": models}));
-    place.reload(&config(json!({"maxTokensPerDay": 100})));
-    assert_eq!(place.turn("hi")["status"], "completed");
-    let done = place.turn("hi").to_string();
+    fixture.reload(&config(json!({"maxTokensPerDay": 100})));
+    assert_eq!(fixture.turn("hi")["status"], "completed");
+    let done = fixture.turn("hi").to_string();
     assert!(done.contains("models.maxTokensPerDay"), "{done}");
-    let place = Place::started(&config(json!({"maxRequestsPerMinute": 1})));
-    assert_eq!(place.turn("hi")["status"], "completed");
+    let fixture = ConfiguredDaemon::started(&config(json!({"maxRequestsPerMinute": 1})));
+    assert_eq!(fixture.turn("hi")["status"], "completed");
 }
 
 /// Keys `permissions.*` and `safety.*` that decide on calls.
 #[tokio::test]
-async fn rules_decide_about_calls() {
-    let place = Place::started(&json!({}));
+async fn rules_allow_and_deny_calls() {
+    let fixture = ConfiguredDaemon::started(&json!({}));
     let write = |path: &str| ("write_file", json!({"path": path, "content": "new\n"}));
     let read = |path: &str| ("read_file", json!({"path": path}));
     let shell = |line: &str| ("run_shell", json!({"command": line}));
@@ -266,7 +267,7 @@ async fn rules_decide_about_calls() {
         config
     };
     let allow_all = json!({"permissions": {"allow": ["write_file"]}});
-    let places = |all: Value| {
+    let allowed_paths = |all: Value| {
         with(json!({"safety": {"sandbox_allowed_paths": all}, "permissions": {"allow": ["write_file"]}}))
     };
     for (config, (name, arguments), want) in [
@@ -294,28 +295,29 @@ async fn rules_decide_about_calls() {
             "tool_denied",
         ),
         (with(json!({"safety": {"blocked_commands": ["touch"]}})), shell("touch x"), "tool_denied"),
-        (places(json!(["src"])), write("src/new.rs"), "ok"),
-        (places(json!(["src"])), write("src/../notes.txt"), "tool_denied"),
-        (places(json!([])), write("src/new.rs"), "tool_denied"),
+        (allowed_paths(json!(["src"])), write("src/new.rs"), "ok"),
+        (allowed_paths(json!(["src"])), write("src/../notes.txt"), "tool_denied"),
+        (allowed_paths(json!([])), write("src/new.rs"), "tool_denied"),
     ] {
-        place.reload(&config);
-        let got = place.reason(name, arguments.clone()).await;
+        fixture.reload(&config);
+        let got = fixture.reason(name, arguments.clone()).await;
         assert_eq!(got, want, "{config}: {name} {arguments}");
     }
     // Commands are restricted to the same paths as tools that write.
-    place.reload(&with(json!({"safety": {"sandbox_allowed_paths": ["src"]}})));
-    let got = place.call("run_shell", json!({"command": "touch src/made && echo made; touch outside"})).await;
+    fixture.reload(&with(json!({"safety": {"sandbox_allowed_paths": ["src"]}})));
+    let got =
+        fixture.call("run_shell", json!({"command": "touch src/made && echo made; touch outside"})).await;
     assert!(got.to_string().contains("Read-only"), "{got}");
-    assert!(place.folder.join("src/made").exists() && !place.folder.join("outside").exists(), "{got}");
+    assert!(fixture.folder.join("src/made").exists() && !fixture.folder.join("outside").exists(), "{got}");
 }
 
 /// `permissions.approvalTimeoutSeconds`: an unanswered approval is denied after that time.
 #[tokio::test]
 async fn approvals_wait_as_long_as_configured() {
-    let place = Place::started(&json!({"permissions": {"approvalTimeoutSeconds": 1}}));
+    let fixture = ConfiguredDaemon::started(&json!({"permissions": {"approvalTimeoutSeconds": 1}}));
     let mut approver = crate::sealed::Raw::connect(
-        &place.daemon().address(),
-        &[("authorization", &format!("Bearer {}", place.daemon().token()))],
+        &fixture.daemon().address(),
+        &[("authorization", &format!("Bearer {}", fixture.daemon().token()))],
     )
     .await
     .unwrap();
@@ -323,7 +325,7 @@ async fn approvals_wait_as_long_as_configured() {
     hello["capabilities"] = json!({"approvals": true});
     approver.ok("initialize", hello).await;
     let began = std::time::Instant::now();
-    let got = place.call("write_file", json!({"path": "notes.txt", "content": "x"})).await;
+    let got = fixture.call("write_file", json!({"path": "notes.txt", "content": "x"})).await;
     assert!(got["error"].is_object() && began.elapsed() >= Duration::from_secs(1), "{got}");
 }
 
@@ -337,11 +339,11 @@ async fn commands_run_as_configured() {
         config
     };
     let shell = |own: Value| with(json!({"tools": {"builtin": {"run_shell": own}}}));
-    let mut place = Place::new();
-    let closed = place.folder.join("secret");
-    place.restart(&with(json!({"safety": {"sandbox_blocked_paths": [closed]}})));
-    assert_eq!(place.reason("read_file", json!({"path": "secret/key.txt"})).await, "path_blocked");
-    let got = place.call("run_shell", json!({"command": "cat secret/key.txt"})).await;
+    let mut fixture = ConfiguredDaemon::new();
+    let closed = fixture.folder.join("secret");
+    fixture.restart(&with(json!({"safety": {"sandbox_blocked_paths": [closed]}})));
+    assert_eq!(fixture.reason("read_file", json!({"path": "secret/key.txt"})).await, "path_blocked");
+    let got = fixture.call("run_shell", json!({"command": "cat secret/key.txt"})).await;
     assert!(!got.to_string().contains("hidden"), "{got}");
     for (config, line, want) in [
         (shell(json!({"enabled": false})), "true", "unknown_tool"),
@@ -350,28 +352,28 @@ async fn commands_run_as_configured() {
         (shell(json!({"mode": "allowlist", "allowed_prefixes": ["echo"]})), "echo hi", "ok"),
         (shell(json!({"mode": "full"})), "touch x", "ok"),
     ] {
-        place.restart(&config);
-        assert_eq!(place.reason("run_shell", json!({"command": line})).await, want, "{config}: {line}");
+        fixture.restart(&config);
+        assert_eq!(fixture.reason("run_shell", json!({"command": line})).await, want, "{config}: {line}");
     }
-    place.restart(&shell(json!({"timeout_seconds": 1, "max_output_chars": 20})));
-    let got = place.call("run_shell", json!({"command": "seq 1000; sleep 30"})).await.to_string();
+    fixture.restart(&shell(json!({"timeout_seconds": 1, "max_output_chars": 20})));
+    let got = fixture.call("run_shell", json!({"command": "seq 1000; sleep 30"})).await.to_string();
     assert!(got.contains("timedOut\":true") || got.contains("timed_out\":true"), "{got}");
     assert!(!got.contains("999"), "{got}");
-    place.restart(&shell(json!({"cwd": "any"})));
-    let got = place.call("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
+    fixture.restart(&shell(json!({"cwd": "any"})));
+    let got = fixture.call("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
     assert!(got.to_string().contains("/tmp"), "{got}");
-    place.restart(&shell(json!({"cwd": "workspace"})));
-    let got = place.reason("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
+    fixture.restart(&shell(json!({"cwd": "workspace"})));
+    let got = fixture.reason("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
     assert_eq!(got, "path_outside_roots");
     // Without the sandbox a command can access the machine.
-    place.restart(&with(json!({"safety": {"sandbox_enabled": false}})));
-    let outside = place.home.join("outside.txt");
+    fixture.restart(&with(json!({"safety": {"sandbox_enabled": false}})));
+    let outside = fixture.home.join("outside.txt");
     let line = format!("echo made > {}", outside.display());
-    let got = place.call("run_shell", json!({"command": line})).await;
+    let got = fixture.call("run_shell", json!({"command": line})).await;
     assert!(outside.exists(), "{got}");
     // Any other tool has limits too.
-    place.restart(&with(json!({"tools": {"builtin": {"read_file": {"max_output_chars": 3}}}})));
-    let got = place.call("read_file", json!({"path": "src/a.rs"})).await;
+    fixture.restart(&with(json!({"tools": {"builtin": {"read_file": {"max_output_chars": 3}}}})));
+    let got = fixture.call("read_file", json!({"path": "src/a.rs"})).await;
     assert!(got.to_string().contains("[cut]") && !got.to_string().contains("fn two"), "{got}");
 }
 
@@ -379,36 +381,36 @@ async fn commands_run_as_configured() {
 /// `roots`, `exclusions`, `resources.maxFileBytes`, `resources.maxConnections`,
 /// `resources.maxRuns`.
 #[tokio::test]
-async fn the_daemon_starts_as_configured() {
-    let mut place = Place::new();
-    tree(&place.folder, &[("big.txt", &"much text\n".repeat(1000)), ("gone.skip", "left out\n")]);
+async fn daemon_starts_as_configured() {
+    let mut fixture = ConfiguredDaemon::new();
+    tree(&fixture.folder, &[("big.txt", &"much text\n".repeat(1000)), ("gone.skip", "left out\n")]);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    place.write(&json!({
+    fixture.write(&json!({
         "listen": {"port": port, "allowedHosts": ["cairn.test"]},
         "daemon": {"log": "debug", "idleExitSeconds": 1},
-        "roots": [place.folder],
+        "roots": [fixture.folder],
         "exclusions": ["*.skip"],
         "resources": {"maxFileBytes": 1000, "maxConnections": 3, "maxRuns": 1, "threads": 1},
     }));
-    let (code, out, err) = place.cairn(&["status"]);
+    let (code, out, err) = fixture.cairn(&["status"]);
     assert_eq!(code, 4, "{out}{err}");
-    let (code, out, err) = place.cairn(&["index", "status"]);
+    let (code, out, err) = fixture.cairn(&["index", "status"]);
     assert_eq!(code, 0, "{out}{err}");
     let address = format!("127.0.0.1:{port}");
-    let token = std::fs::read_to_string(place.home.join("token")).unwrap();
+    let token = std::fs::read_to_string(fixture.home.join("token")).unwrap();
     let token = format!("Bearer {token}");
     let headers = [("authorization", token.as_str())];
     let connect = || crate::sealed::Raw::connect(&address, &headers);
     let mut raw = connect().await.unwrap();
     raw.ok("initialize", crate::sealed::hello()).await;
     let status = crate::contents::complete(&mut raw).await;
-    assert_eq!(status["path"], json!(place.folder), "{status}");
-    let files = raw.ok("fs.listDir", json!({"path": place.folder})).await.to_string();
+    assert_eq!(status["path"], json!(fixture.folder), "{status}");
+    let files = raw.ok("fs.listDir", json!({"path": fixture.folder})).await.to_string();
     assert!(files.contains("big.txt"), "{files}");
     for (word, want) in [("much text", 0), ("left out", 0), ("fn one", 1)] {
-        let found = raw.ok("search.lexical", json!({"query": word})).await;
-        let hits = found["items"].as_array().unwrap().len();
-        assert_eq!(hits.min(1), want, "{word}: {found}");
+        let results = raw.ok("search.lexical", json!({"query": word})).await;
+        let hits = results["items"].as_array().unwrap().len();
+        assert_eq!(hits.min(1), want, "{word}: {results}");
     }
     let stats = raw.ok("daemon.status", json!({})).await;
     assert_eq!(stats["idleExitSeconds"], 1, "{stats}");
@@ -417,24 +419,24 @@ async fn the_daemon_starts_as_configured() {
     assert!(connect().await.is_err(), "a fourth connection");
     drop(raw);
     drop((_second, _third));
-    let root = cairn_protocol::location::DataRoot(place.home.clone());
-    wait_for("the end of the daemon", || (!cairn_client_sdk::is_held(&root)).then_some(()));
-    let log = std::fs::read_to_string(place.home.join("logs/daemon.log")).unwrap();
+    let root = cairn_protocol::location::DataRoot(fixture.home.clone());
+    wait_for("the end of the daemon", || (!cairn_client_sdk::is_root_locked(&root)).then_some(()));
+    let log = std::fs::read_to_string(fixture.home.join("logs/daemon.log")).unwrap();
     assert!(log.contains("DEBUG"), "{log}");
-    place.restart(&json!({
+    fixture.restart(&json!({
         "listen": {"address": "127.0.0.2", "lan": true, "lanAddress": "127.0.0.3", "lanPort": port},
         "discovery": "off",
     }));
-    let addresses = place.daemon().file().unwrap().addresses;
+    let addresses = fixture.daemon().file().unwrap().addresses;
     assert!(addresses.contains(&format!("127.0.0.3:{port}")), "{addresses:?}");
-    assert!(place.daemon().address().starts_with("127.0.0.2:"), "{}", place.daemon().address());
+    assert!(fixture.daemon().address().starts_with("127.0.0.2:"), "{}", fixture.daemon().address());
 }
 
 /// Values that refer to something that does not exist are refused with their key: `embedder`,
 /// `rerank.*`, `ann`, `version`, `resources.threads`, `resources.memoryMb`, `discovery`.
 #[test]
-fn a_value_that_makes_no_sense_is_refused_by_its_key() {
-    let place = Place::new();
+fn invalid_value_is_refused_with_its_key() {
+    let fixture = ConfiguredDaemon::new();
     for (config, key) in [
         (json!({"embedder": "/no/such/model"}), "embedder"),
         (json!({"rerank": {"model": "/no/such/model"}}), "rerank.model"),
@@ -447,33 +449,33 @@ fn a_value_that_makes_no_sense_is_refused_by_its_key() {
         (json!({"discovery": "loud"}), "discovery"),
         (json!({"trust": {"folders": 1}}), "trust.folders"),
     ] {
-        place.write(&config);
-        let (code, out, err) = place.cairn(&["index", "status"]);
+        fixture.write(&config);
+        let (code, out, err) = fixture.cairn(&["index", "status"]);
         assert!(code != 0 && err.contains(key), "{key}: {code} {out}{err}");
     }
 }
 
 /// `trust.folders`: the file of a trusted folder may loosen rules that others may only tighten.
 #[tokio::test]
-async fn a_trusted_folder_sets_its_own_model() {
+async fn trusted_folder_sets_its_model() {
     let model = FakeModel::agreeable();
-    let place = Place::new();
-    let mut place = place;
+    let fixture = ConfiguredDaemon::new();
+    let mut fixture = fixture;
     let base = model_config("openai-compatible", &model, &json!({}));
-    tree(&place.folder, &[(".cairn.json", &json!({"llm": {"model": "m-of-the-folder"}}).to_string())]);
-    place.restart(&base);
-    place.turn("hi");
+    tree(&fixture.folder, &[(".cairn.json", &json!({"llm": {"model": "m-of-the-folder"}}).to_string())]);
+    fixture.restart(&base);
+    fixture.turn("hi");
     assert_eq!(model.latest().body["model"], "m-1");
     let mut trusting = base.clone();
-    merge(&mut trusting, &json!({"trust": {"folders": [place.folder]}}));
-    place.restart(&trusting);
-    place.turn("hi");
+    merge(&mut trusting, &json!({"trust": {"folders": [fixture.folder]}}));
+    fixture.restart(&trusting);
+    fixture.turn("hi");
     assert_eq!(model.latest().body["model"], "m-of-the-folder");
 }
 
 /// Keys `ui.*` in a terminal's own output.
 #[test]
-fn the_terminal_shows_what_is_configured() {
+fn terminal_output_follows_configuration() {
     let model = FakeModel::start(|n, _| {
         if n % 2 == 0 {
             Answer::Call("read_file", json!({"path": "notes.txt"}))
@@ -481,22 +483,22 @@ fn the_terminal_shows_what_is_configured() {
             Answer::Text("done")
         }
     });
-    let place = Place::started(&model_config("openai-compatible", &model, &json!({})));
-    let shown = |ui: Value| {
-        place.write(&model_config("openai-compatible", &model, &json!({"ui": ui})));
-        let (code, out, err) = place.cairn(&["chat", "-p", "hi"]);
+    let fixture = ConfiguredDaemon::started(&model_config("openai-compatible", &model, &json!({})));
+    let rendered = |ui: Value| {
+        fixture.write(&model_config("openai-compatible", &model, &json!({"ui": ui})));
+        let (code, out, err) = fixture.cairn(&["chat", "-p", "hi"]);
         assert_eq!(code, 0, "{out}{err}");
         format!("{out}\n{err}")
     };
-    let all = shown(json!({}));
+    let all = rendered(json!({}));
     assert!(all.contains("read_file") && all.contains("tok"), "{all}");
-    assert!(!shown(json!({"show_tool_calls": false})).contains("read_file"));
-    assert!(!shown(json!({"show_token_usage": false})).contains("tok"), "{all}");
+    assert!(!rendered(json!({"show_tool_calls": false})).contains("read_file"));
+    assert!(!rendered(json!({"show_token_usage": false})).contains("tok"), "{all}");
 }
 
-/// `git.auto_commit`, `git.commit_message_prefix`, `plugins`.
+/// Checks `git.auto_commit`, `git.commit_message_prefix` and `plugins`.
 #[test]
-fn a_turn_is_committed_and_told_to_plugins_as_configured() {
+fn commits_and_plugin_hooks_follow_configuration() {
     let model = FakeModel::start(|n, _| {
         if n == 0 {
             Answer::Call("write_file", json!({"path": "made.txt", "content": "made\n"}))
@@ -504,16 +506,16 @@ fn a_turn_is_committed_and_told_to_plugins_as_configured() {
             Answer::Text("done")
         }
     });
-    let mut place = Place::new();
-    std::fs::remove_dir_all(place.folder.join(".git")).unwrap();
-    git(&place.folder, &["init", "-q"]);
-    git(&place.folder, &["config", "user.name", "A"]);
-    git(&place.folder, &["config", "user.email", "a@b"]);
-    git(&place.folder, &["add", "."]);
-    git(&place.folder, &["commit", "-q", "-m", "first"]);
-    let heard = place.home.join("heard.txt");
-    let script = format!("cat >> {}; echo '{{}}'", heard.display());
-    place.restart(&model_config(
+    let mut fixture = ConfiguredDaemon::new();
+    std::fs::remove_dir_all(fixture.folder.join(".git")).unwrap();
+    git(&fixture.folder, &["init", "-q"]);
+    git(&fixture.folder, &["config", "user.name", "A"]);
+    git(&fixture.folder, &["config", "user.email", "a@b"]);
+    git(&fixture.folder, &["add", "."]);
+    git(&fixture.folder, &["commit", "-q", "-m", "first"]);
+    let hook_log = fixture.home.join("heard.txt");
+    let script = format!("cat >> {}; echo '{{}}'", hook_log.display());
+    fixture.restart(&model_config(
         "openai-compatible",
         &model,
         &json!({
@@ -522,23 +524,24 @@ fn a_turn_is_committed_and_told_to_plugins_as_configured() {
             "plugins": [{"name": "ear", "command": ["/bin/sh", "-c", script], "hooks": ["before_tool"]}],
         }),
     ));
-    let done = place.turn("make it");
+    let done = fixture.turn("make it");
     assert_eq!(done["status"], "completed", "{done}");
-    let log = git(&place.folder, &["log", "--format=%s", "-1"]);
+    let log = git(&fixture.folder, &["log", "--format=%s", "-1"]);
     assert!(log.starts_with("[robot]"), "{log}: {done}");
-    let heard = std::fs::read_to_string(heard).unwrap_or_default();
-    assert!(heard.contains("write_file") && !heard.contains("after_tool"), "{heard}");
+    let hook_log = std::fs::read_to_string(hook_log).unwrap_or_default();
+    assert!(hook_log.contains("write_file") && !hook_log.contains("after_tool"), "{hook_log}");
 }
 
-/// `listen.allowedHosts`, `listen.allowedOrigins`.
+/// Checks `listen.allowedHosts` and `listen.allowedOrigins`.
 #[test]
-fn names_and_origins_of_the_daemon_are_those_configured() {
+fn configured_hosts_and_origins_are_accepted() {
     use std::io::{Read as _, Write as _};
-    let mut place = Place::new();
-    place.restart(&json!({"listen": {"allowedHosts": ["cairn.test"], "allowedOrigins": ["https://a.test"]}}));
+    let mut fixture = ConfiguredDaemon::new();
+    fixture
+        .restart(&json!({"listen": {"allowedHosts": ["cairn.test"], "allowedOrigins": ["https://a.test"]}}));
     let status = |host: &str, origin: &str| {
-        let mut stream = std::net::TcpStream::connect(place.daemon().address()).unwrap();
-        let token = place.daemon().token();
+        let mut stream = std::net::TcpStream::connect(fixture.daemon().address()).unwrap();
+        let token = fixture.daemon().token();
         let request = format!(
             "GET /metrics HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
         );
@@ -554,21 +557,24 @@ fn names_and_origins_of_the_daemon_are_those_configured() {
 
 /// `ui.stream_responses`, `ui.color`, `ui.shell`, in a terminal.
 #[test]
-fn a_terminal_is_as_configured() {
+fn terminal_colours_follow_configuration() {
     let model = FakeModel::start(|_, _| Answer::Text("**bold** words"));
-    let place = Place::started(&model_config("openai-compatible", &model, &json!({})));
-    let shown = |ui: Value| {
-        place.write(&model_config("openai-compatible", &model, &json!({"ui": ui})));
-        let line =
-            format!("cd {} && {} chat -p hi --no-local-session", place.folder.display(), binary().display());
+    let fixture = ConfiguredDaemon::started(&model_config("openai-compatible", &model, &json!({})));
+    let rendered = |ui: Value| {
+        fixture.write(&model_config("openai-compatible", &model, &json!({"ui": ui})));
+        let line = format!(
+            "cd {} && {} chat -p hi --no-local-session",
+            fixture.folder.display(),
+            binary().display()
+        );
         let mut script = Command::new("script");
         script.args(["-qec", &line, "/dev/null"]).env_clear().env("TERM", "xterm-256color");
-        script.env("HOME", &place.home).env("CAIRN_HOME", &place.home);
+        script.env("HOME", &fixture.home).env("CAIRN_HOME", &fixture.home);
         script.env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
         let output = script.stderr(Stdio::piped()).stdout(Stdio::piped()).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    let (colored, plain) = (shown(json!({})), shown(json!({"color": false})));
+    let (colored, plain) = (rendered(json!({})), rendered(json!({"color": false})));
     assert!(colored.contains("\u{1b}[") && colored.contains("words"), "{colored:?}");
     assert!(!plain.contains("\u{1b}[3") && plain.contains("words"), "{plain:?}");
 }

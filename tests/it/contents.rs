@@ -30,12 +30,12 @@ fn open(db: &Path) -> Connection {
 
 /// Lists every `*.db` of a home: the log and the indexes.
 fn databases(home: &Path) -> Vec<std::path::PathBuf> {
-    let mut found = vec![home.join("trace.db")];
+    let mut paths = vec![home.join("trace.db")];
     for folder in std::fs::read_dir(home.join("index")).into_iter().flatten().flatten() {
         let files = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
-        found.extend(files.map(|f| f.path()).filter(|p| p.extension().is_some_and(|e| e == "db")));
+        paths.extend(files.map(|f| f.path()).filter(|p| p.extension().is_some_and(|e| e == "db")));
     }
-    found
+    paths
 }
 
 /// Runs SQLite's integrity check on every database of a home.
@@ -43,8 +43,8 @@ pub fn check_integrity(home: &Path) {
     for db in databases(home).iter().filter(|d| d.exists()) {
         let connection = open(db);
         connection.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
-        let said: String = connection.query_row("PRAGMA integrity_check", [], |r| r.get(0)).unwrap();
-        assert_eq!(said, "ok", "{}", db.display());
+        let result: String = connection.query_row("PRAGMA integrity_check", [], |r| r.get(0)).unwrap();
+        assert_eq!(result, "ok", "{}", db.display());
     }
 }
 
@@ -78,9 +78,9 @@ pub fn rows(home: &Path, stats: bool) -> BTreeSet<String> {
 }
 
 /// Asserts that both sets are equal, and shows the first differences.
-pub fn assert_same(found: &BTreeSet<String>, fresh: &BTreeSet<String>) {
-    let stale: Vec<_> = found.difference(fresh).take(5).collect();
-    let missed: Vec<_> = fresh.difference(found).take(5).collect();
+pub fn assert_same(actual: &BTreeSet<String>, fresh: &BTreeSet<String>) {
+    let stale: Vec<_> = actual.difference(fresh).take(5).collect();
+    let missed: Vec<_> = fresh.difference(actual).take(5).collect();
     assert!(stale.is_empty() && missed.is_empty(), "stale {stale:#?}, missed {missed:#?}");
 }
 

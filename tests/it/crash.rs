@@ -24,7 +24,7 @@ async fn watch(raw: &mut Raw, session: &str, life: Duration) -> Vec<Value> {
     let reading = async {
         raw.ok("orchestrate.subscribe", json!({"sessionId": session, "after": 0})).await;
         loop {
-            let mut record = raw.told("orchestrate.event").await;
+            let mut record = raw.notification("orchestrate.event").await;
             record.as_object_mut().unwrap().remove("subscriptionId");
             seen.push(record);
         }
@@ -48,19 +48,19 @@ async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
 /// Checks after a restart that the log holds all records seen and that the session finishes.
 /// Returns true if it was interrupted.
 async fn recover(raw: &mut Raw, session: &str, acknowledged: u64, seen: &[Value]) -> bool {
-    let kept = records(raw, session).await;
-    assert_eq!(seqs(&kept), (1..=kept.len() as u64).collect::<Vec<_>>());
+    let log = records(raw, session).await;
+    assert_eq!(seqs(&log), (1..=log.len() as u64).collect::<Vec<_>>());
     assert!(
-        kept.len() as u64 >= acknowledged,
+        log.len() as u64 >= acknowledged,
         "record {acknowledged} was acknowledged, {} are left",
-        kept.len()
+        log.len()
     );
-    for (kept, seen) in kept.iter().zip(seen) {
-        assert_eq!(kept.to_string(), seen.to_string());
+    for (log, seen) in log.iter().zip(seen) {
+        assert_eq!(log.to_string(), seen.to_string());
     }
-    assert!(kept.len() >= seen.len());
+    assert!(log.len() >= seen.len());
     let state = raw.ok("session.get", json!({"sessionId": session})).await["state"].clone();
-    let interrupted = !kept.iter().any(ends);
+    let interrupted = !log.iter().any(ends);
     assert_eq!(state, if interrupted { "interrupted" } else { "completed" });
     if interrupted {
         raw.ok("session.resume", json!({"sessionId": session})).await;
@@ -110,7 +110,7 @@ async fn scene() -> Scene {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_when_it_is_killed() {
+async fn killed_daemon_loses_no_acknowledged_record() {
     let mut rng = random("kills");
     let Scene { home, tree, fresh, _dir } = scene().await;
     let rounds = count("CAIRN_CRASHES", 6);
@@ -120,13 +120,13 @@ async fn nothing_is_lost_when_it_is_killed() {
         interrupted += usize::from(round(&home, &tree, life).await);
         assert_same(&rows(&home, true), &fresh);
     }
-    crate::sealed::say(&format!("{rounds} kills, {interrupted} of them within an explore"));
+    crate::sealed::note(&format!("{rounds} kills, {interrupted} of them within an explore"));
 }
 
 /// Progress of a declaration when its daemon was killed.
 struct Killed {
     answered: bool,
-    ended: bool,
+    indexed: bool,
 }
 
 /// Declares the tree and kills the daemon after `life`, during its first index.
@@ -136,13 +136,13 @@ async fn killed_while_declaring(home: &Path, tree: &Path, life: Duration) -> Kil
     if raw.ok("index.list", json!({})).await["data"] != json!([]) {
         raw.ok("index.removeRoot", json!({"root": tree})).await;
     }
-    let mut killed = Killed { answered: false, ended: false };
+    let mut killed = Killed { answered: false, indexed: false };
     let declaring = async {
         let answer = raw.call("index.addRoot", json!({"path": tree})).await;
         assert!(answer["result"].is_object(), "{answer}");
         killed.answered = true;
-        while raw.told("index.progress").await["done"] != true {}
-        killed.ended = true;
+        while raw.notification("index.progress").await["done"] != true {}
+        killed.indexed = true;
         std::future::pending::<()>().await;
     };
     let _over: Result<(), _> = tokio::time::timeout(life, declaring).await;
@@ -151,7 +151,7 @@ async fn killed_while_declaring(home: &Path, tree: &Path, life: Duration) -> Kil
 }
 
 #[tokio::test]
-async fn a_root_that_was_being_declared_is_whole_after_a_kill() {
+async fn root_declared_during_a_kill_is_complete_after_restart() {
     let mut rng = random("kills while declaring");
     let Scene { home, tree, fresh, _dir } = scene().await;
     let rounds = count("CAIRN_CRASHES", 6);
@@ -169,18 +169,18 @@ async fn a_root_that_was_being_declared_is_whole_after_a_kill() {
             raw.ok("index.addRoot", json!({"path": tree})).await;
         }
         acknowledged += usize::from(killed.answered);
-        cut += usize::from(!killed.ended);
+        cut += usize::from(!killed.indexed);
         complete(&mut raw).await;
         drop(daemon);
         assert_same(&rows(&home, true), &fresh);
     }
-    crate::sealed::say(&format!(
+    crate::sealed::note(&format!(
         "{rounds} kills while declaring: {acknowledged} answered, {cut} within the first index"
     ));
 }
 
 #[tokio::test]
-async fn a_polite_stop_leaves_a_session_that_resumes() {
+async fn stopped_session_resumes_after_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (home, tree) = (dir.path().join("home"), dir.path().join("tree"));
     sources(&tree, 200);
@@ -190,7 +190,7 @@ async fn a_polite_stop_leaves_a_session_that_resumes() {
     let session = receipt["sessionId"].as_str().unwrap();
     let began = std::time::Instant::now();
     assert!(daemon.stop().success());
-    crate::sealed::say(&format!("a stop within an explore took {:?}", began.elapsed()));
+    crate::sealed::note(&format!("a stop within an explore took {:?}", began.elapsed()));
     assert!(daemon.file().is_none(), "daemon.json is taken back");
     let daemon = Daemon::start_in(&home, &[]);
     check_integrity(&home);

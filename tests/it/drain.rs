@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{calls, said},
+    chat::{calls, text_answer},
     sealed::{Daemon, Raw, missing, tree},
 };
 
@@ -48,8 +48,8 @@ async fn reached(raw: &mut Raw, session: &str, kind: &str) -> bool {
     let pick = |page: &Value| {
         let types = page["data"].as_array()?.iter().filter_map(|r| r["evt"]["type"].as_str());
         let types: Vec<&str> = types.collect();
-        let found = types.contains(&kind);
-        (found || types.contains(&"run_completed")).then_some(found)
+        let has_kind = types.contains(&kind);
+        (has_kind || types.contains(&"run_completed")).then_some(has_kind)
     };
     raw.poll("trace.get", json!({"traceId": session, "limit": 500}), pick).await
 }
@@ -62,7 +62,7 @@ fn stopped(daemon: &mut Daemon) -> Duration {
 }
 
 #[tokio::test]
-async fn a_turn_that_ends_within_the_drain_completes() {
+async fn turn_that_finishes_during_the_drain_completes() {
     let dir = tempfile::tempdir().unwrap();
     let slow = json!({"steps": [{"text": "half"}, {"delayMs": 1500}, {"text": " done"}]});
     let home = home(dir.path(), &json!([slow]));
@@ -83,10 +83,10 @@ async fn a_turn_that_ends_within_the_drain_completes() {
 }
 
 #[tokio::test]
-async fn a_command_that_outlasts_the_drain_is_cut_off_and_has_an_end() {
+async fn command_that_exceeds_the_drain_is_interrupted_with_an_end_record() {
     let dir = tempfile::tempdir().unwrap();
     let sleep = calls("run_shell", &json!({"command": "sleep 60"}));
-    let home = home(dir.path(), &json!([sleep, said("it went on")]));
+    let home = home(dir.path(), &json!([sleep, text_answer("it went on")]));
     let (mut daemon, mut raw, session) = started(&home, "2").await;
     if !reached(&mut raw, &session, "tool_call").await {
         return missing("a sandbox for commands");
@@ -105,15 +105,15 @@ async fn a_command_that_outlasts_the_drain_is_cut_off_and_has_an_end() {
 }
 
 #[tokio::test]
-async fn an_answer_that_outlasts_the_drain_is_cut_off_and_goes_on_when_it_is_resumed() {
+async fn answer_that_exceeds_the_drain_is_interrupted_and_resumable() {
     let dir = tempfile::tempdir().unwrap();
     let hangs = json!({"steps": [{"text": "half"}, "hang"]});
-    let home = home(dir.path(), &json!([hangs, said("never asked by this daemon")]));
+    let home = home(dir.path(), &json!([hangs, text_answer("never asked by this daemon")]));
     let (mut daemon, mut raw, session) = started(&home, "1").await;
     assert!(reached(&mut raw, &session, "run_started").await);
     let took = stopped(&mut daemon);
     assert!(took >= Duration::from_millis(900) && took < Duration::from_secs(15), "{took:?}");
-    let text = json!({"model": "script", "contextTokens": 16384, "answers": [said("it goes on")]});
+    let text = json!({"model": "script", "contextTokens": 16384, "answers": [text_answer("it goes on")]});
     tree(dir.path(), &[("script.json", &text.to_string())]);
     let daemon = Daemon::start_in(&home, &[]);
     let mut raw = daemon.client().await;

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{Scripted, calls, said, scripted},
+    chat::{Scripted, calls, scripted, text_answer},
     sealed::{Daemon, binary, program, python, tree},
 };
 
@@ -33,26 +33,26 @@ fn notes(cairn: &Scripted) -> String {
 }
 
 /// Returns the updates of a kind.
-fn updates<'a>(told: &'a Value, kind: &str) -> Vec<&'a Value> {
-    told["updates"].as_array().unwrap().iter().filter(|u| u["sessionUpdate"] == kind).collect()
+fn updates<'a>(report: &'a Value, kind: &str) -> Vec<&'a Value> {
+    report["updates"].as_array().unwrap().iter().filter(|u| u["sessionUpdate"] == kind).collect()
 }
 
 #[test]
-fn a_whole_turn_with_a_question_and_its_past() {
-    let cairn = scripted(&json!([read(), write(), said("done"), said("still here")]));
-    let Some(told) = play(&cairn, "turn", &[]) else { return };
+fn turn_with_approval_completes_and_session_loads() {
+    let cairn = scripted(&json!([read(), write(), text_answer("done"), text_answer("still here")]));
+    let Some(report) = play(&cairn, "turn", &[]) else { return };
     assert_eq!(
-        (&told["version"], &told["stop"], &told["said"]),
+        (&report["version"], &report["stop"], &report["said"]),
         (&json!(1), &json!("end_turn"), &json!("done"))
     );
-    assert_eq!((&told["models"], &told["modes"]), (&json!("script"), &json!(["default", "dry-run"])));
+    assert_eq!((&report["models"], &report["modes"]), (&json!("script"), &json!(["default", "dry-run"])));
     assert_eq!(notes(&cairn), "new\n");
     let path = cairn.folder.canonicalize().unwrap().join("notes.txt");
     let diff = json!({"type": "diff", "path": path, "oldText": "old\n", "newText": "new\n"});
-    let asked = &told["asked"][0];
-    assert_eq!(asked["toolCall"]["content"], json!([diff]));
+    let request = &report["asked"][0];
+    assert_eq!(request["toolCall"]["content"], json!([diff]));
     assert_eq!(
-        asked["options"],
+        request["options"],
         json!([
             ["once", "allow_once"],
             ["session", "allow_always"],
@@ -60,29 +60,29 @@ fn a_whole_turn_with_a_question_and_its_past() {
             ["deny", "reject_once"]
         ])
     );
-    let calls = updates(&told, "tool_call");
+    let calls = updates(&report, "tool_call");
     assert_eq!(calls.iter().map(|c| c["kind"].as_str().unwrap()).collect::<Vec<_>>(), ["read", "edit"]);
-    assert_eq!(calls[1]["toolCallId"], asked["toolCall"]["toolCallId"]);
-    let ends = updates(&told, "tool_call_update");
+    assert_eq!(calls[1]["toolCallId"], request["toolCall"]["toolCallId"]);
+    let ends = updates(&report, "tool_call_update");
     let last = ends.last().unwrap();
     assert_eq!((&last["status"], &last["content"]), (&json!("completed"), &json!([diff])));
 
-    let session = told["session"].as_str().unwrap();
-    let again = play(&cairn, "load", &[session]).unwrap();
-    assert_eq!(again["listed"], json!([session]));
+    let session = report["session"].as_str().unwrap();
+    let reloaded = play(&cairn, "load", &[session]).unwrap();
+    assert_eq!(reloaded["listed"], json!([session]));
     assert_eq!(
-        (&again["words"], &again["said"], &again["stop"]),
+        (&reloaded["words"], &reloaded["said"], &reloaded["stop"]),
         (&json!("write it"), &json!("done"), &json!("end_turn"))
     );
-    assert_eq!(updates(&again, "tool_call").len(), 2);
-    assert_eq!(again["asked"], json!([]));
+    assert_eq!(updates(&reloaded, "tool_call").len(), 2);
+    assert_eq!(reloaded["asked"], json!([]));
 }
 
 #[test]
-fn images_are_offered_where_the_model_can_be_sent_them() {
+fn images_are_offered_if_the_model_supports_them() {
     let cairn = scripted(&json!([]));
-    let Some(told) = play(&cairn, "hello", &[]) else { return };
-    assert_eq!(told["images"], true, "{told}");
+    let Some(report) = play(&cairn, "hello", &[]) else { return };
+    assert_eq!(report["images"], true, "{report}");
     // A command-line agent accepts text only.
     let agent = cairn.daemon.home.join("agent");
     program(&agent, "#!/bin/sh\n");
@@ -95,63 +95,73 @@ fn images_are_offered_where_the_model_can_be_sent_them() {
 }
 
 #[test]
-fn no_is_told_to_the_model_and_nothing_is_changed() {
+fn denied_call_is_reported_to_the_model_and_changes_nothing() {
     for scenario in ["reject", "dismiss"] {
-        let cairn = scripted(&json!([write(), said("as you like")]));
-        let Some(told) = play(&cairn, scenario, &[]) else { return };
-        assert_eq!((&told["stop"], &told["said"]), (&json!("end_turn"), &json!("as you like")), "{scenario}");
+        let cairn = scripted(&json!([write(), text_answer("as you like")]));
+        let Some(report) = play(&cairn, scenario, &[]) else { return };
         assert_eq!(
-            (updates(&told, "tool_call_update").last().unwrap()["status"].as_str(), &*notes(&cairn)),
+            (&report["stop"], &report["said"]),
+            (&json!("end_turn"), &json!("as you like")),
+            "{scenario}"
+        );
+        assert_eq!(
+            (updates(&report, "tool_call_update").last().unwrap()["status"].as_str(), &*notes(&cairn)),
             (Some("failed"), "old\n")
         );
     }
 }
 
 #[test]
-fn a_turn_is_cancelled_with_its_question() {
-    let cairn = scripted(&json!([write(), said("never said")]));
-    let Some(told) = play(&cairn, "cancel", &[]) else { return };
-    assert_eq!((&told["stop"], &told["said"], &*notes(&cairn)), (&json!("cancelled"), &json!(""), "old\n"));
+fn cancelling_a_turn_cancels_its_approval() {
+    let cairn = scripted(&json!([write(), text_answer("never said")]));
+    let Some(report) = play(&cairn, "cancel", &[]) else { return };
+    assert_eq!(
+        (&report["stop"], &report["said"], &*notes(&cairn)),
+        (&json!("cancelled"), &json!(""), "old\n")
+    );
 }
 
 #[test]
-fn modes_commands_and_the_model() {
-    let cairn = scripted(&json!([write(), said("dry")]));
-    let Some(told) = play(&cairn, "modes", &[]) else { return };
-    assert_eq!((&told["stop"], &told["asked"], &*notes(&cairn)), (&json!("end_turn"), &json!([]), "old\n"));
+fn modes_commands_and_models_are_set() {
+    let cairn = scripted(&json!([write(), text_answer("dry")]));
+    let Some(report) = play(&cairn, "modes", &[]) else { return };
     assert_eq!(
-        (&told["cleared"], &told["model"], &told["refused"]),
+        (&report["stop"], &report["asked"], &*notes(&cairn)),
+        (&json!("end_turn"), &json!([]), "old\n")
+    );
+    assert_eq!(
+        (&report["cleared"], &report["model"], &report["refused"]),
         (&json!("end_turn"), &json!("script"), &json!(-32602))
     );
-    let commands = updates(&told, "available_commands_update");
+    let commands = updates(&report, "available_commands_update");
     assert_eq!(commands[0]["availableCommands"][0]["name"], "clear");
 }
 
 #[test]
-fn a_second_prompt_waits_for_the_first() {
-    let cairn = scripted(&json!([said("one"), said("two")]));
-    let Some(told) = play(&cairn, "busy", &[]) else { return };
-    assert_eq!((&told["stop"], &told["said"]), (&json!(["end_turn", "end_turn"]), &json!("onetwo")));
+fn second_prompt_is_queued() {
+    let cairn = scripted(&json!([text_answer("one"), text_answer("two")]));
+    let Some(report) = play(&cairn, "busy", &[]) else { return };
+    assert_eq!((&report["stop"], &report["said"]), (&json!(["end_turn", "end_turn"]), &json!("onetwo")));
 }
 
 #[tokio::test]
-async fn an_editor_that_vanishes_leaves_the_question_to_others() {
-    let cairn = scripted(&json!([write(), said("done")]));
+async fn approval_survives_the_disconnect_of_its_editor() {
+    let cairn = scripted(&json!([write(), text_answer("done")]));
     // Another client that may answer: without an approver no approval would be requested.
     let headers = format!("Bearer {}", cairn.daemon.token());
     let mut other =
         crate::sealed::Raw::connect(&cairn.daemon.address(), &[("authorization", &headers)]).await.unwrap();
     let hello = json!({"protocolVersions": ["1"], "client": {"name": "other", "version": "0"}, "capabilities": {"approvals": true}});
     other.ok("initialize", hello).await;
-    let Some(told) = play(&cairn, "vanish", &[]) else { return };
-    let session = &told["session"];
+    let Some(report) = play(&cairn, "vanish", &[]) else { return };
+    let session = &report["session"];
     let open = other.ok("approval.list", json!({"sessionId": session})).await;
     let approval = &open["data"][0]["approvalId"];
     assert_eq!((open["data"].as_array().unwrap().len(), &*notes(&cairn)), (1, "old\n"));
     other.ok("approval.resolve", json!({"approvalId": approval, "decision": "once"})).await;
     other.ok("orchestrate.subscribe", json!({"sessionId": session})).await;
     loop {
-        let evt = other.told("orchestrate.event").await["evt"].clone();
+        let evt = other.notification("orchestrate.event").await["evt"].clone();
         if evt["type"] == "run_completed" {
             assert_eq!(evt["result"]["status"], "completed", "{evt}");
             break;

@@ -23,7 +23,7 @@ pub type Reply = dyn Fn(usize, &Value) -> Answer + Send + Sync;
 pub enum Answer {
     /// Text of an answer.
     Text(&'static str),
-    /// A tool call.
+    /// Call of a tool with its arguments.
     Call(&'static str, Value),
     /// Status code of an HTTP error.
     Status(u16),
@@ -73,7 +73,7 @@ fn serve(stream: TcpStream, stored: &Mutex<Vec<Request>>, reply: &Reply) {
     let mut stream = stream;
     while let Some((head, body)) = read(&mut reader) {
         if !head.starts_with("post") || !head.contains("chat") {
-            let _left = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+            let _ignored = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
             continue;
         }
         let number = {

@@ -15,7 +15,7 @@ async fn some(daemon: &Daemon, session: &str, after: usize, most: usize) -> Vec<
     raw.ok("orchestrate.subscribe", json!({"sessionId": session, "after": after})).await;
     let mut records = Vec::new();
     while records.len() < most {
-        let mut record = raw.told("orchestrate.event").await;
+        let mut record = raw.notification("orchestrate.event").await;
         record.as_object_mut().unwrap().remove("subscriptionId");
         let end = ends(&record);
         records.push(record);
@@ -37,25 +37,25 @@ async fn in_pieces(daemon: &Daemon, session: &str, rng: &mut Rng, piece: u64) ->
 }
 
 #[tokio::test]
-async fn a_stream_that_was_cut_is_the_stream_that_was_not() {
+async fn interrupted_stream_equals_the_uninterrupted_one() {
     let mut rng = random("cuts");
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     sources(dir.path(), 60);
     let mut raw = daemon.client().await;
-    let whole = raw.explore(dir.path(), &["find the ledger"]).await;
-    let session = whole[0]["sessionId"].as_str().unwrap().to_owned();
-    assert_eq!(seqs(&whole), (1..=whole.len() as u64).collect::<Vec<_>>());
-    for cut in 0..whole.len() {
-        assert_eq!(raw.follow(&session, cut as u64).await, whole[cut..], "cut at {cut}");
+    let full_stream = raw.explore(dir.path(), &["find the ledger"]).await;
+    let session = full_stream[0]["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(seqs(&full_stream), (1..=full_stream.len() as u64).collect::<Vec<_>>());
+    for cut in 0..full_stream.len() {
+        assert_eq!(raw.follow(&session, cut as u64).await, full_stream[cut..], "cut at {cut}");
     }
     for _ in 0..count("CAIRN_CUTS", 10) {
-        assert_eq!(in_pieces(&daemon, &session, &mut rng, 12).await, whole);
+        assert_eq!(in_pieces(&daemon, &session, &mut rng, 12).await, full_stream);
     }
 }
 
 #[tokio::test]
-async fn cuts_and_latecomers_while_it_runs_see_the_whole() {
+async fn interrupted_and_late_followers_see_every_record() {
     let mut rng = random("live cuts");
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ async fn cuts_and_latecomers_while_it_runs_see_the_whole() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_loses_nothing_and_costs_nothing() {
+async fn slow_reader_loses_no_record_and_memory_is_bounded() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     let line = "all work and no play makes a dull log\n";
@@ -126,7 +126,7 @@ async fn a_client_that_does_not_read_loses_nothing_and_costs_nothing() {
         }
     }
     let grown = after.saturating_sub(before) / 1024;
-    crate::sealed::say(&format!(
+    crate::sealed::note(&format!(
         "{head} records unread, told 'lagged' {lagged} times, memory grew by {grown} KiB"
     ));
     assert!(grown < 48 * 1024, "memory grew by {grown} KiB");

@@ -45,7 +45,7 @@ fn project(root: &Path) {
 }
 
 #[test]
-fn a_python_client_explores_searches_and_follows() {
+fn generic_python_client_explores_searches_and_follows() {
     let Some(python) = python("websockets") else { return };
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
@@ -58,25 +58,25 @@ fn a_python_client_explores_searches_and_follows() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(said["version"], "1");
-    assert_eq!(said["end"]["type"], "completed", "{said}");
-    assert_eq!(said["end"]["summary"]["languages"]["Python"], 8);
-    let seqs: Vec<u64> = serde_json::from_value(said["seqs"].clone()).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["version"], "1");
+    assert_eq!(report["end"]["type"], "completed", "{report}");
+    assert_eq!(report["end"]["summary"]["languages"]["Python"], 8);
+    let seqs: Vec<u64> = serde_json::from_value(report["seqs"].clone()).unwrap();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
-    assert!(said["synced"].as_u64().unwrap() <= 1);
-    assert_eq!(said["found"]["items"][0]["path"], "sample/store.py", "{said}");
+    assert!(report["synced"].as_u64().unwrap() <= 1);
+    assert_eq!(report["found"]["items"][0]["path"], "sample/store.py", "{report}");
 }
 
 #[test]
-fn a_python_client_that_sends_too_much_hears_why() {
+fn oversized_messages_close_with_1009() {
     let Some(python) = python("websockets") else { return };
     let daemon = Daemon::start();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/oversize.py");
     let output = Command::new(python).arg(script).arg(&daemon.home).args(["33554432", "8"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(said["codes"], Value::from(vec![1009; 8]));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["codes"], Value::from(vec![1009; 8]));
 }
 
 fn object(value: Value) -> ObjectParams {
@@ -88,7 +88,7 @@ fn object(value: Value) -> ObjectParams {
 }
 
 #[tokio::test]
-async fn jsonrpsees_own_client_explores_searches_and_follows() {
+async fn jsonrpsee_client_explores_searches_and_follows() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     project(dir.path());
@@ -115,9 +115,9 @@ async fn jsonrpsees_own_client_explores_searches_and_follows() {
         }
     }
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
-    let found: Value =
+    let results: Value =
         client.request("search.lexical", object(json!({"query": "open_ledger"}))).await.unwrap();
-    assert_eq!(found["items"][0]["path"], "sample/store.py", "{found}");
+    assert_eq!(results["items"][0]["path"], "sample/store.py", "{results}");
     let wrong: Result<Value, _> = client.request("search.lexical", object(json!({"query": 7}))).await;
     assert!(matches!(wrong, Err(ClientError::Call(e)) if e.code() == -32602));
 }
@@ -127,24 +127,25 @@ async fn jsonrpsees_own_client_explores_searches_and_follows() {
 const NOT_OFFERED: [&str; 2] = ["12", "13"];
 
 #[test]
-fn the_websocket_fails_no_case_of_kosoku() {
+fn websocket_passes_kosoku() {
     let Some(python) = python("kosoku") else { return };
     let dir = tempfile::tempdir().unwrap();
-    let (place, out) = (dir.path().join("address"), dir.path().join("out"));
+    let (address_file, out) = (dir.path().join("address"), dir.path().join("out"));
     let echo = built(&["-p", "cairn-transport", "--example", "echo"], "examples/echo");
-    let mut echo = Command::new(echo).arg("127.0.0.1:0").arg(&place).spawn().unwrap();
-    let address =
-        wait_for("the echo server", || std::fs::read_to_string(&place).ok().filter(|a| a.contains(':')));
+    let mut echo = Command::new(echo).arg("127.0.0.1:0").arg(&address_file).spawn().unwrap();
+    let address = wait_for("the echo server", || {
+        std::fs::read_to_string(&address_file).ok().filter(|a| a.contains(':'))
+    });
     let mut suite = Command::new(python);
     suite.args(["-c", KOSOKU, "-m", "fuzzingclient", "-p", "4", "-o"]).arg(&out).arg(&address);
     let output = suite.stdin(Stdio::null()).output().unwrap();
     echo.kill().unwrap();
     echo.wait().unwrap();
-    let said =
+    let report =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     // The suite's exit code counts cases that were not negotiated as failed; its report
     // distinguishes them.
-    let index = std::fs::read(out.join("index.json")).unwrap_or_else(|_| panic!("{said}"));
+    let index = std::fs::read(out.join("index.json")).unwrap_or_else(|_| panic!("{report}"));
     let index: Value = serde_json::from_slice(&index).unwrap();
     let cases = index.as_object().unwrap().values().next().unwrap().as_object().unwrap();
     let (mut passed, mut not_offered, mut wrong) = (0, 0, Vec::new());
@@ -158,5 +159,5 @@ fn the_websocket_fails_no_case_of_kosoku() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(passed > 290 && not_offered == 216, "{passed} passed, {not_offered} not offered");
-    crate::sealed::say(&format!("kosoku: {passed} cases passed, {not_offered} not offered, 0 failed"));
+    crate::sealed::note(&format!("kosoku: {passed} cases passed, {not_offered} not offered, 0 failed"));
 }

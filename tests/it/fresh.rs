@@ -14,13 +14,13 @@ use crate::{
 
 /// Returns the paths that a lexical search finds.
 async fn paths(raw: &mut Raw, query: &str) -> Vec<String> {
-    let found = raw.ok("search.lexical", json!({"query": query, "k": 50})).await;
+    let results = raw.ok("search.lexical", json!({"query": query, "k": 50})).await;
     let path = |item: &Value| item["path"].as_str().unwrap().to_owned();
-    found["items"].as_array().unwrap().iter().map(path).collect()
+    results["items"].as_array().unwrap().iter().map(path).collect()
 }
 
 /// Polls until a search finds exactly these files, and returns the time taken.
-async fn found(raw: &mut Raw, query: &str, want: &[&str]) -> Duration {
+async fn expect_paths(raw: &mut Raw, query: &str, want: &[&str]) -> Duration {
     let began = Instant::now();
     loop {
         let mut have = paths(raw, query).await;
@@ -58,25 +58,25 @@ async fn watching(root: &Path) -> (Daemon, Raw) {
 }
 
 #[tokio::test]
-async fn every_change_of_a_file_is_found() {
+async fn file_changes_are_indexed() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     sources(&root, 100);
     let (daemon, mut raw) = watching(&root).await;
 
     tree(&root, &[("new/deep/er/created.py", "def zebrafish():\n    return 1\n")]);
-    found(&mut raw, "zebrafish", &["new/deep/er/created.py"]).await;
+    expect_paths(&mut raw, "zebrafish", &["new/deep/er/created.py"]).await;
     std::fs::rename(root.join("new/deep"), root.join("moved")).unwrap();
-    found(&mut raw, "zebrafish", &["moved/er/created.py"]).await;
+    expect_paths(&mut raw, "zebrafish", &["moved/er/created.py"]).await;
     std::fs::rename(root.join("moved/er/created.py"), root.join("moved/other.py")).unwrap();
-    found(&mut raw, "zebrafish", &["moved/other.py"]).await;
+    expect_paths(&mut raw, "zebrafish", &["moved/other.py"]).await;
     // Editors save like this: they replace the file by another one.
     tree(&root, &[("moved/.tmp", "def quokka():\n    return 2\n")]);
     std::fs::rename(root.join("moved/.tmp"), root.join("moved/other.py")).unwrap();
-    found(&mut raw, "quokka", &["moved/other.py"]).await;
-    found(&mut raw, "zebrafish", &[]).await;
+    expect_paths(&mut raw, "quokka", &["moved/other.py"]).await;
+    expect_paths(&mut raw, "zebrafish", &[]).await;
     std::fs::remove_dir_all(root.join("moved")).unwrap();
-    found(&mut raw, "quokka", &[]).await;
+    expect_paths(&mut raw, "quokka", &[]).await;
     tree(
         &root,
         &[
@@ -86,8 +86,8 @@ async fn every_change_of_a_file_is_found() {
         ],
     );
     git(&root, &["init", "-q"]);
-    found(&mut raw, "narwhal", &["shown.py"]).await;
-    found(&mut raw, "axolotl", &[]).await;
+    expect_paths(&mut raw, "narwhal", &["shown.py"]).await;
+    expect_paths(&mut raw, "axolotl", &[]).await;
     assert_fresh(&daemon, &mut raw, &root).await;
 }
 
@@ -107,12 +107,12 @@ async fn edits_are_searchable_soon() {
     for n in 0..count("CAIRN_EDITS", 10) {
         let (path, word) = (format!("part{}/unit{}.py", n * 7 % 200 / 50, n * 7 % 200), word(n));
         std::fs::write(root.join(&path), format!("{}\n{word} = {n}\n", source(n))).unwrap();
-        times.push(found(&mut raw, &word, &[&path]).await);
+        times.push(expect_paths(&mut raw, &word, &[&path]).await);
     }
     times.sort();
     if std::env::var_os("CAIRN_MEASURE").is_some() {
         let (median, p95) = (times[times.len() / 2], times[times.len() * 95 / 100]);
-        crate::sealed::say(&format!(
+        crate::sealed::note(&format!(
             "from edit to searchable: median {median:?}, p95 {p95:?}, {} edits",
             times.len()
         ));
@@ -121,7 +121,7 @@ async fn edits_are_searchable_soon() {
 }
 
 #[tokio::test]
-async fn a_switched_branch_is_followed() {
+async fn switched_branch_is_indexed() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     sources(&root, 60);
@@ -140,16 +140,16 @@ async fn a_switched_branch_is_followed() {
     let (daemon, mut raw) = watching(&root).await;
     assert!(paths(&mut raw, "capybara").await.is_empty());
     git(&root, &["switch", "-q", "other"]);
-    found(&mut raw, "capybara", &["only/other.py"]).await;
-    found(&mut raw, "wombat", &["part0/unit3.py"]).await;
+    expect_paths(&mut raw, "capybara", &["only/other.py"]).await;
+    expect_paths(&mut raw, "wombat", &["part0/unit3.py"]).await;
     assert_fresh(&daemon, &mut raw, &root).await;
     git(&root, &["switch", "-q", "main"]);
-    found(&mut raw, "capybara", &[]).await;
+    expect_paths(&mut raw, "capybara", &[]).await;
     assert_fresh(&daemon, &mut raw, &root).await;
 }
 
 #[tokio::test]
-async fn an_unpacked_tree_is_found_whole() {
+async fn unpacked_tree_is_indexed_completely() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     sources(&root, 10);
@@ -165,7 +165,7 @@ async fn an_unpacked_tree_is_found_whole() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     if std::env::var_os("CAIRN_MEASURE").is_some() {
-        crate::sealed::say(&format!(
+        crate::sealed::note(&format!(
             "{files} files unpacked in {written:?}, all known after {:?}",
             began.elapsed()
         ));

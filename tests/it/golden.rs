@@ -116,7 +116,7 @@ fn lost(name: &str, path: &str, then: &Value, now: &Value) -> Option<String> {
 }
 
 #[test]
-fn a_lost_or_changed_field_is_found() {
+fn lost_or_changed_field_is_detected() {
     let then = json!({"a": 0, "list": [{"type": "x", "b": ""}]});
     for (now, fits) in [
         (json!({"a": 7, "list": [{"type": "y"}, {"type": "x", "b": "text", "new": true}], "new": 1}), true),
@@ -131,7 +131,7 @@ fn a_lost_or_changed_field_is_found() {
 }
 
 #[tokio::test]
-async fn answers_keep_the_fields_that_they_had() {
+async fn answers_retain_their_fields() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();

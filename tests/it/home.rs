@@ -19,13 +19,13 @@ fn serve(home: &Path, flags: &[&str]) -> Child {
 }
 
 /// Returns exit code and last output of a process.
-fn ended(child: Child) -> (Option<i32>, String) {
+fn wait_exit(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 #[test]
-fn of_many_that_start_at_once_one_stays() {
+fn one_of_many_concurrent_starts_survives() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     let mut all: Vec<Child> = (0..4).map(|_| serve(&home, &[])).collect();
@@ -36,17 +36,17 @@ fn of_many_that_start_at_once_one_stays() {
     let file: Value = serde_json::from_slice(&file).unwrap();
     assert_eq!(file["pid"], holder.id());
     for child in all {
-        let (code, said) = ended(child);
+        let (code, err) = wait_exit(child);
         assert_ne!(code, Some(0));
-        assert!(said.contains("another cairn daemon runs"), "{said}");
-        assert!(said.contains(home.to_str().unwrap()), "{said}");
+        assert!(err.contains("another cairn daemon runs"), "{err}");
+        assert!(err.contains(home.to_str().unwrap()), "{err}");
     }
     holder.kill().unwrap();
     holder.wait().unwrap();
 }
 
 #[test]
-fn a_folder_of_a_newer_version_is_refused_by_name() {
+fn newer_database_is_refused_with_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     assert!(Daemon::start_in(&home, &[]).stop().success());
@@ -60,15 +60,15 @@ fn a_folder_of_a_newer_version_is_refused_by_name() {
     };
     let known = version(None);
     version(Some(9_999));
-    let (code, said) = ended(serve(&home, &[]));
+    let (code, err) = wait_exit(serve(&home, &[]));
     assert_ne!(code, Some(0));
-    assert!(said.contains("trace.db") && said.contains("newer"), "{said}");
+    assert!(err.contains("trace.db") && err.contains("newer"), "{err}");
     version(Some(known));
     assert!(Daemon::start_in(&home, &[]).stop().success());
 }
 
 #[tokio::test]
-async fn everything_in_it_is_private() {
+async fn data_root_is_private() {
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("root"));
     sources(&root, 5);
@@ -105,7 +105,7 @@ async fn everything_in_it_is_private() {
 }
 
 #[tokio::test]
-async fn it_leaves_when_nobody_needs_it() {
+async fn idle_daemon_exits() {
     let dir = tempfile::tempdir().unwrap();
     let mut daemon = Daemon::start_in(&dir.path().join("home"), &["--idle-exit", "1"]);
     let mut raw = daemon.client().await;
@@ -116,7 +116,7 @@ async fn it_leaves_when_nobody_needs_it() {
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
     drop(raw);
-    assert!(daemon.ended().success());
+    assert!(daemon.wait_exit().success());
     assert!(daemon.file().is_none());
 }
 
@@ -134,12 +134,12 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let _gone = Command::new("umount").arg("-l").arg(&self.0).status();
+        let _ignored = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
 
 #[tokio::test]
-async fn a_full_disk_is_named_and_survived() {
+async fn full_disk_is_reported_and_survived() {
     let dir = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::mount(&dir.path().join("disk"), "24m") else {
         return missing("a mount of tmpfs");
@@ -159,15 +159,15 @@ async fn a_full_disk_is_named_and_survived() {
     };
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
     drop(file);
-    let mut made = 0;
+    let mut attempts = 0;
     let title = "t".repeat(190);
     let reason = loop {
         let answer = raw.call("session.create", json!({"title": title})).await;
         if let Some(reason) = answer["error"]["data"]["reason"].as_str() {
             break reason.to_owned();
         }
-        made += 1;
-        assert!(made < 20_000, "the disk is never full");
+        attempts += 1;
+        assert!(attempts < 20_000, "the disk is never full");
     };
     assert_eq!(reason, "disk_full");
     raw.ok("session.list", json!({"limit": 5})).await;
@@ -199,7 +199,7 @@ fn config(home: &Path, project: &Path) -> Value {
 }
 
 #[test]
-fn a_project_can_tighten_safety_but_not_loosen_it() {
+fn project_can_tighten_safety_but_not_loosen_it() {
     let dir = tempfile::tempdir().unwrap();
     let (home, project) = (dir.path().join("home"), dir.path().join("project"));
     std::fs::create_dir_all(home.join("config")).unwrap();
@@ -219,7 +219,7 @@ fn a_project_can_tighten_safety_but_not_loosen_it() {
     }
     let blocked = value("safety.sandbox_blocked_paths");
     assert!(blocked.as_array().unwrap().contains(&json!("/srv/secrets")), "{blocked}");
-    let kept = before["safety.sandbox_blocked_paths"]["value"].as_array().unwrap();
-    assert!(kept.iter().all(|p| blocked.as_array().unwrap().contains(p)), "{blocked}");
+    let initial = before["safety.sandbox_blocked_paths"]["value"].as_array().unwrap();
+    assert!(initial.iter().all(|p| blocked.as_array().unwrap().contains(p)), "{blocked}");
     assert_eq!(value("permissions.defaultAction"), "deny");
 }

@@ -16,7 +16,7 @@ pub struct Answer {
     pub headers: HashMap<String, String>,
     socket: BufReader<TcpStream>,
     /// Remaining bytes of a body with a content length.
-    left: usize,
+    remaining: usize,
 }
 
 /// Sends a request with the daemon's token, unless `headers` have one.
@@ -49,13 +49,13 @@ impl Answer {
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             headers.insert(name.to_lowercase(), value.to_owned());
         }
-        let left = headers.get("content-length").map_or(0, |n| n.parse().unwrap());
-        Self { status, headers, socket, left }
+        let remaining = headers.get("content-length").map_or(0, |n| n.parse().unwrap());
+        Self { status, headers, socket, remaining }
     }
 
     /// Reads a complete body with a content length.
     pub async fn text(&mut self) -> String {
-        let mut body = vec![0; std::mem::take(&mut self.left)];
+        let mut body = vec![0; std::mem::take(&mut self.remaining)];
         self.socket.read_exact(&mut body).await.unwrap();
         String::from_utf8(body).unwrap()
     }
@@ -84,7 +84,7 @@ impl Answer {
 
     /// Reads a line of a chunked body, in which chunks end at line ends.
     async fn line(&mut self) -> Option<String> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             let mut size = String::new();
             self.socket.read_line(&mut size).await.ok()?;
             // An empty line follows each chunk.
@@ -92,10 +92,12 @@ impl Answer {
                 size.clear();
                 self.socket.read_line(&mut size).await.ok()?;
             }
-            self.left = usize::from_str_radix(size.trim_end(), 16).ok().filter(|left| *left > 0)?;
+            self.remaining =
+                usize::from_str_radix(size.trim_end(), 16).ok().filter(|remaining| *remaining > 0)?;
         }
         let mut line = Vec::new();
-        self.left -= (&mut self.socket).take(self.left as u64).read_until(b'\n', &mut line).await.ok()?;
+        self.remaining -=
+            (&mut self.socket).take(self.remaining as u64).read_until(b'\n', &mut line).await.ok()?;
         Some(String::from_utf8(line).unwrap().trim_end_matches('\n').to_owned())
     }
 }

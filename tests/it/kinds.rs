@@ -182,22 +182,22 @@ fn strings(value: &Value) -> Vec<String> {
 
 /// Checks that each expected command is a prefix of one that was found.
 fn check_commands(kind: &Kind, commands: &Value) -> Result<(), String> {
-    for (wanted, found) in [(kind.build, &commands["build"]), (kind.test, &commands["test"])] {
-        let found = strings(found);
-        for want in wanted {
-            if !found.iter().any(|f| f.contains(want)) {
-                return Err(format!("{}: '{want}' is not among {found:?}", kind.name));
+    for (expected, actual) in [(kind.build, &commands["build"]), (kind.test, &commands["test"])] {
+        let actual = strings(actual);
+        for want in expected {
+            if !actual.iter().any(|f| f.contains(want)) {
+                return Err(format!("{}: '{want}' is not among {actual:?}", kind.name));
             }
         }
-        if wanted.is_empty() && kind.files.is_empty() && !found.is_empty() {
-            return Err(format!("{}: {found:?} out of nothing", kind.name));
+        if expected.is_empty() && kind.files.is_empty() && !actual.is_empty() {
+            return Err(format!("{}: {actual:?} out of nothing", kind.name));
         }
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn every_kind_of_repository_is_understood() {
+async fn every_kind_of_repository_is_summarised() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
     let mut wrong = Vec::new();

@@ -68,22 +68,22 @@ async fn rests(pid: u32) {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_is_answered_so_at_once_and_its_work_ends() {
+async fn cancelled_call_is_answered_at_once_and_its_work_stops() {
     let (daemon, mut raw, _dir) = in_endless().await;
     let pid = daemon.file().unwrap().pid;
     rests(pid).await;
     send(&mut raw, "slow", "search.grep", long_search()).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     let before = ticks(pid);
-    let asked = Instant::now();
+    let cancel_time = Instant::now();
     cancel(&mut raw, "slow").await;
     let answer = raw.answer(&json!("slow")).await;
-    let took = asked.elapsed();
+    let took = cancel_time.elapsed();
     assert_eq!(answer["error"]["code"], -32800, "{answer}");
     assert_eq!(answer["error"]["data"]["reason"], "cancelled", "{answer}");
     assert!(took < Duration::from_secs(20), "it was waited for: {took:?}");
     rests(pid).await;
-    crate::sealed::say(&format!("cancelled in {took:?}, {} ticks of CPU after it", ticks(pid) - before));
+    crate::sealed::note(&format!("cancelled in {took:?}, {} ticks of CPU after it", ticks(pid) - before));
     // There is one answer; cancelling a finished or unknown call changes nothing.
     cancel(&mut raw, "slow").await;
     cancel(&mut raw, "never").await;
@@ -91,11 +91,11 @@ async fn a_cancelled_call_is_answered_so_at_once_and_its_work_ends() {
     cancel(&mut raw, "made").await;
     assert!(raw.answer(&json!("made")).await["result"].is_object());
     raw.ok("daemon.status", json!({})).await;
-    assert!(raw.aside.iter().all(|m| m.get("id").is_none()), "{:?}", raw.aside);
+    assert!(raw.backlog.iter().all(|m| m.get("id").is_none()), "{:?}", raw.backlog);
 }
 
 #[tokio::test]
-async fn too_many_calls_on_one_connection_are_refused_and_the_others_go_on() {
+async fn calls_over_the_limit_are_refused_and_others_continue() {
     let (daemon, mut raw, _dir) = in_endless().await;
     let mut other = daemon.client().await;
     for n in 0..64 {
@@ -114,7 +114,7 @@ async fn too_many_calls_on_one_connection_are_refused_and_the_others_go_on() {
         assert_eq!(answer["error"]["code"], -32800, "{answer}");
     }
     raw.ok("daemon.status", json!({})).await;
-    assert!(raw.aside.iter().all(|m| m.get("id").is_none()), "{:?}", raw.aside);
+    assert!(raw.backlog.iter().all(|m| m.get("id").is_none()), "{:?}", raw.backlog);
 }
 
 /// Calls `index_build` in a new session; returns its answer, and the state of the other root at
@@ -128,7 +128,7 @@ async fn build(raw: &mut Raw, root: &Path, other: &Path, arguments: Value) -> (V
 }
 
 #[tokio::test]
-async fn a_build_waits_for_other_indexes_when_it_is_told_how_many_may_be_at_work() {
+async fn index_build_waits_for_the_concurrency_limit() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
     let dir = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ async fn read_status(raw: &mut Raw, session: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_hang_up_takes_new_limits_and_rules_and_names_what_waits_for_a_restart() {
+async fn sighup_applies_limits_and_rules_and_reports_keys_that_need_a_restart() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     tree(&dir.path().join("one"), &[("a.py", "x = 1\n")]);

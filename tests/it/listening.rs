@@ -26,7 +26,7 @@ fn status(daemon: &Daemon, request: &str) -> String {
 
 // K2
 #[test]
-fn a_handshake_that_could_be_read_in_two_ways_is_refused() {
+fn ambiguous_handshake_is_refused() {
     let daemon = Daemon::start();
     let (address, token) = (daemon.address(), daemon.token());
     let good = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -66,7 +66,7 @@ fn a_handshake_that_could_be_read_in_two_ways_is_refused() {
 
 // K1
 #[tokio::test]
-async fn silent_connections_shut_nobody_out_and_are_ended() {
+async fn silent_connections_do_not_block_others_and_are_closed() {
     let daemon = Daemon::start();
     let mut early = daemon.client().await;
     let began = Instant::now();
@@ -75,12 +75,12 @@ async fn silent_connections_shut_nobody_out_and_are_ended() {
     for stream in &mut silent {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         // An incomplete request, as sent by a slow client.
-        let _gone = stream.write_all(b"GET /rpc HTTP/1.1\r\nHost: 127");
+        let _ignored = stream.write_all(b"GET /rpc HTTP/1.1\r\nHost: 127");
     }
     // A client with a token is accepted beside them, and existing clients stay connected.
     let mut late = daemon.client().await;
     late.ok("daemon.status", json!({})).await;
-    let ended = tokio::task::spawn_blocking(move || {
+    let elapsed = tokio::task::spawn_blocking(move || {
         for stream in &mut silent {
             let mut rest = [0; 64];
             // End of the stream, or a reset: no answer.
@@ -88,8 +88,8 @@ async fn silent_connections_shut_nobody_out_and_are_ended() {
         }
         began.elapsed()
     });
-    let ended = ended.await.unwrap();
-    assert!(ended < Duration::from_secs(30), "{ended:?}");
+    let elapsed = elapsed.await.unwrap();
+    assert!(elapsed < Duration::from_secs(30), "{elapsed:?}");
     early.ok("daemon.status", json!({})).await;
     late.ok("daemon.status", json!({})).await;
 }

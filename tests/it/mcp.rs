@@ -31,12 +31,12 @@ struct Ends(Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _ended = self.0.wait();
+        let _ignored = self.0.kill();
+        let _ignored = self.0.wait();
     }
 }
 
-fn said(output: &std::process::Output) -> Value {
+fn parse_output(output: &std::process::Output) -> Value {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -81,19 +81,19 @@ fn check(seen: &Value, root: &Path) {
 /// Checks in the audit that the cancelled tool has ended.
 async fn cancelled(daemon: &Daemon) {
     let mut raw = daemon.client().await;
-    let mut found = Value::Null;
+    let mut audit = Value::Null;
     for _ in 0..200 {
-        found = raw.ok("audit.query", json!({"tool": "evaluate"})).await;
-        if found["data"][0].to_string().contains("cancelled") {
+        audit = raw.ok("audit.query", json!({"tool": "evaluate"})).await;
+        if audit["data"][0].to_string().contains("cancelled") {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    panic!("the tool goes on: {found}");
+    panic!("the tool goes on: {audit}");
 }
 
 #[tokio::test]
-async fn the_official_client_works_over_standard_input_and_output() {
+async fn official_client_works_over_stdio() {
     let Some(python) = python("mcp") else { return };
     let daemon = Daemon::start();
     for mode in ["legacy", "auto"] {
@@ -101,14 +101,14 @@ async fn the_official_client_works_over_standard_input_and_output() {
         project(dir.path());
         let mut client = Command::new(&python);
         client.arg(script("mcp_client.py")).args([mode, "stdio"]).arg(binary()).arg(dir.path());
-        let seen = said(&client.env("CAIRN_HOME", &daemon.home).output().unwrap());
+        let seen = parse_output(&client.env("CAIRN_HOME", &daemon.home).output().unwrap());
         check(&seen, dir.path());
     }
     cancelled(&daemon).await;
 }
 
 #[tokio::test]
-async fn the_official_client_works_over_http() {
+async fn official_client_works_over_http() {
     let Some(python) = python("mcp") else { return };
     for (mode, version) in [("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")] {
         let daemon = Daemon::start();
@@ -118,11 +118,12 @@ async fn the_official_client_works_over_http() {
         let url = format!("http://{}/mcp", daemon.address());
         let mut client = Command::new(&python);
         client.arg(script("mcp_client.py")).args([mode, "http", &url, &daemon.token()]);
-        let seen = said(&client.output().unwrap());
+        let seen = parse_output(&client.output().unwrap());
         assert_eq!(seen["version"], version);
         // A client that knows the version in advance does not query the server's information.
-        let told = seen["instructions"].as_str().is_some_and(|i| i.contains("`evaluate` computes"));
-        assert_eq!(told, mode == "legacy");
+        let has_instructions =
+            seen["instructions"].as_str().is_some_and(|i| i.contains("`evaluate` computes"));
+        assert_eq!(has_instructions, mode == "legacy");
         check(&seen, dir.path());
         cancelled(&daemon).await;
     }
@@ -141,7 +142,7 @@ fn suite() -> Option<(PathBuf, PathBuf)> {
 }
 
 #[test]
-fn the_conformance_suite_finds_a_client() {
+fn client_passes_the_conformance_suite() {
     let Some(python) = python("json") else { return };
     let Some((node, suite)) = suite() else { return };
     let dir = tempfile::tempdir().unwrap();
@@ -156,7 +157,7 @@ fn the_conformance_suite_finds_a_client() {
 }
 
 #[test]
-fn the_conformance_suite_fails_only_where_it_is_explained() {
+fn conformance_suite_fails_only_as_documented() {
     let Some(python) = python("mcp") else { return };
     let Some((node, suite)) = suite() else { return };
     let dir = tempfile::tempdir().unwrap();
@@ -181,7 +182,7 @@ fn the_conformance_suite_fails_only_where_it_is_explained() {
     let summary = text.split("=== SUMMARY ===").last().unwrap_or_default();
     assert!(output.status.success(), "{summary}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(summary.contains("✓ dns-rebinding-protection"), "{summary}");
-    crate::sealed::say(&format!("mcp conformance: {}", summary.trim().lines().last().unwrap_or_default()));
+    crate::sealed::note(&format!("mcp conformance: {}", summary.trim().lines().last().unwrap_or_default()));
 }
 
 fn configure(home: &Path, config: &Value) {
@@ -207,7 +208,7 @@ async fn tool(raw: &mut Raw, name: &str, arguments: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_client_that_is_wrong_hears_why_and_the_daemon_goes_on() {
+async fn invalid_requests_get_errors_and_the_daemon_continues() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     project(dir.path());
@@ -243,7 +244,7 @@ async fn a_client_that_is_wrong_hears_why_and_the_daemon_goes_on() {
 }
 
 #[tokio::test]
-async fn an_explore_that_is_taken_back_stops() {
+async fn cancelled_explore_stops() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     crate::contents::sources(dir.path(), 3000);
@@ -297,7 +298,7 @@ fn named(home: &Path, name: &str) -> Value {
 }
 
 #[test]
-fn tools_of_an_official_server_act_through_the_gate() {
+fn tools_of_an_official_server_pass_the_gate() {
     let Some(python) = python("mcp") else { return };
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("root"));
@@ -331,7 +332,7 @@ fn tools_of_an_official_server_act_through_the_gate() {
     });
     assert!(daemon.stop().success());
     let here = script("mcp_server.py");
-    let left = || {
+    let servers_running = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let mut lines = processes.filter_map(|p| {
             std::fs::read_to_string(p.path().join("environ"))
@@ -340,11 +341,11 @@ fn tools_of_an_official_server_act_through_the_gate() {
         });
         lines.any(|(environ, line)| line.contains(here.to_str().unwrap()) && environ.contains("GIVEN=x"))
     };
-    wait_for("the end of all servers", || (!left()).then_some(()));
+    wait_for("the end of all servers", || (!servers_running()).then_some(()));
 }
 
 #[test]
-fn a_server_that_does_what_it_should_not_harms_nobody() {
+fn misbehaving_server_does_not_affect_others() {
     let Some(python) = python("json") else { return };
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("root"));
@@ -378,10 +379,10 @@ fn a_server_that_does_what_it_should_not_harms_nobody() {
     let (ok, text) = call(&home, &root, "mcp_rogue_die", &json!({}));
     assert!(!ok && text.contains("'rogue'"), "{text}");
     // The server is restarted, and a call that takes too long is abandoned.
-    let mut told = String::new();
+    let mut reply = String::new();
     wait_for("the server's return", || {
-        told = call(&home, &root, odd["name"].as_str().unwrap(), &json!({})).1;
-        told.starts_with("called").then_some(())
+        reply = call(&home, &root, odd["name"].as_str().unwrap(), &json!({})).1;
+        reply.starts_with("called").then_some(())
     });
     let (ok, text) = call(&home, &root, "mcp_rogue_slow", &json!({}));
     assert!(!ok && text.contains("took longer than 2 s"), "{text}");
@@ -393,7 +394,7 @@ fn a_server_that_does_what_it_should_not_harms_nobody() {
 }
 
 #[test]
-fn an_entry_is_written_beside_what_is_there() {
+fn client_entry_is_merged_into_existing_configuration() {
     let dir = tempfile::tempdir().unwrap();
     let (home, project) = (dir.path().join("home"), dir.path().join("project"));
     std::fs::create_dir_all(project.join(".cursor")).unwrap();

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Creates a home, and a folder with searchable content.
-fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
+fn fixture() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
     tree(&root, &[("sample/store.py", "def open_ledger(path):\n    return path\n")]);
@@ -18,13 +18,13 @@ fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
 }
 
 #[test]
-fn the_inspector_lists_and_calls_tools() {
+fn inspector_lists_and_calls_tools() {
     let Some((node, modules)) = node() else { return };
     let inspector = modules.join(".bin/mcp-inspector");
     if !inspector.exists() {
         return missing("npm's @modelcontextprotocol/inspector");
     }
-    let (dir, home, root) = place();
+    let (dir, home, root) = fixture();
     let mut daemon = Daemon::start_in(&home, &[]);
     let path = std::env::join_paths(
         std::iter::once(node.parent().unwrap().to_owned())
@@ -43,21 +43,21 @@ fn the_inspector_lists_and_calls_tools() {
     let names: Vec<_> = listed["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     assert!(done && names.contains(&&json!("search")) && names.contains(&&json!("write_file")), "{names:?}");
     let call = ["--method", "tools/call", "--tool-name", "search", "--tool-arg"];
-    let (done, found) = inspect(&[&call[..], &["query=open the ledger"]].concat());
-    assert!(done && found.contains("sample/store.py:1-"), "{found}");
+    let (done, text) = inspect(&[&call[..], &["query=open the ledger"]].concat());
+    assert!(done && text.contains("sample/store.py:1-"), "{text}");
     let (done, wrong) = inspect(&[&call[..], &["q=open the ledger"]].concat());
     assert!(!done && wrong.contains("unknown field `q`"), "{wrong}");
     assert!(daemon.stop().success());
 }
 
 #[tokio::test]
-async fn the_tools_of_a_foreign_server_pass_the_gate() {
+async fn tools_of_a_foreign_server_pass_the_gate() {
     let Some((node, modules)) = node() else { return };
     let server = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
     if !server.exists() {
         return missing("npm's @modelcontextprotocol/server-everything");
     }
-    let (_dir, home, root) = place();
+    let (_dir, home, root) = fixture();
     let config = json!({
         "permissions": {"allow": ["mcp_everything_get-sum"]},
         "mcp": {"servers": {"everything": {"command": node, "args": [server, "stdio"]}}},
@@ -75,13 +75,13 @@ async fn the_tools_of_a_foreign_server_pass_the_gate() {
     }
     let call =
         |name: &str, arguments: Value| json!({"sessionId": session, "name": name, "arguments": arguments});
-    let told = raw.ok("tool.call", call(sum, json!({"a": 2, "b": 40}))).await;
-    assert_eq!(told["output"]["content"], "The sum of 2 and 40 is 42.", "{told}");
+    let sum_result = raw.ok("tool.call", call(sum, json!({"a": 2, "b": 40}))).await;
+    assert_eq!(sum_result["output"]["content"], "The sum of 2 and 40 is 42.", "{sum_result}");
     let wrong = raw.ok("tool.call", call(sum, json!({"a": 2}))).await;
     assert_eq!(wrong["error"]["reason"], "invalid_params", "{wrong}");
     // A call without a rule requires an approval, and there is no approver.
-    let asked = raw.ok("tool.call", call("mcp_everything_echo", json!({"message": "hi"}))).await;
-    assert_eq!(asked["error"]["reason"], "no_approver", "{asked}");
+    let echo_result = raw.ok("tool.call", call("mcp_everything_echo", json!({"message": "hi"}))).await;
+    assert_eq!(echo_result["error"]["reason"], "no_approver", "{echo_result}");
     let listed = command(&home).arg("tools").stdout(std::process::Stdio::piped()).output().unwrap();
     assert!(String::from_utf8_lossy(&listed.stdout).contains(sum));
 }

@@ -72,7 +72,7 @@ fn ok(command: &mut Command) -> String {
 }
 
 #[test]
-fn a_machine_is_found_paired_and_worked_with_across_the_network() {
+fn machine_is_discovered_paired_and_used_over_the_network() {
     let Some(cable) = Cable::lay() else { return missing("root with network namespaces") };
     let dir = tempfile::tempdir().unwrap();
     let (den, laptop) = (dir.path().join("den"), dir.path().join("laptop"));
@@ -95,22 +95,29 @@ fn a_machine_is_found_paired_and_worked_with_across_the_network() {
     ok(&mut at(0, &["index", "add", tree.to_str().unwrap()]));
 
     // Discovered but not yet paired; no private data is returned.
-    let found: Value = serde_json::from_str(&ok(&mut at(1, &["discover", "--json"]))).unwrap();
-    let found = &found["data"][0];
-    assert_eq!((&found["name"], &found["port"]), (&Value::from("den"), &Value::from(7434)), "{found}");
-    assert!(found.get("paired").is_none() && found["key"].as_str().unwrap().len() == 8, "{found}");
-    let strange = at(1, &["--host", ADDRESSES[0], "status"]).output().unwrap();
-    assert_eq!(strange.status.code(), Some(4));
+    let discovered: Value = serde_json::from_str(&ok(&mut at(1, &["discover", "--json"]))).unwrap();
+    let discovered = &discovered["data"][0];
+    assert_eq!(
+        (&discovered["name"], &discovered["port"]),
+        (&Value::from("den"), &Value::from(7434)),
+        "{discovered}"
+    );
+    assert!(
+        discovered.get("paired").is_none() && discovered["key"].as_str().unwrap().len() == 8,
+        "{discovered}"
+    );
+    let unpaired = at(1, &["--host", ADDRESSES[0], "status"]).output().unwrap();
+    assert_eq!(unpaired.status.code(), Some(4));
 
     let mut offer = at(0, &["pair", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufReader::new(offer.stdout.take().unwrap());
     let mut line = String::new();
     std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
-    let told: Value = serde_json::from_str(&line).unwrap();
-    ok(&mut at(1, &["pair", ADDRESSES[0], "--code", told["code"].as_str().unwrap()]));
+    let offer_json: Value = serde_json::from_str(&line).unwrap();
+    ok(&mut at(1, &["pair", ADDRESSES[0], "--code", offer_json["code"].as_str().unwrap()]));
     assert!(offer.wait().unwrap().success());
-    let found: Value = serde_json::from_str(&ok(&mut at(1, &["discover", "--json"]))).unwrap();
-    assert_eq!(found["data"][0]["paired"], "den", "{found}");
+    let discovered: Value = serde_json::from_str(&ok(&mut at(1, &["discover", "--json"]))).unwrap();
+    assert_eq!(discovered["data"][0]["paired"], "den", "{discovered}");
 
     let explored = ok(&mut at(1, &["--host", "den", "explore", "--json"]));
     assert!(explored.contains("\"Rust\""), "{explored}");
@@ -121,8 +128,8 @@ fn a_machine_is_found_paired_and_worked_with_across_the_network() {
     approved_from_afar(&at, call);
     assert_eq!(std::fs::read_to_string(tree.join("made.txt")).unwrap(), "by leave");
     daemon.0.kill().unwrap();
-    let gone = at(1, &["--host", "den", "status"]).output().unwrap();
-    assert_eq!(gone.status.code(), Some(4), "{}", String::from_utf8_lossy(&gone.stderr));
+    let unreachable = at(1, &["--host", "den", "status"]).output().unwrap();
+    assert_eq!(unreachable.status.code(), Some(4), "{}", String::from_utf8_lossy(&unreachable.stderr));
 }
 
 /// Kills the child process on drop.
@@ -130,8 +137,8 @@ struct Killed(std::process::Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _ended = self.0.wait();
+        let _ignored = self.0.kill();
+        let _ignored = self.0.wait();
     }
 }
 
@@ -172,7 +179,7 @@ fn approved_from_afar(at: &impl Fn(usize, &[&str]) -> Command, mut call: Command
 }
 
 #[test]
-fn a_daemon_in_the_network_is_found_and_guarded() {
+fn network_daemon_is_discovered_and_requires_a_token() {
     let Some(cable) = Cable::lay() else { return missing("root with network namespaces") };
     let (Some(python), Some(_)) = (python("zeroconf"), python("websockets")) else { return };
     let dir = tempfile::tempdir().unwrap();
@@ -202,24 +209,24 @@ fn a_daemon_in_the_network_is_found_and_guarded() {
     daemon.wait().unwrap();
 
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let properties = said["properties"].as_object().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let properties = report["properties"].as_object().unwrap();
     let mut names: Vec<&str> = properties.keys().map(String::as_str).collect();
     names.sort_unstable();
-    assert_eq!(names, ["id", "name", "version"], "{said}");
+    assert_eq!(names, ["id", "name", "version"], "{report}");
     assert_eq!(properties["id"], file["instanceId"]);
     assert_eq!(properties["version"], file["version"]);
-    let lan = format!("{}:{}", said["addresses"][0].as_str().unwrap(), said["port"]);
-    assert!(file["addresses"].as_array().unwrap().contains(&Value::from(lan)), "{said} {file}");
-    assert_eq!(said["let in"], "1");
-    assert_eq!(said["refused"], 401);
+    let lan = format!("{}:{}", report["addresses"][0].as_str().unwrap(), report["port"]);
+    assert!(file["addresses"].as_array().unwrap().contains(&Value::from(lan)), "{report} {file}");
+    assert_eq!(report["let in"], "1");
+    assert_eq!(report["refused"], 401);
 
-    let found = String::from_utf8_lossy(&discover.stdout);
-    assert!(discover.status.success(), "{found}{}", String::from_utf8_lossy(&discover.stderr));
-    assert!(found.contains(file["instanceId"].as_str().unwrap()) && found.contains("den"), "{found}");
-    assert!(!found.contains(&token));
+    let listing = String::from_utf8_lossy(&discover.stdout);
+    assert!(discover.status.success(), "{listing}{}", String::from_utf8_lossy(&discover.stderr));
+    assert!(listing.contains(file["instanceId"].as_str().unwrap()) && listing.contains("den"), "{listing}");
+    assert!(!listing.contains(&token));
     for output in in_a_hurry.iter().chain(&at_once) {
-        let found = String::from_utf8_lossy(&output.stdout);
-        assert!(found.contains(file["instanceId"].as_str().unwrap()), "{found}");
+        let listing = String::from_utf8_lossy(&output.stdout);
+        assert!(listing.contains(file["instanceId"].as_str().unwrap()), "{listing}");
     }
 }

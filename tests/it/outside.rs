@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{calls, said, scripted},
+    chat::{calls, scripted, text_answer},
     sealed::{Daemon, Raw, logged, missing, program, tree, wait_for},
 };
 
@@ -23,7 +23,7 @@ async fn call(raw: &mut Raw, session: &Value, name: &str, arguments: Value) -> V
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_of_the_configuration_come_change_and_go_with_a_hang_up() {
+async fn sighup_adds_replaces_and_removes_configured_programs() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     let (root, bin) = (dir.path().join("root"), dir.path().join("bin"));
@@ -60,12 +60,13 @@ async fn programs_of_the_configuration_come_change_and_go_with_a_hang_up() {
     // One program was replaced, another one removed.
     take(json!([tool("teller", "other")]));
     assert_eq!(call(&mut raw, &session, "teller", json!({})).await["output"]["said"], 2);
-    let gone = raw.call("tool.call", json!({"sessionId": session, "name": "noise", "arguments": {}})).await;
-    assert!(gone.to_string().contains("unknown_tool"), "{gone}");
+    let removed =
+        raw.call("tool.call", json!({"sessionId": session, "name": "noise", "arguments": {}})).await;
+    assert!(removed.to_string().contains("unknown_tool"), "{removed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_is_asked_about_once_and_shown_whole() {
+async fn batch_requires_one_approval_with_complete_preview() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
@@ -90,18 +91,18 @@ async fn a_batch_is_asked_about_once_and_shown_whole() {
         let params = json!({"sessionId": session, "name": "fs", "arguments": {"ops": ops}});
         raw.send_json(&json!({"jsonrpc": "2.0", "id": decision, "method": "tool.call", "params": params}))
             .await;
-        let asked = loop {
+        let approval = loop {
             let list = raw.ok("approval.list", json!({"sessionId": session})).await;
             if let Some(first) = list["data"].as_array().unwrap().first() {
                 assert_eq!(list["data"].as_array().unwrap().len(), 1, "{list}");
                 break first.clone();
             }
         };
-        let shown = asked["preview"].to_string();
+        let preview = approval["preview"].to_string();
         for part in ["new.txt", "fresh words", "a.txt", "other words", "b.txt"] {
-            assert!(shown.contains(part), "{part}: {shown}");
+            assert!(preview.contains(part), "{part}: {preview}");
         }
-        let answer = json!({"approvalId": asked["approvalId"], "decision": decision});
+        let answer = json!({"approvalId": approval["approvalId"], "decision": decision});
         raw.ok("approval.resolve", answer).await;
         let outcome = raw.answer(&json!(decision)).await;
         let there = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
@@ -113,9 +114,16 @@ async fn a_batch_is_asked_about_once_and_shown_whole() {
 }
 
 #[test]
-fn a_folder_that_vanished_between_two_turns_is_told_and_one_that_is_back_is_used() {
+fn missing_root_is_reported_and_used_once_restored() {
     let list = || calls("read_file", &json!({"path": "src/a.rs"}));
-    let cairn = scripted(&json!([list(), said("first"), list(), said("second"), list(), said("third")]));
+    let cairn = scripted(&json!([
+        list(),
+        text_answer("first"),
+        list(),
+        text_answer("second"),
+        list(),
+        text_answer("third")
+    ]));
     let ask = |text: &str| cairn.chat(&["-p", text], None);
     let (code, out, err) = ask("one");
     assert!(code == 0 && out.contains("first"), "{code} {out}{err}");
@@ -153,7 +161,7 @@ fn refusing(status: &'static str, body: &'static str) -> String {
             let _read = std::io::copy(&mut (&mut stream).take(length.unwrap_or(0)), &mut std::io::sink());
             let models = r#"{"object": "list", "data": [{"id": "m-small"}, {"id": "m-large"}]}"#;
             let (status, body) = if head.starts_with("get") { ("200 OK", models) } else { (status, body) };
-            let _gone = write!(
+            let _ignored = write!(
                 stream,
                 "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                 body.len()
@@ -164,8 +172,8 @@ fn refusing(status: &'static str, body: &'static str) -> String {
 }
 
 #[test]
-fn a_wrong_key_and_a_model_that_is_not_there_are_told_with_the_way_out() {
-    let cairn = scripted(&json!([said("x")]));
+fn wrong_key_and_missing_model_are_reported_with_a_hint() {
+    let cairn = scripted(&json!([text_answer("x")]));
     let ask = |endpoint: &str| {
         cairn.chat(
             &["-p", "x", "--provider", "openai-compatible", "-m", "m-huge", "--endpoint", endpoint],
@@ -179,7 +187,7 @@ fn a_wrong_key_and_a_model_that_is_not_there_are_told_with_the_way_out() {
     let (code, _, err) = ask(&refusing("401 Unauthorized", key));
     assert!(code == 1 && err.contains("OPENAI_COMPATIBLE_API_KEY"), "{code} {err}");
     // Down from the start: nothing listens on the port.
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (code, _, err) = ask(&format!("http://{gone}"));
-    assert!(code == 1 && err.contains(&gone.to_string()) && err.contains("hint: start"), "{code} {err}");
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (code, _, err) = ask(&format!("http://{address}"));
+    assert!(code == 1 && err.contains(&address.to_string()) && err.contains("hint: start"), "{code} {err}");
 }

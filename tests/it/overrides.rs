@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    config_keys::{Place, model_config},
+    config_keys::{ConfiguredDaemon, model_config},
     fake_model::FakeModel,
     sealed::{binary, tree},
 };
@@ -16,17 +16,17 @@ use crate::{
 /// P6: settings of a command apply to its own session, or are refused; they never persist in the
 /// daemon.
 #[test]
-fn settings_of_one_command_never_stay() {
+fn command_overrides_are_not_stored() {
     let model = FakeModel::agreeable();
-    let place = Place::new();
-    place.write(&model_config("openai-compatible", &model, &json!({})));
-    let own = place.home.join("own.json");
+    let fixture = ConfiguredDaemon::new();
+    fixture.write(&model_config("openai-compatible", &model, &json!({})));
+    let own = fixture.home.join("own.json");
     let text = json!({"llm": {"model": "m-own", "temperature": 0.5}, "agent": {"max_iterations": 3}});
     std::fs::write(&own, text.to_string()).unwrap();
     let own = own.to_str().unwrap();
     let chat = |more: &[&str], environment: &[(&str, &str)]| {
         let (code, out, err) =
-            place.cairn_with(&[&["chat", "--no-local-session", "-p", "hi"], more].concat(), environment);
+            fixture.cairn_with(&[&["chat", "--no-local-session", "-p", "hi"], more].concat(), environment);
         assert_eq!(code, 0, "{out}{err}");
         let body = model.latest().body;
         (body["model"].as_str().unwrap().to_owned(), body["temperature"].clone())
@@ -38,9 +38,9 @@ fn settings_of_one_command_never_stay() {
     assert_eq!(chat(&[], &variables), ("m-variable".into(), json!(0.1)));
     assert_eq!(chat(&[], &[]), ("m-1".into(), json!(0.7)));
     // A command without a turn is not stopped by a setting of the model, but by one of the daemon.
-    let (code, _, err) = place.cairn_with(&["status"], &variables);
+    let (code, _, err) = fixture.cairn_with(&["status"], &variables);
     assert_eq!(code, 0, "{err}");
-    let (code, _, err) = place.cairn_with(&["models"], &variables);
+    let (code, _, err) = fixture.cairn_with(&["models"], &variables);
     assert!(code != 2, "{err}");
     for (name, value, key) in [
         ("CAIRN_LISTEN_PORT", "9", "listen.port"),
@@ -50,7 +50,7 @@ fn settings_of_one_command_never_stay() {
         ("CAIRN_LOG", "trace", "daemon.log"),
         ("CAIRN_SAFETY_SANDBOX_ENABLED", "true", ""),
     ] {
-        let (code, out, err) = place.cairn_with(&["chat", "-p", "hi"], &[(name, value)]);
+        let (code, out, err) = fixture.cairn_with(&["chat", "-p", "hi"], &[(name, value)]);
         if key.is_empty() {
             assert_eq!(code, 0, "{name} is in force: {out}{err}");
         } else {
@@ -59,15 +59,15 @@ fn settings_of_one_command_never_stay() {
             assert!(!err.contains("pass-word"), "{err}");
         }
     }
-    let (_, out, _) = place.cairn(&["config", "--json"]);
+    let (_, out, _) = fixture.cairn(&["config", "--json"]);
     assert!(!out.contains("m-own") && !out.contains("m-variable"), "{out}");
-    place.cairn(&["stop"]);
+    fixture.cairn(&["stop"]);
 }
 
 /// `CAIRN_HOME` moves the data; the user's own configuration applies until another folder is named
 /// or exists.
 #[test]
-fn the_configuration_folder_is_the_users_unless_another_is_named() {
+fn user_config_folder_is_used_unless_another_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (home, data, other) = (dir.path().join("user"), dir.path().join("data"), dir.path().join("other"));
     tree(&home, &[(".config/cairn/config.json", r#"{"agent": {"max_iterations": 7}}"#)]);

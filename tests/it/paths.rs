@@ -44,7 +44,7 @@ async fn open(daemon: &Daemon, root: &Path) -> Raw {
 }
 
 #[tokio::test]
-async fn no_path_leads_out_of_a_root() {
+async fn no_path_escapes_a_root() {
     let (daemon, house) = (Daemon::start(), house());
     let (root, outside) = (&house.root, &house.outside);
     symlink(outside, root.join("link")).unwrap();
@@ -84,10 +84,10 @@ async fn no_path_leads_out_of_a_root() {
     }
     for method in ["search.grep", "search.lexical"] {
         let word = if method == "search.grep" { "pattern" } else { "query" };
-        let found = raw.ok(method, json!({(word): "secret"})).await;
-        assert_eq!(found["items"], json!([]), "{method}");
-        let found = raw.ok(method, json!({(word): "harmless"})).await;
-        assert_eq!(found["items"].as_array().unwrap().len(), 2, "{method}: {found}");
+        let results = raw.ok(method, json!({(word): "secret"})).await;
+        assert_eq!(results["items"], json!([]), "{method}");
+        let results = raw.ok(method, json!({(word): "harmless"})).await;
+        assert_eq!(results["items"].as_array().unwrap().len(), 2, "{method}: {results}");
     }
     for path in
         ["good.txt".to_owned(), "sub/../good.txt".to_owned(), root.join("good.txt").display().to_string()]
@@ -98,7 +98,7 @@ async fn no_path_leads_out_of_a_root() {
 }
 
 #[tokio::test]
-async fn a_symlink_swapped_during_the_call_leads_nowhere() {
+async fn symlink_swapped_during_a_call_does_not_escape() {
     let (daemon, house) = (Daemon::start(), house());
     let (root, outside) = (house.root.clone(), house.outside.clone());
     let mut raw = open(&daemon, &root).await;
@@ -118,9 +118,9 @@ async fn a_symlink_swapped_during_the_call_leads_nowhere() {
     let (mut good, mut naive) = (0, 0);
     let began = Instant::now();
     let calls = count("CAIRN_SWAPS", 2_000);
-    let mut made = 0;
-    while (made < calls || good == 0 || naive == 0) && began.elapsed() < PATIENCE {
-        made += 1;
+    let mut attempts = 0;
+    while (attempts < calls || good == 0 || naive == 0) && began.elapsed() < PATIENCE {
+        attempts += 1;
         let answer = raw
             .call("content.getSpan", json!({"path": "sub/good.txt", "root": root, "start": 1, "end": 1}))
             .await;
@@ -134,15 +134,15 @@ async fn a_symlink_swapped_during_the_call_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn what_is_no_folder_or_file_is_named_so() {
+async fn wrong_file_types_are_reported() {
     let (daemon, house) = (Daemon::start(), house());
     let fifo = house.root.join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let mut raw = open(&daemon, &house.root).await;
     let span = json!({"path": "fifo", "root": house.root, "start": 1, "end": 1});
     assert_eq!(raw.refused("content.getSpan", span).await, "not_a_file");
-    let found = raw.ok("search.grep", json!({"pattern": "harmless"})).await;
-    assert_eq!(found["items"].as_array().unwrap().len(), 2);
+    let results = raw.ok("search.grep", json!({"pattern": "harmless"})).await;
+    assert_eq!(results["items"].as_array().unwrap().len(), 2);
     std::fs::create_dir_all(daemon.home.join(".ssh/keys")).unwrap();
     symlink(daemon.home.join(".ssh"), house.root.join("keys")).unwrap();
     for (path, want) in [
@@ -159,7 +159,7 @@ async fn what_is_no_folder_or_file_is_named_so() {
 }
 
 #[tokio::test]
-async fn a_hostile_git_config_runs_nothing() {
+async fn hostile_git_config_runs_no_program() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap().join("root");
@@ -199,7 +199,7 @@ async fn cloned(raw: &mut Raw, url: &str) -> Value {
         return receipt["error"].clone();
     }
     loop {
-        let progress = raw.told("git.progress").await;
+        let progress = raw.notification("git.progress").await;
         if progress["requestId"] == receipt["result"]["requestId"] && progress["done"] == true {
             return progress;
         }
@@ -207,7 +207,7 @@ async fn cloned(raw: &mut Raw, url: &str) -> Value {
 }
 
 #[tokio::test]
-async fn clone_urls_are_checked_and_folders_are_cloned_where_they_are_declared() {
+async fn clone_urls_are_checked_and_local_clones_require_a_root() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     let mark = dir.path().join("mark");
@@ -226,14 +226,14 @@ async fn clone_urls_are_checked_and_folders_are_cloned_where_they_are_declared()
         assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "bad_url", "{url}");
     }
     assert!(!mark.exists());
-    let left = || {
+    let workspaces = || {
         std::fs::read_dir(daemon.home.join("workspaces"))
             .unwrap()
             .flatten()
             .map(|e| e.path())
             .collect::<Vec<_>>()
     };
-    assert_eq!(left(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(workspaces(), Vec::<std::path::PathBuf>::new());
     let origin = dir.path().join("origin");
     tree(&origin, &[("a.txt", "one\n")]);
     git(&origin, &["init", "-q", "-b", "main"]);
@@ -247,5 +247,5 @@ async fn clone_urls_are_checked_and_folders_are_cloned_where_they_are_declared()
     let path = end["result"]["path"].as_str().unwrap_or_else(|| panic!("{end}"));
     assert_eq!(end["result"]["head"], git(&origin, &["rev-parse", "HEAD"]));
     assert!(Path::new(path).join("a.txt").exists());
-    assert_eq!(left().len(), 1);
+    assert_eq!(workspaces().len(), 1);
 }

@@ -41,14 +41,14 @@ async fn explored(policy: Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_explore_with_paths_finds_what_lies_in_them_and_nothing_else() {
+async fn explore_with_paths_is_restricted_to_them() {
     let records = explored(json!({"paths": ["shown/app", "docs/guide.md"]})).await;
     let denied: Vec<&Value> = records.iter().filter(|r| r["evt"]["type"] == "error").collect();
     assert!(denied.is_empty(), "{denied:#?}");
     let results = records.iter().filter(|r| r["evt"]["type"] == "result").map(Value::to_string);
-    let told: Vec<String> =
+    let leaks: Vec<String> =
         results.filter(|text| text.contains("hidden") || text.contains("quagmire")).collect();
-    assert!(told.is_empty(), "{told:#?}");
+    assert!(leaks.is_empty(), "{leaks:#?}");
     let summary = &records[records.len() - 1]["evt"]["summary"];
     assert_eq!(summary["languages"], json!({"JSON": 1, "JavaScript": 3, "Markdown": 3}), "{summary}");
     assert!(summary["entrypoints"].to_string().contains("shown/app/main.js"), "{summary}");
@@ -68,7 +68,7 @@ async fn an_explore_with_paths_finds_what_lies_in_them_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_explore_without_paths_finds_all_of_it() {
+async fn explore_without_paths_covers_the_root() {
     let records = explored(Value::Null).await;
     let text = serde_json::to_string(&records).unwrap();
     assert!(text.contains("hidden/src/main.rs") && text.contains("docs/quagmire.md"));
@@ -77,7 +77,7 @@ async fn an_explore_without_paths_finds_all_of_it() {
 }
 
 #[tokio::test]
-async fn an_explore_with_paths_that_are_not_there_ends_with_nothing() {
+async fn explore_with_missing_paths_completes_empty() {
     let records = explored(json!({"paths": ["nowhere"]})).await;
     let end = &records[records.len() - 1]["evt"];
     assert_eq!(end["type"], "completed", "{end}");

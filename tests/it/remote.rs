@@ -20,7 +20,7 @@ use self::machine::{Den, Laptop};
 use crate::sealed::tree;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paired_machine_explores_as_the_local_one_does_until_it_is_revoked() {
+async fn paired_machine_explores_until_it_is_revoked() {
     let den = Den::start().await;
     let dir = tempfile::tempdir().unwrap();
     tree(
@@ -47,8 +47,8 @@ async fn a_paired_machine_explores_as_the_local_one_does_until_it_is_revoked() {
         (&["status"], "listens"),
         (&["index"], root.to_str().unwrap()),
     ] {
-        let said = laptop.ok(&[&["--host", "den"], args].concat());
-        assert!(said.contains(want), "{args:?}: {said}");
+        let output = laptop.ok(&[&["--host", "den"], args].concat());
+        assert!(output.contains(want), "{args:?}: {output}");
     }
     // Nothing of it was created here: no daemon was started on this machine.
     assert!(!laptop.home().join("daemon.json").exists());
@@ -72,12 +72,12 @@ async fn a_paired_machine_explores_as_the_local_one_does_until_it_is_revoked() {
     assert!(matches!(open.daemon_status(&Empty {}).await, Err(ClientError::Closed(_))));
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(matches!(laptop.connect("den").await.err(), Some(ClientError::NotPaired { .. })));
-    let (code, said) = laptop.run(&["--host", "den", "status"]);
-    assert!(code == 4 && said.contains("not paired"), "{code} {said}");
+    let (code, output) = laptop.run(&["--host", "den", "status"]);
+    assert!(code == 4 && output.contains("not paired"), "{code} {output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_has_the_rights_it_was_given_and_no_others() {
+async fn device_has_only_its_granted_rights() {
     let den = Den::start().await;
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.rs", "fn ledger() {}\n")]);
@@ -105,8 +105,8 @@ async fn a_device_has_the_rights_it_was_given_and_no_others() {
     }
     // An MCP client sends requests and starts work by itself, so it needs more than the right to
     // observe.
-    let (code, said) = looker.run(&["--host", "den", "mcp"]);
-    assert!(code != 0 && said.contains("right 'prompt'"), "{code} {said}");
+    let (code, output) = looker.run(&["--host", "den", "mcp"]);
+    assert!(code != 0 && output.contains("right 'prompt'"), "{code} {output}");
 
     // Control: the same calls succeed with the rights.
     let doer = Laptop::new();
@@ -128,15 +128,15 @@ async fn a_device_has_the_rights_it_was_given_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pairing_at_two_terminals() {
+async fn devices_pair_from_two_terminals() {
     let den = Den::start().await;
     let laptop = Laptop::new();
     let (offer, code) = den.offer_by_command(&["--rights", "observe", "--name", "kitchen"]);
-    let said = laptop.ok(&["pair", &den.lan, "--code", &code, "--as", "cellar"]);
-    assert!(said.contains("paired with cellar") && said.contains("observe"), "{said}");
+    let output = laptop.ok(&["pair", &den.lan, "--code", &code, "--as", "cellar"]);
+    assert!(output.contains("paired with cellar") && output.contains("observe"), "{output}");
     let offered = offer.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&offered.stdout);
-    assert!(offered.status.success() && told.contains("paired with kitchen"), "{told}");
+    let offer_output = String::from_utf8_lossy(&offered.stdout);
+    assert!(offered.status.success() && offer_output.contains("paired with kitchen"), "{offer_output}");
     let listed = den.ok(&["clients"]);
     assert!(listed.contains("kitchen") && listed.contains("observe"), "{listed}");
     laptop.ok(&["--host", "cellar", "status"]);
@@ -144,12 +144,12 @@ async fn pairing_at_two_terminals() {
     assert!(den.ok(&["clients", "revoke", "kitchen"]).contains("may no longer connect"));
     assert_eq!(laptop.run(&["--host", "cellar", "status"]).0, 4);
     laptop.ok(&["pair", "--forget", "cellar"]);
-    let (code, said) = laptop.run(&["--host", "cellar", "status"]);
-    assert!(code == 4 && said.contains("not paired with cellar"), "{said}");
+    let (code, output) = laptop.run(&["--host", "cellar", "status"]);
+    assert!(code == 4 && output.contains("not paired with cellar"), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_listener_there_is_nothing_to_pair_with() {
+async fn pairing_requires_a_listener() {
     let dir = tempfile::tempdir().unwrap();
     let mut daemon = crate::sealed::Daemon::start_in(&dir.path().join("home"), &[]);
     assert_eq!(daemon.file().unwrap().addresses.len(), 1);
@@ -162,7 +162,7 @@ async fn without_a_listener_there_is_nothing_to_pair_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tunnel_needs_no_pairing() {
+async fn tunnel_requires_no_pairing() {
     let den = Den::start().await;
     let laptop = Laptop::new();
     // Replacement for `ssh -L`: forwards bytes in both directions.
@@ -171,15 +171,15 @@ async fn a_tunnel_needs_no_pairing() {
     std::fs::create_dir_all(laptop.home()).unwrap();
     std::fs::write(&token, den.daemon.token()).unwrap();
     let token = token.to_str().unwrap();
-    let said = laptop.ok(&["--address", &near, "--token-file", token, "status"]);
-    assert!(said.contains("listens"), "{said}");
+    let output = laptop.ok(&["--address", &near, "--token-file", token, "status"]);
+    assert!(output.contains("listens"), "{output}");
     std::fs::write(token, "wrong").unwrap();
-    let (code, said) = laptop.run(&["--address", &near, "--token-file", token, "status"]);
-    assert!(code == 4 && said.contains("does not take the token"), "{code} {said}");
+    let (code, output) = laptop.run(&["--address", &near, "--token-file", token, "status"]);
+    assert!(code == 4 && output.contains("does not take the token"), "{code} {output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_and_lists_are_private_and_outlive_the_daemon() {
+async fn keys_and_device_lists_are_private_and_persist() {
     let den = Den::start().await;
     let laptop = Laptop::new();
     laptop.pair(&den, &[Right::Observe], "den").await;

@@ -54,7 +54,7 @@ impl Stage {
 /// P4, P7: the rules of a project's file apply immediately and after each change; P3: no answer
 /// contains paths that it hides.
 #[tokio::test]
-async fn the_file_of_a_root_holds_and_its_changes_are_taken() {
+async fn root_configuration_applies_and_is_reloaded() {
     let strict = json!({
         "permissions": {"finalDeny": ["*(private)"], "deny": ["git_status"]},
         "safety": {"blocked_commands": ["rm"]},
@@ -73,21 +73,21 @@ async fn the_file_of_a_root_holds_and_its_changes_are_taken() {
     assert!(stage.dir.path().join("open.txt").exists());
     // Broad answers, and those to clients' own requests.
     let until = Instant::now() + PATIENCE;
-    let found = loop {
-        let found = stage.raw.ok("search.grep", json!({"pattern": "line"})).await;
-        if found["complete"] == true {
-            break found;
+    let results = loop {
+        let results = stage.raw.ok("search.grep", json!({"pattern": "line"})).await;
+        if results["complete"] == true {
+            break results;
         }
         assert!(Instant::now() < until, "never indexed");
     };
     assert_eq!(
-        (found["items"].as_array().unwrap().len(), &found["restricted"]),
+        (results["items"].as_array().unwrap().len(), &results["restricted"]),
         (2, &json!(true)),
-        "{found}"
+        "{results}"
     );
     for method in ["search.lexical", "search.hybrid"] {
-        let found = stage.raw.ok(method, json!({"query": "private line", "includeText": true})).await;
-        assert!(!found.to_string().contains("key.txt"), "{method}: {found}");
+        let results = stage.raw.ok(method, json!({"query": "private line", "includeText": true})).await;
+        assert!(!results.to_string().contains("key.txt"), "{method}: {results}");
     }
     let path = stage.dir.path().join("private/key.txt");
     let reason = stage.raw.refused("content.getSpan", json!({"path": path, "start": 1, "end": 2})).await;
@@ -108,7 +108,7 @@ async fn the_file_of_a_root_holds_and_its_changes_are_taken() {
 /// A file that was never readable may contain denials: the root is closed, and the reason names the
 /// file.
 #[tokio::test]
-async fn a_file_that_is_broken_from_the_start_closes_its_root() {
+async fn invalid_root_configuration_closes_its_root() {
     let mut stage = Stage::new("{ broken").await;
     let got = stage.call("read_file", json!({"path": "open.txt"})).await;
     assert_eq!(got["error"]["reason"], "tool_denied", "{got}");
@@ -118,7 +118,7 @@ async fn a_file_that_is_broken_from_the_start_closes_its_root() {
 
 /// A8: with the home folder as a root, no tool can access the files of the user's own layers.
 #[tokio::test]
-async fn the_layers_of_the_user_are_no_files_of_a_root() {
+async fn user_layers_are_not_root_configurations() {
     let daemon = Daemon::start();
     let home = daemon.home.clone();
     std::fs::write(home.join(".cairn.json"), "{}").unwrap();

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{calls, said, scripted},
+    chat::{calls, scripted, text_answer},
     contents::{complete, sources},
     sealed::{Daemon, binary, missing, python, tree},
 };
@@ -72,8 +72,8 @@ async fn proves_itself(run: &impl Fn(&str) -> Command, home: &Path) {
 
     // The daemon of that home was stopped: the search starts one on demand, which the script stops
     // at the end.
-    let found = printed(with(run("search"), &["ledger7"]), "");
-    assert!(found.lines().any(|l| l.starts_with("part0/unit7.py:")), "{found}");
+    let results = printed(with(run("search"), &["ledger7"]), "");
+    assert!(results.lines().any(|l| l.starts_with("part0/unit7.py:")), "{results}");
     let misuse: Value = serde_json::from_str(&printed(run("misuse"), "")).unwrap();
     assert_eq!(
         misuse,
@@ -99,7 +99,7 @@ fn with(mut command: Command, args: &[&str]) -> Command {
 fn approves(run: &impl Fn(&Path) -> Command, answer: &str) -> (String, String) {
     let write = calls("write_file", &json!({"path": "notes.txt", "content": "new\n"}));
     let read = calls("read_file", &json!({"path": "notes.txt"}));
-    let cairn = scripted(&json!([read, write, said("done")]));
+    let cairn = scripted(&json!([read, write, text_answer("done")]));
     let mut command = run(&cairn.daemon.home);
     command.arg(&cairn.folder).arg("write it");
     let out = printed(command, answer);
@@ -129,7 +129,7 @@ fn python_script(python: &str, name: &str, home: &Path) -> Command {
 }
 
 #[tokio::test]
-async fn the_python_client_explores_searches_and_survives_a_kill() {
+async fn python_client_explores_searches_and_survives_a_kill() {
     let Some(python) = python("websockets") else { return };
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
@@ -146,21 +146,22 @@ async fn reads_all_lines(run: &impl Fn(&Path) -> Command) {
     let mut raw = daemon.client().await;
     raw.ok("index.addRoot", json!({"path": dir.path()})).await;
     complete(&mut raw).await;
-    let said: Value = serde_json::from_str(&printed(run(&daemon.home), "")).unwrap();
-    let parts = said["parts"].as_u64().unwrap();
-    assert!(parts > 10, "{said}");
-    let wanted = json!({"lines": 150_043, "same": true, "parts": parts, "bad": "bad_pattern", "some": true});
-    assert_eq!(said, wanted);
+    let report: Value = serde_json::from_str(&printed(run(&daemon.home), "")).unwrap();
+    let parts = report["parts"].as_u64().unwrap();
+    assert!(parts > 10, "{report}");
+    let expected =
+        json!({"lines": 150_043, "same": true, "parts": parts, "bad": "bad_pattern", "some": true});
+    assert_eq!(report, expected);
 }
 
 #[tokio::test]
-async fn the_python_client_reads_all_lines() {
+async fn python_client_reads_all_lines() {
     let Some(python) = python("websockets") else { return };
     reads_all_lines(&|home: &Path| python_script(&python, "lines", home)).await;
 }
 
 #[test]
-fn the_python_client_approves() {
+fn python_client_approves() {
     let Some(python) = python("websockets") else { return };
     approve_both(&|home: &Path| python_script(&python, "approve", home));
 }
@@ -168,25 +169,26 @@ fn the_python_client_approves() {
 /// Returns Node, and the folder of packages including the client built from its sources; `None`
 /// after a notice.
 pub fn node() -> Option<(PathBuf, PathBuf)> {
-    static MADE: std::sync::OnceLock<Option<(PathBuf, PathBuf)>> = std::sync::OnceLock::new();
-    MADE.get_or_init(|| {
-        let peers = project().join("target/peers");
-        let (node, modules) = (peers.join("bin/node"), peers.join("npm/node_modules"));
-        let compiler = modules.join("typescript/bin/tsc");
-        if !(node.exists() && compiler.exists()) {
-            missing("npm's typescript in target/peers");
-            return None;
-        }
-        let (sdk, package) = (project().join("client-sdk/typescript"), modules.join("cairn-client"));
-        std::fs::create_dir_all(&package).unwrap();
-        std::fs::copy(sdk.join("package.json"), package.join("package.json")).unwrap();
-        let mut check = Command::new(&node);
-        check.arg(compiler).arg("-p").arg(&sdk).arg("--outDir").arg(package.join("dist"));
-        let output = check.arg("--typeRoots").arg(modules.join("@types")).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-        Some((node, modules))
-    })
-    .clone()
+    static CLIENT: std::sync::OnceLock<Option<(PathBuf, PathBuf)>> = std::sync::OnceLock::new();
+    CLIENT
+        .get_or_init(|| {
+            let peers = project().join("target/peers");
+            let (node, modules) = (peers.join("bin/node"), peers.join("npm/node_modules"));
+            let compiler = modules.join("typescript/bin/tsc");
+            if !(node.exists() && compiler.exists()) {
+                missing("npm's typescript in target/peers");
+                return None;
+            }
+            let (sdk, package) = (project().join("client-sdk/typescript"), modules.join("cairn-client"));
+            std::fs::create_dir_all(&package).unwrap();
+            std::fs::copy(sdk.join("package.json"), package.join("package.json")).unwrap();
+            let mut check = Command::new(&node);
+            check.arg(compiler).arg("-p").arg(&sdk).arg("--outDir").arg(package.join("dist"));
+            let output = check.arg("--typeRoots").arg(modules.join("@types")).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+            Some((node, modules))
+        })
+        .clone()
 }
 
 /// Writes a script beside the packages, because Node resolves them from there.
@@ -195,19 +197,19 @@ fn node_script((node, modules): &(PathBuf, PathBuf), name: &str, home: &Path) ->
         "misuse" | "lines" => project().join(format!("tests/conformance/sdk/{name}.mjs")),
         _ => project().join(format!("client-sdk/typescript/examples/{name}.mjs")),
     };
-    let place = modules.parent().unwrap().join(format!("{name}.mjs"));
+    let script_path = modules.parent().unwrap().join(format!("{name}.mjs"));
     let text = std::fs::read(from).unwrap();
     // Tests run concurrently: an existing file stays unchanged.
-    if std::fs::read(&place).ok().as_ref() != Some(&text) {
-        std::fs::write(&place, text).unwrap();
+    if std::fs::read(&script_path).ok().as_ref() != Some(&text) {
+        std::fs::write(&script_path, text).unwrap();
     }
     let mut command = sealed(node.to_str().unwrap(), home);
-    command.arg(place);
+    command.arg(script_path);
     command
 }
 
 #[tokio::test]
-async fn the_typescript_client_explores_searches_and_survives_a_kill() {
+async fn typescript_client_explores_searches_and_survives_a_kill() {
     let Some(node) = node() else { return };
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
@@ -215,19 +217,19 @@ async fn the_typescript_client_explores_searches_and_survives_a_kill() {
 }
 
 #[tokio::test]
-async fn the_typescript_client_reads_all_lines() {
+async fn typescript_client_reads_all_lines() {
     let Some(node) = node() else { return };
     reads_all_lines(&|home: &Path| node_script(&node, "lines", home)).await;
 }
 
 #[test]
-fn the_typescript_client_approves() {
+fn typescript_client_approves() {
     let Some(node) = node() else { return };
     approve_both(&|home: &Path| node_script(&node, "approve", home));
 }
 
 #[test]
-fn the_method_table_is_an_openrpc_document() {
+fn method_table_is_a_valid_openrpc_document() {
     let Some((node, modules)) = node() else { return };
     if !modules.join("@open-rpc/meta-schema").exists() {
         return missing("npm's @open-rpc/meta-schema");
@@ -237,12 +239,12 @@ fn the_method_table_is_an_openrpc_document() {
     check.arg(project().join("protocol/schema/openrpc.json")).current_dir(modules.parent().unwrap());
     let output = check.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(said["methods"].as_u64() > Some(60) && said["refusesAnother"] == true, "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["methods"].as_u64() > Some(60) && report["refusesAnother"] == true, "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_tool_of_openrpc_calls_a_daemon_by_the_document() {
+async fn openrpc_test_tool_calls_the_daemon() {
     let Some((node, modules)) = node() else { return };
     if !modules.join("@open-rpc/test-coverage").exists() {
         return missing("npm's @open-rpc/test-coverage");
@@ -257,7 +259,7 @@ async fn a_test_tool_of_openrpc_calls_a_daemon_by_the_document() {
     check.arg(project().join("protocol/schema/openrpc.json")).args([daemon.address(), daemon.token()]);
     let output = check.current_dir(modules.parent().unwrap()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&said["wrong"], &said["refusesAnother"]), (&json!([]), &json!(true)), "{said}");
-    assert!(said["methods"].as_u64() > Some(15), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["wrong"], &report["refusesAnother"]), (&json!([]), &json!(true)), "{report}");
+    assert!(report["methods"].as_u64() > Some(15), "{report}");
 }

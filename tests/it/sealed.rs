@@ -32,13 +32,13 @@ pub fn binary() -> &'static Path {
 /// would choose other features.
 pub fn built(target: &[&str], file: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let place = tests.parent().unwrap().parent().unwrap().join(file);
-    let made = place.metadata().and_then(|m| m.modified());
-    if !made.is_ok_and(|made| made >= newest_source()) {
+    let path = tests.parent().unwrap().parent().unwrap().join(file);
+    let built_at = path.metadata().and_then(|m| m.modified());
+    if !built_at.is_ok_and(|built_at| built_at >= newest_source()) {
         let build = Command::new(env!("CARGO")).args(["build", "--quiet"]).args(target).status();
         assert!(build.unwrap().success(), "{target:?} does not build");
     }
-    place
+    path
 }
 
 /// Returns the time of the latest change to a source of the binary.
@@ -64,7 +64,7 @@ fn newest_source() -> std::time::SystemTime {
 
 /// Prints a line to the log of a test run, even if the test passes.
 #[expect(clippy::print_stderr, reason = "a notice is for the reader of the run")]
-pub fn say(line: &str) {
+pub fn note(line: &str) {
     eprintln!("note: {line}");
 }
 
@@ -72,7 +72,7 @@ pub fn say(line: &str) {
 pub fn missing(what: &str) {
     let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|v| v == "required");
     assert!(!required, "{what} is required and missing");
-    say(&format!("left out: {what} is missing"));
+    note(&format!("left out: {what} is missing"));
 }
 
 /// Returns a Python that has a package; `None` after a notice.
@@ -94,7 +94,7 @@ pub struct Daemon {
     _dir: Option<tempfile::TempDir>,
 }
 
-/// Content of `daemon.json`.
+/// Content of the file `daemon.json`.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonFile {
@@ -157,7 +157,7 @@ impl Daemon {
     pub fn stop(&mut self) -> std::process::ExitStatus {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        self.ended()
+        self.wait_exit()
     }
 
     /// Sends SIGHUP to the daemon.
@@ -167,7 +167,7 @@ impl Daemon {
     }
 
     /// Waits until the daemon exits by itself.
-    pub fn ended(&mut self) -> std::process::ExitStatus {
+    pub fn wait_exit(&mut self) -> std::process::ExitStatus {
         wait_for("the end of the daemon", || self.child.try_wait().unwrap())
     }
 
@@ -193,8 +193,8 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
+        let _ignored = self.child.kill();
+        let _ignored = self.child.wait();
     }
 }
 
@@ -234,8 +234,8 @@ pub fn hello() -> Value {
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
-        if let Some(found) = ask() {
-            return found;
+        if let Some(value) = ask() {
+            return value;
         }
         assert!(Instant::now() < until, "{what} did not come");
         std::thread::sleep(Duration::from_millis(5));
@@ -247,7 +247,7 @@ pub struct Raw {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next: u64,
     /// Messages that arrived while another one was expected.
-    pub aside: Vec<Value>,
+    pub backlog: Vec<Value>,
 }
 
 impl Raw {
@@ -273,15 +273,15 @@ impl Raw {
 
     /// Connects to another path.
     pub async fn connect_at(
-        place: &str,
+        endpoint: &str,
         headers: &[(&'static str, &str)],
     ) -> Result<Self, tungstenite::Error> {
-        let mut request = format!("ws://{place}").into_client_request().unwrap();
+        let mut request = format!("ws://{endpoint}").into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, HeaderValue::from_str(value).unwrap());
         }
         let (socket, _) = connect_async(request).await?;
-        Ok(Self { socket, next: 0, aside: Vec::new() })
+        Ok(Self { socket, next: 0, backlog: Vec::new() })
     }
 
     pub async fn send(&mut self, message: Message) {
@@ -328,7 +328,7 @@ impl Raw {
         }
     }
 
-    /// Returns the complete answer of a call. Notifications before it are stored in `aside`.
+    /// Returns the complete answer of a call. Notifications before it are stored in `backlog`.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = self.next;
@@ -338,15 +338,15 @@ impl Raw {
 
     /// Returns the answer with that id.
     pub async fn answer(&mut self, id: &Value) -> Value {
-        if let Some(at) = self.aside.iter().position(|m| m.get("id") == Some(id)) {
-            return self.aside.remove(at);
+        if let Some(at) = self.backlog.iter().position(|m| m.get("id") == Some(id)) {
+            return self.backlog.remove(at);
         }
         loop {
             let message = self.json().await;
             if message.get("id") == Some(id) {
                 return message;
             }
-            self.aside.push(message);
+            self.backlog.push(message);
         }
     }
 
@@ -364,16 +364,16 @@ impl Raw {
     }
 
     /// Returns the next notification of that method.
-    pub async fn told(&mut self, method: &str) -> Value {
-        if let Some(at) = self.aside.iter().position(|m| m["method"] == method) {
-            return self.aside.remove(at)["params"].clone();
+    pub async fn notification(&mut self, method: &str) -> Value {
+        if let Some(at) = self.backlog.iter().position(|m| m["method"] == method) {
+            return self.backlog.remove(at)["params"].clone();
         }
         loop {
             let message = self.json().await;
             if message["method"] == method {
                 return message["params"].clone();
             }
-            self.aside.push(message);
+            self.backlog.push(message);
         }
     }
 
@@ -388,14 +388,14 @@ impl Raw {
         let given = self.ok("orchestrate.subscribe", json!({"sessionId": session, "after": after})).await;
         let mut records = Vec::new();
         loop {
-            let mut record = self.told("orchestrate.event").await;
+            let mut record = self.notification("orchestrate.event").await;
             assert_eq!(record["subscriptionId"], given["subscriptionId"]);
             record.as_object_mut().unwrap().remove("subscriptionId");
             let end = ends(&record);
             records.push(record);
             if end {
                 self.ok("orchestrate.unsubscribe", json!({"subscriptionId": given["subscriptionId"]})).await;
-                self.aside.retain(|m| m["params"]["subscriptionId"] != given["subscriptionId"]);
+                self.backlog.retain(|m| m["params"]["subscriptionId"] != given["subscriptionId"]);
                 return records;
             }
         }

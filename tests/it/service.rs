@@ -23,42 +23,42 @@ const ACTIVATE: &str = "exec 3<&0 </dev/null; \
 /// A service manager with one service.
 struct Manager {
     child: Child,
-    told: UnixDatagram,
+    socket: UnixDatagram,
 }
 
 impl Manager {
     fn start(home: &Path, listener: TcpListener) -> Self {
         std::fs::create_dir_all(home).unwrap();
-        let place = home.join("notify");
-        let told = UnixDatagram::bind(&place).unwrap();
-        told.set_read_timeout(Some(PATIENCE)).unwrap();
+        let socket_path = home.join("notify");
+        let socket = UnixDatagram::bind(&socket_path).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let child = Command::new("/bin/sh")
             .args(["-c", ACTIVATE])
             .arg(binary())
             .env_clear()
-            .envs([("CAIRN_HOME", home), ("HOME", home), ("NOTIFY_SOCKET", &place)])
+            .envs([("CAIRN_HOME", home), ("HOME", home), ("NOTIFY_SOCKET", &socket_path)])
             .env("PATH", std::env::var_os("PATH").unwrap())
             .stdin(Stdio::from(OwnedFd::from(listener)))
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(home.join("test.log")).unwrap())
             .spawn()
             .unwrap();
-        Self { child, told }
+        Self { child, socket }
     }
 
     /// Returns the next notification of the service as lines; `None` after a timeout.
-    fn heard(&self) -> Option<Vec<String>> {
+    fn notification(&self) -> Option<Vec<String>> {
         let mut buffer = [0; 1024];
-        let size = self.told.recv(&mut buffer).ok()?;
+        let size = self.socket.recv(&mut buffer).ok()?;
         Some(String::from_utf8_lossy(&buffer[..size]).lines().map(str::to_owned).collect())
     }
 
     /// Returns the next notification that is not a watchdog ping.
     fn news(&self) -> Vec<String> {
         loop {
-            let heard = self.heard().expect("the service tells something");
-            if heard != ["WATCHDOG=1"] {
-                return heard;
+            let lines = self.notification().expect("the service tells something");
+            if lines != ["WATCHDOG=1"] {
+                return lines;
             }
         }
     }
@@ -70,13 +70,13 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
+        let _ignored = self.child.kill();
+        let _ignored = self.child.wait();
     }
 }
 
 #[test]
-fn a_service_manager_is_told_and_its_socket_is_used() {
+fn service_manager_is_notified_and_its_socket_is_used() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -95,21 +95,21 @@ fn a_service_manager_is_told_and_its_socket_is_used() {
 
     // The service sends watchdog pings, and none while it hangs.
     for _ in 0..3 {
-        assert_eq!(manager.heard().unwrap(), ["WATCHDOG=1"]);
+        assert_eq!(manager.notification().unwrap(), ["WATCHDOG=1"]);
     }
     manager.signal(Signal::STOP);
     wait_for("the service to stand still", || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", manager.child.id())).ok()?;
         stat.rsplit_once(") ")?.1.starts_with('T').then_some(())
     });
-    manager.told.set_nonblocking(true).unwrap();
-    while manager.heard().is_some() {}
-    manager.told.set_nonblocking(false).unwrap();
-    manager.told.set_read_timeout(Some(Duration::from_millis(600))).unwrap();
-    assert_eq!(manager.heard(), None);
-    manager.told.set_read_timeout(Some(PATIENCE)).unwrap();
+    manager.socket.set_nonblocking(true).unwrap();
+    while manager.notification().is_some() {}
+    manager.socket.set_nonblocking(false).unwrap();
+    manager.socket.set_read_timeout(Some(Duration::from_millis(600))).unwrap();
+    assert_eq!(manager.notification(), None);
+    manager.socket.set_read_timeout(Some(PATIENCE)).unwrap();
     manager.signal(Signal::CONT);
-    assert_eq!(manager.heard().unwrap(), ["WATCHDOG=1"]);
+    assert_eq!(manager.notification().unwrap(), ["WATCHDOG=1"]);
 
     manager.signal(Signal::HUP);
     let reloading = manager.news();
@@ -122,7 +122,7 @@ fn a_service_manager_is_told_and_its_socket_is_used() {
 }
 
 #[test]
-fn systemd_takes_the_units_that_are_printed() {
+fn printed_units_are_valid_for_systemd() {
     if !Command::new("systemd-analyze")
         .arg("--version")
         .stdout(Stdio::null())
@@ -140,26 +140,26 @@ fn systemd_takes_the_units_that_are_printed() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut units = Vec::new();
-    for file in told["files"].as_array().unwrap() {
+    for file in report["files"].as_array().unwrap() {
         let name = Path::new(file["path"].as_str().unwrap()).file_name().unwrap();
         let path = dir.path().join(name);
         std::fs::write(&path, file["text"].as_str().unwrap()).unwrap();
         units.push(path);
     }
-    assert_eq!(units.len(), 2, "{told}");
-    let says = || {
+    assert_eq!(units.len(), 2, "{report}");
+    let verify_units = || {
         let mut verify = Command::new("systemd-analyze");
         verify.args(["--user", "--man=no", "verify"]).args(&units).env("HOME", dir.path());
         let output = verify.env("XDG_RUNTIME_DIR", dir.path()).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (fine, said) = says();
+    let (fine, messages) = verify_units();
     // The output may mention other units of this machine.
-    assert!(fine && !said.contains("cairn."), "{said}");
+    assert!(fine && !messages.contains("cairn."), "{messages}");
     // Control: an error is reported.
     let wrong = std::fs::read_to_string(&units[0]).unwrap().replace("WatchdogSec=", "WatchdogSecs=");
     std::fs::write(&units[0], wrong).unwrap();
-    assert!(says().1.contains("WatchdogSecs"), "{}", says().1);
+    assert!(verify_units().1.contains("WatchdogSecs"), "{}", verify_units().1);
 }

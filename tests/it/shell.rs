@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sealed::binary;
 
-struct Place {
+struct Fixture {
     dir: tempfile::TempDir,
     harness: Harness,
     session: cairn_protocol::id::SessionId,
@@ -26,7 +26,7 @@ struct Place {
 
 /// Creates a workspace and a gate with the tools; `None` without a full sandbox, which is a failure
 /// where one is required.
-async fn place(shell: ShellOptions, allow: &[&str], helper: bool) -> Option<Place> {
+async fn fixture(shell: ShellOptions, allow: &[&str], helper: bool) -> Option<Fixture> {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().canonicalize().unwrap();
     for (file, text) in [("work/read.txt", "inside\n"), ("work/sub/a.txt", "a\n"), ("out.txt", "s3cret")] {
@@ -53,10 +53,10 @@ async fn place(shell: ShellOptions, allow: &[&str], helper: bool) -> Option<Plac
     let harness =
         Harness::new(registry, rules, trace, granted, Duration::from_secs(60), CancellationToken::new())
             .with_sandbox(Arc::new(sandbox));
-    Some(Place { dir, harness, session, root })
+    Some(Fixture { dir, harness, session, root })
 }
 
-impl Place {
+impl Fixture {
     async fn with(&self, name: &str, arguments: Value, grants: Grants) -> Result<Value, Failure> {
         let root = Some(self.root.clone());
         let call = Call { root, grants, ..Call::new(self.session.clone(), name, arguments) };
@@ -77,35 +77,36 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_runs_where_and_as_long_as_it_may() {
-    let Some(place) = place(ShellOptions::default(), &["run_shell"], true).await else { return };
+async fn command_respects_working_directory_and_timeout() {
+    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else { return };
     let done =
-        place.call("run_shell", json!({"command": "cat read.txt; echo oops >&2; exit 4"})).await.unwrap();
+        fixture.call("run_shell", json!({"command": "cat read.txt; echo oops >&2; exit 4"})).await.unwrap();
     let want = json!({"exit_code": 4, "stdout": "inside\n", "stderr": "oops\n", "timed_out": false, "truncated": false, "sandbox": "full"});
     assert_eq!(done, want);
     // Empty input is not a pipe: some programs would read a pipe instead of the given files.
-    let done = place
+    let done = fixture
         .call("run_shell", json!({"command": "readlink /proc/self/fd/0; cat; ls /proc/self/fd | wc -l"}));
     assert_eq!(text(&done.await.unwrap(), "stdout"), "/dev/null\n4\n");
     // The tool's former name.
-    let done = place.call("bash", json!({"command": "cat a.txt", "working_directory": "sub"})).await.unwrap();
+    let done =
+        fixture.call("bash", json!({"command": "cat a.txt", "working_directory": "sub"})).await.unwrap();
     assert_eq!(text(&done, "stdout"), "a\n");
     let slow = json!({"command": "echo a; sleep 60", "timeout_seconds": 1});
-    let done = place.call("run_shell", slow).await.unwrap();
+    let done = fixture.call("run_shell", slow).await.unwrap();
     assert_eq!((text(&done, "stdout"), &done["timed_out"]), ("a\n", &json!(true)));
     for outside in ["..", "/", "sub/../.."] {
         let arguments = json!({"command": "true", "working_directory": outside});
-        let error = place.call("run_shell", arguments).await.unwrap_err();
+        let error = fixture.call("run_shell", arguments).await.unwrap_err();
         assert_eq!(error.reason, Reason::PathOutsideRoots, "{outside}: {error}");
     }
-    let script = format!("cat {0}; echo x > {0}", place.path("out.txt").display());
-    let done = place.call("run_shell", json!({"command": script})).await.unwrap();
+    let script = format!("cat {0}; echo x > {0}", fixture.path("out.txt").display());
+    let done = fixture.call("run_shell", json!({"command": script})).await.unwrap();
     assert_eq!(text(&done, "stdout"), "");
-    assert_eq!(std::fs::read_to_string(place.path("out.txt")).unwrap(), "s3cret");
+    assert_eq!(std::fs::read_to_string(fixture.path("out.txt")).unwrap(), "s3cret");
 }
 
 #[test]
-fn the_small_helper_is_used_where_it_is_of_the_same_build() {
+fn small_helper_of_the_same_build_is_used() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().canonicalize().unwrap();
     let (own, small) = (at.join("cairn"), at.join("cairn-sandbox"));
@@ -127,40 +128,41 @@ fn the_small_helper_is_used_where_it_is_of_the_same_build() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_keeps_to_its_paths() {
-    let Some(place) = place(ShellOptions::default(), &["run_shell"], true).await else { return };
+async fn run_is_restricted_to_its_paths() {
+    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else { return };
     let grants = || Grants { paths: Some(vec!["sub".into()]), ..Grants::default() };
     let inside = json!({"command": "cat a.txt ../read.txt", "working_directory": "sub"});
-    let done = place.with("run_shell", inside, grants()).await.unwrap();
+    let done = fixture.with("run_shell", inside, grants()).await.unwrap();
     assert_eq!(text(&done, "stdout"), "a\n");
-    let error = place
+    let error = fixture
         .with("run_shell", json!({"command": "true", "working_directory": "."}), grants())
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::ToolDenied, "{error}");
     let code = json!({"code": "import os; print(os.listdir('.'))"});
-    let done = place.with("evaluate", code, grants()).await.unwrap();
+    let done = fixture.with("evaluate", code, grants()).await.unwrap();
     assert_eq!(text(&done, "stdout"), "['a.txt']\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_decide_about_each_command() {
-    let Some(place) = place(ShellOptions::default(), &["run_shell(cat *)", "run_shell(wc *)"], true).await
+async fn rules_apply_to_each_command_of_a_line() {
+    let Some(fixture) =
+        fixture(ShellOptions::default(), &["run_shell(cat *)", "run_shell(wc *)"], true).await
     else {
         return;
     };
-    let done = place.call("run_shell", json!({"command": "cat read.txt | wc -l"})).await.unwrap();
+    let done = fixture.call("run_shell", json!({"command": "cat read.txt | wc -l"})).await.unwrap();
     assert_eq!(text(&done, "stdout").trim(), "1");
-    let error = place.call("run_shell", json!({"command": "cat read.txt; touch new"})).await.unwrap_err();
+    let error = fixture.call("run_shell", json!({"command": "cat read.txt; touch new"})).await.unwrap_err();
     assert!(error.reason == Reason::NoApprover && error.message.contains("'touch new'"), "{error}");
-    assert!(!place.path("work/new").exists());
+    assert!(!fixture.path("work/new").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_modes_of_the_shell_hold() {
+async fn shell_modes_are_enforced() {
     let listed = |mode| ShellOptions { mode, ..ShellOptions::default() };
     let allowed = ShellMode::Allowlist(vec!["run_shell(cat *)".parse().unwrap()]);
-    let Some(list) = place(listed(allowed), &["run_shell"], true).await else { return };
+    let Some(list) = fixture(listed(allowed), &["run_shell"], true).await else { return };
     assert!(list.call("run_shell", json!({"command": "cat read.txt"})).await.is_ok());
     for command in ["ls", "cat read.txt; ls", "cat $(ls)", "cat read.txt > new"] {
         let error = list.call("run_shell", json!({"command": command})).await.unwrap_err();
@@ -169,7 +171,7 @@ async fn the_modes_of_the_shell_hold() {
             "{command}: {error}"
         );
     }
-    let off = place(listed(ShellMode::Off), &["run_shell"], true).await.unwrap();
+    let off = fixture(listed(ShellMode::Off), &["run_shell"], true).await.unwrap();
     let error = off.call("run_shell", json!({"command": "true"})).await.unwrap_err();
     assert_eq!(error.reason, Reason::UnknownTool);
     let small = ShellOptions {
@@ -178,7 +180,7 @@ async fn the_modes_of_the_shell_hold() {
         anywhere: true,
         ..ShellOptions::default()
     };
-    let small = place(small, &["run_shell"], true).await.unwrap();
+    let small = fixture(small, &["run_shell"], true).await.unwrap();
     let done = small.call("run_shell", json!({"command": "yes", "timeout_seconds": 500})).await.unwrap();
     assert_eq!((&done["timed_out"], &done["truncated"]), (&json!(true), &json!(true)));
     assert!(text(&done, "stdout").len() < 1200 && text(&done, "stdout").contains("left out"));
@@ -187,24 +189,24 @@ async fn the_modes_of_the_shell_hold() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_helper_nothing_is_run() {
-    let place = place(ShellOptions::default(), &["run_shell"], false).await.unwrap();
+async fn nothing_runs_without_a_helper() {
+    let fixture = fixture(ShellOptions::default(), &["run_shell"], false).await.unwrap();
     for (tool, arguments) in
         [("run_shell", json!({"command": "touch new"})), ("evaluate", json!({"code": "1"}))]
     {
-        let error = place.call(tool, arguments).await.unwrap_err();
+        let error = fixture.call(tool, arguments).await.unwrap_err();
         assert_eq!(error.reason, Reason::SandboxMissing, "{error}");
     }
-    assert!(!place.path("work/new").exists());
+    assert!(!fixture.path("work/new").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_dropped_ends_its_process() {
-    let Some(place) = place(ShellOptions::default(), &["run_shell"], true).await else { return };
-    let mark = place.path("work/ticks");
+async fn dropped_call_kills_its_process() {
+    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else { return };
+    let mark = fixture.path("work/ticks");
     let script = json!({"command": "while :; do echo x >> ticks; sleep 0.02; done"});
     let length = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
-    let mut call = Box::pin(place.call("run_shell", script));
+    let mut call = Box::pin(fixture.call("run_shell", script));
     while length(&mark) == 0 {
         let tick = tokio::time::timeout(Duration::from_millis(20), &mut call).await;
         assert!(tick.is_err(), "{tick:?}");
@@ -223,7 +225,7 @@ async fn a_call_that_is_dropped_ends_its_process() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn python_computes_and_writes_nothing() {
-    let Some(place) = place(ShellOptions::default(), &[], true).await else { return };
+    let Some(fixture) = fixture(ShellOptions::default(), &[], true).await else { return };
     for (code, out, err) in [
         ("print(sum(range(10)))", "45\n", ""),
         ("print(open('read.txt').read())", "inside\n\n", ""),
@@ -240,12 +242,12 @@ async fn python_computes_and_writes_nothing() {
         ("raise ValueError('mine')", "", "ValueError: mine"),
         ("import sys; print(sys.flags.isolated, sys.flags.no_site)", "1 1\n", ""),
     ] {
-        let done = place.call("python3", json!({"code": code})).await.unwrap();
+        let done = fixture.call("python3", json!({"code": code})).await.unwrap();
         assert_eq!(text(&done, "stdout"), out, "{code}: {done}");
         assert!(text(&done, "stderr").contains(err), "{code}: {done}");
     }
-    assert!(!place.path("work/new").exists() && place.path("work/read.txt").exists());
+    assert!(!fixture.path("work/new").exists() && fixture.path("work/read.txt").exists());
     let done =
-        place.call("evaluate", json!({"code": "while True: pass", "timeout_seconds": 1})).await.unwrap();
+        fixture.call("evaluate", json!({"code": "while True: pass", "timeout_seconds": 1})).await.unwrap();
     assert_eq!(done["timed_out"], json!(true));
 }

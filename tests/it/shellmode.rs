@@ -3,15 +3,15 @@
 use serde_json::json;
 
 use crate::{
-    chat::{said, scripted},
+    chat::{scripted, text_answer},
     terminal::Terminal,
 };
 
 #[test]
-fn lines_run_in_the_users_shell_and_what_is_marked_goes_to_the_model() {
+fn shell_mode_runs_lines_and_sends_marked_ones_to_the_model() {
     let cairn = scripted(&json!([
         {"expect": [{"anyContains": "The user's shell is in"}, {"anyContains": "what is here"}], "steps": [{"text": "Two functions."}]},
-        said("Still here."),
+        text_answer("Still here."),
     ]));
     let Some(mut terminal) = Terminal::start(&cairn.daemon.home, &cairn.folder, &["chat", "--shell"]) else {
         return;
@@ -48,5 +48,5 @@ fn lines_run_in_the_users_shell_and_what_is_marked_goes_to_the_model() {
     terminal.line("> and now");
     terminal.see_after("Still here.", &at("repo/src"));
     terminal.line("/exit");
-    terminal.ended(0);
+    terminal.wait_exit(0);
 }

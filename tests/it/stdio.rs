@@ -42,18 +42,18 @@ impl Bridge {
     }
 
     /// Returns exit code, remaining lines, and standard error.
-    fn ended(mut self) -> (i32, Vec<Value>, String) {
+    fn finish(mut self) -> (i32, Vec<Value>, String) {
         self.input.take();
         let lines =
             self.output.by_ref().lines().map(|l| serde_json::from_str(&l.unwrap()).unwrap()).collect();
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code().unwrap(), lines, said)
+        let mut err = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), lines, err)
     }
 }
 
 #[test]
-fn the_ends_of_the_input_and_of_the_output() {
+fn bridge_ends_with_its_input_or_output() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.txt", "ledger\n")]);
@@ -70,8 +70,8 @@ fn the_ends_of_the_input_and_of_the_output() {
         request(4, "orchestrate.subscribe", &json!({"sessionId": session})),
     ];
     bridge.send(last.join("\n").as_bytes());
-    let (code, lines, said) = bridge.ended();
-    assert_eq!((code, &*said), (0, ""));
+    let (code, lines, err) = bridge.finish();
+    assert_eq!((code, &*err), (0, ""));
     for id in [3, 4] {
         assert!(lines.iter().any(|m| m["id"] == id && m["result"].is_object()), "{id}: {lines:?}");
     }
@@ -84,15 +84,15 @@ fn the_ends_of_the_input_and_of_the_output() {
     drop(output);
     let mut input = input.unwrap();
     // Only the second write may detect it.
-    let ended = wait_for("its end", || {
+    let status = wait_for("its end", || {
         let _closed = input.write_all(format!("{}\n", request(2, "daemon.status", &json!({}))).as_bytes());
         child.try_wait().unwrap()
     });
-    assert_eq!(ended.code(), Some(0));
+    assert_eq!(status.code(), Some(0));
 }
 
 #[test]
-fn what_is_no_message_is_answered_and_the_next_line_is_read() {
+fn invalid_line_is_answered_and_reading_continues() {
     let daemon = Daemon::start();
     let mut bridge = Bridge::start(&daemon, &[]);
     bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
@@ -108,13 +108,13 @@ fn what_is_no_message_is_answered_and_the_next_line_is_read() {
     assert_eq!(bridge.next()["id"], 2);
     // An unterminated line at the end counts as a line.
     bridge.send(b"{\"jsonrpc\":\"2.0\",\"id\":3");
-    let (code, lines, _) = bridge.ended();
+    let (code, lines, _) = bridge.finish();
     assert_eq!((code, lines.len()), (0, 1));
     assert_eq!(lines[0]["error"]["data"]["reason"], "parse_error");
 }
 
 #[test]
-fn a_daemon_that_goes_is_told_and_none_is_started() {
+fn daemon_exit_is_reported_and_no_daemon_is_started() {
     let mut daemon = Daemon::start();
     let mut bridge = Bridge::start(&daemon, &["--follow"]);
     bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
@@ -122,13 +122,13 @@ fn a_daemon_that_goes_is_told_and_none_is_started() {
     assert!(daemon.stop().success());
     // The input is still open.
     let status = wait_for("its end", || bridge.child.try_wait().unwrap());
-    let (_, lines, said) = bridge.ended();
-    assert_eq!((status.code(), lines.len()), (Some(4), 0), "{said}");
-    assert!(said.contains("error: the connection ended: the daemon is stopping"), "{said}");
+    let (_, lines, err) = bridge.finish();
+    assert_eq!((status.code(), lines.len()), (Some(4), 0), "{err}");
+    assert!(err.contains("error: the connection ended: the daemon is stopping"), "{err}");
 }
 
 #[test]
-fn an_answer_that_does_not_come_is_not_waited_for_for_ever() {
+fn missing_answer_times_out() {
     let daemon = Daemon::start();
     let mut bridge = Bridge::start(&daemon, &["--linger", "0"]);
     bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
@@ -141,7 +141,7 @@ fn an_answer_that_does_not_come_is_not_waited_for_for_ever() {
         )
         .as_bytes(),
     );
-    let (code, _, said) = bridge.ended();
+    let (code, _, err) = bridge.finish();
     // Refused at once on a machine without a sandbox, else abandoned.
-    assert!(code == 0 || said.contains("1 answers have not come within 0 s"), "{code} {said}");
+    assert!(code == 0 || err.contains("1 answers have not come within 0 s"), "{code} {err}");
 }

@@ -9,7 +9,7 @@ use std::{
 
 use opentelemetry_proto::tonic::{
     collector::{metrics::v1::ExportMetricsServiceRequest, trace::v1::ExportTraceServiceRequest},
-    common::v1::{KeyValue, any_value::Value as Held},
+    common::v1::{KeyValue, any_value::Value as AttributeValue},
     metrics::v1::{metric::Data, number_data_point::Value as Number},
     trace::v1::Span,
 };
@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    chat::{calls, said},
+    chat::{calls, text_answer},
     http::send,
     sealed::{Daemon, PATIENCE, logged, tree, wait_for},
 };
@@ -110,9 +110,9 @@ async fn answer(stream: TcpStream, manner: Manner, got: Got) {
             return;
         }
         let header = |name: &str| {
-            let found =
+            let value =
                 head.lines().find_map(|l| l.split_once(": ").filter(|(n, _)| n.eq_ignore_ascii_case(name)));
-            found.map(|(_, value)| value.trim().to_owned())
+            value.map(|(_, value)| value.trim().to_owned())
         };
         let mut body = vec![0; header("content-length").unwrap().parse().unwrap()];
         stream.read_exact(&mut body).await.unwrap();
@@ -151,7 +151,7 @@ async fn turn(daemon: &Daemon, root: &Path) -> Value {
     let input = format!("what does {CANARY} mean?");
     raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "t", "input": input})).await;
     loop {
-        let record = raw.told("orchestrate.event").await;
+        let record = raw.notification("orchestrate.event").await;
         if record["evt"]["type"] == "run_completed" {
             return session;
         }
@@ -159,11 +159,11 @@ async fn turn(daemon: &Daemon, root: &Path) -> Value {
 }
 
 fn attribute(attributes: &[KeyValue], name: &str) -> Option<String> {
-    let found = attributes.iter().find(|a| a.key == name)?.value.clone()?.value?;
-    Some(match found {
-        Held::StringValue(text) => text,
-        Held::IntValue(number) => number.to_string(),
-        Held::BoolValue(truth) => truth.to_string(),
+    let value = attributes.iter().find(|a| a.key == name)?.value.clone()?.value?;
+    Some(match value {
+        AttributeValue::StringValue(text) => text,
+        AttributeValue::IntValue(number) => number.to_string(),
+        AttributeValue::BoolValue(truth) => truth.to_string(),
         other => panic!("{other:?}"),
     })
 }
@@ -173,14 +173,14 @@ fn named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_is_a_trace_and_nothing_of_it_is_told() {
+async fn turn_is_traced_without_its_content() {
     let collector = Collector::start(Manner::Takes).await;
     let dir = tempfile::tempdir().unwrap();
     let answers = json!([
         calls("read_file", &json!({"path": "notes.txt"})),
         calls("read_file", &json!({"path": CANARY})),
         calls(CANARY, &json!({"path": CANARY})),
-        said(&format!("it means {CANARY}")),
+        text_answer(&format!("it means {CANARY}")),
     ]);
     let telemetry = json!({"enabled": true, "endpoint": collector.address, "headers": {"x-key": CANARY}, "intervalSeconds": 1});
     let mut daemon = daemon(dir.path(), telemetry, &answers);
@@ -198,10 +198,10 @@ async fn a_turn_is_a_trace_and_nothing_of_it_is_told() {
     assert_eq!(run.links.iter().map(|l| &l.span_id).collect::<Vec<_>>(), [&start.span_id]);
     assert_eq!(start.kind, 2, "{start:?}");
     let inside = |span: &Span| span.parent_span_id == run.span_id && span.trace_id == run.trace_id;
-    let asked = named(&spans, "chat script");
-    assert!(asked.len() == 4 && asked.iter().all(|s| inside(s)), "{asked:#?}");
-    assert_eq!(attribute(&asked[0].attributes, "gen_ai.usage.input_tokens").as_deref(), Some("10"));
-    assert_eq!(attribute(&asked[0].attributes, "gen_ai.provider.name").as_deref(), Some("scripted"));
+    let model_requests = named(&spans, "chat script");
+    assert!(model_requests.len() == 4 && model_requests.iter().all(|s| inside(s)), "{model_requests:#?}");
+    assert_eq!(attribute(&model_requests[0].attributes, "gen_ai.usage.input_tokens").as_deref(), Some("10"));
+    assert_eq!(attribute(&model_requests[0].attributes, "gen_ai.provider.name").as_deref(), Some("scripted"));
     let tools = named(&spans, "execute_tool read_file");
     assert!(tools.len() == 2 && tools.iter().all(|s| inside(s)), "{tools:#?}");
     let failed: Vec<_> = tools.iter().filter_map(|s| attribute(&s.attributes, "error.type")).collect();
@@ -212,23 +212,23 @@ async fn a_turn_is_a_trace_and_nothing_of_it_is_told() {
     // values must not contain it.
     let got = collector.got.lock().unwrap();
     assert!(got.iter().all(|(_, head, _)| head.contains(CANARY)));
-    let holds = |bytes: &[u8], what: &str| bytes.windows(what.len()).any(|w| w == what.as_bytes());
+    let contains = |bytes: &[u8], what: &str| bytes.windows(what.len()).any(|w| w == what.as_bytes());
     assert!(
-        got.iter().any(|(.., body)| holds(body, "execute_tool read_file")),
+        got.iter().any(|(.., body)| contains(body, "execute_tool read_file")),
         "the search itself finds what is there"
     );
     let root = dir.path().to_str().unwrap();
     for (path, _, body) in got.iter() {
-        assert!(!holds(body, CANARY) && !holds(body, "notes.txt") && !holds(body, root), "{path}");
+        assert!(!contains(body, CANARY) && !contains(body, "notes.txt") && !contains(body, root), "{path}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_explore_is_a_trace_of_its_operations() {
+async fn explore_is_traced_with_its_operations() {
     let collector = Collector::start(Manner::Takes).await;
     let dir = tempfile::tempdir().unwrap();
     let telemetry = json!({"enabled": true, "endpoint": collector.address, "metrics": false});
-    let mut daemon = daemon(dir.path(), telemetry, &json!([said("x")]));
+    let mut daemon = daemon(dir.path(), telemetry, &json!([text_answer("x")]));
     let mut raw = daemon.client().await;
     raw.explore(&dir.path().join("repo"), &[CANARY]).await;
     assert!(daemon.stop().success());
@@ -246,12 +246,12 @@ async fn an_explore_is_a_trace_of_its_operations() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_figures_of_metrics_are_sent() {
+async fn metrics_are_exported() {
     let collector = Collector::start(Manner::Takes).await;
     let dir = tempfile::tempdir().unwrap();
     let telemetry =
         json!({"enabled": true, "endpoint": collector.address, "traces": false, "intervalSeconds": 1});
-    let daemon = daemon(dir.path(), telemetry, &json!([said("x")]));
+    let daemon = daemon(dir.path(), telemetry, &json!([text_answer("x")]));
     daemon.client().await.ok("session.create", json!({"title": "one"})).await;
     let until = Instant::now() + PATIENCE;
     while !collector.figures().contains(&("cairn_sessions".into(), 1)) {
@@ -260,15 +260,15 @@ async fn the_figures_of_metrics_are_sent() {
     }
     let names: Vec<String> = collector.figures().into_iter().map(|(name, _)| name).collect();
     let text = send(&daemon, "GET /metrics", &[], b"").await.text().await;
-    let mut told: Vec<&str> =
+    let mut listed: Vec<&str> =
         text.lines().filter(|l| !l.starts_with('#')).map(|l| l.split(' ').next().unwrap()).collect();
-    told.sort_unstable();
-    assert_eq!(names, told);
+    listed.sort_unstable();
+    assert_eq!(names, listed);
     assert!(collector.spans().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_fails_harms_nothing_and_is_told_of_once() {
+async fn failing_collector_is_logged_once() {
     let closed = {
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", free.local_addr().unwrap())
@@ -280,10 +280,10 @@ async fn a_collector_that_fails_harms_nothing_and_is_told_of_once() {
         (&refuses.address, "it answered 400"),
         (&slow.address, "was not accepted within 3 s"),
     ];
-    for (endpoint, told) in cases {
+    for (endpoint, expected) in cases {
         let dir = tempfile::tempdir().unwrap();
         let telemetry = json!({"enabled": true, "endpoint": endpoint, "intervalSeconds": 1});
-        let mut daemon = daemon(dir.path(), telemetry, &json!([said("one"), said("two")]));
+        let mut daemon = daemon(dir.path(), telemetry, &json!([text_answer("one"), text_answer("two")]));
         let home = daemon.home.clone();
         turn(&daemon, &dir.path().join("repo")).await;
         if *endpoint == slow.address {
@@ -300,13 +300,13 @@ async fn a_collector_that_fails_harms_nothing_and_is_told_of_once() {
         assert!(daemon.stop().success());
         assert!(began.elapsed() < Duration::from_secs(20), "{endpoint}: {:?}", began.elapsed());
         let log = logged(&home);
-        assert!(log.contains(told), "{endpoint}: {log}");
+        assert!(log.contains(expected), "{endpoint}: {log}");
         assert!(log.matches("telemetry cannot be sent").count() <= 1, "{log}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_sent_unless_it_is_wanted_and_elsewhere_only_by_name() {
+async fn telemetry_is_off_by_default_and_remote_endpoints_must_be_named() {
     let collector = Collector::start(Manner::Takes).await;
     let start = |telemetry: Value, variable: &str| {
         let dir = tempfile::tempdir().unwrap();
@@ -314,17 +314,17 @@ async fn nothing_is_sent_unless_it_is_wanted_and_elsewhere_only_by_name() {
         tree(&home, &[("config/config.json", &json!({"telemetry": telemetry}).to_string())]);
         (Daemon::start_with(&home, &[("OTEL_EXPORTER_OTLP_ENDPOINT", variable)]), dir)
     };
-    let (mut off, _kept) = start(json!({}), &collector.address);
+    let (mut off, _guard) = start(json!({}), &collector.address);
     off.client().await.ok("daemon.stats", json!({})).await;
     assert!(off.stop().success());
     assert!(collector.got.lock().unwrap().is_empty());
     // Positive control: the same variable, with telemetry enabled in the user's configuration.
-    let (mut on, _kept) = start(json!({"enabled": true, "intervalSeconds": 3600}), &collector.address);
+    let (mut on, _guard) = start(json!({"enabled": true, "intervalSeconds": 3600}), &collector.address);
     on.client().await.ok("daemon.stats", json!({})).await;
     assert!(on.stop().success());
     assert!(!named(&collector.spans(), "daemon.stats").is_empty());
     // A variable set for other programs does not make this one connect to another machine.
-    let (mut away, _kept) = start(json!({"enabled": true}), "http://collector.example:4318");
+    let (mut away, _guard) = start(json!({"enabled": true}), "http://collector.example:4318");
     let log = logged(&away.home.clone());
     assert!(log.contains("collector.example:4318 is not on this machine"), "{log}");
     assert!(log.contains("http://127.0.0.1:4318"), "{log}");

@@ -60,31 +60,31 @@ impl Terminal {
         self.run(&["capture-pane", "-p", "-e", "-S", "-"])
     }
 
-    /// Waits until `wanted` is on the screen, and returns the complete text.
-    pub fn see(&mut self, wanted: &str) -> String {
-        self.until(wanted, |text| text.contains(wanted.trim_end()))
+    /// Waits until `expected` is on the screen, and returns the complete text.
+    pub fn see(&mut self, expected: &str) -> String {
+        self.until(expected, |text| text.contains(expected.trim_end()))
     }
 
-    /// Waits until `wanted` follows the last `mark`.
-    pub fn see_after(&mut self, mark: &str, wanted: &str) -> String {
-        self.until(wanted, |text| text.rsplit_once(mark).is_some_and(|(_, rest)| rest.contains(wanted)))
+    /// Waits until `expected` follows the last `mark`.
+    pub fn see_after(&mut self, mark: &str, expected: &str) -> String {
+        self.until(expected, |text| text.rsplit_once(mark).is_some_and(|(_, rest)| rest.contains(expected)))
     }
 
-    /// Waits until the last line is `wanted`.
-    pub fn see_last(&mut self, wanted: &str) -> String {
-        self.until(wanted, |text| text.lines().next_back() == Some(wanted))
+    /// Waits until the last line is `expected`.
+    pub fn see_last(&mut self, expected: &str) -> String {
+        self.until(expected, |text| text.lines().next_back() == Some(expected))
     }
 
-    fn until(&self, wanted: &str, is: impl Fn(&str) -> bool) -> String {
+    fn until(&self, expected: &str, is: impl Fn(&str) -> bool) -> String {
         let last = std::cell::RefCell::new(String::new());
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_for(wanted, || {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_for(expected, || {
                 let text = self.capture();
                 last.borrow_mut().clone_from(&text);
                 is(&text).then_some(text)
             })
         }));
-        found.unwrap_or_else(|_| panic!("'{wanted}' did not come:\n{}", last.borrow()))
+        outcome.unwrap_or_else(|_| panic!("'{expected}' did not come:\n{}", last.borrow()))
     }
 
     /// Types a text without a line end.
@@ -104,18 +104,18 @@ impl Terminal {
     }
 
     /// Waits until the command has exited with that code.
-    pub fn ended(&mut self, code: i32) {
+    pub fn wait_exit(&mut self, code: i32) {
         let file = self.dir.path().join("code");
-        let left = wait_for("the end of the command", || {
+        let exit_code = wait_for("the end of the command", || {
             let text = std::fs::read_to_string(&file).ok()?;
             text.strip_suffix('\n').map(str::to_owned)
         });
-        assert_eq!(left, code.to_string(), "{}", self.capture());
+        assert_eq!(exit_code, code.to_string(), "{}", self.capture());
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ended = self.tmux(&["kill-server"]).status();
+        let _ignored = self.tmux(&["kill-server"]).status();
     }
 }

@@ -13,7 +13,7 @@ fn cairn(home: &Path, args: &[&str]) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn a_trace_larger_than_a_message_is_brought_in_as_it_was() {
+async fn trace_larger_than_a_message_is_imported_unchanged() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     // Quotes and backslashes: the lines that grow most on the wire.
@@ -31,14 +31,14 @@ async fn a_trace_larger_than_a_message_is_brought_in_as_it_was() {
     assert!(cairn(&daemon.home, &["trace", "export", id, "-o", path]).0);
     let size = file.metadata().unwrap().len();
     assert!(size > 5 * 1024 * 1024, "{size}");
-    let (fine, shown) = cairn(&daemon.home, &["--json", "trace", "show", id]);
+    let (fine, records) = cairn(&daemon.home, &["--json", "trace", "show", id]);
     assert!(fine);
-    let (fine, said) = cairn(&daemon.home, &["trace", "import", path]);
-    assert!(!fine && said.contains("is here already"), "{said}");
+    let (fine, message) = cairn(&daemon.home, &["trace", "import", path]);
+    assert!(!fine && message.contains("is here already"), "{message}");
     raw.ok("session.delete", json!({"sessionId": session})).await;
-    let (fine, said) = cairn(&daemon.home, &["trace", "import", path]);
-    assert!(fine && said.contains(id), "{said}");
-    assert!(cairn(&daemon.home, &["--json", "trace", "show", id]) == (true, shown), "it is not as it was");
+    let (fine, message) = cairn(&daemon.home, &["trace", "import", path]);
+    assert!(fine && message.contains(id), "{message}");
+    assert!(cairn(&daemon.home, &["--json", "trace", "show", id]) == (true, records), "it is not as it was");
     let got = raw.ok("session.get", json!({"sessionId": session})).await;
     assert_eq!(got["headSeq"], 2100, "{got}");
 }

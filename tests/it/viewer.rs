@@ -9,12 +9,12 @@ use crate::{
 };
 
 const OWN: (&str, &str) = ("Origin", "http://localhost");
-const NOBODY: (&str, &str) = ("Authorization", "");
+const NO_TOKEN: (&str, &str) = ("Authorization", "");
 
 #[tokio::test]
-async fn the_page_is_plain_and_lets_nothing_in() {
+async fn viewer_page_has_strict_headers_and_contains_no_data() {
     let daemon = Daemon::start();
-    let mut page = send(&daemon, "GET /viewer", &[NOBODY], b"").await;
+    let mut page = send(&daemon, "GET /viewer", &[NO_TOKEN], b"").await;
     assert_eq!(page.status, 200);
     let policy = page.headers["content-security-policy"].clone();
     for rule in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "trusted-types 'none'"]
@@ -29,7 +29,7 @@ async fn the_page_is_plain_and_lets_nothing_in() {
     let assets: Vec<&str> = text.split('"').filter(|part| part.starts_with("/viewer/")).collect();
     assert!(assets.len() >= 2 && text.matches("<script").count() == 1, "{text}");
     for asset in assets.into_iter().chain(["/viewer/rpc.js", "/viewer/trace.js"]) {
-        let mut answer = send(&daemon, &format!("GET {asset}"), &[NOBODY], b"").await;
+        let mut answer = send(&daemon, &format!("GET {asset}"), &[NO_TOKEN], b"").await;
         assert_eq!(answer.status, 200, "{asset}");
         let code = answer.text().await;
         assert!(!code.contains("innerHTML") && !code.contains("insertAdjacentHTML"), "{asset}");
@@ -37,21 +37,21 @@ async fn the_page_is_plain_and_lets_nothing_in() {
 }
 
 #[tokio::test]
-async fn the_bare_address_leads_to_the_page() {
+async fn root_address_redirects_to_the_viewer() {
     let daemon = Daemon::start();
-    let answer = send(&daemon, "GET /", &[NOBODY], b"").await;
+    let answer = send(&daemon, "GET /", &[NO_TOKEN], b"").await;
     assert_eq!((answer.status, answer.headers["location"].as_str()), (303, "/viewer"));
 }
 
 #[tokio::test]
-async fn a_link_opens_the_viewer_once_and_nothing_else() {
+async fn viewer_link_is_valid_once_and_for_the_viewer_only() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
     let link = raw.ok("viewer.link", json!({})).await;
     let (path, code) = link["path"].as_str().unwrap().split_once('#').unwrap();
     assert_eq!((path, link["expiresInSeconds"].as_u64()), ("/viewer", Some(60)));
     let exchange = async |origin: &[(&str, &str)], code: &str| {
-        let headers = [&[NOBODY], origin].concat();
+        let headers = [&[NO_TOKEN], origin].concat();
         let mut answer = send(&daemon, "POST /viewer/session", &headers, code.as_bytes()).await;
         (answer.status, answer.text().await)
     };
@@ -64,25 +64,27 @@ async fn a_link_opens_the_viewer_once_and_nothing_else() {
     assert_eq!(exchange(&[OWN], &"0".repeat(4096)).await.0, 413);
     let (status, secret) = exchange(&[OWN], code).await;
     assert_eq!(status, 200);
-    let (status, said) = exchange(&[OWN], code).await;
-    assert!(status == 401 && said.contains("used before"), "{status} {said}");
+    let (status, body) = exchange(&[OWN], code).await;
+    assert!(status == 401 && body.contains("used before"), "{status} {body}");
 
     let address = daemon.address();
     let (bearer, own) = (format!("cairn.v1, bearer.{secret}"), format!("http://{address}"));
-    let place = format!("{address}/viewer/rpc");
+    let endpoint = format!("{address}/viewer/rpc");
     let refused =
-        async |place: &str, headers: &[(&'static str, &str)]| match Raw::connect_at(place, headers).await {
+        async |endpoint: &str, headers: &[(&'static str, &str)]| match Raw::connect_at(endpoint, headers)
+            .await
+        {
             Err(tungstenite::Error::Http(response)) => response.status().as_u16(),
             other => panic!("{:?}", other.err()),
         };
     let protocol = "sec-websocket-protocol";
-    assert_eq!(refused(&place, &[(protocol, &bearer)]).await, 403);
-    assert_eq!(refused(&place, &[(protocol, &bearer), ("origin", "http://127.0.0.1:1")]).await, 403);
+    assert_eq!(refused(&endpoint, &[(protocol, &bearer)]).await, 403);
+    assert_eq!(refused(&endpoint, &[(protocol, &bearer), ("origin", "http://127.0.0.1:1")]).await, 403);
     let daemons = format!("cairn.v1, bearer.{}", daemon.token());
-    assert_eq!(refused(&place, &[(protocol, &daemons), ("origin", &own)]).await, 401);
+    assert_eq!(refused(&endpoint, &[(protocol, &daemons), ("origin", &own)]).await, 401);
     // The page's secret is not accepted in place of the daemon's token.
     assert_eq!(refused(&format!("{address}/rpc"), &[(protocol, &bearer)]).await, 401);
-    let mut page = Raw::connect_at(&place, &[(protocol, &bearer), ("origin", &own)]).await.unwrap();
+    let mut page = Raw::connect_at(&endpoint, &[(protocol, &bearer), ("origin", &own)]).await.unwrap();
     page.ok("initialize", hello()).await;
     assert!(page.ok("session.list", json!({})).await["data"].is_array());
     assert!(page.ok("approval.list", json!({})).await["data"].is_array());

@@ -28,8 +28,8 @@ enum Way {
 struct Web {
     daemon: Arc<Daemon>,
     connection: Option<String>,
-    told: mpsc::UnboundedSender<Value>,
-    heard: mpsc::UnboundedReceiver<Value>,
+    sender: mpsc::UnboundedSender<Value>,
+    receiver: mpsc::UnboundedReceiver<Value>,
 }
 
 impl Way {
@@ -51,8 +51,8 @@ impl Way {
                 Way::Lines { input: child.stdin.take().unwrap(), output, _child: child }
             }
             _ => {
-                let (told, heard) = mpsc::unbounded_channel();
-                Way::Events(Web { daemon: Arc::clone(daemon), connection: None, told, heard })
+                let (sender, receiver) = mpsc::unbounded_channel();
+                Way::Events(Web { daemon: Arc::clone(daemon), connection: None, sender, receiver })
             }
         }
     }
@@ -73,7 +73,7 @@ impl Way {
                 serde_json::from_str(&line.unwrap().expect("a line")).unwrap()
             }
             Way::Events(web) => {
-                tokio::time::timeout(PATIENCE, web.heard.recv()).await.expect("a message in time").unwrap()
+                tokio::time::timeout(PATIENCE, web.receiver.recv()).await.expect("a message in time").unwrap()
             }
         }
     }
@@ -93,14 +93,15 @@ impl Way {
 impl Web {
     async fn send(&mut self, text: String) {
         let begins = self.connection.is_none();
-        let (daemon, told, named) = (Arc::clone(&self.daemon), self.told.clone(), self.connection.clone());
+        let (daemon, sender, named) =
+            (Arc::clone(&self.daemon), self.sender.clone(), self.connection.clone());
         let post = async move {
             let headers: Vec<(&str, &str)> =
                 named.iter().map(|id| ("Cairn-Connection", id.as_str())).collect();
             let mut answer = http::send(&daemon, "POST /rpc", &headers, text.as_bytes()).await;
             if answer.status != 202 {
                 // The test may be finished.
-                let _left = told.send(answer.json().await);
+                let _ignored = sender.send(answer.json().await);
             }
             answer.headers.get("cairn-connection").cloned()
         };
@@ -113,10 +114,10 @@ impl Web {
             let headers = [("Cairn-Connection", id.as_str())];
             let mut events = http::send(&self.daemon, "GET /events", &headers, b"").await;
             assert_eq!(events.status, 200);
-            let told = self.told.clone();
+            let sender = self.sender.clone();
             tokio::spawn(async move {
                 while let Some((_, message)) = events.event().await {
-                    let _left = told.send(message);
+                    let _ignored = sender.send(message);
                 }
             });
         }
@@ -126,22 +127,22 @@ impl Web {
 /// A client that sorts incoming messages.
 struct Client {
     way: Way,
-    aside: Vec<Value>,
+    backlog: Vec<Value>,
     next: u32,
 }
 
 impl Client {
     async fn until(&mut self, is: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.aside.iter().position(&is) {
-            return self.aside.remove(at);
+        if let Some(at) = self.backlog.iter().position(&is) {
+            return self.backlog.remove(at);
         }
         loop {
             let message = self.way.next().await;
-            assert!(self.aside.len() < 10_000, "nothing of all this: {message}");
+            assert!(self.backlog.len() < 10_000, "nothing of all this: {message}");
             if is(&message) {
                 return message;
             }
-            self.aside.push(message);
+            self.backlog.push(message);
         }
     }
 
@@ -168,9 +169,9 @@ impl Client {
             let of = |m: &Value| m["method"] == "orchestrate.event" && m["params"]["subscriptionId"] == given;
             records.push(self.until(of).await["params"].clone());
         }
-        let gone = self.call("orchestrate.unsubscribe", json!({"subscriptionId": given})).await;
-        assert_eq!(gone["result"], json!({}));
-        self.aside.retain(|m| m["params"]["subscriptionId"] != given);
+        let unsubscribed = self.call("orchestrate.unsubscribe", json!({"subscriptionId": given})).await;
+        assert_eq!(unsubscribed["result"], json!({}));
+        self.backlog.retain(|m| m["params"]["subscriptionId"] != given);
         records
     }
 }
@@ -235,25 +236,25 @@ fn table() -> Vec<(&'static str, String)> {
 }
 
 async fn transcript(way: Way, folder: &Path, endless: &Path, past: &[Value]) -> Vec<(String, Value)> {
-    let mut client = Client { way, aside: Vec::new(), next: 0 };
-    let mut told = Vec::new();
+    let mut client = Client { way, backlog: Vec::new(), next: 0 };
+    let mut answers = Vec::new();
     let answer = |m: &Value| m.get("method").is_none();
     for (name, text) in table() {
         client.way.send(text).await;
-        told.push((format!("before: {name}"), client.until(answer).await));
+        answers.push((format!("before: {name}"), client.until(answer).await));
     }
     let old = json!({"protocolVersions": ["99"], "client": {"name": "x", "version": "1"}});
-    told.push(("incompatible".into(), client.call("initialize", old).await));
-    told.push(("hello".into(), client.call("initialize", hello()).await));
-    told.push(("hello again".into(), client.call("initialize", hello()).await));
+    answers.push(("incompatible".into(), client.call("initialize", old).await));
+    answers.push(("hello".into(), client.call("initialize", hello()).await));
+    answers.push(("hello again".into(), client.call("initialize", hello()).await));
     for (name, text) in table() {
         client.way.send(text).await;
-        told.push((format!("after: {name}"), client.until(answer).await));
+        answers.push((format!("after: {name}"), client.until(answer).await));
     }
     let grep = json!({"pattern": "ledger", "filters": {"roots": [folder]}, "requestId": "g"});
     let answer = client.call("search.grep", grep).await;
     let partial = client.until(|m| m["method"] == "search.partial" && m["params"]["done"] == true).await;
-    told.extend([("partial".into(), partial), ("found".into(), answer)]);
+    answers.extend([("partial".into(), partial), ("found".into(), answer)]);
 
     let receipt = client.call("orchestrate.explore.start", json!({"root": folder})).await["result"].clone();
     let session = &receipt["sessionId"];
@@ -262,25 +263,25 @@ async fn transcript(way: Way, folder: &Path, endless: &Path, past: &[Value]) -> 
         let status = client.call("orchestrate.explore.status", json!({"sessionId": session})).await;
         head = status["result"]["headSeq"].as_u64().unwrap_or(head);
         if status["result"]["state"] != "running" {
-            told.push(("state".into(), status["result"]["state"].clone()));
+            answers.push(("state".into(), status["result"]["state"].clone()));
             break;
         }
     }
-    let whole = client.follow(session, json!(0), head).await;
+    let records = client.follow(session, json!(0), head).await;
     assert_eq!(
-        whole.iter().map(|r| r["seq"].as_u64().unwrap()).collect::<Vec<_>>(),
+        records.iter().map(|r| r["seq"].as_u64().unwrap()).collect::<Vec<_>>(),
         (1..=head).collect::<Vec<_>>()
     );
     // The same history for all transports: concurrent operations of an explore have no fixed order.
     let (past, end) = (&past[0]["sessionId"], past.len() as u64);
-    told.push(("followed".into(), json!(client.follow(past, json!(0), end).await)));
-    told.push(("taken up".into(), json!(client.follow(past, json!(3), end).await)));
+    answers.push(("followed".into(), json!(client.follow(past, json!(0), end).await)));
+    answers.push(("taken up".into(), json!(client.follow(past, json!(3), end).await)));
     let beyond = client.call("orchestrate.subscribe", json!({"sessionId": past, "after": end + 7})).await;
-    told.push(("beyond".into(), beyond["error"]["data"]["reason"].clone()));
+    answers.push(("beyond".into(), beyond["error"]["data"]["reason"].clone()));
 
-    told.extend(at_work(&mut client, endless).await);
-    told.push(("too much".into(), json!(client.way.too_much().await)));
-    told
+    answers.extend(at_work(&mut client, endless).await);
+    answers.push(("too much".into(), json!(client.way.too_much().await)));
+    answers
 }
 
 /// Long calls: cancelled ones, and more than the limit allows.
@@ -296,8 +297,8 @@ async fn at_work(client: &mut Client, endless: &Path) -> Vec<(String, Value)> {
     // request below.
     let refused = loop {
         let slow = |m: &Value| m["id"].as_str().is_some_and(|id| id.starts_with("slow"));
-        while let Some(at) = client.aside.iter().position(slow) {
-            let met = client.aside.remove(at);
+        while let Some(at) = client.backlog.iter().position(slow) {
+            let met = client.backlog.remove(at);
             assert_eq!(met["error"]["data"]["reason"], "overloaded", "{met}");
             let call = json!({"jsonrpc": "2.0", "id": met["id"], "method": "search.grep", "params": search});
             client.way.send(call.to_string()).await;
@@ -323,7 +324,7 @@ async fn at_work(client: &mut Client, endless: &Path) -> Vec<(String, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_is_said_over_every_way() {
+async fn every_transport_gives_the_same_answers() {
     let dir = tempfile::tempdir().unwrap();
     let (folder, large) = (dir.path().join("small"), dir.path().join("large"));
     tree(&folder, &[("a.py", "def open_ledger(path):\n    return path\n"), ("b/b.txt", "a ledger\n")]);
@@ -339,19 +340,19 @@ async fn the_same_is_said_over_every_way() {
     let mut first: Option<Vec<(String, Value)>> = None;
     for name in ["socket", "lines", "events"] {
         let way = Way::open(name, &daemon).await;
-        let told = tokio::time::timeout(PATIENCE, transcript(way, &folder, &large, &past)).await;
-        let told = told.unwrap_or_else(|_| panic!("over {name} there is no end"));
-        crate::sealed::say(&format!("over {name}: {} answers", told.len()));
-        let told: Vec<_> = told.into_iter().map(|(n, v)| (n, plain(&v))).collect();
-        let expected = first.get_or_insert_with(|| told.clone());
-        assert_eq!(told.len(), expected.len());
-        for (got, want) in told.iter().zip(expected.iter()) {
+        let answers = tokio::time::timeout(PATIENCE, transcript(way, &folder, &large, &past)).await;
+        let answers = answers.unwrap_or_else(|_| panic!("over {name} there is no end"));
+        crate::sealed::note(&format!("over {name}: {} answers", answers.len()));
+        let answers: Vec<_> = answers.into_iter().map(|(n, v)| (n, plain(&v))).collect();
+        let expected = first.get_or_insert_with(|| answers.clone());
+        assert_eq!(answers.len(), expected.len());
+        for (got, want) in answers.iter().zip(expected.iter()) {
             assert_eq!(got, want, "over {name}");
         }
     }
-    let said = first.unwrap();
+    let baseline = first.unwrap();
     // The transcript itself has the expected content.
-    let of = |name: &str| said.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()).unwrap();
+    let of = |name: &str| baseline.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()).unwrap();
     assert_eq!(of("before: unknown")["error"]["data"]["reason"], "not_initialized");
     assert_eq!(of("after: unknown")["error"]["code"], -32601);
     assert_eq!(of("after: a batch").as_array().unwrap().len(), 4);

@@ -22,7 +22,7 @@ async fn begin(daemon: &Daemon) -> String {
 }
 
 #[tokio::test]
-async fn strangers_are_refused() {
+async fn unauthenticated_requests_are_refused() {
     let daemon = Daemon::start();
     let token = format!("Bearer {}", daemon.token());
     let status = call("daemon.status", &json!({}));
@@ -53,7 +53,7 @@ async fn strangers_are_refused() {
 }
 
 #[tokio::test]
-async fn one_request_is_enough() {
+async fn call_succeeds_in_one_request() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.txt", "ledger\n")]);
@@ -97,7 +97,7 @@ async fn one_request_is_enough() {
 }
 
 #[tokio::test]
-async fn a_connection_is_named_and_ends() {
+async fn connection_has_an_id_and_is_closed() {
     let daemon = Daemon::start();
     let id = begin(&daemon).await;
     let named = [("Cairn-Connection", id.as_str())];
@@ -124,7 +124,7 @@ async fn a_connection_is_named_and_ends() {
 }
 
 #[tokio::test]
-async fn a_stream_is_taken_up_where_it_was_cut() {
+async fn stream_resumes_after_the_last_event() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.py", "def alpha():\n    return 1\n")]);
@@ -179,7 +179,7 @@ async fn a_stream_is_taken_up_where_it_was_cut() {
 }
 
 #[tokio::test]
-async fn too_much_is_refused_before_it_is_read() {
+async fn oversized_body_is_refused_before_it_is_read() {
     let daemon = Daemon::start();
     let body = vec![b' '; 64 * 1024 * 1024];
     let mut answer = send(&daemon, "POST /rpc", &[ONCE], &body).await;
@@ -194,7 +194,7 @@ async fn too_much_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_reader_that_takes_nothing_is_told_that_it_lagged_and_loses_nothing() {
+async fn slow_reader_is_notified_of_lag_and_loses_no_record() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     let line = "all work and no play makes a dull log, ".repeat(3);

@@ -18,7 +18,7 @@ async fn status(daemon: &Daemon, headers: &[(&'static str, &str)]) -> u16 {
 }
 
 #[tokio::test]
-async fn only_who_may_is_let_in() {
+async fn connection_requires_token_host_and_origin() {
     let daemon = Daemon::start();
     let good = bearer(&daemon.token());
     for (headers, want) in [
@@ -56,7 +56,7 @@ async fn health_needs_no_token_and_metrics_do() {
 }
 
 #[tokio::test]
-async fn the_handshake_comes_first_alone_and_once() {
+async fn handshake_is_first_alone_and_once() {
     let daemon = Daemon::start();
     let good = bearer(&daemon.token());
     let mut raw = Raw::connect(&daemon.address(), &[("authorization", &good)]).await.unwrap();
@@ -75,7 +75,7 @@ async fn the_handshake_comes_first_alone_and_once() {
 }
 
 #[tokio::test]
-async fn bad_messages_get_their_documented_answer() {
+async fn invalid_messages_get_their_documented_error() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
     raw.send(Message::text("{\"jsonrpc\"")).await;
@@ -100,7 +100,7 @@ async fn bad_messages_get_their_documented_answer() {
 }
 
 #[tokio::test]
-async fn frames_over_the_limit_and_binary_ones_end_the_connection() {
+async fn oversized_and_binary_frames_close_the_connection() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
     raw.send(Message::binary(vec![1, 2, 3])).await;
@@ -111,7 +111,7 @@ async fn frames_over_the_limit_and_binary_ones_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_all_before_it_reads_still_gets_the_close_frame() {
+async fn client_that_writes_before_reading_gets_the_close_frame() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let daemon = Daemon::start();
     let mut stream = tokio::net::TcpStream::connect(daemon.address()).await.unwrap();
@@ -156,7 +156,7 @@ async fn batches_are_answered_together_in_order() {
 }
 
 #[tokio::test]
-async fn a_retry_gets_the_first_receipt_and_other_content_is_refused() {
+async fn retry_returns_the_first_receipt_and_changed_content_is_refused() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.py", "def alpha():\n    return 1\n"), ("b/b.py", "x = 1\n")]);
@@ -167,12 +167,12 @@ async fn a_retry_gets_the_first_receipt_and_other_content_is_refused() {
     let other = json!({"root": dir.path().join("b"), "requestId": "r1"});
     assert_eq!(raw.refused("orchestrate.explore.start", other).await, "request_conflict");
     let session = json!({"title": "t", "requestId": "s1"});
-    let made = raw.ok("session.create", session.clone()).await;
-    assert_eq!(raw.ok("session.create", session).await["sessionId"], made["sessionId"]);
+    let created = raw.ok("session.create", session.clone()).await;
+    assert_eq!(raw.ok("session.create", session).await["sessionId"], created["sessionId"]);
 }
 
 #[tokio::test]
-async fn a_search_over_lines_is_told_part_by_part() {
+async fn line_search_is_streamed_in_parts() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.txt", &"ledger\n".repeat(40)), ("b/b.txt", &"the ledger\n".repeat(400))]);
@@ -180,12 +180,12 @@ async fn a_search_over_lines_is_told_part_by_part() {
     raw.ok("index.addRoot", json!({"path": dir.path()})).await;
     crate::contents::complete(&mut raw).await;
     let plain = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300})).await;
-    raw.aside.clear();
-    let told = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300, "requestId": "g"})).await;
+    raw.backlog.clear();
+    let answer = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300, "requestId": "g"})).await;
     for field in ["items", "truncated", "nextCursor", "complete"] {
-        assert_eq!(told[field], plain[field], "{field}");
+        assert_eq!(answer[field], plain[field], "{field}");
     }
-    let parts: Vec<&Value> = raw.aside.iter().filter(|m| m["method"] == "search.partial").collect();
+    let parts: Vec<&Value> = raw.backlog.iter().filter(|m| m["method"] == "search.partial").collect();
     assert!(parts.len() > 1, "{}", parts.len());
     let done: Vec<bool> = parts.iter().map(|p| p["params"]["done"] == true).collect();
     assert_eq!(done.iter().filter(|d| **d).count(), 1);
@@ -195,15 +195,15 @@ async fn a_search_over_lines_is_told_part_by_part() {
         assert_eq!((&part["params"]["requestId"], &part["params"]["corpus"]), (&json!("g"), &json!("grep")));
         lines.extend(part["params"]["items"].as_array().unwrap().iter().cloned());
     }
-    assert_eq!(Value::from(lines), told["items"]);
+    assert_eq!(Value::from(lines), answer["items"]);
     // Without a name no partial results are sent.
-    raw.aside.clear();
+    raw.backlog.clear();
     raw.ok("search.grep", json!({"pattern": "ledger"})).await;
-    assert!(raw.aside.iter().all(|m| m["method"] != "search.partial"));
+    assert!(raw.backlog.iter().all(|m| m["method"] != "search.partial"));
 }
 
 #[tokio::test]
-async fn all_lines_come_to_who_reads_late() {
+async fn late_reader_receives_all_lines() {
     // The api crate tests the case of a full connection queue.
     const LINES: u64 = 150_000;
     let daemon = Daemon::start();
@@ -214,7 +214,7 @@ async fn all_lines_come_to_who_reads_late() {
     let (mut raw, mut other) = (daemon.client().await, daemon.client().await);
     raw.ok("index.addRoot", json!({"path": dir.path()})).await;
     crate::contents::complete(&mut raw).await;
-    raw.aside.clear();
+    raw.backlog.clear();
     let params = json!({"requestId": "g", "pattern": "ledger", "k": LINES});
     raw.send_json(&json!({"jsonrpc": "2.0", "id": "all", "method": "search.grepStream", "params": params}))
         .await;
@@ -229,13 +229,13 @@ async fn all_lines_come_to_who_reads_late() {
         (&json!(LINES), &json!(true)),
         "{end}"
     );
-    let parts = std::iter::once(&first).chain(&raw.aside).filter(|m| m["method"] == "search.partial");
+    let parts = std::iter::once(&first).chain(&raw.backlog).filter(|m| m["method"] == "search.partial");
     let mut seen = 0;
     for file in parts.flat_map(|part| part["params"]["files"].as_array().unwrap()) {
         for line in file["lines"].as_array().unwrap() {
             seen += 1;
-            let wanted = if seen <= 1000 { ("a.txt", seen) } else { ("b.txt", seen - 1000) };
-            assert_eq!((&file["path"], line), (&json!(wanted.0), &json!(wanted.1)));
+            let expected = if seen <= 1000 { ("a.txt", seen) } else { ("b.txt", seen - 1000) };
+            assert_eq!((&file["path"], line), (&json!(expected.0), &json!(expected.1)));
         }
         let texts: Vec<&str> = file["text"].as_str().unwrap().split('\n').collect();
         assert_eq!(texts.len(), file["lines"].as_array().unwrap().len());
@@ -247,7 +247,7 @@ async fn all_lines_come_to_who_reads_late() {
 }
 
 #[tokio::test]
-async fn following_names_what_is_wrong() {
+async fn invalid_subscriptions_are_refused_with_reasons() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
     let id = raw.ok("session.create", json!({})).await["sessionId"].clone();
@@ -261,9 +261,9 @@ async fn following_names_what_is_wrong() {
         assert_eq!(raw.refused("orchestrate.subscribe", params.clone()).await, want, "{params}");
     }
     let given = raw.ok("orchestrate.subscribe", json!({"sessionId": id, "after": "live"})).await;
-    assert_eq!(raw.told("orchestrate.synced").await["seq"], 0);
+    assert_eq!(raw.notification("orchestrate.synced").await["seq"], 0);
     raw.ok("session.delete", json!({"sessionId": id})).await;
-    assert_eq!(raw.told("orchestrate.gone").await["subscriptionId"], given["subscriptionId"]);
+    assert_eq!(raw.notification("orchestrate.gone").await["subscriptionId"], given["subscriptionId"]);
     let subscription = json!({"subscriptionId": given["subscriptionId"]});
     assert_eq!(raw.refused("orchestrate.unsubscribe", subscription).await, "subscription_not_found");
 }

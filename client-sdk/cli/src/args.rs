@@ -163,12 +163,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn what_is_typed_is_understood() {
+    fn command_lines_are_parsed() {
         for line in [
             "cairn explore",
             "cairn explore . --goal auth --goal tests --json",

@@ -4,11 +4,9 @@ use std::{io, process::ExitCode};
 
 use cairn_client_sdk::ClientError;
 
-/// Success.
 pub const OK: u8 = 0;
-/// The command failed.
 pub const FAILED: u8 = 1;
-/// Invalid usage.
+/// The command line is invalid.
 pub const USAGE: u8 = 2;
 /// Not found, or refused by policy.
 pub const REFUSED: u8 = 3;
@@ -48,7 +46,6 @@ impl Failure {
         Self { code: code_for_reason(reason), reason: reason.into(), message, hint: None }
     }
 
-    /// Adds a remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

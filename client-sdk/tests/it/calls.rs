@@ -8,7 +8,7 @@ use cairn_protocol::id::InstanceId;
 use crate::fake::{Fake, TOKEN, wire};
 
 #[tokio::test]
-async fn answers_find_their_calls() {
+async fn answers_are_matched_to_their_calls() {
     let fake = Fake::start(0).await;
     let client = fake.connector(&fake.address).connect().await.unwrap();
     let calls = (0..50u64).map(|n| {
@@ -31,7 +31,7 @@ async fn errors_are_typed() {
 }
 
 #[tokio::test]
-async fn a_late_call_is_cancelled() {
+async fn timed_out_call_is_cancelled() {
     let fake = Fake::start(0).await;
     let client = fake.connector(&fake.address).connect().await.unwrap();
     let error = client.call_within::<_, u64>("silent", &(), Duration::from_millis(30)).await.unwrap_err();
@@ -40,7 +40,7 @@ async fn a_late_call_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_cut_ends_what_waits() {
+async fn closed_connection_fails_pending_calls() {
     let fake = Fake::start(0).await;
     // Enough bytes for the handshakes, but not for the long answer.
     let address = wire(&fake.address, vec![4_000]).await;
@@ -51,7 +51,7 @@ async fn a_cut_ends_what_waits() {
 }
 
 #[tokio::test]
-async fn strangers_are_told_apart() {
+async fn wrong_token_and_wrong_instance_are_refused() {
     let fake = Fake::start(0).await;
     let target = |token: &str, instance| Target {
         address: fake.address.clone(),
@@ -65,6 +65,6 @@ async fn strangers_are_told_apart() {
     let error = Client::connect(&target(TOKEN, Some(InstanceId::new()))).await.err();
     assert!(matches!(error, Some(ClientError::Connect { .. })), "{error:?}");
     assert!(Client::connect(&target(TOKEN, None)).await.is_ok());
-    let shown = format!("{:?}", Connector::fixed(target("hidden", None)));
-    assert!(!shown.contains("hidden"), "{shown}");
+    let debug_output = format!("{:?}", Connector::fixed(target("hidden", None)));
+    assert!(!debug_output.contains("hidden"), "{debug_output}");
 }

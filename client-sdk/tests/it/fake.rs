@@ -140,24 +140,24 @@ pub async fn wire(upstream: &str, cuts: Vec<usize>) -> String {
         let mut cuts = cuts.into_iter();
         while let Ok((client, _)) = listener.accept().await {
             let Ok(server) = TcpStream::connect(&upstream).await else { return };
-            tokio::spawn(carry(client, server, cuts.next().unwrap_or(usize::MAX)));
+            tokio::spawn(forward(client, server, cuts.next().unwrap_or(usize::MAX)));
         }
     });
     address
 }
 
-async fn carry(client: TcpStream, server: TcpStream, mut left: usize) {
+async fn forward(client: TcpStream, server: TcpStream, mut remaining: usize) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let up = tokio::spawn(async move {
         let _ended = tokio::io::copy(&mut from_client, &mut to_server).await;
     });
     let mut buffer = [0; 1024];
-    while left > 0 {
+    while remaining > 0 {
         let Ok(read @ 1..) = from_server.read(&mut buffer).await else { break };
-        let carried = read.min(left);
-        left -= carried;
-        if to_client.write_all(&buffer[..carried]).await.is_err() {
+        let length = read.min(remaining);
+        remaining -= length;
+        if to_client.write_all(&buffer[..length]).await.is_err() {
             break;
         }
     }

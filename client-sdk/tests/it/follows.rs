@@ -31,7 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_cut_stream_is_the_uncut_one(cuts in prop::collection::vec(0usize..9_000, 0..6)) {
+    fn interrupted_stream_returns_the_same_records(cuts in prop::collection::vec(0usize..9_000, 0..6)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let fake = Fake::start(RECORDS).await;
@@ -44,7 +44,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn cuts_are_met_by_new_connections() {
+async fn follow_reconnects_after_a_cut() {
     let fake = Fake::start(RECORDS).await;
     let address = wire(&fake.address, vec![usize::MAX, 3_000, 4_000]).await;
     let client = fake.connector(&address).connect().await.unwrap();
@@ -54,7 +54,7 @@ async fn cuts_are_met_by_new_connections() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_loses_nothing() {
+async fn slow_reader_receives_every_record() {
     let fake = Fake::start(5_000).await;
     let client = fake.connector(&fake.address).connect().await.unwrap();
     let mut stream = client.subscribe(&fake.session, After::Seq(0)).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_slow_reader_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_dropped_is_given_up() {
+async fn dropped_stream_is_unsubscribed() {
     let fake = Fake::start(3).await;
     let client = fake.connector(&fake.address).connect().await.unwrap();
     drop(client.subscribe(&fake.session, After::Seq(0)).await.unwrap());
@@ -81,15 +81,15 @@ async fn a_stream_that_is_dropped_is_given_up() {
 }
 
 #[tokio::test]
-async fn patience_ends() {
+async fn follow_fails_when_its_patience_is_exhausted() {
     let fake = Fake::start(3).await;
     let client = fake.connector(&fake.address).connect().await.unwrap();
-    let nobody = fake.connector("127.0.0.1:1");
+    let unreachable = fake.connector("127.0.0.1:1");
     drop(client);
-    let error = nobody.connect().await.err();
+    let error = unreachable.connect().await.err();
     assert!(matches!(error, Some(ClientError::Connect { .. })), "{error:?}");
-    let gone = wire(&fake.address, vec![usize::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await;
-    let client = fake.connector(&gone).connect().await.unwrap();
+    let broken_wire = wire(&fake.address, vec![usize::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await;
+    let client = fake.connector(&broken_wire).connect().await.unwrap();
     let mut follow = client.follow(&fake.session, 0).patience(std::time::Duration::from_millis(200));
     let error = follow.next().await.unwrap_err();
     assert!(error.is_unreachable(), "{error:?}");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cairn_client_sdk::{ClientError, Connector, Starter, ensure_daemon, is_held};
+use cairn_client_sdk::{ClientError, Connector, Starter, ensure_daemon, is_root_locked};
 use cairn_protocol::{
     location::{DaemonFile, DataRoot, Env},
     time::Timestamp,
@@ -35,7 +35,7 @@ fn shell(script: &str) -> Starter {
 }
 
 #[tokio::test]
-async fn a_running_daemon_is_used() {
+async fn running_daemon_is_used() {
     let dir = tempfile::tempdir().unwrap();
     let (env, root) = env(&dir);
     let connector = Connector::local(env.clone());
@@ -48,7 +48,7 @@ async fn a_running_daemon_is_used() {
 }
 
 #[tokio::test]
-async fn one_that_is_started_is_waited_for() {
+async fn started_daemon_is_awaited() {
     let dir = tempfile::tempdir().unwrap();
     let (env, root) = env(&dir);
     let fake = Fake::start(0).await;
@@ -63,7 +63,7 @@ async fn one_that_is_started_is_waited_for() {
 }
 
 #[tokio::test]
-async fn one_that_fails_says_why() {
+async fn failed_start_reports_its_cause() {
     let dir = tempfile::tempdir().unwrap();
     let (env, root) = env(&dir);
     let connector = Connector::local(env.clone());
@@ -82,7 +82,7 @@ async fn one_that_fails_says_why() {
 }
 
 #[tokio::test]
-async fn the_loser_of_a_race_waits_for_the_winner() {
+async fn second_starter_waits_for_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let (env, root) = env(&dir);
     let fake = Fake::start(0).await;
@@ -91,29 +91,29 @@ async fn the_loser_of_a_race_waits_for_the_winner() {
     std::fs::rename(&file, &ready).unwrap();
     // The first process that is started exits with an error; the second one publishes the file, as
     // if the winner had left meanwhile.
-    let (lost, again) = (dir.path().join("lost"), dir.path().join("again"));
+    let (lost, second) = (dir.path().join("lost"), dir.path().join("again"));
     let script = format!(
         "if mkdir '{}'; then exit {}; else mkdir '{}'; mv '{}' '{}'; fi",
         lost.display(),
         cairn_client_sdk::ALREADY_RUNNING,
-        again.display(),
+        second.display(),
         ready.display(),
         file.display()
     );
     let client = ensure_daemon(&env, &Connector::local(env.clone()), &shell(&script)).await.unwrap();
     assert_eq!(client.server().server.instance_id, fake.instance);
-    assert!(again.exists());
+    assert!(second.exists());
 }
 
 #[test]
-fn a_held_lock_is_seen() {
+fn locked_root_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let root = DataRoot(dir.path().to_owned());
-    assert!(!is_held(&root));
+    assert!(!is_root_locked(&root));
     let lock = std::fs::File::create(root.lock()).unwrap();
-    assert!(!is_held(&root));
+    assert!(!is_root_locked(&root));
     lock.lock().unwrap();
-    assert!(is_held(&root));
+    assert!(is_root_locked(&root));
     drop(lock);
-    assert!(!is_held(&root));
+    assert!(!is_root_locked(&root));
 }

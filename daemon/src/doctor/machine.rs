@@ -83,16 +83,16 @@ fn number(path: &str) -> Option<u64> {
 fn limit(name: &'static str, path: &str, recommended: u64) -> Check {
     match number(path) {
         None => Check::new(name, Outcome::Info, format!("{path} cannot be read")),
-        Some(found) if found < recommended => {
+        Some(value) if value < recommended => {
             let key = path.trim_start_matches("/proc/sys/").replace('/', ".");
             Check::new(
                 name,
                 Outcome::Warn,
-                format!("at most {found}; large trees are then swept now and then instead"),
+                format!("at most {value}; large trees are then swept now and then instead"),
             )
             .hint(format!("sudo sysctl {key}={recommended}"))
         }
-        Some(found) => Check::new(name, Outcome::Ok, format!("at most {found}")),
+        Some(value) => Check::new(name, Outcome::Ok, format!("at most {value}")),
     }
 }
 

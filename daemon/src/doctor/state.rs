@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use cairn_client_sdk::{ClientError, Connector, is_held};
+use cairn_client_sdk::{ClientError, Connector, is_root_locked};
 use cairn_config::Config;
 use cairn_protocol::location::{DataRoot, Env};
 
@@ -151,9 +151,9 @@ pub fn trace(root: &DataRoot) -> Check {
     };
     let known = cairn_trace::SCHEMA_VERSION;
     match read() {
-        Ok((found, _)) if found > known => {
+        Ok((version, _)) if version > known => {
             let text = format!(
-                "trace.db has version {found}, which a newer cairn created; this one supports {known}"
+                "trace.db has version {version}, which a newer cairn created; this one supports {known}"
             );
             Check::new(NAME, Outcome::Fail, text).hint("update cairn, or set CAIRN_HOME to another folder")
         }
@@ -176,7 +176,7 @@ pub fn trace(root: &DataRoot) -> Check {
 /// Checks the daemon and its port.
 pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
     const NAME: &str = "daemon";
-    let is_locked = is_held(root);
+    let is_locked = is_root_locked(root);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => return vec![Check::new(NAME, Outcome::Fail, format!("no runtime: {e}"))],

@@ -87,7 +87,7 @@ impl Servers {
         }
     }
 
-    /// Stops all servers.
+    /// Stops all servers and waits briefly for their exit.
     pub async fn close(&self) {
         let all = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
         all.values().for_each(|r| r.stop.cancel());

@@ -87,7 +87,6 @@ impl Skills {
         engine.set_access(rules(|s| &s.deny), rules(|s| &s.confirm), state.switches.clone());
     }
 
-    /// Lists the skills.
     pub fn list(&self, engine: &Engine) -> Vec<SkillInfo> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let one = |skill: &LoadedSkill| {

@@ -6,7 +6,6 @@ const SYSTEMD_SERVICE: &str = include_str!("../../../systemd/cairn.service");
 const SYSTEMD_SOCKET: &str = include_str!("../../../systemd/cairn.socket");
 const LAUNCHD_AGENT: &str = include_str!("../../../launchd/dev.cairn.daemon.plist");
 
-/// A service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manager {
     /// systemd, as the user's own manager.

@@ -37,7 +37,7 @@ fn refused(outcome: Result<cairn_client_sdk::KnownHost, ClientError>) -> String 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_fourth_guess_is_refused_though_it_is_right() {
+async fn fourth_attempt_is_refused_even_if_correct() {
     let (den, laptop) = (Den::start().await, Laptop::new());
     let offer = den.begin(&[Right::Observe]).await.unwrap();
     for by in 1..=3 {
@@ -61,7 +61,7 @@ async fn the_fourth_guess_is_refused_though_it_is_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_thousand_wrong_codes_none_is_accepted() {
+async fn no_wrong_code_is_accepted() {
     let (den, laptop) = (Den::start().await, Laptop::new());
     // Control: a paired device is accepted.
     let known = laptop.pair(&den, &[Right::Observe], "den").await;
@@ -98,7 +98,7 @@ async fn man_in_the_middle(to: String) -> String {
                 let Ok(mut victim) = acceptor.accept(tcp).await else { return };
                 let mut daemon = dial(&to, &own).await;
                 // Either side may close first.
-                let _ended = tokio::io::copy_bidirectional(&mut victim, &mut daemon).await;
+                let _ignored = tokio::io::copy_bidirectional(&mut victim, &mut daemon).await;
             });
         }
     });
@@ -112,7 +112,7 @@ pub(super) async fn dial(to: &str, own: &Identity) -> TlsStream<TcpStream> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_man_in_the_middle_of_a_pairing_gets_nothing() {
+async fn man_in_the_middle_cannot_pair() {
     let (den, laptop) = (Den::start().await, Laptop::new());
     let middle = man_in_the_middle(den.lan.clone()).await;
     let offer = den.begin(&[Right::Observe]).await.unwrap();
@@ -131,7 +131,7 @@ async fn a_man_in_the_middle_of_a_pairing_gets_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_impostor_with_another_key_is_named() {
+async fn changed_host_key_is_reported() {
     let (mut den, laptop) = (Den::start().await, Laptop::new());
     let known = laptop.pair(&den, &[Right::Observe], "den").await;
     laptop.ok(&["--host", "den", "status"]);
@@ -143,9 +143,9 @@ async fn an_impostor_with_another_key_is_named() {
     let ClientError::KeyChanged { expected, seen, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*expected, known.key.to_string());
     assert_ne!(expected, seen);
-    let (code, said) = laptop.run(&["--host", "den", "status"]);
-    assert!(code == 4 && said.contains(expected) && said.contains(seen), "{code} {said}");
-    assert!(said.contains("someone may be in between"), "{said}");
+    let (code, output) = laptop.run(&["--host", "den", "status"]);
+    assert!(code == 4 && output.contains(expected) && output.contains(seen), "{code} {output}");
+    assert!(output.contains("someone may be in between"), "{output}");
 }
 
 type Ws = WebSocketStream<TlsStream<TcpStream>>;
@@ -159,11 +159,11 @@ async fn pairing(den: &Den, own: &Identity) -> (Ws, Channel) {
     (ws, channel)
 }
 
-pub(super) async fn say(ws: &mut Ws, message: &impl serde::Serialize) {
+pub(super) async fn send_message(ws: &mut Ws, message: &impl serde::Serialize) {
     ws.send(Message::text(serde_json::to_string(message).unwrap())).await.unwrap();
 }
 
-pub(super) async fn hear(ws: &mut Ws) -> Value {
+pub(super) async fn receive_message(ws: &mut Ws) -> Value {
     loop {
         match ws.next().await.unwrap().unwrap() {
             Message::Text(text) => return serde_json::from_str(&text).unwrap(),
@@ -174,38 +174,42 @@ pub(super) async fn hear(ws: &mut Ws) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_said_once_is_of_no_use_again() {
+async fn replayed_pairing_messages_are_refused() {
     let den = Den::start().await;
     let offer = den.begin(&[Right::Observe]).await.unwrap();
     let code = exchange::digits(&offer.code).unwrap();
     let own = Identity::fresh().unwrap();
     // An attempt that is cut just before its proof arrives: the proof is right and unused.
     let (mut ws, channel) = pairing(&den, &own).await;
-    let (half, share) = exchange::client(&code, &channel);
+    let (exchange_state, share) = exchange::client(&code, &channel);
     let hello = Hello { name: "laptop".into(), share };
-    say(&mut ws, &hello).await;
-    let reply: Reply = serde_json::from_value(hear(&mut ws).await).unwrap();
-    let proof = Proof { confirm: half.finish(&reply.share, "laptop").unwrap().client_proof() };
+    send_message(&mut ws, &hello).await;
+    let reply: Reply = serde_json::from_value(receive_message(&mut ws).await).unwrap();
+    let proof = Proof { confirm: exchange_state.finish(&reply.share, "laptop").unwrap().client_proof() };
     drop(ws);
     // The same messages with the same code and even the same key, over another connection.
     let (mut ws, _) = pairing(&den, &own).await;
-    say(&mut ws, &hello).await;
-    assert!(hear(&mut ws).await["share"].is_string());
-    say(&mut ws, &proof).await;
-    let told = hear(&mut ws).await;
-    assert!(told["error"].as_str().unwrap().contains("the codes differ"), "{told}");
+    send_message(&mut ws, &hello).await;
+    assert!(receive_message(&mut ws).await["share"].is_string());
+    send_message(&mut ws, &proof).await;
+    let refusal = receive_message(&mut ws).await;
+    assert!(refusal["error"].as_str().unwrap().contains("the codes differ"), "{refusal}");
     assert_eq!(den.client().await.client_list(&Empty {}).await.unwrap().data, []);
     // Control: over its own connection such a proof is accepted.
     let (mut ws, channel) = pairing(&den, &own).await;
-    let (half, share) = exchange::client(&code, &channel);
-    say(&mut ws, &Hello { share, ..hello }).await;
-    let reply: Reply = serde_json::from_value(hear(&mut ws).await).unwrap();
-    say(&mut ws, &Proof { confirm: half.finish(&reply.share, "laptop").unwrap().client_proof() }).await;
-    assert!(hear(&mut ws).await["granted"].is_string());
+    let (exchange_state, share) = exchange::client(&code, &channel);
+    send_message(&mut ws, &Hello { share, ..hello }).await;
+    let reply: Reply = serde_json::from_value(receive_message(&mut ws).await).unwrap();
+    send_message(
+        &mut ws,
+        &Proof { confirm: exchange_state.finish(&reply.share, "laptop").unwrap().client_proof() },
+    )
+    .await;
+    assert!(receive_message(&mut ws).await["granted"].is_string());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_of_no_use_in_the_network_and_a_stranger_may_pair_alone() {
+async fn remote_listener_ignores_tokens_and_unpaired_clients_may_only_pair() {
     let den = Den::start().await;
     let own = Identity::fresh().unwrap();
     let token = format!("Bearer {}", den.daemon.token());
@@ -237,7 +241,7 @@ async fn a_token_is_of_no_use_in_the_network_and_a_stranger_may_pair_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_that_says_nothing_keeps_nobody_out() {
+async fn silent_connections_do_not_block_paired_devices() {
     let (den, laptop) = (Den::start().await, Laptop::new());
     laptop.pair(&den, &[Right::Observe], "den").await;
     let mut silent = Vec::new();
@@ -245,9 +249,9 @@ async fn a_crowd_that_says_nothing_keeps_nobody_out() {
         silent.push(TcpStream::connect(&den.lan).await.unwrap());
     }
     let strangers = Identity::fresh().unwrap();
-    let mut known_by_nobody = Vec::new();
+    let mut unauthenticated = Vec::new();
     for _ in 0..40 {
-        known_by_nobody.push(dial(&den.lan, &strangers).await);
+        unauthenticated.push(dial(&den.lan, &strangers).await);
     }
     // A device connects, and another pairs.
     laptop.connect("den").await.unwrap();

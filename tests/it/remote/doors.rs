@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::{client_async, tungstenite};
 
 use super::{
-    attack::{dial, hear, say},
+    attack::{dial, receive_message, send_message},
     machine::{Den, Laptop},
 };
 use crate::sealed::{command, tree};
@@ -71,7 +71,7 @@ async fn http(den: &Den, own: &Identity, head: &str, body: &str) -> (u16, String
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_observer_has_the_same_rights_at_every_door() {
+async fn observer_rights_are_equal_on_every_endpoint() {
     let den = Den::start().await;
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.rs", "fn ledger() {}\n")]);
@@ -125,7 +125,7 @@ async fn an_observer_has_the_same_rights_at_every_door() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doors_of_other_protocols_ask_for_the_same_rights() {
+async fn endpoints_of_other_protocols_require_the_same_rights() {
     let den = Den::start().await;
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.rs", "fn ledger() {}\n")]);
@@ -150,11 +150,11 @@ async fn doors_of_other_protocols_ask_for_the_same_rights() {
     ] {
         let (mut ws, _) =
             client_async(format!("ws://{}/acp", den.lan), dial(&den.lan, own).await).await.unwrap();
-        say(&mut ws, &request(1, "initialize", &json!({"protocolVersion": 1}))).await;
-        while hear(&mut ws).await["id"] != 1 {}
-        say(&mut ws, &request(2, "session/new", &json!({"cwd": cwd, "mcpServers": []}))).await;
+        send_message(&mut ws, &request(1, "initialize", &json!({"protocolVersion": 1}))).await;
+        while receive_message(&mut ws).await["id"] != 1 {}
+        send_message(&mut ws, &request(2, "session/new", &json!({"cwd": cwd, "mcpServers": []}))).await;
         let answer = loop {
-            let message = hear(&mut ws).await;
+            let message = receive_message(&mut ws).await;
             assert!(!message.is_null(), "the editor's connection ended");
             if message["id"] == 2 {
                 break message;

@@ -19,7 +19,7 @@ use crate::sealed::{Daemon, command};
 /// A machine whose daemon accepts paired devices.
 pub struct Den {
     pub daemon: Daemon,
-    /// Address for devices.
+    /// Address of the listener for devices.
     pub lan: String,
     _dir: tempfile::TempDir,
 }
@@ -133,8 +133,8 @@ fn run(home: &Path, args: &[&str]) -> (i32, String) {
         .stderr(Stdio::piped())
         .output()
         .unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code().unwrap(), String::from_utf8_lossy(&said).into_owned())
+    let bytes = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn ok(home: &Path, args: &[&str]) -> String {
@@ -145,8 +145,8 @@ fn ok(home: &Path, args: &[&str]) -> String {
         .stderr(Stdio::piped())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -160,7 +160,7 @@ pub async fn forward(to: String) -> String {
             tokio::spawn(async move {
                 let mut other = TcpStream::connect(to).await.unwrap();
                 // Either side may close first.
-                let _ended = tokio::io::copy_bidirectional(&mut one, &mut other).await;
+                let _ignored = tokio::io::copy_bidirectional(&mut one, &mut other).await;
             });
         }
     });

@@ -43,7 +43,7 @@ fn next(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
             };
-            let (part, used, ended) = match bytes.iter().position(|byte| *byte == b'\n') {
+            let (part, used, line_complete) = match bytes.iter().position(|byte| *byte == b'\n') {
                 Some(at) => (&bytes[..at], at + 1, true),
                 None => (bytes, bytes.len(), bytes.is_empty()),
             };
@@ -56,7 +56,7 @@ fn next(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
                 line.extend_from_slice(part);
             }
             input.consume(used);
-            if ended {
+            if line_complete {
                 break;
             }
         }

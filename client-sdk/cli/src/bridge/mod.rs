@@ -67,13 +67,13 @@ async fn run_both(
     let refusals = output.clone();
     let mut receiving = Box::pin(receive(receiver, output, &pending));
     let sent = tokio::select! {
-        ended = &mut receiving => return end_result(ended),
+        outcome = &mut receiving => return end_result(outcome),
         sent = send(input, refusals, &mut sender, &pending) => sent,
     };
     if let Err(error) = sent {
         // The daemon's close frame explains more than a failed write.
         return match tokio::time::timeout(Duration::from_secs(1), receiving).await {
-            Ok(ended) => end_result(ended),
+            Ok(outcome) => end_result(outcome),
             Err(_) => Err(error.into()),
         };
     }
@@ -85,7 +85,7 @@ async fn run_both(
         }
     };
     tokio::select! {
-        ended = &mut receiving => end_result(ended),
+        outcome = &mut receiving => end_result(outcome),
         all = over => {
             sender.close().await;
             if all {
@@ -99,8 +99,8 @@ async fn run_both(
 }
 
 /// Converts the end of the connection: the daemon exited, or the reader of the output is gone.
-fn end_result(ended: Result<(), ClientError>) -> Result<(), Failure> {
-    ended.map_err(Failure::from)
+fn end_result(outcome: Result<(), ClientError>) -> Result<(), Failure> {
+    outcome.map_err(Failure::from)
 }
 
 /// Sends every line; an invalid one is answered here.

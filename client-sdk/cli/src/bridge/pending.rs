@@ -111,7 +111,6 @@ impl PendingWork {
         completion
     }
 
-    /// Records completed work.
     pub fn complete(&self, completion: Completion) {
         if completion == Completion::default() {
             return;

@@ -25,7 +25,7 @@ use crate::{
 const PAGE: u32 = 500;
 
 impl Chat<'_> {
-    /// Runs a command.
+    /// Runs a command that the user typed.
     pub async fn command(&mut self, command: Slash, argument: &str) -> Result<(), Failure> {
         let session = Client::session(&self.session);
         match command {
@@ -128,8 +128,8 @@ impl Chat<'_> {
 
     async fn system(&self, argument: &str) -> Result<(), Failure> {
         if argument.is_empty() {
-            let shown = self.client.prompt_show(&Client::session(&self.session)).await?;
-            let lines: Vec<String> = shown.system.lines().map(plain).collect();
+            let current_prompt = self.client.prompt_show(&Client::session(&self.session)).await?;
+            let lines: Vec<String> = current_prompt.system.lines().map(plain).collect();
             return Ok(output::line(&lines.join("\n"))?);
         }
         let system = (argument != "default").then(|| argument.to_owned());

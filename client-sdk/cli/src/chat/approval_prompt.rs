@@ -11,12 +11,12 @@ use console::style;
 use super::{calls, keys::Key};
 use crate::render::output::plain;
 
-/// The keys.
+/// Keys of the prompt with their meaning.
 pub const KEYS: &str = "y once · a this session · A always · n no";
 /// Additional keys of a prompt that offers a wider rule.
 const PATTERN_KEYS: &str = " · p pattern this session · P always";
 
-/// Renders the prompt.
+/// Renders the prompt of an approval.
 pub fn question(approval: &Approval) -> String {
     let preview = &approval.preview;
     let mut out = String::new();
@@ -73,7 +73,7 @@ pub struct ApprovalPrompt {
 pub enum KeyOutcome {
     /// The prompt stays open.
     Open,
-    /// The answer.
+    /// The decision, and its reason if the user gave one.
     Answer(ApprovalDecision, Option<String>),
     /// The answer that grants the wider rule.
     Pattern(ApprovalDecision, String),
@@ -108,7 +108,6 @@ impl ApprovalPrompt {
         }
     }
 
-    /// Handles a key.
     pub fn key(&mut self, key: Key) -> KeyOutcome {
         use ApprovalDecision::{Always, Deny, Once, Session};
         let Some(reason) = &mut self.reason else {

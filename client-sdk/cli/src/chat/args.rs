@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_had_is_refused() {
+    fn unsupported_flags_are_refused() {
         let mut args = ChatArgs::default();
         assert!(args.check(false, false).is_ok());
         assert!(args.check(true, false).is_err() && args.check(true, true).is_ok());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_decide_what_is_offered() {
+    fn flags_select_the_offered_tools() {
         let mut args = ChatArgs::default();
         assert_eq!(args.withheld(false), ["run_shell", "bash", "shell"]);
         assert!(args.withheld(true).is_empty());

@@ -23,7 +23,6 @@ const HISTORY: usize = 2000;
 const MAX_COMPLETIONS: usize = 100;
 /// Maximum number of folder entries to examine.
 const MAX_ENTRIES: usize = 5000;
-/// The menu's name.
 const MENU: &str = "names";
 
 /// The folder for completing paths, which follows the shell.
@@ -116,9 +115,7 @@ fn paths(folder: &Path, word: &str) -> Vec<String> {
     matching
 }
 
-/// The prompt's indicator.
 pub enum PromptSign {
-    /// The chat's prompt.
     Chat,
     /// The shell's prompt: its folder, and true if the last command failed.
     Shell(String, bool),

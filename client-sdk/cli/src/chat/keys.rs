@@ -29,9 +29,9 @@ pub enum Key {
     Backspace,
     /// Clears the typed text.
     Escape,
-    /// Ctrl+C.
+    /// Ctrl+C, which stops the turn.
     Interrupt,
-    /// Ctrl+D.
+    /// Ctrl+D, which ends the input.
     End,
 }
 

@@ -11,7 +11,6 @@ use cairn_protocol::{event::AgentEvt, time::Timestamp};
 use super::{Chat, calls, figures, local};
 use crate::{exit::Failure, render::output::plain};
 
-/// An open log.
 pub struct Log {
     file: File,
     verbose: bool,
@@ -52,7 +51,6 @@ fn log_text(evt: &AgentEvt) -> Option<String> {
 }
 
 impl Chat<'_> {
-    /// Logs a record.
     pub fn log_event(&mut self, evt: &AgentEvt) {
         if let (Some(log), Some(text)) = (&mut self.log, log_text(evt)) {
             log.line(&text);

@@ -47,7 +47,7 @@ struct Chat<'a> {
     app: &'a App<'a>,
     client: Client,
     session: SessionId,
-    /// The session's root.
+    /// Root folder of the session.
     folder: PathBuf,
     /// The last displayed record.
     seq: u64,

@@ -7,9 +7,9 @@ use console::truncate_str;
 /// Text and its destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Out {
-    /// The model's answer.
+    /// Text of the model's answer.
     Answer(String),
-    /// Everything else.
+    /// Text of any other kind.
     Note(String),
 }
 
@@ -22,7 +22,7 @@ pub struct TerminalCapabilities {
     pub terminal: bool,
     /// Standard error is a terminal, so that a status can be drawn.
     pub status: bool,
-    /// Width in columns.
+    /// Width of the terminal in columns.
     pub width: usize,
 }
 
@@ -45,7 +45,6 @@ fn columns() -> usize {
     crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns)).max(1)
 }
 
-/// The terminal.
 pub struct Screen {
     capabilities: TerminalCapabilities,
     /// Number of status rows below the cursor's line.
@@ -106,7 +105,7 @@ impl Screen {
         flush(&mut io::stderr().lock(), &self.ends(&text))
     }
 
-    /// Removes the status.
+    /// Removes the status from the terminal.
     pub fn clear(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.drawn) == 0 {
             return Ok(());

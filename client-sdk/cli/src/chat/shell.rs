@@ -15,15 +15,12 @@ use super::slash::{self, Typed};
 /// The meaning of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// An empty line.
     Nothing,
     /// A command of the chat, or text for the model.
     Chat(Typed),
     /// Change the folder; to the home folder if none is given.
     Cd(Option<String>),
-    /// Set variables.
     Export(Vec<(String, String)>),
-    /// Unset variables.
     Unset(Vec<String>),
     /// A command for the user's shell.
     Run(String),
@@ -123,12 +120,12 @@ impl Shell {
         Ok(())
     }
 
-    /// Sets variables.
+    /// Sets environment variables of later commands.
     pub fn export(&mut self, pairs: Vec<(String, String)>) {
         self.changed.extend(pairs.into_iter().map(|(key, value)| (key, Some(value))));
     }
 
-    /// Unsets variables.
+    /// Unsets environment variables of later commands.
     pub fn unset(&mut self, names: Vec<String>) {
         self.changed.extend(names.into_iter().map(|name| (name, None)));
     }

@@ -2,16 +2,15 @@
 
 use std::fmt::Write as _;
 
-/// Parsed input.
+/// Input of the chat, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
-    /// An empty line.
     Nothing,
     /// Text for the model.
     Prompt(String),
     /// A command and its argument.
     Command(Slash, String),
-    /// An unknown command.
+    /// Name of an unknown command.
     Unknown(String),
 }
 
@@ -76,7 +75,7 @@ pub fn read(line: &str) -> Typed {
     }
 }
 
-/// Renders the help.
+/// Renders the help of all commands.
 pub fn help() -> String {
     let mut out = String::new();
     for (_, names, arguments, does) in TABLE {

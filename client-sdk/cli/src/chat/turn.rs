@@ -75,7 +75,6 @@ impl Interrupts {
     }
 }
 
-/// A running turn.
 struct Turn<'c, 'a> {
     chat: &'c mut Chat<'a>,
     id: String,

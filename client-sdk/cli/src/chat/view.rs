@@ -18,12 +18,11 @@ use crate::render::output::plain;
 /// Frames of the spinner.
 const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Display options.
 #[derive(Debug, Clone, Copy)]
 pub struct DisplayOptions {
-    /// Token usage.
+    /// True to display token usage.
     pub figures: bool,
-    /// Tool calls.
+    /// True to display tool calls.
     pub calls: bool,
     /// Text while it is written.
     pub stream: bool,
@@ -31,11 +30,11 @@ pub struct DisplayOptions {
     pub progress: bool,
     /// Complete results, and the model's reasoning even where colours cannot distinguish it.
     pub verbose: bool,
-    /// Only the answer.
+    /// True to display only the answer.
     pub quiet: bool,
 }
 
-/// Unfinished text.
+/// Text whose last line is unfinished.
 enum Text {
     Rich(Box<Markdown>),
     /// Plain text, emitted line by line.
@@ -108,7 +107,7 @@ impl View {
         }
     }
 
-    /// Renders a record.
+    /// Returns the output of a record.
     pub fn record(&mut self, evt: AgentEvt) -> Vec<Out> {
         match evt {
             AgentEvt::Text { reasoning, offset, text, .. } => self.piece(reasoning, offset, &text),
@@ -352,7 +351,7 @@ fn tail(styled: &str, text: &str, width: usize) -> String {
     style(format!("…{}", plain(&end))).dim().for_stderr().to_string()
 }
 
-/// Renders the plan.
+/// Renders the plan as a list.
 pub fn plan(items: &[PlanItem]) -> String {
     let row = |item: &PlanItem| {
         let mark = match item.status {

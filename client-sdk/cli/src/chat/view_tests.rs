@@ -186,7 +186,7 @@ fn status_shows_current_activity() {
 }
 
 #[test]
-fn a_terminal_without_colours_is_not_driven_and_a_pipe_gets_everything() {
+fn control_sequences_are_escaped_on_terminals_only() {
     let evil = "a\u{1b}[2Jb\n";
     for (terminal, expected) in [(true, "a\\u{1b}[2Jb\n"), (false, evil)] {
         let capabilities = TerminalCapabilities { rich: false, terminal, status: false, width: 80 };

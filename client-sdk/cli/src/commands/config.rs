@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cairn_client_sdk::{Client, is_held};
+use cairn_client_sdk::{Client, is_root_locked};
 use cairn_config::{DiskFiles, Row};
 use cairn_protocol::{
     config::{ConfigAnswer, ConfigGetParams, ConfigValue},
@@ -67,7 +67,7 @@ pub async fn reload(app: &App<'_>) -> Result<u8, Failure> {
 
 /// Returns a client if a daemon runs.
 async fn running_daemon(app: &App<'_>) -> Result<Option<Client>, Failure> {
-    if !app.is_remote() && !is_held(&app.data_root()?) {
+    if !app.is_remote() && !is_root_locked(&app.data_root()?) {
         return Ok(None);
     }
     Ok(Some(app.connector().connect().await?))

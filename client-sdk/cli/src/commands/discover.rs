@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use cairn_client_sdk::{Found, Hosts, KnownHost};
+use cairn_client_sdk::{DiscoveredDaemon, Hosts, KnownHost};
 use clap::Args;
 use serde::Serialize;
 
@@ -27,15 +27,15 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// A daemon, and its local name if this machine is paired with it.
 #[derive(Serialize)]
-struct DiscoveredDaemon<'a> {
+struct DaemonRow<'a> {
     #[serde(flatten)]
-    daemon: &'a Found,
+    daemon: &'a DiscoveredDaemon,
     #[serde(skip_serializing_if = "Option::is_none")]
     paired: Option<&'a str>,
 }
 
 /// A hint at a key is enough to select the name, because the key is verified on connection.
-fn paired<'k>(daemon: &Found, known: &'k [KnownHost]) -> Option<&'k str> {
+fn paired<'k>(daemon: &DiscoveredDaemon, known: &'k [KnownHost]) -> Option<&'k str> {
     let hint = daemon.key.as_deref()?;
     known.iter().find(|k| k.key.hint() == hint).map(|k| &*k.name)
 }
@@ -44,10 +44,8 @@ pub async fn run(app: &App<'_>, args: &DiscoverArgs) -> Result<u8, Failure> {
     let known = Hosts::of(&app.data_root()?).list()?;
     let daemons = cairn_client_sdk::discover(Duration::from_secs_f64(args.timeout)).await?;
     if app.globals.json {
-        let discovered: Vec<_> = daemons
-            .iter()
-            .map(|daemon| DiscoveredDaemon { daemon, paired: paired(daemon, &known) })
-            .collect();
+        let discovered: Vec<_> =
+            daemons.iter().map(|daemon| DaemonRow { daemon, paired: paired(daemon, &known) }).collect();
         output::json(&serde_json::json!({"data": discovered}))?;
         return Ok(OK);
     }

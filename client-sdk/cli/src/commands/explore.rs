@@ -154,16 +154,21 @@ async fn start(client: &Client, params: &ExploreStartParams) -> Result<Run, Fail
 }
 
 async fn resume(client: &Client, session: &SessionId) -> Result<Run, Failure> {
-    let found = client.session_get(&Client::session(session)).await?;
-    if found.state == RunState::Idle {
+    let session_info = client.session_get(&Client::session(session)).await?;
+    if session_info.state == RunState::Idle {
         return Err(Failure::with_reason("not_resumable", format!("nothing has run in session {session}")));
     }
-    if found.state != RunState::Interrupted {
-        return Ok(Run { session: session.clone(), after: 0, from: found.head_seq, root: found.root });
+    if session_info.state != RunState::Interrupted {
+        return Ok(Run {
+            session: session.clone(),
+            after: 0,
+            from: session_info.head_seq,
+            root: session_info.root,
+        });
     }
     let receipt = client.session_resume(&Client::session(session)).await?;
     let after = receipt.seq.saturating_sub(1);
-    Ok(Run { session: session.clone(), after, from: receipt.seq, root: found.root })
+    Ok(Run { session: session.clone(), after, from: receipt.seq, root: session_info.root })
 }
 
 struct Watch<'a> {

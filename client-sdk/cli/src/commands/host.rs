@@ -16,7 +16,7 @@ pub trait Host {
     fn serve(&self, args: ServeArgs, globals: &Globals) -> ExitCode;
     /// Installs, removes or shows the service.
     fn service(&self, args: ServiceArgs, globals: &Globals) -> ExitCode;
-    /// Runs the checks.
+    /// Runs the checks of `cairn doctor`.
     fn doctor(&self, args: DoctorArgs, globals: &Globals) -> ExitCode;
     /// Returns the sources of the configuration; `project` is the folder whose own file applies.
     fn config_inputs(&self, globals: &Globals, project: Option<PathBuf>) -> cairn_config::Inputs;

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_is_a_line_for_each() {
+    fn map_has_one_line_per_entry() {
         console::set_colors_enabled(false);
         let definition =
             |name: &str, line| MapDefinition { name: name.into(), kind: "function".into(), line };

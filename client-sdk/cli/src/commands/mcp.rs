@@ -78,11 +78,11 @@ async fn root(app: &App<'_>, client: &Client, requested: Option<PathBuf>) -> Res
         None => app.location(client).await?,
     };
     let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
-    if let Some(found) = scope::enclosing_root(&roots, &location) {
+    if let Some(enclosing) = scope::enclosing_root(&roots, &location) {
         // A folder given explicitly must be the root itself, or results would come from outside of
         // it.
-        if !is_explicit || location == std::path::Path::new(&found.path) {
-            return Ok(Some(found.root.to_string()));
+        if !is_explicit || location == std::path::Path::new(&enclosing.path) {
+            return Ok(Some(enclosing.root.to_string()));
         }
     }
     if is_explicit {

@@ -103,15 +103,15 @@ async fn offer(app: &App<'_>, args: PairArgs) -> Result<u8, Failure> {
     } else {
         output::print(&offer_text(&offer, &params.rights))?;
     }
-    let ended = tokio::select! {
-        ended = wait(app, &client) => ended,
+    let outcome = tokio::select! {
+        outcome = wait(app, &client) => outcome,
         _ = tokio::signal::ctrl_c() => {
             client.pair_cancel(&Empty {}).await?;
             app.info("called off; the code is void");
             return Ok(INTERRUPTED);
         }
     };
-    ended.map(|()| OK)
+    outcome.map(|()| OK)
 }
 
 fn offer_text(offer: &PairOffer, rights: &[Right]) -> String {

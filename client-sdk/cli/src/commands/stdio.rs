@@ -29,7 +29,7 @@ pub async fn run(app: &App<'_>, args: StdioArgs) -> Result<u8, Failure> {
 /// Time after the end of the editor's input in which a turn may still be answered.
 const ACP_LINGER: Duration = Duration::from_secs(60);
 
-/// Runs `cairn acp`.
+/// Runs the command `cairn acp`.
 pub async fn acp(app: &App<'_>) -> Result<u8, Failure> {
     bridge::run(app, Bridge { path: "/acp", linger: Some(ACP_LINGER) }).await
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_client_sdk::{ClientError, is_held};
+use cairn_client_sdk::{ClientError, is_root_locked};
 use cairn_protocol::{
     id::InstanceId,
     location::{DaemonFile, DataRoot},
@@ -33,7 +33,7 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
         }
     }
     let root = app.data_root()?;
-    let is_locked = is_held(&root);
+    let is_locked = is_root_locked(&root);
     let mut stopped = None;
     match app.connector().connect().await {
         Ok(client) => {
@@ -49,7 +49,7 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
         Err(error) => signal(&root).map_err(|why| Failure::from(error).hint(why))?,
     }
     let until = Instant::now() + EXIT_TIMEOUT;
-    while is_held(&root) {
+    while is_root_locked(&root) {
         // Another client may have started the next one already.
         if stopped.is_some() && instance(&root).is_some_and(|now| Some(now) != stopped) {
             break;

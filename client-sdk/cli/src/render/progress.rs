@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Redraws per second.
+/// Maximum number of redraws per second.
 const RATE: u8 = 10;
 
 /// Interval of the animation.
@@ -33,7 +33,6 @@ impl Progress {
         !self.0.is_hidden()
     }
 
-    /// Sets the text.
     pub fn set_text(&self, text: impl Into<String>) {
         self.0.set_message(text.into());
     }

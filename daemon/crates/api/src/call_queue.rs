@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 
 use crate::{connection::lock, method::Scope};
 
-/// Identifies a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     /// All calls of scope [`Scope::Global`].

@@ -529,7 +529,6 @@ async fn answer(to: &AnswerSender, text: String) {
     let _disconnected = to.send(Outgoing::One(text)).await;
 }
 
-/// A running call.
 struct Call {
     answer: crate::method::Answer,
     /// Starts when the call is accepted, so that it includes the wait in the queue.

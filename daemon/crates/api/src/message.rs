@@ -28,7 +28,7 @@ fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Id<'de>>, D::Error>
 pub enum Frame<'a> {
     /// A request or notification.
     One(&'a RawValue),
-    /// Several of them.
+    /// Several requests or notifications.
     Batch(Vec<&'a RawValue>),
 }
 
@@ -84,7 +84,6 @@ pub fn failure(id: Option<&Id<'_>>, failure: &Failure) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 
-/// Renders a notification.
 pub fn notification(method: &str, params: &impl serde::Serialize) -> String {
     // Params are serialised in place, because some are long.
     let mut text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":"#).into_bytes();

@@ -39,7 +39,7 @@ impl Scope {
 pub enum Disconnect {
     /// The call is cancelled.
     Cancel,
-    /// The call continues.
+    /// The call continues without its client.
     Detach,
 }
 
@@ -98,7 +98,7 @@ type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// A row of the method table.
 pub struct Method {
-    /// `namespace.verb`.
+    /// Name in the form `namespace.verb`.
     pub name: &'static str,
     /// One line for the reference.
     pub summary: &'static str,

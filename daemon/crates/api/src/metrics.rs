@@ -9,7 +9,7 @@ use crate::Api;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Figure {
-    /// Starts with `cairn_`.
+    /// Name, which starts with `cairn_`.
     pub name: &'static str,
     /// True if the value never decreases while the daemon lives.
     pub counter: bool,

@@ -22,7 +22,7 @@ pub trait Remote: Send + Sync {
     fn begin(&self, params: PairBeginParams) -> Result<PairOffer, Failure>;
     /// Returns the state of the latest code.
     fn status(&self) -> PairStatus;
-    /// Cancels pairing.
+    /// Cancels the pairing and invalidates its code.
     fn cancel(&self) -> PairStatus;
     /// Lists the paired devices in the order of their pairing.
     fn devices(&self) -> Vec<Device>;

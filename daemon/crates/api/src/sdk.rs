@@ -14,7 +14,7 @@ pub type GeneratedFile = (&'static str, String);
 /// Methods that a client calls on its own.
 const BUILT_IN_METHODS: [&str; 3] = ["initialize", "orchestrate.subscribe", "orchestrate.unsubscribe"];
 
-/// Generates every file.
+/// Generates every file of the other languages' clients.
 pub fn files() -> Vec<GeneratedFile> {
     let table = Table::new(crate::openrpc());
     vec![

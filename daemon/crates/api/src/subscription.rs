@@ -60,7 +60,7 @@ fn name(connection: &Connection, session: &SessionId) -> SubscriptionId {
     if first { SubscriptionId::of(session) } else { SubscriptionId::new() }
 }
 
-/// Stops following.
+/// Stops following a session.
 pub async fn unsubscribe(caller: Caller, params: UnsubscribeParams) -> Result<Empty, Failure> {
     let id = params.subscription_id;
     if end(&caller.connection, &id) {
@@ -100,7 +100,7 @@ async fn run(
     };
     loop {
         let message = match follower.step().await {
-            Ok(Step::Records(lines) | Step::Passing(lines)) => {
+            Ok(Step::Records(lines) | Step::Ephemeral(lines)) => {
                 Outgoing::Many(lines.iter().map(text).collect())
             }
             Ok(Step::Synced(seq)) => {
@@ -111,7 +111,7 @@ async fn run(
                 let note = LaggedNotification { subscription_id: id.clone(), from_seq };
                 Outgoing::One(message::notification(rpc::LAGGED, &note))
             }
-            Ok(Step::Gone) => break notify_gone(&connection, &id, "the session was deleted").await,
+            Ok(Step::Deleted) => break notify_gone(&connection, &id, "the session was deleted").await,
             Err(cause) => {
                 tracing::error!(%session, %cause, "a subscription cannot read the log");
                 break notify_gone(&connection, &id, &cause.to_string()).await;

@@ -237,8 +237,8 @@ impl SessionBuilder {
 
     /// Calls a function with the model's visible text as it arrives.
     #[must_use]
-    pub fn on_token(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.on_token = Some(Box::new(hear));
+    pub fn on_token(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_token = Some(Box::new(callback));
         self
     }
 
@@ -270,11 +270,12 @@ impl SessionBuilder {
             Backend::Settings(settings) => cairn_llm::connect(&settings)?,
             Backend::Failed(failure) => return Err(failure),
         };
-        let kept = match &self.data {
+        let temporary = match &self.data {
             Some(_) => None,
             None => Some(tempfile::tempdir().map_err(|e| unusable(&e))?),
         };
-        let data = self.data.or_else(|| kept.as_ref().map(|dir| dir.path().to_owned())).unwrap_or_default();
+        let data =
+            self.data.or_else(|| temporary.as_ref().map(|dir| dir.path().to_owned())).unwrap_or_default();
         std::fs::create_dir_all(&data).map_err(|e| unusable(&e))?;
         let root = self
             .root
@@ -316,7 +317,7 @@ impl SessionBuilder {
             params.root = Some(path);
         }
         let id = engine.create_session(params).await?.session_id;
-        Ok(Session::opened(engine, id, shared, self.on_token, self.on_approval, self.external, kept))
+        Ok(Session::opened(engine, id, shared, self.on_token, self.on_approval, self.external, temporary))
     }
 }
 

@@ -88,46 +88,48 @@ impl Session {
         let receipt = self.engine.start_run(params, None).await?;
         let after = After::Seq(receipt.seq.saturating_sub(1));
         let (mut follower, _) = self.engine.trace().follow(&self.id, &after).await?;
-        let mut told = 0;
+        let mut delivered = 0;
         loop {
             match follower.step().await? {
-                Step::Passing(lines) => lines.iter().for_each(|line| told = self.hear(line, told)),
+                Step::Ephemeral(lines) => {
+                    lines.iter().for_each(|line| delivered = self.deliver(line, delivered))
+                }
                 Step::Records(lines) => {
                     for line in lines {
-                        told = self.hear(&line, told);
+                        delivered = self.deliver(&line, delivered);
                         if let Some(result) = self.record(&line).await? {
                             return Ok(result);
                         }
                     }
                 }
                 Step::Synced(_) | Step::Lagged(_) => {}
-                Step::Gone => return Err(Failure::new(Reason::Gone, "the session was deleted")),
+                Step::Deleted => return Err(Failure::new(Reason::Gone, "the session was deleted")),
             }
         }
     }
 
     /// Passes the new part of a text to the token callback; returns the number of bytes passed for
     /// this answer.
-    fn hear(&self, line: &str, told: u64) -> u64 {
+    fn deliver(&self, line: &str, delivered: u64) -> u64 {
         #[derive(Deserialize)]
         struct Line {
             evt: Option<AgentEvt>,
         }
-        let Ok(Line { evt: Some(evt) }) = serde_json::from_str(line) else { return told };
+        let Ok(Line { evt: Some(evt) }) = serde_json::from_str(line) else { return delivered };
         match evt {
             AgentEvt::TokenDelta { reasoning: false, offset, text, .. }
             | AgentEvt::Text { reasoning: false, offset, text, .. } => {
                 let end = offset + text.len() as u64;
-                let fresh = usize::try_from(told.saturating_sub(offset)).unwrap_or(usize::MAX);
-                if let (Some(hear), Some(text)) =
+                let fresh = usize::try_from(delivered.saturating_sub(offset)).unwrap_or(usize::MAX);
+                if let (Some(callback), Some(text)) =
                     (&self.on_token, text.get(fresh..).filter(|t| !t.is_empty()))
                 {
-                    hear(text);
+                    callback(text);
                 }
-                told.max(end)
+                delivered.max(end)
             }
             AgentEvt::ModelAnswer(_) => 0,
-            _ => told,
+            _ => delivered,
         }
     }
 

@@ -24,7 +24,7 @@ fn echo() -> FnTool {
     })
 }
 
-fn says(text: &str) -> ScriptedAnswer {
+fn text_answer(text: &str) -> ScriptedAnswer {
     ScriptedAnswer::new(vec![Step::Text(text.into())])
 }
 
@@ -39,7 +39,7 @@ fn on(answers: Vec<ScriptedAnswer>) -> (Arc<Scripted>, SessionBuilder) {
 }
 
 #[tokio::test]
-async fn a_local_model_says_what_to_do_instead() {
+async fn local_model_error_names_the_alternative() {
     let failure = Session::local("/models/m.gguf").init().await.err().unwrap();
     assert_eq!(failure.reason, Reason::NotSupported);
     assert!(
@@ -49,7 +49,7 @@ async fn a_local_model_says_what_to_do_instead() {
 }
 
 #[tokio::test]
-async fn a_remote_that_is_not_there_is_named() {
+async fn unreachable_remote_is_named() {
     let session = Session::remote("http://127.0.0.1:9", "m").init().await.unwrap();
     let failure = session.chat("hi").await.unwrap_err();
     assert_eq!(failure.reason, Reason::ModelUnavailable, "{failure}");
@@ -57,7 +57,7 @@ async fn a_remote_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn the_system_text_is_replaced_left_out_and_added_to_in_order() {
+async fn system_text_is_replaced_omitted_and_extended_in_order() {
     let built_in = on(vec![]).1.init().await.unwrap().render_system().await.unwrap();
     assert!(built_in.starts_with("You are Cairn's agent"));
     let session = on(vec![])
@@ -70,19 +70,19 @@ async fn the_system_text_is_replaced_left_out_and_added_to_in_order() {
         .await
         .unwrap();
     let text = session.render_system().await.unwrap();
-    let places: Vec<usize> = ["BASE", "ADDENDUM", "ONE", "TWO", "- echo — Says a word"]
+    let positions: Vec<usize> = ["BASE", "ADDENDUM", "ONE", "TWO", "- echo — Says a word"]
         .iter()
         .map(|m| text.find(m).unwrap_or_else(|| panic!("{m} in {text}")))
         .collect();
-    assert!(places.is_sorted(), "{text}");
+    assert!(positions.is_sorted(), "{text}");
     assert!(!text.contains("You are Cairn's agent"));
     let none = on(vec![]).1.no_builtin_system().system_append("MINE").init().await.unwrap();
     assert!(none.render_system().await.unwrap().starts_with("MINE"));
 }
 
 #[tokio::test]
-async fn a_dynamic_text_is_made_anew_at_each_turn() {
-    let (script, builder) = on(vec![says("a"), says("b")]);
+async fn dynamic_text_is_rendered_at_each_turn() {
+    let (script, builder) = on(vec![text_answer("a"), text_answer("b")]);
     let count = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&count);
     let session = builder
@@ -93,12 +93,12 @@ async fn a_dynamic_text_is_made_anew_at_each_turn() {
     session.chat("1").await.unwrap();
     count.store(7, Ordering::SeqCst);
     session.chat("2").await.unwrap();
-    let asked = script.requests();
-    assert!(asked[0].system.contains("COUNT 0") && asked[1].system.contains("COUNT 7"));
+    let requests = script.requests();
+    assert!(requests[0].system.contains("COUNT 0") && requests[1].system.contains("COUNT 7"));
 }
 
 #[tokio::test]
-async fn preamble_options_decide_what_stands_there() {
+async fn preamble_options_select_its_content() {
     let options =
         PreambleOptions { knowledge_cutoff: Some("May 2025".into()), no_clock: true, no_citing: true };
     let session = on(vec![]).1.preamble_options(options).init().await.unwrap();
@@ -112,7 +112,7 @@ async fn preamble_options_decide_what_stands_there() {
 }
 
 #[tokio::test]
-async fn default_tools_are_there_unless_they_are_not_wanted() {
+async fn default_tools_are_offered_unless_disabled() {
     let names = |s: &Session| s.engine().tools().into_iter().map(|t| t.name).collect::<Vec<_>>();
     let with = on(vec![]).1.init().await.unwrap();
     assert!(names(&with).iter().any(|n| n == "read_file"));
@@ -123,32 +123,36 @@ async fn default_tools_are_there_unless_they_are_not_wanted() {
 }
 
 #[tokio::test]
-async fn a_chat_calls_tools_tells_tokens_and_keeps_its_history() {
-    let (script, builder) =
-        on(vec![calls("echo", json!({"word": "x"})), says("first"), says("second"), says("third")]);
-    let heard = Arc::new(Mutex::new(String::new()));
-    let ear = Arc::clone(&heard);
+async fn chat_calls_tools_streams_tokens_and_retains_history() {
+    let (script, builder) = on(vec![
+        calls("echo", json!({"word": "x"})),
+        text_answer("first"),
+        text_answer("second"),
+        text_answer("third"),
+    ]);
+    let output = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&output);
     let session = builder
         .add_tool(echo())
-        .on_token(move |text| ear.lock().unwrap().push_str(text))
+        .on_token(move |text| sink.lock().unwrap().push_str(text))
         .init()
         .await
         .unwrap();
     assert_eq!(session.chat("hi").await.unwrap(), "first");
-    assert_eq!(heard.lock().unwrap().as_str(), "first");
+    assert_eq!(output.lock().unwrap().as_str(), "first");
     session.refresh_system().await.unwrap();
     assert_eq!(session.chat("more").await.unwrap(), "second");
-    let asked = script.requests();
-    assert!(format!("{:?}", asked[1].messages).contains("heard x"));
-    assert_eq!(asked[2].messages.len(), 5, "refreshing keeps the history");
+    let requests = script.requests();
+    assert!(format!("{:?}", requests[1].messages).contains("heard x"));
+    assert_eq!(requests[2].messages.len(), 5, "refreshing keeps the history");
     session.reset().await.unwrap();
     assert_eq!(session.chat("fresh").await.unwrap(), "third");
     assert_eq!(script.requests()[3].messages.len(), 1);
 }
 
 #[tokio::test]
-async fn the_base_can_change_in_between_and_empties_the_history() {
-    let (script, builder) = on(vec![says("a"), says("b"), says("c")]);
+async fn replacing_the_base_clears_the_history() {
+    let (script, builder) = on(vec![text_answer("a"), text_answer("b"), text_answer("c")]);
     let session = builder.init().await.unwrap();
     session.chat("1").await.unwrap();
     session.system_append("ADDED");
@@ -156,20 +160,20 @@ async fn the_base_can_change_in_between_and_empties_the_history() {
     session.chat("2").await.unwrap();
     session.set_system("OTHER").await.unwrap();
     session.chat("3").await.unwrap();
-    let asked = script.requests();
-    assert!(asked[1].system.contains("ADDED") && asked[1].system.contains("NEW TOOL"));
-    assert!(asked[1].tools.iter().any(|t| t.name == "echo"));
-    assert_eq!((asked[1].messages.len(), asked[2].messages.len()), (3, 1));
-    assert!(asked[2].system.starts_with("OTHER"));
+    let requests = script.requests();
+    assert!(requests[1].system.contains("ADDED") && requests[1].system.contains("NEW TOOL"));
+    assert!(requests[1].tools.iter().any(|t| t.name == "echo"));
+    assert_eq!((requests[1].messages.len(), requests[2].messages.len()), (3, 1));
+    assert!(requests[2].system.starts_with("OTHER"));
 }
 
 #[tokio::test]
-async fn what_changes_something_is_asked_about() {
+async fn writes_require_approval() {
     let dir = tempfile::tempdir().unwrap();
     for (decision, want) in [(ApprovalDecision::Once, "yes"), (ApprovalDecision::Deny, "old")] {
         std::fs::write(dir.path().join("f.txt"), "old").unwrap();
         let (_, builder) =
-            on(vec![calls("write_file", json!({"path": "f.txt", "content": "yes"})), says("done")]);
+            on(vec![calls("write_file", json!({"path": "f.txt", "content": "yes"})), text_answer("done")]);
         let session = builder
             .root(dir.path())
             .on_approval(move |a| {

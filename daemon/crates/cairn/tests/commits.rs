@@ -24,8 +24,8 @@ fn script() -> Scripted {
             arguments,
         })])
     };
-    let says = || ScriptedAnswer::new(vec![Step::Text("done".into())]);
-    Scripted::new(vec![write("a", "one\n"), says(), says(), write("b", "two\n"), says()])
+    let done = || ScriptedAnswer::new(vec![Step::Text("done".into())]);
+    Scripted::new(vec![write("a", "one\n"), done(), done(), write("b", "two\n"), done()])
 }
 
 async fn commits(session: &Session) -> Vec<(String, Vec<String>)> {
@@ -51,7 +51,7 @@ async fn session(root: &Path, prefix: Option<&str>) -> Session {
 }
 
 #[tokio::test]
-async fn a_turn_that_wrote_is_committed_with_its_words_and_one_that_only_talked_is_not() {
+async fn only_turns_with_changes_are_committed() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path();
     git(at, &["init", "-q", "-b", "main"]);
@@ -72,7 +72,7 @@ async fn a_turn_that_wrote_is_committed_with_its_words_and_one_that_only_talked_
 }
 
 #[tokio::test]
-async fn nothing_is_committed_unless_it_is_wanted() {
+async fn nothing_is_committed_by_default() {
     let dir = tempfile::tempdir().unwrap();
     git(dir.path(), &["init", "-q"]);
     let session = session(dir.path(), None).await;

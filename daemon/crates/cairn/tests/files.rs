@@ -27,16 +27,16 @@ async fn session(
     root: &Path,
     rules: Rules,
     steps: Vec<Vec<Step>>,
-    asked: &Arc<Mutex<Vec<String>>>,
+    prompts: &Arc<Mutex<Vec<String>>>,
 ) -> Session {
     let mut answers: Vec<ScriptedAnswer> = steps.into_iter().map(ScriptedAnswer::new).collect();
     answers.push(ScriptedAnswer::new(vec![Step::Text("done".into())]));
-    let asked = Arc::clone(asked);
+    let prompts = Arc::clone(prompts);
     Session::provider(Arc::new(Scripted::new(answers)))
         .root(root)
         .rules(rules)
         .on_approval(move |a| {
-            asked.lock().unwrap().push(a.rule.clone());
+            prompts.lock().unwrap().push(a.rule.clone());
             ApprovalDecision::Once
         })
         .init()
@@ -54,10 +54,10 @@ async fn tool(session: &Session, name: &str, arguments: Value) -> Result<Value, 
 }
 
 #[tokio::test]
-async fn a_file_is_made_read_edited_and_the_turn_tells_and_undoes_it() {
+async fn turn_edits_files_records_its_diff_and_is_undone() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.txt"), "one\ntwo\nthree\n").unwrap();
-    let asked = Arc::default();
+    let prompts = Arc::default();
     let steps = vec![
         vec![call("read_file", json!({"path": "a.txt"}))],
         vec![
@@ -65,7 +65,7 @@ async fn a_file_is_made_read_edited_and_the_turn_tells_and_undoes_it() {
             call("write_file", json!({"path": "new/b.txt", "content": "fresh\n"})),
         ],
     ];
-    let session = session(dir.path(), allow(), steps, &asked).await;
+    let session = session(dir.path(), allow(), steps, &prompts).await;
     let result = session.run("go").await.unwrap();
     assert!(result.tool_trace.iter().all(|t| t.outcome == "ok"), "{result:?}");
     assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "one\nTWO\nthree\n");
@@ -81,20 +81,20 @@ async fn a_file_is_made_read_edited_and_the_turn_tells_and_undoes_it() {
     assert_eq!(undone["restored"].as_array().unwrap().len(), 2);
     assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "one\ntwo\nthree\n");
     assert!(!dir.path().join("new/b.txt").exists());
-    let again = tool(&session, "undo_turn", json!({"turnId": result.turn_id})).await.unwrap_err();
-    assert!(again.contains("changed since"), "{again}");
+    let second_undo = tool(&session, "undo_turn", json!({"turnId": result.turn_id})).await.unwrap_err();
+    assert!(second_undo.contains("changed since"), "{second_undo}");
 }
 
 #[tokio::test]
-async fn what_was_not_read_is_asked_about_and_what_changed_meanwhile_is_not_touched() {
+async fn unread_file_requires_approval_and_concurrent_change_prevents_the_write() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.txt");
     std::fs::write(&path, "one two").unwrap();
-    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let prompts: Arc<Mutex<Vec<String>>> = Arc::default();
     let edit = |new: &str| call("edit_file", json!({"path": "a.txt", "old_text": "one", "new_text": new}));
-    let session1 = session(dir.path(), allow(), vec![vec![edit("ONE")]], &asked).await;
+    let session1 = session(dir.path(), allow(), vec![vec![edit("ONE")]], &prompts).await;
     session1.chat("go").await.unwrap();
-    assert_eq!(asked.lock().unwrap().as_slice(), ["it edits a file that was not read since it changed"]);
+    assert_eq!(prompts.lock().unwrap().as_slice(), ["it edits a file that was not read since it changed"]);
     // Another process changes the file between the request and the approval.
     std::fs::write(&path, "one two").unwrap();
     let behind = path.clone();
@@ -116,20 +116,20 @@ async fn what_was_not_read_is_asked_about_and_what_changed_meanwhile_is_not_touc
 }
 
 #[tokio::test]
-async fn what_makes_programs_run_is_always_asked_about_and_deleting_by_the_rules() {
+async fn version_control_paths_are_blocked_and_rules_allow_deletion() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.txt"), "x").unwrap();
-    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let prompts: Arc<Mutex<Vec<String>>> = Arc::default();
     let steps = vec![vec![
         call("delete_file", json!({"path": "a.txt"})),
         call("write_file", json!({"path": ".envrc", "content": "x"})),
         call("write_file", json!({"path": ".git/hooks/pre-commit", "content": "x"})),
     ]];
-    let session = session(dir.path(), allow(), steps, &asked).await;
+    let session = session(dir.path(), allow(), steps, &prompts).await;
     let result = session.run("go").await.unwrap();
     // A call that cannot succeed requires no approval: version control is closed. A rule allows
     // deleting (P8).
-    assert_eq!(asked.lock().unwrap().len(), 1, "{asked:?}");
+    assert_eq!(prompts.lock().unwrap().len(), 1, "{prompts:?}");
     let outcomes: Vec<_> = result.tool_trace.iter().map(|t| t.outcome.as_str()).collect();
     assert_eq!(outcomes, ["ok", "ok", "path_blocked"]);
     assert!(!dir.path().join("a.txt").exists() && !dir.path().join(".git").exists());
@@ -155,7 +155,7 @@ fn escape() -> impl Strategy<Value = String> {
 }
 
 /// Approves every deletion, which always requires an approval.
-fn say_yes(runtime: &tokio::runtime::Runtime, session: &Session) {
+fn approve_all(runtime: &tokio::runtime::Runtime, session: &Session) {
     let (engine, id) = (session.engine().clone(), session.id().clone());
     runtime.spawn(async move {
         let (mut follower, _) =
@@ -179,7 +179,7 @@ fn say_yes(runtime: &tokio::runtime::Runtime, session: &Session) {
 }
 
 #[test]
-fn no_path_leads_any_file_tool_out_of_the_root() {
+fn no_path_escapes_the_root() {
     let dir = tempfile::tempdir().unwrap();
     let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
     for folder in [&root, &outside, &root.join("in")] {
@@ -197,9 +197,9 @@ fn no_path_leads_any_file_tool_out_of_the_root() {
     };
     let before = (snapshot(&outside), snapshot(dir.path()).len());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let asked = Arc::default();
-    let session = runtime.block_on(session(&root, allow(), vec![], &asked));
-    say_yes(&runtime, &session);
+    let prompts = Arc::default();
+    let session = runtime.block_on(session(&root, allow(), vec![], &prompts));
+    approve_all(&runtime, &session);
     let mut runner = proptest::test_runner::TestRunner::default();
     let mut ran = 0;
     for _ in 0..30 {
@@ -222,12 +222,12 @@ fn no_path_leads_any_file_tool_out_of_the_root() {
         }));
         for (name, path, answer) in runtime.block_on(work.buffer_unordered(32).collect::<Vec<_>>()) {
             ran += 1;
-            let told = answer.map(|v| v.to_string()).unwrap_or_default();
-            assert!(!told.contains("SECRET"), "{name} {path}: {told}");
+            let output = answer.map(|v| v.to_string()).unwrap_or_default();
+            assert!(!output.contains("SECRET"), "{name} {path}: {output}");
         }
         // Links inside the root that a call replaced are restored.
-        let _again = symlink(&outside, root.join("out"));
-        let _again = symlink("../outside/file", root.join("file"));
+        let _exists = symlink(&outside, root.join("out"));
+        let _exists = symlink("../outside/file", root.join("file"));
     }
     assert!(ran >= 5000, "{ran}");
     assert_eq!((snapshot(&outside), snapshot(dir.path()).len()), before);

@@ -53,7 +53,7 @@ async fn exported(engine: &Engine, id: &cairn::protocol::id::SessionId) -> Strin
     }
 }
 
-async fn ended(engine: &Engine, id: &cairn::protocol::id::SessionId) {
+async fn wait_completed(engine: &Engine, id: &cairn::protocol::id::SessionId) {
     let (mut follower, _) = engine.trace().follow(id, &After::Seq(0)).await.unwrap();
     loop {
         if let record::Step::Records(lines) = follower.step().await.unwrap() {
@@ -101,12 +101,12 @@ async fn recorded_explore() -> String {
         ..ExploreStartParams::default()
     };
     let receipt = session.engine().start_explore(params, None).await.unwrap();
-    ended(session.engine(), &receipt.session_id).await;
+    wait_completed(session.engine(), &receipt.session_id).await;
     exported(session.engine(), &receipt.session_id).await
 }
 
 /// Returns the stored trace of that name, recorded again if `CAIRN_UPDATE` is set.
-async fn kept(name: &str, record: impl Future<Output = String>) -> String {
+async fn stored_trace(name: &str, record: impl Future<Output = String>) -> String {
     let file = fixtures().join(name);
     if std::env::var_os("CAIRN_UPDATE").is_some() {
         std::fs::write(&file, record.await).unwrap();
@@ -128,8 +128,8 @@ async fn replayed(jsonl: &str, change: impl FnOnce(&Path)) -> ReplayReport {
 }
 
 #[tokio::test]
-async fn a_kept_turn_is_the_same_again_and_a_changed_file_is_named() {
-    let jsonl = kept("turn.jsonl", recorded_turn()).await;
+async fn stored_turn_replays_identically_and_a_changed_file_is_reported() {
+    let jsonl = stored_trace("turn.jsonl", recorded_turn()).await;
     let report = replayed(&jsonl, |_| {}).await;
     assert!(report.identical, "{report:?}");
     assert!(report.compared > 10, "{report:?}");
@@ -140,8 +140,8 @@ async fn a_kept_turn_is_the_same_again_and_a_changed_file_is_named() {
 }
 
 #[tokio::test]
-async fn a_kept_explore_is_the_same_again_and_a_changed_file_is_named() {
-    let jsonl = kept("explore.jsonl", recorded_explore()).await;
+async fn stored_explore_replays_identically_and_a_changed_file_is_reported() {
+    let jsonl = stored_trace("explore.jsonl", recorded_explore()).await;
     let report = replayed(&jsonl, |_| {}).await;
     assert!(report.identical, "{report:?}");
     assert!(report.compared > 5, "{report:?}");

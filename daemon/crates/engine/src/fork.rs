@@ -62,7 +62,7 @@ pub(crate) async fn cut(
         .collect();
     let open = kept.iter().filter(|turn| turn.started.is_some_and(|start| start <= upto) && !turn.ended);
     let ends = open.map(|turn| end(session, turn)).collect();
-    Ok(ForkCut { upto, left_out, ends })
+    Ok(ForkCut { upto, omitted: left_out, ends })
 }
 
 /// Returns the run that a record belongs to.

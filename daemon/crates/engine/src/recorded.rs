@@ -92,7 +92,7 @@ fn failure(message: String, reason: Option<&str>) -> Option<Failure> {
 
 /// Reads a blob that contains JSON; `None` when it cannot be read as that.
 pub(crate) async fn whole_blob(trace: &Trace, blob: &BlobRef) -> Result<Option<serde_json::Value>, Failure> {
-    let text = trace.whole_blob(&blob.sha256).await?;
+    let text = trace.complete_blob(&blob.sha256).await?;
     // An unreadable stored result counts as none: the call is made again.
     Ok(serde_json::from_str(&text).ok())
 }

@@ -12,7 +12,7 @@ pub(crate) use read::Reader;
 
 use crate::{
     Key, LlmError, ModelRequest, catalog,
-    conversation::{arguments, is_empty, mended},
+    conversation::{arguments, is_empty, repair},
     decode::Format,
     endpoint::Endpoint,
     remote::{Dialect, Query, secret},
@@ -24,7 +24,7 @@ const VERSION: &str = "2023-06-01";
 const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// Placeholder before a conversation whose first messages were dropped: the first message must be
 /// the user's.
-const LEFT_OUT: &str = "(earlier messages are left out)";
+const OMITTED_MESSAGES: &str = "(earlier messages are left out)";
 
 /// Dialect of Anthropic's messages API.
 pub(crate) struct Anthropic;
@@ -91,11 +91,11 @@ impl Dialect for Anthropic {
     fn models(&self, answer: &Value) -> Option<Vec<ModelInfo>> {
         let models = answer.get("data")?.as_array()?.iter().filter_map(|model| {
             let name = model.get("id")?.as_str()?;
-            let told = model.get("max_input_tokens").or_else(|| model.pointer("/meta/n_ctx"));
+            let tokens = model.get("max_input_tokens").or_else(|| model.pointer("/meta/n_ctx"));
             Some(ModelInfo {
                 provider: self.name().into(),
                 model: name.to_owned(),
-                context_tokens: told.and_then(Value::as_u64).or_else(|| catalog::family_context(name)),
+                context_tokens: tokens.and_then(Value::as_u64).or_else(|| catalog::family_context(name)),
                 size_bytes: model.pointer("/meta/size").and_then(Value::as_u64),
             })
         });
@@ -131,7 +131,7 @@ fn tools(request: &ModelRequest) -> Vec<Value> {
 /// and come first in a message.
 fn messages(request: &ModelRequest) -> Value {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
-    for message in mended(&request.messages) {
+    for message in repair(&request.messages) {
         let (role, blocks) = blocks(message);
         match turns.last_mut() {
             Some((last, all)) if *last == role => all.extend(blocks),
@@ -139,7 +139,7 @@ fn messages(request: &ModelRequest) -> Value {
         }
     }
     if turns.first().is_none_or(|(role, _)| *role == "assistant") {
-        turns.insert(0, ("user", vec![json!({ "type": "text", "text": LEFT_OUT })]));
+        turns.insert(0, ("user", vec![json!({ "type": "text", "text": OMITTED_MESSAGES })]));
     }
     // The next request starts with this prefix, so the provider should cache it.
     if let Some(Value::Object(last)) = turns.last_mut().and_then(|(_, blocks)| blocks.last_mut()) {
@@ -163,11 +163,11 @@ fn blocks(message: Cow<'_, Message>) -> (&'static str, Vec<Value>) {
         Message::Assistant { text, calls } => {
             // The API refuses trailing white space in assistant text.
             let text = text.trim_end();
-            let said = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+            let text_block = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
             let calls = calls.iter().map(|call| {
                 json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": *arguments(call) })
             });
-            ("assistant", said.into_iter().chain(calls).collect())
+            ("assistant", text_block.into_iter().chain(calls).collect())
         }
         Message::Tool { call_id, content, failed, .. } => {
             let mut block = json!({ "type": "tool_result", "tool_use_id": call_id, "content": content });

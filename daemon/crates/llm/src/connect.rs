@@ -59,14 +59,14 @@ pub struct Settings {
 impl fmt::Debug for Settings {
     /// Omits everything that may hold a password: the key, and the part before an `@` in a URL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |url: &Option<String>| {
+        let redacted = |url: &Option<String>| {
             let url = url.as_deref()?;
             Some(url.rsplit_once('@').map_or_else(|| url.to_owned(), |(_, host)| format!("***@{host}")))
         };
         f.debug_struct("Settings")
             .field("provider", &self.provider)
             .field("model", &self.model)
-            .field("endpoint", &shown(&self.endpoint))
+            .field("endpoint", &redacted(&self.endpoint))
             .field("key", &self.key)
             .field("context_tokens", &self.context_tokens)
             .field("connect_timeout", &self.connect_timeout)
@@ -75,7 +75,7 @@ impl fmt::Debug for Settings {
             .field("attempts", &self.attempts)
             .field("backoff", &self.backoff)
             .field("limits", &self.limits)
-            .field("proxy", &shown(&self.proxy))
+            .field("proxy", &redacted(&self.proxy))
             .finish()
     }
 }
@@ -201,7 +201,7 @@ fn remote(
         chosen: OnceLock::new(),
         context: settings.context_tokens,
         learnt: 0.into(),
-        asked: 0.into(),
+        context_queries: 0.into(),
         schedule: Schedule { attempts: settings.attempts.clamp(1, MAX_ATTEMPTS), base: settings.backoff },
         limits: settings.limits,
         idle: settings.idle_timeout,

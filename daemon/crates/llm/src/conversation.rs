@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 const UNANSWERED: &str = "no result: the call was interrupted";
 
 /// Returns the repaired messages.
-pub(crate) fn mended(messages: &[Message]) -> Vec<Cow<'_, Message>> {
-    let mut whole = Vec::with_capacity(messages.len());
+pub(crate) fn repair(messages: &[Message]) -> Vec<Cow<'_, Message>> {
+    let mut repaired = Vec::with_capacity(messages.len());
     // Calls of the last assistant message without a result yet, in order.
     let mut waiting: Vec<(&str, &str)> = Vec::new();
     for message in messages {
@@ -22,39 +22,39 @@ pub(crate) fn mended(messages: &[Message]) -> Vec<Cow<'_, Message>> {
             Message::Tool { call_id, .. } => {
                 if let Some(at) = waiting.iter().position(|(id, _)| id == call_id) {
                     waiting.remove(at);
-                    whole.push(Cow::Borrowed(message));
+                    repaired.push(Cow::Borrowed(message));
                 }
             }
             Message::User { parts } => {
-                answer(&mut whole, &mut waiting);
+                answer(&mut repaired, &mut waiting);
                 if parts.iter().any(|part| !is_empty(part)) {
-                    whole.push(Cow::Borrowed(message));
+                    repaired.push(Cow::Borrowed(message));
                 }
             }
             Message::Assistant { text, calls } => {
-                answer(&mut whole, &mut waiting);
-                let mut kept: Vec<&ToolUse> = Vec::new();
+                answer(&mut repaired, &mut waiting);
+                let mut unique_calls: Vec<&ToolUse> = Vec::new();
                 for call in calls {
-                    if !kept.iter().any(|other| other.id == call.id) {
-                        kept.push(call);
+                    if !unique_calls.iter().any(|other| other.id == call.id) {
+                        unique_calls.push(call);
                     }
                 }
-                waiting = kept.iter().map(|call| (call.id.as_str(), call.name.as_str())).collect();
-                if kept.len() < calls.len() {
-                    let calls = kept.into_iter().cloned().collect();
-                    whole.push(Cow::Owned(Message::Assistant { text: text.clone(), calls }));
+                waiting = unique_calls.iter().map(|call| (call.id.as_str(), call.name.as_str())).collect();
+                if unique_calls.len() < calls.len() {
+                    let calls = unique_calls.into_iter().cloned().collect();
+                    repaired.push(Cow::Owned(Message::Assistant { text: text.clone(), calls }));
                 } else if !text.trim().is_empty() || !calls.is_empty() {
-                    whole.push(Cow::Borrowed(message));
+                    repaired.push(Cow::Borrowed(message));
                 }
             }
         }
     }
-    answer(&mut whole, &mut waiting);
-    whole
+    answer(&mut repaired, &mut waiting);
+    repaired
 }
 
-fn answer(whole: &mut Vec<Cow<'_, Message>>, waiting: &mut Vec<(&str, &str)>) {
-    whole.extend(waiting.drain(..).map(|(id, name)| {
+fn answer(repaired: &mut Vec<Cow<'_, Message>>, waiting: &mut Vec<(&str, &str)>) {
+    repaired.extend(waiting.drain(..).map(|(id, name)| {
         Cow::Owned(Message::Tool {
             call_id: id.to_owned(),
             name: name.to_owned(),

@@ -64,7 +64,7 @@ pub struct Decoder {
 
 /// Decoder for the events of one provider.
 pub(crate) trait Events: Send {
-    /// Handles one event.
+    /// Handles one event of the stream.
     fn event(&mut self, name: &str, data: Value, answer: &mut Answer) -> Result<(), LlmError>;
 
     /// Handles the end of the bytes: the last chance to finish the answer.
@@ -121,7 +121,7 @@ impl Decoder {
         if !answer.finished {
             events.end(answer)?;
         }
-        match (answer.finished, answer.events, framer.strange()) {
+        match (answer.finished, answer.events, framer.has_stray_lines()) {
             (true, ..) => Ok(()),
             (_, 0, true) => {
                 Err(LlmError::Malformed(format!("{who} answered with something that is no stream of events")))
@@ -185,38 +185,38 @@ fn parse(who: &str, data: &str) -> Result<Value, LlmError> {
     serde_json::from_str(data).or_else(|error| {
         // Some servers split a character between two events, and write each half as a separate
         // escape.
-        let mended =
-            data.contains("\\u").then(|| serde_json::from_str(&whole_characters(data)).ok()).flatten();
-        mended.ok_or_else(|| {
-            let shown: String = data.chars().take(100).collect();
-            LlmError::Malformed(format!("{who} sent an event that is no JSON ({error}): {shown}"))
+        let repaired =
+            data.contains("\\u").then(|| serde_json::from_str(&replace_lone_surrogates(data)).ok()).flatten();
+        repaired.ok_or_else(|| {
+            let excerpt: String = data.chars().take(100).collect();
+            LlmError::Malformed(format!("{who} sent an event that is no JSON ({error}): {excerpt}"))
         })
     })
 }
 
 /// Replaces every escape of an unpaired surrogate in JSON text with `\ufffd`.
-fn whole_characters(data: &str) -> String {
+fn replace_lone_surrogates(data: &str) -> String {
     let unit = |at: &str| at.strip_prefix("\\u")?.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
-    let (mut whole, mut rest) = (String::with_capacity(data.len()), data);
+    let (mut output, mut rest) = (String::with_capacity(data.len()), data);
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
-        whole.push_str(before);
+        output.push_str(before);
         let high = unit(escape).is_some_and(|unit| (0xd800..0xdc00).contains(&unit));
         let low = |at: &str| unit(at).is_some_and(|unit| (0xdc00..0xe000).contains(&unit));
         // A backslash escape has two characters, a `\u` escape six, and a surrogate pair twelve.
         let length = match unit(escape) {
             Some(_) if high && low(escape.get(6..).unwrap_or_default()) => 12,
             Some(_) if high || low(escape) => {
-                whole.push_str("\\ufffd");
+                output.push_str("\\ufffd");
                 rest = escape.get(6..).unwrap_or_default();
                 continue;
             }
             _ => escape.chars().take(2).map(char::len_utf8).sum(),
         };
-        whole.push_str(escape.get(..length).unwrap_or(escape));
+        output.push_str(escape.get(..length).unwrap_or(escape));
         rest = escape.get(length..).unwrap_or_default();
     }
-    whole + rest
+    output + rest
 }
 
 /// Seed for ids of calls without an id from the provider: equal for equal requests, so that a
@@ -375,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_character_spoils_no_answer() {
+    fn split_surrogate_pair_does_not_fail_the_answer() {
         for (data, text) in [
             (r#""plain""#, "plain"),
             (r#""\ud83c\udf0d""#, "\u{1F30D}"),

@@ -30,9 +30,9 @@ impl Endpoint {
     /// [`LlmError::Rejected`] when it is not an HTTP URL or contains a password.
     pub(crate) fn parse(text: &str, versioned: bool) -> Result<Self, LlmError> {
         let text = text.trim();
-        let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let full_url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let refuse = |why: &str| LlmError::Rejected(format!("the model's endpoint {why}"));
-        let url = Url::parse(&whole).map_err(|error| refuse(&format!("is no URL ({error})")))?;
+        let url = Url::parse(&full_url).map_err(|error| refuse(&format!("is no URL ({error})")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refuse("must begin with http:// or https://"));
         }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_usual_way_to_write_an_address_reaches_the_same_paths() {
+    fn equivalent_addresses_yield_the_same_paths() {
         for (text, versioned, chat) in [
             ("http://localhost:8080", true, "http://localhost:8080/v1/chat"),
             ("http://localhost:8080/", true, "http://localhost:8080/v1/chat"),
@@ -171,7 +171,7 @@ mod tests {
 
     // A9
     #[test]
-    fn only_loopback_is_this_machine() {
+    fn only_loopback_addresses_are_local() {
         for (text, external) in [
             ("http://localhost:1", false),
             ("http://a.localhost", false),

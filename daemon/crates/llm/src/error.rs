@@ -60,9 +60,8 @@ pub enum LlmError {
     NotSupported(String),
     #[error("there is no provider '{name}'; there are {}", .known.join(", "))]
     UnknownProvider {
-        /// Requested name.
+        /// Provider name from the settings.
         name: String,
-        /// Known provider names.
         known: Vec<String>,
     },
 }

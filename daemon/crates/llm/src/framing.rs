@@ -24,7 +24,7 @@ pub(crate) enum Excess {
     Answer(usize),
 }
 
-/// Separation of events.
+/// Rule that separates events in the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// `event:` and `data:` lines, with an empty line after each event.
@@ -48,7 +48,7 @@ pub(crate) struct Framer {
     name: String,
     data: String,
     has_data: bool,
-    strange: bool,
+    has_stray_lines: bool,
 }
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -65,7 +65,7 @@ impl Framer {
             name: String::new(),
             data: String::new(),
             has_data: false,
-            strange: false,
+            has_stray_lines: false,
         }
     }
 
@@ -92,11 +92,11 @@ impl Framer {
             if self.partial.is_empty() {
                 self.line(line, take)?;
             } else {
-                let mut whole = std::mem::take(&mut self.partial);
-                whole.extend_from_slice(line);
-                self.line(&whole, take)?;
-                whole.clear();
-                self.partial = whole;
+                let mut joined = std::mem::take(&mut self.partial);
+                joined.extend_from_slice(line);
+                self.line(&joined, take)?;
+                joined.clear();
+                self.partial = joined;
             }
             bytes = match rest {
                 [b'\r', b'\n', after @ ..] => after,
@@ -124,16 +124,16 @@ impl Framer {
         let last = std::mem::take(&mut self.partial);
         if !last.is_empty() {
             // An incomplete line is not evidence of an unknown format.
-            let strange = self.strange;
+            let has_stray_lines = self.has_stray_lines;
             self.line(&last, take)?;
-            self.strange = strange;
+            self.has_stray_lines = has_stray_lines;
         }
         if self.style == Style::Sse { self.dispatch(take) } else { Ok(()) }
     }
 
     /// True if a complete line was not part of any event.
-    pub(crate) fn strange(&self) -> bool {
-        self.strange
+    pub(crate) fn has_stray_lines(&self) -> bool {
+        self.has_stray_lines
     }
 
     fn line<E: From<Excess>>(
@@ -167,7 +167,7 @@ impl Framer {
             "event" => self.name = value.to_owned(),
             "" | "id" | "retry" => {}
             // Unknown fields are ignored, but may indicate another format.
-            _ => self.strange = true,
+            _ => self.has_stray_lines = true,
         }
         Ok(())
     }
@@ -178,10 +178,10 @@ impl Framer {
             return Ok(());
         }
         let mut data = std::mem::take(&mut self.data);
-        let taken = take(&name, &data);
+        let result = take(&name, &data);
         data.clear();
         self.data = data;
-        taken
+        result
     }
 }
 
@@ -208,16 +208,16 @@ mod tests {
 
     fn events(style: Style, limits: Limits, pieces: &[&[u8]]) -> Result<Vec<(String, String)>, Wrong> {
         let mut framer = Framer::new(style, limits);
-        let mut found = Vec::new();
+        let mut output = Vec::new();
         let mut take = |name: &str, data: &str| {
-            found.push((name.to_owned(), data.to_owned()));
+            output.push((name.to_owned(), data.to_owned()));
             Ok::<(), Wrong>(())
         };
         for piece in pieces {
             framer.feed(piece, &mut take)?;
         }
         framer.end(&mut take)?;
-        Ok(found)
+        Ok(output)
     }
 
     fn sse(text: &[u8]) -> Vec<(String, String)> {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn server_sent_events_in_all_their_forms() {
+    fn server_sent_events_are_parsed_in_all_forms() {
         let one = |name: &str, data: &str| vec![(name.to_owned(), data.to_owned())];
         for (text, expected) in [
             (&b"data: a\n\n"[..], one("", "a")),
@@ -251,27 +251,27 @@ mod tests {
     }
 
     #[test]
-    fn a_line_ends_once_wherever_its_end_is_split() {
+    fn split_line_ending_ends_the_line_once() {
         for ends in ["\n", "\r", "\r\n"] {
             let text = ["event: x", "data: a", "data: b", "", ""].join(ends);
             let expected = vec![("x".to_owned(), "a\nb".to_owned())];
             for at in 0..=text.len() {
                 let (one, other) = text.as_bytes().split_at(at);
-                let found = events(Style::Sse, Limits::default(), &[one, b"", other]).unwrap();
-                assert_eq!(found, expected, "{ends:?} at {at}");
+                let output = events(Style::Sse, Limits::default(), &[one, b"", other]).unwrap();
+                assert_eq!(output, expected, "{ends:?} at {at}");
             }
         }
     }
 
     #[test]
-    fn lines_of_json() {
-        let found = events(Style::Lines, Limits::default(), &[b"{}\r\n\n  [1] \n{", b"}"]).unwrap();
-        let data: Vec<&str> = found.iter().map(|(_, data)| data.as_str()).collect();
+    fn json_lines_are_parsed() {
+        let output = events(Style::Lines, Limits::default(), &[b"{}\r\n\n  [1] \n{", b"}"]).unwrap();
+        let data: Vec<&str> = output.iter().map(|(_, data)| data.as_str()).collect();
         assert_eq!(data, ["{}", "[1]", "{}"]);
     }
 
     #[test]
-    fn every_size_is_bounded() {
+    fn line_and_answer_sizes_are_bounded() {
         let limits = Limits { line: 10, answer: 40 };
         for style in [Style::Sse, Style::Lines] {
             let long = [&b"data: 12345"[..]];

@@ -11,7 +11,7 @@ const MAX_KEY: u64 = 16 * 1024;
 
 /// Length of a key's prefix that is redacted. A shorter prefix is the same for all keys of a
 /// provider.
-const TELLING: usize = 8;
+const REDACTED_PREFIX: usize = 8;
 
 /// A key. It is never printed or serialised, and wiped from memory when dropped.
 #[derive(Clone)]
@@ -33,7 +33,8 @@ impl Key {
     /// starts like it, and words masked with asterisks.
     pub(crate) fn redact(&self, text: &str) -> String {
         let key = self.expose();
-        let beginning = key.char_indices().nth(TELLING).map_or(key, |(end, _)| key.get(..end).unwrap_or(key));
+        let beginning =
+            key.char_indices().nth(REDACTED_PREFIX).map_or(key, |(end, _)| key.get(..end).unwrap_or(key));
         let mut clean = String::with_capacity(text.len());
         let mut rest = text;
         // A very short key would also remove ordinary words, and it is not a secret.
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_a_key_is_blotted_out() {
+    fn partial_copies_of_a_key_are_redacted() {
         let key = Key::new("sk-12345-abcdef").unwrap();
         for (text, clean) in [
             ("no key here", "no key here"),

@@ -36,12 +36,12 @@ const WAITING: usize = 32;
 /// Returns the llama.cpp backend, which is initialised once per process.
 fn backend() -> Result<&'static LlamaBackend, LlmError> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
-    let made = BACKEND.get_or_init(|| {
+    let backend_result = BACKEND.get_or_init(|| {
         // llama.cpp logs a page for every model.
         send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
         LlamaBackend::init().map_err(|error| error.to_string())
     });
-    made.as_ref().map_err(|error| LlmError::Unavailable(format!("llamaCpp cannot start: {error}")))
+    backend_result.as_ref().map_err(|error| LlmError::Unavailable(format!("llamaCpp cannot start: {error}")))
 }
 
 /// Creates a provider for a model at a path; the model is loaded at the first request.
@@ -82,7 +82,6 @@ fn beside(path: &std::path::Path) -> Vec<String> {
 }
 
 struct InProcess {
-    /// Path as configured.
     name: String,
     path: PathBuf,
     size: u64,
@@ -153,24 +152,24 @@ impl Provider for InProcess {
         let turn = timeout_at(until, Arc::clone(&self.turn).acquire_owned()).await.map_err(|_| late())?;
         let turn = turn.map_err(|_| LlmError::Unavailable("llamaCpp is shut down".into()))?;
         let context = self.context_tokens().unwrap_or(CONTEXT);
-        let (tell, mut told) = mpsc::channel(WAITING);
+        let (sender, mut receiver) = mpsc::channel(WAITING);
         let (late, until) = (late(), until.into_std());
         tokio::task::spawn_blocking(move || {
             let _turn = turn;
             let mut writing =
-                write::Writing { tell: &tell, until, late, recording: request.recording.clone() };
+                write::Writing { sender: &sender, until, late, recording: request.recording.clone() };
             if let Err(write::Stop::Failed(error)) = write::answer(&model, context, &request, &mut writing) {
                 // A receiver that was dropped needs no error.
-                let _gone = tell.blocking_send(Err(error));
+                let _ignored = sender.blocking_send(Err(error));
             }
         });
         // An error before the first chunk fails the request itself.
-        let first: Option<Result<Chunk, LlmError>> = told.recv().await;
+        let first: Option<Result<Chunk, LlmError>> = receiver.recv().await;
         let first = first.ok_or_else(|| LlmError::Cut("llamaCpp was lost before it answered".into()))??;
-        Ok(Box::pin(stream::unfold((Some(first), told), |(first, mut told)| async move {
+        Ok(Box::pin(stream::unfold((Some(first), receiver), |(first, mut receiver)| async move {
             match first {
-                Some(chunk) => Some((Ok(chunk), (None, told))),
-                None => told.recv().await.map(|item| (item, (None, told))),
+                Some(chunk) => Some((Ok(chunk), (None, receiver))),
+                None => receiver.recv().await.map(|item| (item, (None, receiver))),
             }
         })))
     }

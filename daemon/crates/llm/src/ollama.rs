@@ -10,7 +10,7 @@ pub(crate) use read::Reader;
 
 use crate::{
     Key, LlmError, ModelRequest,
-    conversation::{arguments, is_empty, mended},
+    conversation::{arguments, is_empty, repair},
     decode::Format,
     endpoint::Endpoint,
     openai::tools,
@@ -88,11 +88,11 @@ impl Dialect for Ollama {
     /// Returns the context size of a loaded model. `/api/show` reports the size that the weights
     /// support, not the one that the server allocates.
     fn context(&self, answer: &Value, model: &str) -> Option<u64> {
-        let wanted = if model.contains(':') { model.to_owned() } else { format!("{model}:latest") };
+        let full_name = if model.contains(':') { model.to_owned() } else { format!("{model}:latest") };
         let named = |one: &&Value| {
             ["model", "name"]
                 .iter()
-                .any(|field| one.get(field).and_then(Value::as_str) == Some(wanted.as_str()))
+                .any(|field| one.get(field).and_then(Value::as_str) == Some(full_name.as_str()))
         };
         answer.get("models")?.as_array()?.iter().find(named)?.get("context_length")?.as_u64()
     }
@@ -100,7 +100,7 @@ impl Dialect for Ollama {
 
 fn messages(request: &ModelRequest) -> Value {
     let system = (!request.system.is_empty()).then(|| json!({ "role": "system", "content": request.system }));
-    let rest = mended(&request.messages);
+    let rest = repair(&request.messages);
     Value::Array(system.into_iter().chain(rest.iter().map(|message| one(message))).collect())
 }
 

@@ -10,7 +10,7 @@ pub(crate) use read::Reader;
 
 use crate::{
     Key, LlmError, ModelRequest, catalog,
-    conversation::{arguments, is_empty, mended},
+    conversation::{arguments, is_empty, repair},
     decode::Format,
     endpoint::Endpoint,
     remote::{Dialect, Query, bearer},
@@ -103,14 +103,14 @@ impl Dialect for OpenAi {
 /// Finds the context size of a model: llama.cpp, vLLM, LM Studio and OpenRouter each report it in a
 /// different field.
 fn context_of(model: &Value) -> Option<u64> {
-    let places =
+    let pointers =
         ["/meta/n_ctx", "/max_model_len", "/loaded_context_length", "/context_length", "/meta/n_ctx_train"];
-    places.into_iter().find_map(|place| model.pointer(place).and_then(Value::as_u64))
+    pointers.into_iter().find_map(|pointer| model.pointer(pointer).and_then(Value::as_u64))
 }
 
 fn messages(request: &ModelRequest) -> Value {
     let system = (!request.system.is_empty()).then(|| json!({ "role": "system", "content": request.system }));
-    let rest = mended(&request.messages);
+    let rest = repair(&request.messages);
     Value::Array(system.into_iter().chain(rest.iter().map(|message| one(message))).collect())
 }
 

@@ -57,16 +57,15 @@ pub struct Launch {
     pub prompt: String,
     /// Session of the request.
     pub session: SessionId,
-    /// Maximum run time.
+    /// Maximum run time, after which the program is killed.
     pub total: Duration,
 }
 
-/// A running program.
 pub struct Running {
     /// Output in order; the last piece is the exit. Capacity of at most [`WAITING_PIECES`].
     pub pieces: mpsc::Receiver<Piece>,
     /// Guard that kills the program and all its children when dropped.
-    pub held: Box<dyn Any + Send + Sync>,
+    pub guard: Box<dyn Any + Send + Sync>,
 }
 
 /// Output or exit of a program.
@@ -141,7 +140,7 @@ impl Kind {
     }
 }
 
-/// A command-line agent.
+/// Provider that runs a command-line agent.
 pub(crate) struct Program {
     pub kind: Kind,
     /// Name of the model; empty for the agent's default.
@@ -330,7 +329,7 @@ impl Answering {
             Some(Piece::End(exit)) => exit?,
             None => return Err(LlmError::Cut(format!("{name} was lost before its answer was whole"))),
         };
-        let ended = self.decoder.end().map_err(|error| self.explained(error));
+        let outcome = self.decoder.end().map_err(|error| self.explained(error));
         if self.decoder.finished() {
             return Ok(());
         }
@@ -338,12 +337,12 @@ impl Answering {
             let text = format!("{name} did not finish its answer within {:?}", self.patience.total);
             return Err(LlmError::TimedOut(text));
         }
-        match ended {
+        match outcome {
             // A reason in the program's own message is more helpful than its exit code.
             Err(LlmError::Cut(_) | LlmError::Malformed(_)) if exit.code != 0 => {
-                let said = words::line(&exit.stderr);
-                let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-                Err(self.explained(words::meant(name, &format!("ended with {}{said}", exit.code))))
+                let stderr = words::line(&exit.stderr);
+                let stderr = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+                Err(self.explained(words::classify(name, &format!("ended with {}{stderr}", exit.code))))
             }
             other => other,
         }

@@ -38,7 +38,7 @@ pub struct ModelRequest {
 /// A piece of an answer, in order of arrival.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Chunk {
-    /// Visible text.
+    /// Text visible to the user.
     Text(String),
     /// Text of the model's reasoning, separate from the visible text.
     Reasoning(String),

@@ -47,7 +47,7 @@ impl Recorded {
     }
 
     /// Returns the number of answers that remain.
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }

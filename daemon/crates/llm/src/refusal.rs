@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     LlmError,
-    retry::{Again, Failed, LONGEST_WAIT, retry_after},
+    retry::{Failed, LONGEST_WAIT, Retry, retry_after},
 };
 
 /// Maximum characters of a provider's message.
@@ -15,7 +15,7 @@ const MAX_WORDS: usize = 500;
 
 /// Context of a request, for errors.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestContext<'a> {
     pub provider: &'a str,
     /// Provider and its address, for error messages.
     pub who: &'a str,
@@ -27,7 +27,7 @@ pub(crate) struct Asked<'a> {
 
 /// Content of an error body.
 #[derive(Debug, Default)]
-struct Said {
+struct ErrorBody {
     words: String,
     /// Values of `type`, `code` and `status` of the error, in lower case.
     kinds: Vec<String>,
@@ -57,25 +57,30 @@ const OVERFLOW: &[&str] = &[
 const NO_CREDIT: &[&str] = &["insufficient_quota", "billing", "credit balance"];
 
 /// Returns the outcome of an answer with a status other than 200.
-pub(crate) fn refused(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failed {
-    let said = said(body);
-    let (who, code) = (asked.who, status.as_u16());
-    let text = |what: &str| format!("{who} {what} ({code}){}", words(&said.words));
+pub(crate) fn classify(
+    context: &RequestContext<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Failed {
+    let error_body = parse_body(body);
+    let (who, code) = (context.who, status.as_u16());
+    let text = |what: &str| format!("{who} {what} ({code}){}", words(&error_body.words));
     let wait = retry_after(headers, SystemTime::now());
-    let again = wait.map_or(Again::Backoff, Again::After);
-    let never = |error| Failed { error, again: Again::No };
-    if has(&said, OVERFLOW) || status == StatusCode::PAYLOAD_TOO_LARGE {
+    let retry = wait.map_or(Retry::Backoff, Retry::After);
+    let never = |error| Failed { error, retry: Retry::No };
+    if has(&error_body, OVERFLOW) || status == StatusCode::PAYLOAD_TOO_LARGE {
         return never(LlmError::ContextOverflow(text("says the prompt is too long for the model")));
     }
-    if is_missing_model(asked, status, &said) {
-        let (provider, model) = (asked.provider.to_owned(), asked.model.to_owned());
+    if is_missing_model(context, status, &error_body) {
+        let (provider, model) = (context.provider.to_owned(), context.model.to_owned());
         return never(LlmError::ModelNotFound { provider, model, known: Vec::new() });
     }
     match code {
-        401 | 403 => never(LlmError::Unauthorized(text("refused the key") + &way_out(asked.key_variable))),
+        401 | 403 => never(LlmError::Unauthorized(text("refused the key") + &way_out(context.key_variable))),
         429 => {
             let error = LlmError::RateLimited { text: text("wants fewer requests"), retry_after: wait };
-            if has(&said, NO_CREDIT) { never(error) } else { Failed { error, again } }
+            if has(&error_body, NO_CREDIT) { never(error) } else { Failed { error, retry } }
         }
         408 | 500.. => {
             let error = LlmError::Unavailable(text("cannot answer now"));
@@ -84,7 +89,7 @@ pub(crate) fn refused(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap
                     text: text("asks to come back later"),
                     retry_after: Some(wait),
                 }),
-                _ => Failed { error, again },
+                _ => Failed { error, retry },
             }
         }
         300..=399 => {
@@ -96,17 +101,19 @@ pub(crate) fn refused(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap
             )))
         }
         404 | 405 => never(LlmError::Malformed(text("has nothing there: check the endpoint"))),
-        _ if !said.json => never(LlmError::Malformed(text("answered with no JSON: check the endpoint"))),
+        _ if !error_body.json => {
+            never(LlmError::Malformed(text("answered with no JSON: check the endpoint")))
+        }
         _ => never(LlmError::Rejected(text("refused the request"))),
     }
 }
 
 /// Returns the error that an event of a stream reports.
 pub(crate) fn reported(who: &str, event: &Value) -> LlmError {
-    let said = read(event);
-    let text = format!("{who} broke off{}", words(&said.words));
-    let is = |kinds: &[&str]| said.kinds.iter().any(|kind| kinds.contains(&kind.as_str()));
-    if has(&said, OVERFLOW) {
+    let error_body = read(event);
+    let text = format!("{who} broke off{}", words(&error_body.words));
+    let is = |kinds: &[&str]| error_body.kinds.iter().any(|kind| kinds.contains(&kind.as_str()));
+    if has(&error_body, OVERFLOW) {
         LlmError::ContextOverflow(text)
     } else if is(&["rate_limit_error", "rate_limit_exceeded", "429"]) {
         LlmError::RateLimited { text, retry_after: None }
@@ -127,40 +134,40 @@ pub(crate) fn way_out(key_variable: Option<&str>) -> String {
     }
 }
 
-fn is_missing_model(asked: &Asked<'_>, status: StatusCode, said: &Said) -> bool {
-    let about_model = said.words.to_lowercase().contains("model")
-        || (!asked.model.is_empty() && said.words.contains(asked.model));
+fn is_missing_model(context: &RequestContext<'_>, status: StatusCode, error_body: &ErrorBody) -> bool {
+    let about_model = error_body.words.to_lowercase().contains("model")
+        || (!context.model.is_empty() && error_body.words.contains(context.model));
     let missing = ["not found", "does not exist", "not exist", "no such model", "unknown model"];
-    let says_missing = missing.iter().any(|sign| said.words.to_lowercase().contains(sign));
+    let is_missing = missing.iter().any(|sign| error_body.words.to_lowercase().contains(sign));
     match status {
-        StatusCode::NOT_FOUND => said.json && about_model,
-        StatusCode::BAD_REQUEST => has(said, &["model_not_found"]) || (about_model && says_missing),
+        StatusCode::NOT_FOUND => error_body.json && about_model,
+        StatusCode::BAD_REQUEST => has(error_body, &["model_not_found"]) || (about_model && is_missing),
         _ => false,
     }
 }
 
-fn has(said: &Said, signs: &[&str]) -> bool {
-    let words = said.words.to_lowercase();
-    signs.iter().any(|sign| words.contains(sign) || said.kinds.iter().any(|kind| kind.contains(sign)))
+fn has(error_body: &ErrorBody, signs: &[&str]) -> bool {
+    let words = error_body.words.to_lowercase();
+    signs.iter().any(|sign| words.contains(sign) || error_body.kinds.iter().any(|kind| kind.contains(sign)))
 }
 
 fn words(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(": {words}") }
 }
 
-fn said(body: &[u8]) -> Said {
+fn parse_body(body: &[u8]) -> ErrorBody {
     if let Ok(value) = serde_json::from_slice::<Value>(body) {
         return read(&value);
     }
     let text = String::from_utf8_lossy(body);
     // An HTML page does not help in an error message.
     let words = if text.trim_start().starts_with('<') { String::new() } else { shortened(&text) };
-    Said { words, ..Said::default() }
+    ErrorBody { words, ..ErrorBody::default() }
 }
 
 /// Parses the common formats: `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
 /// `{"message": "text"}`, and `{"detail": …}`.
-fn read(value: &Value) -> Said {
+fn read(value: &Value) -> ErrorBody {
     let error = match value.get("error") {
         Some(error) if !error.is_null() => error,
         _ => value,
@@ -183,7 +190,11 @@ fn read(value: &Value) -> Said {
         Some(Value::Number(code)) => Some(code.to_string()),
         _ => None,
     });
-    Said { words: shortened(&words), kinds: kinds.collect(), json: value.is_object() || value.is_array() }
+    ErrorBody {
+        words: shortened(&words),
+        kinds: kinds.collect(),
+        json: value.is_object() || value.is_array(),
+    }
 }
 
 /// Shortens a text to one line of at most 500 characters.

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Time limit of a secondary request; after a timeout it is repeated with a later chat.
-const ASIDE: Duration = Duration::from_secs(3);
+const SECONDARY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of requests for the context size while a server does not report it.
 const MAX_LEARNING: u32 = 3;
 /// Maximum number of models that an error lists.
@@ -72,7 +72,7 @@ pub(crate) struct Remote {
     pub context: Option<u64>,
     /// Context size that the server reported; 0 while unknown.
     pub learnt: AtomicU64,
-    pub asked: AtomicU32,
+    pub context_queries: AtomicU32,
     pub schedule: Schedule,
     pub limits: Limits,
     pub idle: Duration,
@@ -99,43 +99,45 @@ impl Remote {
     /// Queries the model's context size while it is unknown. Failures are ignored.
     async fn learn(&self, model: &str) {
         let Some(query) = self.dialect.context_query(&self.endpoint, model) else { return };
-        if self.context_tokens().is_some() || self.asked.fetch_add(1, Ordering::Relaxed) >= MAX_LEARNING {
+        if self.context_tokens().is_some()
+            || self.context_queries.fetch_add(1, Ordering::Relaxed) >= MAX_LEARNING
+        {
             return;
         }
-        let answer = self.server.json(&query, model, Instant::now() + ASIDE.min(self.idle)).await;
+        let answer = self.server.json(&query, model, Instant::now() + SECONDARY_TIMEOUT.min(self.idle)).await;
         if let Some(tokens) = answer.ok().and_then(|answer| self.dialect.context(&answer, model)) {
             self.learnt.store(tokens, Ordering::Relaxed);
         }
     }
 
-    /// Waits before the next attempt after the `made`-th failed, or returns the error when none
+    /// Waits before the next attempt after the `attempt`-th failed, or returns the error when none
     /// remains.
     async fn rest(
         &self,
         schedule: Schedule,
         until: Instant,
-        made: u32,
+        attempt: u32,
         failed: Failed,
     ) -> Result<(), LlmError> {
-        let pause = schedule.pause(made, failed.again, chance());
+        let pause = schedule.pause(attempt, failed.retry, chance());
         // A pause beyond the deadline would only delay the error.
         let Some(pause) = pause.filter(|pause| Instant::now() + *pause < until) else {
             return Err(failed.error);
         };
-        tracing::debug!(who = %self.server.who, made, ?pause, "model request failed; it is made again");
+        tracing::debug!(who = %self.server.who, attempt, ?pause, "model request failed; it is made again");
         sleep(pause).await;
         Ok(())
     }
 
     async fn list(&self, schedule: Schedule, patience: Patience) -> Result<Vec<ModelInfo>, LlmError> {
         let query = self.dialect.models_query(&self.endpoint);
-        let mut made = 0;
+        let mut attempt = 0;
         let answer = loop {
             match self.server.json(&query, "", patience.next()).await {
                 Ok(answer) => break answer,
                 Err(failed) => {
-                    made += 1;
-                    self.rest(schedule, patience.until, made, failed).await?;
+                    attempt += 1;
+                    self.rest(schedule, patience.until, attempt, failed).await?;
                 }
             }
         };
@@ -156,13 +158,13 @@ impl Remote {
         let body =
             Bytes::from(serde_json::to_vec(&body).map_err(|error| LlmError::Rejected(error.to_string()))?);
         let query = Query::get(self.endpoint.api(self.dialect.chat_path()));
-        let mut made = 0;
+        let mut attempt = 0;
         loop {
             match self.attempt(&query, body.clone(), model, &request, patience).await {
                 Ok(incoming) => return Ok(incoming.stream()),
                 Err(failed) => {
-                    made += 1;
-                    self.rest(self.schedule, patience.until, made, failed).await?;
+                    attempt += 1;
+                    self.rest(self.schedule, patience.until, attempt, failed).await?;
                 }
             }
         }
@@ -179,7 +181,7 @@ impl Remote {
         let sent = self.server.send(query, Some(body), model, patience.next()).await;
         let mut response = sent.map_err(|failed| match failed.error {
             LlmError::TimedOut(_) => patience.over(&self.server.who).into(),
-            error => Failed { error, again: failed.again },
+            error => Failed { error, retry: failed.retry },
         })?;
         self.server.check_stream(&mut response, patience.next()).await?;
         // Bytes of a failed attempt do not belong to this recording.
@@ -196,7 +198,7 @@ impl Remote {
         let error = match error {
             LlmError::ModelNotFound { provider, model, .. } => {
                 let once = Schedule { attempts: 1, ..self.schedule };
-                let patience = Patience { until: Instant::now() + ASIDE, ..self.patience() };
+                let patience = Patience { until: Instant::now() + SECONDARY_TIMEOUT, ..self.patience() };
                 let known = self.list(once, patience).await.unwrap_or_default();
                 let known = known.into_iter().take(MAX_KNOWN).map(|info| info.model).collect();
                 LlmError::ModelNotFound { provider, model, known }

@@ -9,16 +9,16 @@ use crate::LlmError;
 /// Maximum wait before the next attempt.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// A failed attempt.
+/// Error of an attempt, and its retry rule.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub error: LlmError,
-    pub again: Again,
+    pub retry: Retry,
 }
 
 /// Benefit of another attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Again {
+pub(crate) enum Retry {
     /// The next attempt would fail in the same way.
     No,
     /// Retry after a pause of the schedule.
@@ -31,11 +31,11 @@ impl From<LlmError> for Failed {
     /// Classifies an error without an answer: interrupted and unavailable requests are retried; a
     /// timeout has taken long enough.
     fn from(error: LlmError) -> Self {
-        let again = match error {
-            LlmError::Unavailable(_) | LlmError::RateLimited { .. } | LlmError::Cut(_) => Again::Backoff,
-            _ => Again::No,
+        let retry = match error {
+            LlmError::Unavailable(_) | LlmError::RateLimited { .. } | LlmError::Cut(_) => Retry::Backoff,
+            _ => Retry::No,
         };
-        Self { error, again }
+        Self { error, retry }
     }
 }
 
@@ -49,18 +49,20 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Returns the pause after attempt number `made` (from 1), or `None` when no other follows.
+    /// Returns the pause after attempt number `attempt` (from 1), or `None` when no other follows.
     /// `chance` in 0..=1 spreads clients that failed together.
-    pub(crate) fn pause(&self, made: u32, again: Again, chance: f64) -> Option<Duration> {
-        if made >= self.attempts {
+    pub(crate) fn pause(&self, attempt: u32, retry: Retry, chance: f64) -> Option<Duration> {
+        if attempt >= self.attempts {
             return None;
         }
-        match again {
-            Again::No => None,
-            Again::After(wait) => (wait <= LONGEST_WAIT).then_some(wait),
-            Again::Backoff => {
-                let full =
-                    self.base.saturating_mul(2_u32.saturating_pow(made.saturating_sub(1))).min(LONGEST_WAIT);
+        match retry {
+            Retry::No => None,
+            Retry::After(wait) => (wait <= LONGEST_WAIT).then_some(wait),
+            Retry::Backoff => {
+                let full = self
+                    .base
+                    .saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)))
+                    .min(LONGEST_WAIT);
                 Some(full / 2 + (full / 2).mul_f64(chance.clamp(0.0, 1.0)))
             }
         }
@@ -94,31 +96,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_within_bounds_and_attempts_end() {
+    fn pauses_double_within_bounds_and_attempts_are_limited() {
         let schedule = Schedule { attempts: 12, base: Duration::from_millis(500) };
-        for made in 1..12 {
-            let full = Duration::from_millis(500 * 2_u64.pow(made - 1)).min(LONGEST_WAIT);
-            assert_eq!(schedule.pause(made, Again::Backoff, 0.0), Some(full / 2));
-            assert_eq!(schedule.pause(made, Again::Backoff, 1.0), Some(full));
+        for attempt in 1..12 {
+            let full = Duration::from_millis(500 * 2_u64.pow(attempt - 1)).min(LONGEST_WAIT);
+            assert_eq!(schedule.pause(attempt, Retry::Backoff, 0.0), Some(full / 2));
+            assert_eq!(schedule.pause(attempt, Retry::Backoff, 1.0), Some(full));
         }
-        assert_eq!(schedule.pause(12, Again::Backoff, 0.0), None);
-        assert_eq!(schedule.pause(1, Again::No, 0.0), None);
+        assert_eq!(schedule.pause(12, Retry::Backoff, 0.0), None);
+        assert_eq!(schedule.pause(1, Retry::No, 0.0), None);
         let endless = Schedule { attempts: u32::MAX, base: Duration::MAX };
-        assert_eq!(endless.pause(u32::MAX - 1, Again::Backoff, 1.0), Some(LONGEST_WAIT));
+        assert_eq!(endless.pause(u32::MAX - 1, Retry::Backoff, 1.0), Some(LONGEST_WAIT));
     }
 
     #[test]
-    fn what_the_provider_asks_for_is_kept_up_to_a_minute() {
+    fn provider_wait_is_honoured_up_to_a_minute() {
         let schedule = Schedule { attempts: 3, base: Duration::from_millis(1) };
         for (seconds, wait) in [(0, true), (7, true), (60, true), (61, false), (u64::MAX, false)] {
-            let asked = Duration::from_secs(seconds);
-            assert_eq!(schedule.pause(1, Again::After(asked), 0.5), wait.then_some(asked));
+            let requested = Duration::from_secs(seconds);
+            assert_eq!(schedule.pause(1, Retry::After(requested), 0.5), wait.then_some(requested));
         }
         assert!((0.0..=1.0).contains(&chance()));
     }
 
     #[test]
-    fn retry_after_is_read_in_all_its_forms() {
+    fn retry_after_is_parsed_in_all_forms() {
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         for (name, value, wait) in [
             ("retry-after", "7", Some(7_000)),

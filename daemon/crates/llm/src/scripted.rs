@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Maximum number of requests stored for inspection.
-const MAX_KEPT: usize = 1000;
+const MAX_REQUESTS: usize = 1000;
 
 /// Provider that returns the answers of a script in order.
 pub struct Scripted {
@@ -33,7 +33,7 @@ pub struct Scripted {
 
 #[derive(Default)]
 struct State {
-    asked: usize,
+    answers_used: usize,
     requests: VecDeque<ModelRequest>,
 }
 
@@ -71,21 +71,21 @@ impl Scripted {
     }
 
     /// Returns the number of answers that remain.
-    pub fn left(&self) -> usize {
-        let asked = self.state.lock().unwrap_or_else(PoisonError::into_inner).asked;
-        self.script.answers.len().saturating_sub(asked)
+    pub fn remaining(&self) -> usize {
+        let answers_used = self.state.lock().unwrap_or_else(PoisonError::into_inner).answers_used;
+        self.script.answers.len().saturating_sub(answers_used)
     }
 
     /// Returns the next answer and its number from 1. A requested answer is used up, regardless of
     /// the outcome.
     fn take(&self, request: &ModelRequest) -> Result<(usize, ScriptedAnswer), LlmError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.asked += 1;
-        if state.requests.len() == MAX_KEPT {
+        state.answers_used += 1;
+        if state.requests.len() == MAX_REQUESTS {
             state.requests.pop_front();
         }
         state.requests.push_back(request.clone());
-        let (number, all) = (state.asked, self.script.answers.len());
+        let (number, all) = (state.answers_used, self.script.answers.len());
         let over =
             || LlmError::Rejected(format!("the script has {all} answers, and this is request {number}"));
         Ok((number, self.script.answers.get(number - 1).cloned().ok_or_else(over)?))
@@ -94,7 +94,10 @@ impl Scripted {
 
 impl fmt::Debug for Scripted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scripted").field("model", &self.script.model).field("left", &self.left()).finish()
+        f.debug_struct("Scripted")
+            .field("model", &self.script.model)
+            .field("left", &self.remaining())
+            .finish()
     }
 }
 
@@ -123,7 +126,7 @@ impl Provider for Scripted {
                 .check(&request)
                 .map_err(|why| LlmError::Rejected(format!("script's answer {number} {why}")))?;
         }
-        let mut steps = VecDeque::from(answer.whole());
+        let mut steps = VecDeque::from(answer.complete_steps());
         // An error before the first chunk fails the request itself, as with any provider.
         while let Some(Step::DelayMs(_) | Step::Fault(_)) = steps.front() {
             match steps.pop_front() {
@@ -263,7 +266,7 @@ impl ScriptedAnswer {
     }
 
     /// Returns the steps, with an end if they have none.
-    fn whole(&self) -> Vec<Step> {
+    fn complete_steps(&self) -> Vec<Step> {
         let mut steps = self.steps.clone();
         let ends = |step: &Step| matches!(step, Step::Finish(_) | Step::Hang | Step::Cut | Step::Fault(_));
         if !steps.last().is_some_and(ends) {

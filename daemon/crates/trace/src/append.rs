@@ -140,11 +140,11 @@ impl Append {
     fn write(self, tx: &Savepoint<'_>) -> Result<Written, StoreError> {
         let session = self.session.clone();
         let now = Timestamp::now();
-        let found: Option<(u64, String)> = tx
+        let row: Option<(u64, String)> = tx
             .prepare_cached("SELECT head_seq, state FROM session WHERE id = ?1")?
             .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
             .optional()?;
-        let Some((head, state)) = found else {
+        let Some((head, state)) = row else {
             return Ok(Written::refused(session.clone(), TraceError::SessionNotFound(session)));
         };
         if let Some(allowed) = &self.only_if

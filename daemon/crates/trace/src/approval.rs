@@ -118,7 +118,7 @@ impl Trace {
     /// `approval_not_found`.
     pub async fn approval(&self, id: &ApprovalId) -> Result<Approval, TraceError> {
         let key = id.clone();
-        let found = self
+        let approval = self
             .read(move |conn| {
                 let query = format!("SELECT {COLUMNS} FROM approval WHERE id = ?1");
                 let mut statement = conn.prepare_cached(&query)?;
@@ -126,7 +126,7 @@ impl Trace {
             })
             .await?;
         let missing = || TraceError::ApprovalNotFound(id.clone());
-        found.flatten().ok_or_else(missing)
+        approval.flatten().ok_or_else(missing)
     }
 
     /// Returns the latest approval of a call in a session, if any.

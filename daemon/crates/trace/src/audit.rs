@@ -30,7 +30,6 @@ pub struct AuditIntent {
 /// Outcome of a call.
 #[derive(Debug, Clone)]
 pub struct AuditOutcome {
-    /// Duration in milliseconds.
     pub millis: u64,
     /// `ok`, or the reason of the failure.
     pub outcome: String,
@@ -134,15 +133,15 @@ impl Trace {
             .write(|tx| {
                 let open = "FROM audit WHERE decision = 'allow' AND outcome IS NULL";
                 let query = format!("SELECT DISTINCT session_id {open}");
-                let found: Vec<String> =
+                let rows: Vec<String> =
                     tx.prepare(&query)?.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?;
-                if !found.is_empty() {
+                if !rows.is_empty() {
                     tx.execute(
                         "UPDATE audit SET outcome = ?1 WHERE decision = 'allow' AND outcome IS NULL",
                         [INTERRUPTED],
                     )?;
                 }
-                Ok(found)
+                Ok(rows)
             })
             .await?;
         Ok(sessions.into_iter().filter_map(|id| id.parse().ok()).collect())

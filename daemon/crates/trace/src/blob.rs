@@ -31,7 +31,7 @@ impl Trace {
     ///
     /// # Errors
     /// `blob_not_found`.
-    pub async fn whole_blob(&self, sha256: &str) -> Result<String, TraceError> {
+    pub async fn complete_blob(&self, sha256: &str) -> Result<String, TraceError> {
         let mut text = String::new();
         let mut offset = Some(0);
         while let Some(at) = offset {
@@ -48,7 +48,7 @@ impl Trace {
     /// `blob_not_found`, or `invalid_params` for an offset inside a character or past the end.
     pub async fn blob(&self, params: BlobParams) -> Result<BlobPart, TraceError> {
         let hash = params.sha256.clone();
-        let found: Option<Vec<u8>> = self
+        let content: Option<Vec<u8>> = self
             .read(move |conn| {
                 conn.query_row("SELECT content FROM blob WHERE sha256 = ?1", [hash], |r| r.get(0))
                     .optional()
@@ -56,7 +56,7 @@ impl Trace {
             })
             .await?;
         let missing = || TraceError::BlobNotFound(params.sha256.clone());
-        let text = found.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(missing)?;
+        let text = content.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(missing)?;
         let bad = || TraceError::BlobOffset(params.offset);
         let start = usize::try_from(params.offset).map_err(|_| bad())?;
         let rest = text.get(start..).ok_or_else(bad)?;

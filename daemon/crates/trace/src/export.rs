@@ -75,12 +75,12 @@ impl Trace {
         let (mut sum, mut after) = (Sum::default(), 0);
         while after < records {
             let lines = self.lines(id, after, PAGE).await?;
-            let wanted = usize::try_from(records - after).unwrap_or(usize::MAX).min(lines.len());
-            if wanted == 0 {
+            let batch_length = usize::try_from(records - after).unwrap_or(usize::MAX).min(lines.len());
+            if batch_length == 0 {
                 return Err(TraceError::SessionNotFound(id.clone()));
             }
-            lines[..wanted].iter().for_each(|line| sum.add(line));
-            after += wanted as u64;
+            lines[..batch_length].iter().for_each(|line| sum.add(line));
+            after += batch_length as u64;
         }
         let line = Checksum { digest: sum.finish(), session_id: id.clone(), records };
         serde_json::to_string(&line).map_err(TraceError::UnwritableLine)

@@ -26,7 +26,7 @@ pub struct Follower {
     session: SessionId,
     live: Arc<EventRing>,
     head: watch::Receiver<Head>,
-    passing: broadcast::Receiver<Line>,
+    ephemeral: broadcast::Receiver<Line>,
     next: u64,
     synced: bool,
     catching_up: bool,
@@ -39,13 +39,13 @@ pub enum Step {
     Records(Vec<Line>),
     /// Ephemeral events in order: they have no number, and a follower that lags does not receive
     /// them.
-    Passing(Vec<Line>),
+    Ephemeral(Vec<Line>),
     /// The backlog is complete; the value is the number of the last record.
     Synced(u64),
     /// This reader fell behind the records in memory and continues from the database at this
     /// number.
     Lagged(u64),
-    Gone,
+    Deleted,
 }
 
 impl Trace {
@@ -60,38 +60,38 @@ impl Trace {
     ) -> Result<(Follower, Session), TraceError> {
         // The follower joins first, so that every later commit raises its head.
         let live = self.inner.live.join(session);
-        let found = self.session(session).await?;
-        live.raise(found.head_seq);
+        let current = self.session(session).await?;
+        live.raise(current.head_seq);
         let after = match after {
             After::Seq(seq) => *seq,
-            After::Word(_) => found.head_seq,
+            After::Word(_) => current.head_seq,
         };
-        if after > found.head_seq {
+        if after > current.head_seq {
             let session = session.clone();
-            return Err(TraceError::AfterBeyondHead { session, after, head_seq: found.head_seq });
+            return Err(TraceError::AfterBeyondHead { session, after, head_seq: current.head_seq });
         }
-        let (head, passing) = (live.watch(), live.hear());
+        let (head, ephemeral) = (live.watch(), live.subscribe());
         let (trace, session) = (self.clone(), session.clone());
         let follower = Follower {
             trace,
             session,
             live,
             head,
-            passing,
+            ephemeral,
             next: after + 1,
             synced: false,
             catching_up: true,
         };
-        Ok((follower, found))
+        Ok((follower, current))
     }
 }
 
 impl Follower {
     /// Returns the ephemeral lines in the queue.
-    fn passed(&mut self) -> Vec<Line> {
+    fn queued_ephemeral(&mut self) -> Vec<Line> {
         let mut lines = Vec::new();
         while lines.len() < STEP {
-            match self.passing.try_recv() {
+            match self.ephemeral.try_recv() {
                 Ok(line) => lines.push(line),
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
@@ -107,13 +107,13 @@ impl Follower {
     /// Fails when the database cannot be read.
     pub async fn step(&mut self) -> Result<Step, TraceError> {
         loop {
-            let passing = self.passed();
+            let ephemeral = self.queued_ephemeral();
             // Ephemeral events missed while lagging are superseded by durable records.
-            if !passing.is_empty() && self.synced && !self.catching_up {
-                return Ok(Step::Passing(passing));
+            if !ephemeral.is_empty() && self.synced && !self.catching_up {
+                return Ok(Step::Ephemeral(ephemeral));
             }
             let head = *self.head.borrow_and_update();
-            let Head::At(head) = head else { return Ok(Step::Gone) };
+            let Head::At(head) = head else { return Ok(Step::Deleted) };
             if self.next > head {
                 self.catching_up = false;
                 if !self.synced {
@@ -123,10 +123,10 @@ impl Follower {
                 tokio::select! {
                     changed = self.head.changed() => match changed {
                         Ok(()) => continue,
-                        Err(_) => return Ok(Step::Gone),
+                        Err(_) => return Ok(Step::Deleted),
                     },
-                    line = self.passing.recv() => match line {
-                        Ok(line) => return Ok(Step::Passing(vec![line])),
+                    line = self.ephemeral.recv() => match line {
+                        Ok(line) => return Ok(Step::Ephemeral(vec![line])),
                         Err(_) => continue,
                     },
                 }
@@ -136,7 +136,7 @@ impl Follower {
                 None if self.catching_up => {
                     let lines = self.trace.lines(&self.session, self.next - 1, STEP as u32).await?;
                     if lines.is_empty() {
-                        return Ok(Step::Gone);
+                        return Ok(Step::Deleted);
                     }
                     lines
                 }
@@ -168,8 +168,8 @@ mod tests {
         while (into.len() as u64) < last {
             match follower.step().await.unwrap() {
                 Step::Records(lines) => into.extend(lines),
-                Step::Gone => panic!("session is gone"),
-                Step::Synced(_) | Step::Lagged(_) | Step::Passing(_) => {}
+                Step::Deleted => panic!("session is gone"),
+                Step::Synced(_) | Step::Lagged(_) | Step::Ephemeral(_) => {}
             }
         }
     }
@@ -178,7 +178,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
         let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
-        let (mut whole, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
+        let (mut uninterrupted, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
         let writer = tokio::spawn({
             let (trace, id) = (trace.clone(), id.clone());
             async move {
@@ -199,7 +199,7 @@ mod tests {
             }
         }
         let mut uncut = Vec::new();
-        read_to(&mut whole, total, &mut uncut).await;
+        read_to(&mut uninterrupted, total, &mut uncut).await;
         writer.await.unwrap();
         assert_eq!(pieces, uncut);
         for (at, line) in (1..).zip(&uncut) {
@@ -210,14 +210,14 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
         #[test]
-        fn a_cut_follower_sees_what_an_uncut_one_sees(total in 1_u64..60, cuts in prop::collection::vec(0_u64..60, 0..5)) {
+        fn interrupted_follower_sees_the_same_records(total in 1_u64..60, cuts in prop::collection::vec(0_u64..60, 0..5)) {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(cut_and_resume(total, cuts));
         }
     }
 
     #[tokio::test]
-    async fn a_slow_follower_is_told_and_misses_nothing() {
+    async fn slow_follower_is_notified_of_lag_and_misses_no_record() {
         let dir = tempfile::tempdir().unwrap();
         let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
         let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_passes_comes_before_the_record_that_tells_it_again_and_not_after_a_lag() {
+    async fn ephemeral_events_precede_their_record_and_are_dropped_after_a_lag() {
         let dir = tempfile::tempdir().unwrap();
         let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
         let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
@@ -241,28 +241,28 @@ mod tests {
         let (mut slow, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
         assert!(matches!(quick.step().await.unwrap(), Step::Synced(0)));
         assert!(matches!(slow.step().await.unwrap(), Step::Synced(0)));
-        let said = AgentEvt::Progress { op: "said".into(), percent: 1.0, message: None };
-        trace.pass(&id, None, None, &said);
+        let progress = AgentEvt::Progress { op: "said".into(), percent: 1.0, message: None };
+        trace.pass(&id, None, None, &progress);
         trace.append(Append::new(&id, vec![record(1)])).await.unwrap();
-        let Step::Passing(lines) = quick.step().await.unwrap() else { panic!("nothing passed") };
-        let told: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
-        assert_eq!((&told["evt"]["op"], told.get("seq")), (&"said".into(), None));
+        let Step::Ephemeral(lines) = quick.step().await.unwrap() else { panic!("nothing passed") };
+        let line: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+        assert_eq!((&line["evt"]["op"], line.get("seq")), (&"said".into(), None));
         assert!(matches!(quick.step().await.unwrap(), Step::Records(_)));
         for _ in 0..20 {
             trace.append(Append::new(&id, (0..100).map(record).collect())).await.unwrap();
         }
         // Behind the records in memory: durable records follow, ephemeral events are not delivered
         // late.
-        assert!(matches!(slow.step().await.unwrap(), Step::Passing(_)));
+        assert!(matches!(slow.step().await.unwrap(), Step::Ephemeral(_)));
         assert!(matches!(slow.step().await.unwrap(), Step::Lagged(1)));
-        trace.pass(&id, None, None, &said);
+        trace.pass(&id, None, None, &progress);
         for _ in 0..8 {
             assert!(matches!(slow.step().await.unwrap(), Step::Records(_)));
         }
     }
 
     #[tokio::test]
-    async fn beyond_the_head_is_an_error_and_deletion_ends_it() {
+    async fn position_beyond_head_is_an_error_and_deletion_ends_the_follower() {
         let dir = tempfile::tempdir().unwrap();
         let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
         let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
@@ -271,11 +271,11 @@ mod tests {
         let (mut follower, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
         assert!(matches!(follower.step().await.unwrap(), Step::Synced(0)));
         trace.delete_session(&id).await.unwrap();
-        assert!(matches!(follower.step().await.unwrap(), Step::Gone));
+        assert!(matches!(follower.step().await.unwrap(), Step::Deleted));
     }
 
     #[tokio::test]
-    async fn an_export_is_imported_as_it_was() {
+    async fn imported_export_is_identical() {
         let dir = tempfile::tempdir().unwrap();
         let trace = Trace::open(&dir.path().join("a.db")).unwrap();
         let id = trace

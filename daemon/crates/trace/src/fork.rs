@@ -21,7 +21,7 @@ pub struct ForkCut {
     /// Number of the last record copied.
     pub upto: u64,
     /// Numbers of earlier records of turns that the fork omits, in ascending order.
-    pub left_out: Vec<u64>,
+    pub omitted: Vec<u64>,
     /// Records appended after the copied ones: the ends of interrupted turns, which do not continue
     /// in the fork.
     pub ends: Vec<NewRecord>,
@@ -35,8 +35,8 @@ impl Trace {
     /// `session_not_found`; `session_busy` while a run of the session is active.
     pub async fn fork(&self, from: &SessionId, cut: ForkCut, title: String) -> Result<Session, TraceError> {
         let (old, new) = (from.clone(), SessionId::new());
-        let made = new.clone();
-        let busy = self.inner.writer.write(move |tx| copy(tx, &old, &made, cut, &title)).await?;
+        let created = new.clone();
+        let busy = self.inner.writer.write(move |tx| copy(tx, &old, &created, cut, &title)).await?;
         match busy {
             None => Err(TraceError::SessionNotFound(from.clone())),
             Some(true) => Err(TraceError::SessionBusy(from.clone())),
@@ -66,14 +66,14 @@ fn copy(
     title: &str,
 ) -> Result<Option<bool>, StoreError> {
     let query = "SELECT state, head_seq FROM session WHERE id = ?1";
-    let found: Option<(String, u64)> =
+    let row: Option<(String, u64)> =
         tx.query_row(query, [old.as_str()], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
-    let Some((state, head)) = found else { return Ok(None) };
+    let Some((state, head)) = row else { return Ok(None) };
     if state == RunState::Running.as_str() {
         return Ok(Some(true));
     }
     let last = cut.upto.min(head);
-    let new_seq = |seq: u64| seq - cut.left_out.partition_point(|left_out| *left_out <= seq) as u64;
+    let new_seq = |seq: u64| seq - cut.omitted.partition_point(|omitted| *omitted <= seq) as u64;
     let head = new_seq(last) + cut.ends.len() as u64;
     tx.execute(
         "INSERT INTO session (id, title, root, state, created_ms, updated_ms, head_seq, provider, model, endpoint)
@@ -88,7 +88,7 @@ fn copy(
     let mut rows = read.query(params![old.as_str(), last])?;
     while let Some(row) = rows.next()? {
         let (ts, kind, seq): (i64, String, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        if cut.left_out.binary_search(&seq).is_ok() {
+        if cut.omitted.binary_search(&seq).is_ok() {
             continue;
         }
         let payload: String = row.get(3)?;

@@ -68,8 +68,8 @@ impl Trace {
         let live = Arc::downgrade(&self.inner);
         let (session, first) = (id.clone(), part.first);
         let lines: Vec<Line> = part.lines.iter().map(|(_, _, line)| line.clone()).collect();
-        let publish = move |taken: &Import| {
-            if let (Import::Done, Some(inner), Some(first)) = (taken, live.upgrade(), first) {
+        let publish = move |outcome: &Import| {
+            if let (Import::Done, Some(inner), Some(first)) = (outcome, live.upgrade(), first) {
                 inner.live.publish(&session, first, &lines);
             }
         };
@@ -94,28 +94,28 @@ impl Part {
     /// Writes the complete part, or nothing.
     fn write(self, tx: &Savepoint<'_>) -> Result<Import, StoreError> {
         tx.execute_batch("SAVEPOINT part")?;
-        let taken = self.put(tx)?;
-        if !matches!(taken, Import::Done) {
+        let outcome = self.put(tx)?;
+        if !matches!(outcome, Import::Done) {
             tx.execute_batch("ROLLBACK TO part")?;
         }
         tx.execute_batch("RELEASE part")?;
-        Ok(taken)
+        Ok(outcome)
     }
 
     fn put(self, tx: &Savepoint<'_>) -> Result<Import, StoreError> {
         let id = &self.session;
         let first = self.first.unwrap_or(1);
         let last = first + self.lines.len() as u64 - 1;
-        let found: Option<(u64, bool)> = tx
+        let row: Option<(u64, bool)> = tx
             .prepare_cached("SELECT head_seq, imported FROM session WHERE id = ?1")?
             .query_row([id.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
             .optional()?;
         let refused = |error| Ok(Import::Refused(error));
-        match (&self.header, found) {
+        match (&self.header, row) {
             (Some(_), Some(_)) => {
                 return refused(TraceError::SessionExists(id.clone()));
             }
-            (Some(header), None) => make(tx, header, last)?,
+            (Some(header), None) => insert_session(tx, header, last)?,
             (None, None) => return refused(TraceError::ImportNotStarted(id.clone())),
             (None, Some((_, false))) => {
                 return refused(TraceError::SessionNotImported(id.clone()));
@@ -152,12 +152,12 @@ impl Part {
 /// reason of a refusal.
 fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, StoreError> {
     let TraceBlobLine { blob, session_id, offset, size, text } = line;
-    let (session, shown) = (session_id.as_str(), blob.escape_default());
+    let (session, blob_text) = (session_id.as_str(), blob.escape_default());
     let known: bool = tx
         .prepare_cached("SELECT 1 FROM blob_ref WHERE session_id = ?1 AND sha256 = ?2")?
         .exists([session, blob])?;
     if known {
-        return Ok(Some(format!("blob {shown} is here already")));
+        return Ok(Some(format!("blob {blob_text} is here already")));
     }
     let mut so_far =
         tx.prepare_cached("SELECT text FROM blob_part WHERE session_id = ?1 AND sha256 = ?2 ORDER BY start")?;
@@ -165,12 +165,12 @@ fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, Stor
         so_far.query_map([session, blob], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let before: u64 = parts.iter().map(|p| p.len() as u64).sum();
     if before != *offset {
-        return Ok(Some(format!("blob {shown} goes on at {before}, this part begins at {offset}")));
+        return Ok(Some(format!("blob {blob_text} goes on at {before}, this part begins at {offset}")));
     }
     let after = before + text.len() as u64;
     if after > *size || *size > MAX_BLOB || (text.is_empty() && *size > 0) {
         return Ok(Some(format!(
-            "blob {shown} has more or less than it says, or more than {MAX_BLOB} bytes"
+            "blob {blob_text} has more or less than it says, or more than {MAX_BLOB} bytes"
         )));
     }
     if after < *size {
@@ -178,16 +178,16 @@ fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, Stor
             .execute(params![session, blob, offset, text])?;
         return Ok(None);
     }
-    let whole = parts.concat() + text;
-    if hex::encode(Sha256::digest(whole.as_bytes())) != *blob {
-        return Ok(Some(format!("blob {shown} is not what its hash says")));
+    let complete_text = parts.concat() + text;
+    if hex::encode(Sha256::digest(complete_text.as_bytes())) != *blob {
+        return Ok(Some(format!("blob {blob_text} is not what its hash says")));
     }
     tx.execute("DELETE FROM blob_part WHERE session_id = ?1 AND sha256 = ?2", [session, blob])?;
-    crate::blob::write(tx, session_id, blob, whole.as_bytes())?;
+    crate::blob::write(tx, session_id, blob, complete_text.as_bytes())?;
     Ok(None)
 }
 
-fn make(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result<(), StoreError> {
+fn insert_session(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result<(), StoreError> {
     let (artifacts, header) = (&header.artifacts, &header.session);
     // A run that was active in the trace does not run here.
     let state = if header.state == RunState::Running { RunState::Interrupted } else { header.state };
@@ -333,10 +333,10 @@ mod tests {
 
     // R3
     #[tokio::test]
-    async fn a_trace_that_was_tampered_with_is_refused_and_leaves_nothing() {
+    async fn tampered_trace_is_refused_and_stores_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let (_trace, id, parts) = exported(dir.path()).await;
-        let whole = parts.concat();
+        let complete_text = parts.concat();
         let mut databases = 0;
         let mut import = async |parts: &[String]| {
             databases += 1;
@@ -349,13 +349,13 @@ mod tests {
             }
             None
         };
-        let forged = whole.replacen("xxxx", "xyxx", 1);
+        let forged = complete_text.replacen("xxxx", "xyxx", 1);
         assert_eq!(import(&[forged]).await, Some(Reason::BadTrace), "a letter of a record");
         // The same in parts, for any division.
         let mut in_parts = parts.clone();
         in_parts[0] = in_parts[0].replacen("xxxx", "xyxx", 1);
         assert_eq!(import(&in_parts).await, Some(Reason::BadTrace));
-        let lines: Vec<&str> = whole.lines().collect();
+        let lines: Vec<&str> = complete_text.lines().collect();
         let last = lines.iter().position(|line| line.starts_with(checksum::BEGIN)).unwrap();
         let shorter = [&lines[..last - 1], &lines[last..]].concat().join("\n");
         assert_eq!(import(&[shorter]).await, Some(Reason::BadTrace), "the last record is gone");
@@ -367,16 +367,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_trace_comes_in_part_by_part_as_it_was() {
+    async fn trace_is_imported_in_parts() {
         let dir = tempfile::tempdir().unwrap();
         let (trace, id, parts) = exported(dir.path()).await;
         assert!(parts.len() > 2);
         let other = Trace::open(&dir.path().join("b.db")).unwrap();
         let reason = |e: Result<Session, TraceError>| e.unwrap_err().reason();
         assert_eq!(reason(other.import(&parts[1]).await), Reason::SessionNotFound);
-        let begun = other.import(&parts[0]).await.unwrap();
-        assert!(begun.head_seq < 50);
-        let (mut follower, _) = other.follow(&id, &After::Seq(begun.head_seq)).await.unwrap();
+        let partial = other.import(&parts[0]).await.unwrap();
+        assert!(partial.head_seq < 50);
+        let (mut follower, _) = other.follow(&id, &After::Seq(partial.head_seq)).await.unwrap();
         assert!(matches!(follower.step().await.unwrap(), Step::Synced(_)));
         assert_eq!(reason(other.import(&parts[2]).await), Reason::BadTrace, "a part is missing");
         assert_eq!(reason(other.import(&parts[0]).await), Reason::SessionExists);
@@ -405,7 +405,7 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(third.whole_blob(&sha256).await.unwrap(), large);
+        assert_eq!(third.complete_blob(&sha256).await.unwrap(), large);
         assert_eq!(third.session(&id).await.unwrap().head_seq, 51);
         // A single letter of the blob differs.
         let forger = Trace::open(&dir.path().join("d.db")).unwrap();
@@ -415,8 +415,8 @@ mod tests {
         // An import cannot continue a local session.
         let mut forged = parts[1].clone();
         forged.truncate(forged.find('\n').unwrap());
-        let made = trace.session(&id).await.unwrap();
+        let created = trace.session(&id).await.unwrap();
         assert_eq!(reason(trace.import(&forged).await), Reason::SessionExists);
-        assert_eq!(trace.session(&id).await.unwrap(), made);
+        assert_eq!(trace.session(&id).await.unwrap(), created);
     }
 }

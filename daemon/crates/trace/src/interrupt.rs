@@ -30,7 +30,7 @@ impl Trace {
     /// Fails when the log cannot be written.
     pub async fn mark_interrupted(&self) -> Result<Vec<SessionId>, TraceError> {
         let query = "SELECT id, run_op FROM session WHERE state = 'running'";
-        let found: Vec<(String, String)> = self
+        let rows: Vec<(String, String)> = self
             .read(move |conn| {
                 let mut statement = conn.prepare(query)?;
                 let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?;
@@ -38,7 +38,7 @@ impl Trace {
             })
             .await?;
         let running: Vec<(SessionId, String)> =
-            found.into_iter().filter_map(|(id, op)| Some((id.parse().ok()?, op))).collect();
+            rows.into_iter().filter_map(|(id, op)| Some((id.parse().ok()?, op))).collect();
         let acted: BTreeSet<SessionId> = self.close_audit().await?.into_iter().collect();
         for session in &acted {
             if !running.iter().any(|(id, _)| id == session) {
@@ -70,14 +70,14 @@ impl Trace {
     /// is not interrupted: it continues to wait.
     async fn open_operations(&self, session: &SessionId) -> Result<Vec<NewRecord>, TraceError> {
         let mut open: HashMap<Uuid, Operation> = HashMap::new();
-        let mut asked: HashMap<cairn_protocol::id::ApprovalId, Uuid> = HashMap::new();
-        self.for_each_record(session, |record| take(record, &mut open, &mut asked)).await?;
-        for waiting in asked.into_values() {
+        let mut pending_approvals: HashMap<cairn_protocol::id::ApprovalId, Uuid> = HashMap::new();
+        self.for_each_record(session, |record| take(record, &mut open, &mut pending_approvals)).await?;
+        for waiting in pending_approvals.into_values() {
             open.remove(&waiting);
         }
         let mut open: Vec<Operation> = open.into_values().collect();
         open.sort_by_key(|operation| operation.record.seq);
-        let ended = |Operation { name, record, .. }: Operation| {
+        let end_record = |Operation { name, record, .. }: Operation| {
             let evt = AgentEvt::Error {
                 op: name,
                 message: "the daemon ended while it ran".into(),
@@ -86,7 +86,7 @@ impl Trace {
             };
             end(Some(record.id), record.origin, evt)
         };
-        Ok(open.into_iter().map(ended).collect())
+        Ok(open.into_iter().map(end_record).collect())
     }
 }
 
@@ -101,7 +101,7 @@ fn end(
 fn take(
     record: Envelope,
     open: &mut HashMap<Uuid, Operation>,
-    asked: &mut HashMap<cairn_protocol::id::ApprovalId, Uuid>,
+    pending_approvals: &mut HashMap<cairn_protocol::id::ApprovalId, Uuid>,
 ) {
     let parent = record.parent_id;
     match &record.body {
@@ -124,11 +124,11 @@ fn take(
             }
             AgentEvt::ApprovalRequired { approval } => {
                 if let Some(parent) = parent {
-                    asked.insert(approval.approval_id.clone(), parent);
+                    pending_approvals.insert(approval.approval_id.clone(), parent);
                 }
             }
             AgentEvt::ApprovalResolved { approval_id, .. } => {
-                asked.remove(approval_id);
+                pending_approvals.remove(approval_id);
             }
             // Operations left open by a finished run are not closed here.
             AgentEvt::RunCompleted { .. } | AgentEvt::Stopped { .. } | AgentEvt::Completed { .. } => {

@@ -71,7 +71,7 @@ struct Readers {
 }
 
 /// Maximum number of idle read connections.
-const KEPT_READERS: usize = 2;
+const MAX_IDLE_READERS: usize = 2;
 
 impl Trace {
     /// Opens or creates the log at `path`.
@@ -114,7 +114,7 @@ impl Trace {
         };
         let outcome = job(&conn);
         if let Ok(mut idle) = readers.idle.lock()
-            && idle.len() < KEPT_READERS
+            && idle.len() < MAX_IDLE_READERS
         {
             idle.push(conn);
         }

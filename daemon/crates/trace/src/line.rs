@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_framed_once() {
+    fn line_is_framed_once() {
         let line = Line::from("{}".to_owned());
         let first = line.framed(|text| format!("[{text}]"));
         let second = line.clone().framed(|_| unreachable!("it was made before"));

@@ -11,9 +11,9 @@ use tokio::sync::{broadcast, watch};
 use crate::Line;
 
 /// Maximum records cached for each followed session.
-const KEPT: usize = 1024;
+const MAX_CACHED_LINES: usize = 1024;
 /// Maximum bytes cached for each followed session.
-const KEPT_BYTES: usize = 2 * 1024 * 1024;
+const MAX_CACHED_BYTES: usize = 2 * 1024 * 1024;
 /// Maximum ephemeral lines queued for a slow follower, which loses older ones; durable records
 /// contain their content in larger pieces.
 const MAX_EPHEMERAL: usize = 512;
@@ -112,7 +112,7 @@ impl EventRing {
     }
 
     /// Subscribes to ephemeral lines from now on.
-    pub fn hear(&self) -> broadcast::Receiver<Line> {
+    pub fn subscribe(&self) -> broadcast::Receiver<Line> {
         self.ephemeral.subscribe()
     }
 
@@ -134,9 +134,9 @@ impl Ring {
             self.bytes += line.len();
             self.lines.push_back(line.clone());
         }
-        while self.lines.len() > KEPT || self.bytes > KEPT_BYTES {
-            let Some(gone) = self.lines.pop_front() else { break };
-            self.bytes -= gone.len();
+        while self.lines.len() > MAX_CACHED_LINES || self.bytes > MAX_CACHED_BYTES {
+            let Some(oldest) = self.lines.pop_front() else { break };
+            self.bytes -= oldest.len();
             self.first += 1;
         }
     }

@@ -56,7 +56,7 @@ impl Trace {
             return Err(TraceError::RequestId);
         }
         let key = (scope.to_owned(), request_id.to_owned());
-        let found: Option<(String, String)> = self
+        let row: Option<(String, String)> = self
             .read(move |conn| {
                 conn.prepare_cached(
                     "SELECT digest, receipt FROM receipt WHERE scope = ?1 AND request_id = ?2",
@@ -65,7 +65,7 @@ impl Trace {
                 .map_err(TraceError::from)
             })
             .await?;
-        match found {
+        match row {
             None => Ok(None),
             Some((known, receipt)) if known == digest => Ok(serde_json::from_str(&receipt).ok()),
             Some(_) => Err(TraceError::RequestConflict(request_id.to_owned())),

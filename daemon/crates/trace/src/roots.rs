@@ -10,7 +10,7 @@ use cairn_protocol::id::SessionId;
 use crate::{Trace, TraceError};
 
 /// Maximum number of cached sessions.
-const KEPT: usize = 1024;
+const MAX_ROOTS: usize = 1024;
 
 #[derive(Default)]
 pub struct Roots(Mutex<Known>);
@@ -39,7 +39,7 @@ impl Roots {
         if known.changes != before {
             return;
         }
-        if known.roots.len() >= KEPT {
+        if known.roots.len() >= MAX_ROOTS {
             known.roots.clear();
         }
         known.roots.insert(id.clone(), root);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_before_a_change_is_not_remembered() {
+    fn read_before_a_change_is_not_cached() {
         let (roots, id) = (Roots::default(), SessionId::new());
         let before = roots.known().changes;
         roots.remember(&id, Some("/a".into()), before);
@@ -78,10 +78,10 @@ mod tests {
         roots.forget(&id);
         roots.remember(&id, Some("/a".into()), before);
         assert_eq!(roots.known().roots.get(&id), None);
-        for _ in 0..=KEPT {
+        for _ in 0..=MAX_ROOTS {
             let now = roots.known().changes;
             roots.remember(&SessionId::new(), None, now);
         }
-        assert!(roots.known().roots.len() <= KEPT);
+        assert!(roots.known().roots.len() <= MAX_ROOTS);
     }
 }

@@ -14,7 +14,7 @@ use crate::{PAGE, Trace, TraceError, receipt};
 /// A session to be created.
 #[derive(Debug, Clone, Default)]
 pub struct NewSession {
-    /// Title for people.
+    /// Title displayed to the user.
     pub title: String,
     /// Root in which the session's commands work.
     pub root: Option<String>,
@@ -68,7 +68,7 @@ impl Trace {
         // Lists show the complete title.
         let title = cut_title(&title);
         let (session_id, state) = (SessionId::new(), RunState::Idle);
-        let made = Session {
+        let created = Session {
             session_id,
             title,
             root,
@@ -78,7 +78,7 @@ impl Trace {
             head_seq: 0,
             archived: false,
         };
-        let session = made.clone();
+        let session = created.clone();
         self.inner
             .writer
             .write(move |tx| {
@@ -94,7 +94,7 @@ impl Trace {
                 Ok(())
             })
             .await?;
-        Ok(made)
+        Ok(created)
     }
 
     /// Returns a session by id.
@@ -103,7 +103,7 @@ impl Trace {
     /// `session_not_found`.
     pub async fn session(&self, id: &SessionId) -> Result<Session, TraceError> {
         let key = id.clone();
-        let found = self
+        let row = self
             .read(move |conn| {
                 let query = format!("SELECT {COLUMNS} FROM session WHERE id = ?1");
                 let mut statement = conn.prepare_cached(&query)?;
@@ -111,7 +111,7 @@ impl Trace {
             })
             .await?;
         let missing = || TraceError::SessionNotFound(id.clone());
-        found.map(|(_, session)| session).ok_or_else(missing)
+        row.map(|(_, session)| session).ok_or_else(missing)
     }
 
     /// Returns sessions, newest first; archived ones only with `archived`. The cursor is the id of
@@ -162,7 +162,7 @@ impl Trace {
     /// Fails when the database cannot be read.
     pub async fn latest_run(&self, id: &SessionId) -> Result<Option<LatestRun>, TraceError> {
         let key = id.clone();
-        let found: Option<(Option<String>, Option<String>, String)> = self
+        let row: Option<(Option<String>, Option<String>, String)> = self
             .read(move |conn| {
                 let query = "SELECT run_id, run_params, run_op FROM session WHERE id = ?1";
                 conn.query_row(query, [key.as_str()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
@@ -170,8 +170,7 @@ impl Trace {
                     .map_err(TraceError::from)
             })
             .await?;
-        Ok(found
-            .and_then(|(run, params, op)| Some(LatestRun { run: run?.parse().ok()?, op, params: params? })))
+        Ok(row.and_then(|(run, params, op)| Some(LatestRun { run: run?.parse().ok()?, op, params: params? })))
     }
 
     /// Returns the provider and model chosen for a session, if any.
@@ -180,7 +179,7 @@ impl Trace {
     /// Fails when the database cannot be read.
     pub async fn chosen_model(&self, id: &SessionId) -> Result<Option<ModelChoice>, TraceError> {
         let key = id.clone();
-        let found: Option<(Option<String>, Option<String>, Option<String>)> = self
+        let row: Option<(Option<String>, Option<String>, Option<String>)> = self
             .read(move |conn| {
                 let query = "SELECT provider, model, endpoint FROM session WHERE id = ?1";
                 conn.query_row(query, [key.as_str()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
@@ -188,7 +187,7 @@ impl Trace {
                     .map_err(TraceError::from)
             })
             .await?;
-        Ok(found.and_then(|(provider, model, endpoint)| {
+        Ok(row.and_then(|(provider, model, endpoint)| {
             Some(ModelChoice { provider: provider?, model: model?, endpoint })
         }))
     }

@@ -25,11 +25,10 @@ pub enum Authentication {
     Device(Arc<Guard>),
 }
 
-/// An admitted request.
+/// Identity and rights of an admitted request.
 pub struct Admission {
     /// The WebSocket subprotocol to select.
     pub chosen: Option<String>,
-    /// The client's rights.
     pub rights: Rights,
     /// Identifies the client: the token or a device.
     pub owner: String,

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn sources() {
+    fn host_and_origin_are_checked() {
         for (host, origin, expected) in [
             ("127.0.0.1:7433", None, None),
             ("localhost", None, None),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn own_pages() {
+    fn own_page_origin_must_match_host() {
         for (host, origin, expected) in [
             ("127.0.0.1:7433", "http://127.0.0.1:7433", None),
             ("localhost:7433", "http://LOCALHOST:7433", None),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens() {
+    fn token_is_required_in_header_or_subprotocol() {
         let check = |list: &[(&'static str, &str)]| guard().check_token(&headers(list)).map_err(|f| f.reason);
         assert_eq!(check(&[("authorization", "Bearer secret")]), Ok(None));
         assert_eq!(check(&[("authorization", "bearer secret")]), Ok(None));

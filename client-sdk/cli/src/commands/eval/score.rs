@@ -48,7 +48,7 @@ pub struct Figures {
     pub recall_at10: f64,
     /// Reciprocal rank of the first correct answer among the first ten.
     pub mrr_at10: f64,
-    /// With binary gain.
+    /// nDCG at 10 with binary gain.
     pub ndcg_at10: f64,
     /// 1 if a correct answer starts within the first 200 or 400 result lines, even if it crosses
     /// that limit.

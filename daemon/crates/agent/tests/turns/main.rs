@@ -181,7 +181,7 @@ async fn iterations_tokens_and_time_are_bounded() {
     let result =
         stage.turn_with("go", ExecutionPolicy { max_iterations: Some(3), ..Default::default() }).await;
     assert_eq!(result.error.unwrap().reason, "turn_limit");
-    assert_eq!(stage.script.left(), 7);
+    assert_eq!(stage.script.remaining(), 7);
     let stage = Stage::new(many(10)).await;
     // P13
     let result = stage.turn_with("go", ExecutionPolicy { max_tokens: Some(10), ..Default::default() }).await;
@@ -190,7 +190,7 @@ async fn iterations_tokens_and_time_are_bounded() {
     let error = events.iter().position(|e| matches!(e, AgentEvt::Error { op, .. } if op == "agent")).unwrap();
     let end = events.iter().position(|e| matches!(e, AgentEvt::RunCompleted { .. })).unwrap();
     assert!(error < end, "a failed turn tells its error before its end");
-    assert_eq!(stage.script.left(), 9);
+    assert_eq!(stage.script.remaining(), 9);
     let stage = Stage::new(vec![ScriptedAnswer::new(vec![Step::Hang])]).await;
     let result =
         stage.turn_with("go", ExecutionPolicy { timeout_seconds: Some(1), ..Default::default() }).await;
@@ -214,7 +214,7 @@ async fn faults_of_the_model_are_typed_and_only_what_was_not_shown_is_asked_agai
         let stage = Stage::new(vec![ScriptedAnswer::new(vec![fault(kind)]), says("never")]).await;
         let result = stage.turn("go").await;
         assert_eq!((result.status, result.error.unwrap().reason.as_str()), (Outcome::Failed, reason));
-        assert_eq!(stage.script.left(), 1, "{reason}");
+        assert_eq!(stage.script.remaining(), 1, "{reason}");
     }
     let stage = Stage::new(vec![ScriptedAnswer::new(vec![Step::Cut]), says("after all")]).await;
     assert_eq!(stage.turn("go").await.final_output.as_deref(), Some("after all"));
@@ -223,7 +223,7 @@ async fn faults_of_the_model_are_typed_and_only_what_was_not_shown_is_asked_agai
     let result = stage.turn("go").await;
     assert_eq!(result.error.unwrap().reason, "model_cut");
     assert_eq!(result.final_output.as_deref(), Some("half"), "what was shown is kept");
-    assert_eq!(stage.script.left(), 1);
+    assert_eq!(stage.script.remaining(), 1);
 }
 
 #[tokio::test]
@@ -316,7 +316,7 @@ async fn a_no_is_told_to_the_model_and_a_final_one_ends_the_turn() {
     drop(approver);
     let result = stage.turn("again").await;
     assert_eq!((result.status, result.error.unwrap().reason.as_str()), (Outcome::Denied, "no_approver"));
-    assert_eq!((stage.writes.load(Ordering::SeqCst), stage.script.left()), (0, 1));
+    assert_eq!((stage.writes.load(Ordering::SeqCst), stage.script.remaining()), (0, 1));
 }
 
 #[tokio::test]
@@ -423,7 +423,7 @@ async fn a_turn_is_replayed_from_its_record_and_the_first_difference_is_named() 
     assert_eq!(report.compared, 4 + 3 + 2);
     // Calls with an effect were not repeated; read-only calls were made again.
     assert_eq!((stage.reads.load(Ordering::SeqCst), stage.writes.load(Ordering::SeqCst)), (4, 1));
-    assert_eq!(stage.script.left(), 0, "the model was not asked");
+    assert_eq!(stage.script.remaining(), 0, "the model was not asked");
     // Another system text is another request: that is the first difference.
     let text =
         cairn_protocol::prompt::PromptAppendParams { session_id: stage.session.clone(), text: "NEW".into() };

@@ -229,10 +229,10 @@ impl Watch {
                 Step::Records(lines) => {
                     self.waiting = lines.iter().map(|l| serde_json::from_str(l).unwrap()).collect();
                 }
-                Step::Passing(lines) => {
+                Step::Ephemeral(lines) => {
                     self.passed.extend(lines.iter().map(|l| serde_json::from_str::<Value>(l).unwrap()));
                 }
-                Step::Gone => panic!("the session is gone"),
+                Step::Deleted => panic!("the session is gone"),
                 Step::Synced(_) | Step::Lagged(_) => {}
             }
         }

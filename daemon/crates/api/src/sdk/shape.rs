@@ -10,7 +10,7 @@ pub enum Shape {
     Int,
     Float,
     Text,
-    /// Exactly this string.
+    /// A string with exactly this value.
     Word(String),
     List(Box<Shape>),
     /// A list of exactly this length.
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_of_schemas() {
+    fn schemas_are_converted_to_shapes() {
         let all =
             json!({"Base": {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}});
         let read = |schema: Value| Shape::read(&schema, all.as_object().unwrap());

@@ -60,8 +60,8 @@ impl Engine {
                         }
                     }
                 }
-                Step::Gone => return Err(Failure::new(Reason::Gone, "the replay's session was deleted")),
-                Step::Synced(_) | Step::Lagged(_) | Step::Passing(_) => {}
+                Step::Deleted => return Err(Failure::new(Reason::Gone, "the replay's session was deleted")),
+                Step::Synced(_) | Step::Lagged(_) | Step::Ephemeral(_) => {}
             }
         }
         let now = self.every_record(&replay).await?;

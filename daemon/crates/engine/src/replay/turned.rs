@@ -125,7 +125,7 @@ impl Engine {
         let mut bytes = Vec::new();
         for answer in answers {
             let blob = answer.raw.as_ref().ok_or_else(|| missing("an answer's bytes were not recorded"))?;
-            let text = self.inner.trace.whole_blob(&blob.sha256).await;
+            let text = self.inner.trace.complete_blob(&blob.sha256).await;
             let text = text.map_err(|_| missing("an answer's bytes are not here"))?;
             bytes.push(text.into_bytes());
         }

@@ -88,7 +88,7 @@ fn add(files: &mut BTreeMap<String, Whole>, change: FileChange) {
 /// # Errors
 /// `storage_failed` for an invalid blob.
 pub(crate) async fn content(trace: &Trace, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
-    let text = trace.whole_blob(&blob.sha256).await?;
+    let text = trace.complete_blob(&blob.sha256).await?;
     let broken = |e| Failure::new(Reason::StorageFailed, format!("a kept file cannot be read: {e}"));
     base64::engine::general_purpose::STANDARD.decode(text).map_err(broken)
 }

@@ -35,10 +35,10 @@ impl Reader {
                 let call = answer.begin_call(&index.to_string())?;
                 // Some servers send the complete input at once; Anthropic itself starts with an
                 // empty one.
-                let whole =
+                let input =
                     block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
-                let whole = whole.map(Value::to_string).unwrap_or_default();
-                answer.call_delta(call, text("id"), text("name"), &whole);
+                let input = input.map(Value::to_string).unwrap_or_default();
+                answer.call_delta(call, text("id"), text("name"), &input);
             }
             // Blocks of server-side tools and of future kinds: none of them was requested.
             _ => {}
@@ -66,10 +66,11 @@ impl Reader {
         let number = |field: &str| usage.and_then(|usage| usage.get(field)).and_then(Value::as_u64);
         answer.usage(|known| {
             // The provider counts cached prompt tokens separately from the others.
-            let (read, made) = (number("cache_read_input_tokens"), number("cache_creation_input_tokens"));
+            let (cache_read, cache_created) =
+                (number("cache_read_input_tokens"), number("cache_creation_input_tokens"));
             if let Some(fresh) = number("input_tokens") {
-                known.cached_tokens = read.unwrap_or(known.cached_tokens);
-                known.input_tokens = fresh + known.cached_tokens + made.unwrap_or(0);
+                known.cached_tokens = cache_read.unwrap_or(known.cached_tokens);
+                known.input_tokens = fresh + known.cached_tokens + cache_created.unwrap_or(0);
             }
             known.output_tokens = number("output_tokens").unwrap_or(known.output_tokens);
         });

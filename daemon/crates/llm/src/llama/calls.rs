@@ -42,7 +42,7 @@ pub(super) enum Piece {
 #[derive(Default)]
 pub(super) struct Reader {
     offered: bool,
-    held: String,
+    buffer: String,
     inside: bool,
 }
 
@@ -57,34 +57,35 @@ impl Reader {
         if !self.offered {
             return vec![Piece::Text(text.to_owned())];
         }
-        self.held.push_str(text);
+        self.buffer.push_str(text);
         let mut pieces = Vec::new();
         loop {
             let tag = if self.inside { END } else { BEGIN };
-            let Some(at) = self.held.find(tag) else { break };
-            let rest = self.held.split_off(at + tag.len());
-            let body = std::mem::replace(&mut self.held, rest);
+            let Some(at) = self.buffer.find(tag) else { break };
+            let rest = self.buffer.split_off(at + tag.len());
+            let body = std::mem::replace(&mut self.buffer, rest);
             let body = &body[..at];
-            pieces.extend(if self.inside { Some(call(body)) } else { said(body) });
+            pieces.extend(if self.inside { Some(call(body)) } else { text_piece(body) });
             self.inside = !self.inside;
         }
         if !self.inside {
             // The end of the text may be the start of a tag.
-            let kept = (1..BEGIN.len()).rev().find(|n| self.held.ends_with(&BEGIN[..*n])).unwrap_or(0);
-            let rest = self.held.split_off(self.held.len() - kept);
-            pieces.extend(said(&std::mem::replace(&mut self.held, rest)));
+            let tag_length =
+                (1..BEGIN.len()).rev().find(|n| self.buffer.ends_with(&BEGIN[..*n])).unwrap_or(0);
+            let rest = self.buffer.split_off(self.buffer.len() - tag_length);
+            pieces.extend(text_piece(&std::mem::replace(&mut self.buffer, rest)));
         }
         pieces
     }
 
     /// Returns the remaining buffered text at the end of the answer.
     pub(super) fn end(&mut self) -> Option<Piece> {
-        let held = std::mem::take(&mut self.held);
-        if self.inside { Some(call(&held)) } else { said(&held) }
+        let buffer = std::mem::take(&mut self.buffer);
+        if self.inside { Some(call(&buffer)) } else { text_piece(&buffer) }
     }
 }
 
-fn said(text: &str) -> Option<Piece> {
+fn text_piece(text: &str) -> Option<Piece> {
     (!text.is_empty()).then(|| Piece::Text(text.to_owned()))
 }
 
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_found_however_the_text_is_cut() {
+    fn calls_are_extracted_for_any_split_of_the_text() {
         let text = "I look.<tool_call>\n{\"name\": \"ls\", \"arguments\": {\"p\": \"a<b\"}}\n</tool_call> a < b <tool";
         let call = Piece::Call { name: "ls".into(), arguments: json!({"p": "a<b"}) };
         for size in 1..text.len() {

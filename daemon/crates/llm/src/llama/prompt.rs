@@ -14,30 +14,31 @@ pub(super) fn text(model: &LlamaModel, request: &ModelRequest) -> Result<String,
     if !request.tools.is_empty() {
         system.push_str(&calls::offer(&request.tools));
     }
-    let mut told: Vec<(&str, String)> = Vec::new();
+    let mut messages: Vec<(&str, String)> = Vec::new();
     if !system.trim().is_empty() {
-        told.push(("system", system));
+        messages.push(("system", system));
     }
-    for message in conversation::mended(&request.messages) {
-        told.push(match &*message {
+    for message in conversation::repair(&request.messages) {
+        messages.push(match &*message {
             Message::User { parts } => ("user", plain(parts)?),
-            Message::Assistant { text, calls } => {
-                ("assistant", calls.iter().fold(text.clone(), |said, call| said + &calls::written(call)))
-            }
+            Message::Assistant { text, calls } => (
+                "assistant",
+                calls.iter().fold(text.clone(), |content, call| content + &calls::written(call)),
+            ),
             Message::Tool { content, .. } => ("user", calls::answered(content)),
         });
     }
-    let told = told.into_iter().map(|(role, text)| {
+    let messages = messages.into_iter().map(|(role, text)| {
         // A C string ends at the first zero.
         LlamaChatMessage::new(role.to_owned(), text.replace('\0', "\u{fffd}")).map_err(|error| wrong(&error))
     });
-    let told: Vec<LlamaChatMessage> = told.collect::<Result<_, _>>()?;
+    let messages: Vec<LlamaChatMessage> = messages.collect::<Result<_, _>>()?;
     let usual = || LlamaChatTemplate::new("chatml").map_err(|error| wrong(&error));
     let own = model.chat_template(None).or_else(|_| usual())?;
     model
-        .apply_chat_template(&own, &told, true)
+        .apply_chat_template(&own, &messages, true)
         // llama.cpp does not support every template; the usual one replaces those.
-        .or_else(|_| model.apply_chat_template(&usual()?, &told, true).map_err(|error| wrong(&error)))
+        .or_else(|_| model.apply_chat_template(&usual()?, &messages, true).map_err(|error| wrong(&error)))
 }
 
 fn plain(parts: &[Part]) -> Result<String, LlmError> {

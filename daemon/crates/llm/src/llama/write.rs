@@ -23,13 +23,12 @@ use crate::{Chunk, LlmError, ModelRequest, Recording, ScriptedCall, Step};
 
 /// Tokens per batch. The answer can be cancelled between two batches.
 const BATCH: usize = 256;
-/// Default sampling temperature.
 const TEMPERATURE: f32 = 0.8;
 
 /// Reason why the answer stopped.
 pub(super) enum Stop {
     /// The receiver was dropped.
-    Gone,
+    Disconnected,
     Failed(LlmError),
 }
 
@@ -41,7 +40,7 @@ impl From<LlmError> for Stop {
 
 /// Receiver and deadline of an answer.
 pub(super) struct Writing<'a> {
-    pub tell: &'a mpsc::Sender<Result<Chunk, LlmError>>,
+    pub sender: &'a mpsc::Sender<Result<Chunk, LlmError>>,
     pub until: Instant,
     /// Error to return after the deadline.
     pub late: LlmError,
@@ -50,13 +49,13 @@ pub(super) struct Writing<'a> {
 
 impl Writing<'_> {
     fn chunk(&self, chunk: Chunk) -> Result<(), Stop> {
-        self.tell.blocking_send(Ok(chunk)).map_err(|_| Stop::Gone)
+        self.sender.blocking_send(Ok(chunk)).map_err(|_| Stop::Disconnected)
     }
 
     /// Checks that the receiver still exists and that the deadline has not passed.
     fn go_on(&self) -> Result<(), Stop> {
-        if self.tell.is_closed() {
-            return Err(Stop::Gone);
+        if self.sender.is_closed() {
+            return Err(Stop::Disconnected);
         }
         if Instant::now() >= self.until { Err(self.late.clone().into()) } else { Ok(()) }
     }
@@ -97,7 +96,6 @@ fn failed(error: impl std::fmt::Display) -> Stop {
     LlmError::Unavailable(format!("llamaCpp failed: {error}")).into()
 }
 
-/// Generates the answer.
 pub(super) fn answer(
     model: &LlamaModel,
     context_tokens: u64,
@@ -137,8 +135,8 @@ pub(super) fn answer(
             break;
         }
         bytes.extend(vocab.token_to_piece(token, false, None));
-        let whole = whole_characters(&mut bytes);
-        for piece in reader.push(&whole).into_iter().filter(|piece| *piece != Piece::Text(String::new())) {
+        let text = take_complete_characters(&mut bytes);
+        for piece in reader.push(&text).into_iter().filter(|piece| *piece != Piece::Text(String::new())) {
             writing.piece(piece, &mut calls)?;
         }
         feed(&mut context, &mut batch, &[token], at, true)?;
@@ -184,8 +182,8 @@ fn feed(
 ) -> Result<(), Stop> {
     batch.clear();
     for (n, token) in tokens.iter().enumerate() {
-        let place = i32::try_from(at + n).map_err(failed)?;
-        batch.add(*token, place, &[0], goes_on && n + 1 == tokens.len()).map_err(failed)?;
+        let position = i32::try_from(at + n).map_err(failed)?;
+        batch.add(*token, position, &[0], goes_on && n + 1 == tokens.len()).map_err(failed)?;
     }
     context.decode(batch).map_err(failed)
 }
@@ -200,7 +198,7 @@ fn sampler(model: &LlamaModel, request: &ModelRequest) -> Result<LlamaSampler, S
         let grammar = json_schema_to_grammar(&schema.to_string()).map_err(|error| refused(&error))?;
         chain.push(LlamaSampler::grammar(model, &grammar, "root").map_err(|error| refused(&error))?);
     }
-    let temperature = request.temperature.map_or(TEMPERATURE, |wanted| wanted as f32);
+    let temperature = request.temperature.map_or(TEMPERATURE, |value| value as f32);
     if temperature <= 0.0 {
         chain.push(LlamaSampler::greedy());
     } else {
@@ -218,7 +216,7 @@ fn sampler(model: &LlamaModel, request: &ModelRequest) -> Result<LlamaSampler, S
 }
 
 /// Takes the complete characters of `bytes`; an incomplete rest remains.
-fn whole_characters(bytes: &mut Vec<u8>) -> String {
+fn take_complete_characters(bytes: &mut Vec<u8>) -> String {
     let mut text = String::new();
     loop {
         match std::str::from_utf8(bytes) {
@@ -246,12 +244,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_are_put_together_again() {
-        let (mut held, mut text) = (Vec::new(), String::new());
+    fn split_characters_are_joined() {
+        let (mut bytes, mut text) = (Vec::new(), String::new());
         for byte in "aé🌍".bytes().chain([0xff, b'b']) {
-            held.push(byte);
-            text += &whole_characters(&mut held);
+            bytes.push(byte);
+            text += &take_complete_characters(&mut bytes);
         }
-        assert_eq!((text.as_str(), held.len()), ("aé🌍\u{fffd}b", 0));
+        assert_eq!((text.as_str(), bytes.len()), ("aé🌍\u{fffd}b", 0));
     }
 }

@@ -23,11 +23,11 @@ impl Events for Reader {
         answer.text(text("content"));
         for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             // Each call arrives complete.
-            let text = |place: &str| call.pointer(place).and_then(Value::as_str).unwrap_or_default();
+            let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             let arguments = match call.pointer("/function/arguments") {
                 Some(Value::String(text)) => text.clone(),
                 Some(Value::Null) | None => "{}".into(),
-                Some(whole) => whole.to_string(),
+                Some(value) => value.to_string(),
             };
             let index = answer.begin_call("")?;
             answer.call_delta(index, text("/id"), text("/function/name"), &arguments);

@@ -45,7 +45,7 @@ impl Events for Reader {
             });
         }
         if let Some(usage) = data.get("usage").filter(|usage| usage.is_object()) {
-            let number = |place: &str| usage.pointer(place).and_then(Value::as_u64);
+            let number = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64);
             answer.usage(|known| {
                 known.input_tokens = number("/prompt_tokens").unwrap_or(known.input_tokens);
                 known.output_tokens = number("/completion_tokens").unwrap_or(known.output_tokens);
@@ -87,7 +87,7 @@ impl Reader {
     }
 
     fn call(call: &Value, answer: &mut Answer) -> Result<(), LlmError> {
-        let text = |place: &str| call.pointer(place).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (id, name) = (text("/id"), text("/function/name"));
         let index = match call.get("index").and_then(Value::as_u64) {
             Some(number) => {
@@ -109,7 +109,7 @@ impl Reader {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) | None => String::new(),
             // An object instead of its JSON text.
-            Some(whole) => whole.to_string(),
+            Some(value) => value.to_string(),
         };
         answer.call_delta(index, id, name, &arguments);
         Ok(())

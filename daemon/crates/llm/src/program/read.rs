@@ -26,7 +26,7 @@ fn number(value: &Value, pointer: &str) -> u64 {
 struct Last(String);
 
 impl Last {
-    fn say(&mut self, words: &str, answer: &mut Answer) {
+    fn push(&mut self, words: &str, answer: &mut Answer) {
         if !words.trim().is_empty() {
             answer.reasoning(&std::mem::replace(&mut self.0, words.to_owned()));
         }
@@ -46,15 +46,15 @@ impl Events for ClaudeCode {
         match text(&data, "/type") {
             "assistant" => {
                 let blocks = data.pointer("/message/content").and_then(Value::as_array);
-                let mut said = String::new();
+                let mut message = String::new();
                 for block in blocks.into_iter().flatten() {
                     match text(block, "/type") {
-                        "text" => said.push_str(text(block, "/text")),
+                        "text" => message.push_str(text(block, "/text")),
                         "thinking" => answer.reasoning(text(block, "/thinking")),
                         _ => {}
                     }
                 }
-                self.last.say(&said, answer);
+                self.last.push(&message, answer);
                 self.wrong = text(&data, "/error").to_owned();
             }
             "result" => return self.result(&data, answer),
@@ -79,9 +79,9 @@ impl ClaudeCode {
             let subtype = Some(subtype).filter(|subtype| *subtype != "success").unwrap_or_default();
             let status = data.get("api_error_status").and_then(Value::as_u64);
             let status = status.map(|status| format!("status {status}")).unwrap_or_default();
-            let told = [text(data, "/result"), &errors.join("; "), subtype, &self.wrong, &status];
-            let told: Vec<&str> = told.into_iter().filter(|told| !told.is_empty()).collect();
-            return Err(words::meant(answer.who(), &format!("failed: {}", told.join("; "))));
+            let details = [text(data, "/result"), &errors.join("; "), subtype, &self.wrong, &status];
+            let details: Vec<&str> = details.into_iter().filter(|details| !details.is_empty()).collect();
+            return Err(words::classify(answer.who(), &format!("failed: {}", details.join("; "))));
         }
         let cached = number(data, "/usage/cache_read_input_tokens");
         let written = number(data, "/usage/cache_creation_input_tokens");
@@ -90,8 +90,8 @@ impl ClaudeCode {
             known.cached_tokens = cached;
             known.output_tokens = number(data, "/usage/output_tokens");
         });
-        let told = text(data, "/result");
-        answer.text(if told.is_empty() { &self.last.0 } else { told });
+        let result = text(data, "/result");
+        answer.text(if result.is_empty() { &self.last.0 } else { result });
         answer.finish(FinishReason::Stop)
     }
 }
@@ -111,7 +111,9 @@ impl Events for Codex {
                 let kind = [text(&data, "/item/type"), text(&data, "/item/item_type")].concat();
                 match kind.as_str() {
                     // The second one is the name in older versions.
-                    "agent_message" | "assistant_message" => self.last.say(text(&data, "/item/text"), answer),
+                    "agent_message" | "assistant_message" => {
+                        self.last.push(text(&data, "/item/text"), answer)
+                    }
                     "reasoning" => answer.reasoning(text(&data, "/item/text")),
                     _ => {}
                 }
@@ -126,7 +128,7 @@ impl Events for Codex {
                 return answer.finish(FinishReason::Stop);
             }
             "turn.failed" => {
-                return Err(words::meant(
+                return Err(words::classify(
                     answer.who(),
                     &format!("failed: {}", text(&data, "/error/message")),
                 ));
@@ -141,6 +143,6 @@ impl Events for Codex {
         if self.trouble.is_empty() {
             return Ok(());
         }
-        Err(words::meant(answer.who(), &format!("failed: {}", self.trouble)))
+        Err(words::classify(answer.who(), &format!("failed: {}", self.trouble)))
     }
 }

@@ -3,7 +3,7 @@
 use crate::LlmError;
 
 /// Maximum characters of a message that are shown.
-const MAX_SHOWN: usize = 300;
+const MAX_MESSAGE: usize = 300;
 
 const LOGIN: &[&str] = &[
     "invalid api key",
@@ -32,8 +32,8 @@ const MISSING_MODEL: &[&str] = &[
 const OVERFLOW: &[&str] = &["prompt is too long", "context window", "context length", "input is too long"];
 
 /// Returns the error of `who` that a message indicates.
-pub(super) fn meant(who: &str, said: &str) -> LlmError {
-    let (small, text) = (said.to_lowercase(), format!("{who} {}", line(said)));
+pub(super) fn classify(who: &str, message: &str) -> LlmError {
+    let (small, text) = (message.to_lowercase(), format!("{who} {}", line(message)));
     let has = |signs: &[&str]| signs.iter().any(|sign| small.contains(sign));
     if has(OVERFLOW) {
         LlmError::ContextOverflow(text)
@@ -51,7 +51,7 @@ pub(super) fn meant(who: &str, said: &str) -> LlmError {
 /// Shortens a text to one line without control characters.
 pub(super) fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).take(MAX_SHOWN).collect()
+    words.join(" ").chars().filter(|c| !c.is_control()).take(MAX_MESSAGE).collect()
 }
 
 #[cfg(test)]
@@ -59,8 +59,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_for_typed_errors() {
-        for (said, reason) in [
+    fn messages_map_to_typed_errors() {
+        for (message, reason) in [
             ("failed: Invalid API key · Please run /login", "model_unauthorized"),
             ("failed: unexpected status 401 Unauthorized: Missing bearer", "model_unauthorized"),
             ("failed: You've hit your usage limit. Try again at 3 PM", "model_rate_limited"),
@@ -68,8 +68,8 @@ mod tests {
             ("failed: prompt is too long: 210000 tokens", "context_overflow"),
             ("ended with 3: segmentation fault", "model_unavailable"),
         ] {
-            let failure = cairn_protocol::error::Failure::from(meant("codex", said));
-            assert_eq!(failure.reason.as_str(), reason, "{said}");
+            let failure = cairn_protocol::error::Failure::from(classify("codex", message));
+            assert_eq!(failure.reason.as_str(), reason, "{message}");
         }
         assert_eq!(line(" a\n b\u{7}c "), "a bc");
     }

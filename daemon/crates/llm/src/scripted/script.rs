@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{LlmError, ModelRequest};
 
 /// Maximum characters of a request that a failed expectation shows.
-const MAX_SHOWN: usize = 200;
+const MAX_EXCERPT: usize = 200;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -51,11 +51,10 @@ pub struct ScriptedAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Step {
-    /// Visible text.
+    /// Text visible to the user.
     Text(String),
     /// Text of the model's reasoning.
     Reasoning(String),
-    /// A tool call.
     Call(ScriptedCall),
     /// Further text of the last call's arguments.
     Arguments(String),
@@ -66,15 +65,13 @@ pub enum Step {
         /// Tokens of the prompt.
         total: u64,
     },
-    /// Token usage.
     Usage(TokenUsage),
-    /// Pause in milliseconds.
     DelayMs(u64),
     /// Error of the model.
     Fault(Fault),
     /// The stream stays open without further chunks.
     Hang,
-    /// The connection breaks.
+    /// Connection that breaks at this point.
     Cut,
     /// End of the answer.
     Finish(FinishReason),
@@ -187,21 +184,21 @@ impl Expect {
         let all = || request.messages.iter().map(text).chain([request.system.clone()]);
         let offers = |name: &str| request.tools.iter().any(|tool| tool.name == name);
         let (met, there) = match self {
-            Self::LastContains(part) => (last_text.contains(part), shown(&last_text)),
-            Self::LastRole(wanted) => (last_role == wanted, last_role.to_owned()),
+            Self::LastContains(part) => (last_text.contains(part), excerpt(&last_text)),
+            Self::LastRole(expected) => (last_role == expected, last_role.to_owned()),
             Self::AnyContains(part) => (all().any(|text| text.contains(part)), "none with it".into()),
             Self::NoneContains(part) => {
-                let found = all().find(|text| text.contains(part));
-                (found.is_none(), shown(&found.unwrap_or_default()))
+                let text = all().find(|text| text.contains(part));
+                (text.is_none(), excerpt(&text.unwrap_or_default()))
             }
-            Self::SystemContains(part) => (request.system.contains(part), shown(&request.system)),
+            Self::SystemContains(part) => (request.system.contains(part), excerpt(&request.system)),
             Self::OffersTool(name) | Self::OffersNot(name) => {
                 let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
                 (offers(name) == matches!(self, Self::OffersTool(_)), names.join(", "))
             }
             Self::Messages(count) => (request.messages.len() == *count, request.messages.len().to_string()),
-            Self::Schema(wanted) => {
-                (request.schema.is_some() == *wanted, request.schema.is_some().to_string())
+            Self::Schema(expected) => {
+                (request.schema.is_some() == *expected, request.schema.is_some().to_string())
             }
         };
         if met { Ok(()) } else { Err(format!("expects {self:?}, but the request has: {there}")) }
@@ -230,8 +227,8 @@ fn text(message: &Message) -> String {
     }
 }
 
-fn shown(text: &str) -> String {
-    format!("'{}'", text.chars().take(MAX_SHOWN).collect::<String>())
+fn excerpt(text: &str) -> String {
+    format!("'{}'", text.chars().take(MAX_EXCERPT).collect::<String>())
 }
 
 impl Script {

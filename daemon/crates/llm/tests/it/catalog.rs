@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[test]
-fn names_defaults_and_unknown_ones() {
+fn names_have_defaults_and_unknown_ones_are_refused() {
     let names: Vec<&str> = providers().iter().map(|known| known.name).collect();
     assert_eq!(
         names,
@@ -62,7 +62,7 @@ fn names_defaults_and_unknown_ones() {
 }
 
 #[test]
-fn keys_come_from_the_environment_first_and_from_private_files_only() {
+fn environment_key_takes_precedence_and_key_files_must_be_private() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
     std::fs::write(&file, "from-file\n").unwrap();
@@ -93,7 +93,7 @@ fn keys_come_from_the_environment_first_and_from_private_files_only() {
 }
 
 #[tokio::test]
-async fn models_are_listed_with_what_the_provider_tells() {
+async fn models_are_listed_with_their_properties() {
     for (provider, expected) in [
         ("openai", &[("gpt-4o", None, None), ("gpt-5-mini", None, None)][..]),
         ("openai-compatible", &[("qwen3-8b", Some(40_960), Some(5_021_747_200))]),
@@ -108,9 +108,9 @@ async fn models_are_listed_with_what_the_provider_tells() {
     ] {
         let peer = Peer::start(provider, vec![]).await;
         let models = connected(provider, &peer.url).models().await.unwrap();
-        let told: Vec<_> =
+        let sizes: Vec<_> =
             models.iter().map(|m| (m.model.as_str(), m.context_tokens, m.size_bytes)).collect();
-        assert_eq!(told, expected, "{provider}");
+        assert_eq!(sizes, expected, "{provider}");
         assert!(models.iter().all(|model| model.provider == provider));
     }
     // A server that is not a model provider.
@@ -120,7 +120,7 @@ async fn models_are_listed_with_what_the_provider_tells() {
 }
 
 #[tokio::test]
-async fn the_first_model_and_its_context_are_found_out() {
+async fn first_model_and_its_context_are_queried() {
     let peer = Peer::start("openai-compatible", vec![Reply::fixture("openai/text.sse")]).await;
     let unnamed = Settings { model: String::new(), key: None, ..settings("openai-compatible", &peer.url) };
     let provider = connect(&unnamed).unwrap();

@@ -20,16 +20,16 @@ const STREAMS: &[(&str, &str, &str)] = &[
 ];
 
 /// Counts the chunks visible to a user.
-fn shown(chunks: &[Chunk]) -> usize {
+fn visible(chunks: &[Chunk]) -> usize {
     chunks.iter().filter(|chunk| !matches!(chunk, Chunk::Usage(_))).count()
 }
 
 #[tokio::test]
-async fn cut_at_every_byte_nothing_is_lost_twice_or_made_up() {
+async fn answer_cut_at_any_byte_is_neither_lost_nor_duplicated() {
     for (provider, name, _) in STREAMS {
         let bytes = fixture(name).len();
         let peer = Peer::start(provider, vec![Reply::fixture(name)]).await;
-        let (whole, error) = ask(&*connected(provider, &peer.url), question()).await;
+        let (complete, error) = ask(&*connected(provider, &peer.url), question()).await;
         assert_eq!(error, None);
         for cut in 0..bytes {
             for end in [End::Closed, End::Broken] {
@@ -41,21 +41,21 @@ async fn cut_at_every_byte_nothing_is_lost_twice_or_made_up() {
                 let peer = Peer::start(provider, replies).await;
                 let at_once = Settings { backoff: Duration::ZERO, ..settings(provider, &peer.url) };
                 let (chunks, error) = ask(&*connect(&at_once).unwrap(), question()).await;
-                let (asked, what) = (peer.chats().len(), format!("{name} cut at {cut}, {end:?}"));
+                let (request_count, what) = (peer.chats().len(), format!("{name} cut at {cut}, {end:?}"));
                 match error {
                     // After the first chunk there is no second attempt, and the chunks so far are
                     // returned.
                     Some(error) => {
                         assert!(matches!(error, LlmError::Cut(_)), "{what}: {error:?}");
-                        assert!(whole.starts_with(&chunks) && shown(&chunks) > 0, "{what}: {chunks:?}");
-                        assert_eq!(asked, 1, "{what}");
+                        assert!(complete.starts_with(&chunks) && visible(&chunks) > 0, "{what}: {chunks:?}");
+                        assert_eq!(request_count, 1, "{what}");
                     }
                     // Either the second attempt returned everything, or only bytes after the end
                     // were cut.
-                    None if asked == 2 => assert_eq!(chunks, whole, "{what}"),
+                    None if request_count == 2 => assert_eq!(chunks, complete, "{what}"),
                     None => {
-                        assert_eq!((asked, shown(&chunks)), (1, shown(&whole)), "{what}");
-                        assert_eq!(chunks.last(), whole.last(), "{what}");
+                        assert_eq!((request_count, visible(&chunks)), (1, visible(&complete)), "{what}");
+                        assert_eq!(chunks.last(), complete.last(), "{what}");
                     }
                 }
             }
@@ -64,7 +64,7 @@ async fn cut_at_every_byte_nothing_is_lost_twice_or_made_up() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_and_what_may_not_is_not() {
+async fn only_transient_failures_are_retried() {
     for (provider, name, server_error) in STREAMS {
         let good = Reply::fixture(name);
         let fail = |status| Reply::error(status, server_error);
@@ -139,7 +139,7 @@ async fn what_may_pass_is_tried_again_and_what_may_not_is_not() {
 }
 
 #[tokio::test]
-async fn the_wait_that_is_asked_for_is_kept() {
+async fn requested_wait_is_honoured() {
     let limited = Reply::error(429, "openai/error_rate.json").with("retry-after-ms", "300");
     let peer = Peer::start("openai", vec![limited, Reply::fixture("openai/text.sse")]).await;
     let started = Instant::now();
@@ -149,16 +149,16 @@ async fn the_wait_that_is_asked_for_is_kept() {
 }
 
 #[tokio::test]
-async fn an_error_event_before_the_first_word_is_tried_again() {
+async fn error_event_before_first_chunk_is_retried() {
     let replies = vec![Reply::fixture("anthropic/error_at_once.sse"), Reply::fixture("anthropic/text.sse")];
     let peer = Peer::start("anthropic", replies).await;
     let (chunks, error) = ask(&*connected("anthropic", &peer.url), question()).await;
     assert_eq!((error, peer.chats().len()), (None, 2));
-    assert_eq!(shown(&chunks), 3);
+    assert_eq!(visible(&chunks), 3);
 }
 
 #[tokio::test]
-async fn nobody_there_is_unavailable_and_names_the_endpoint() {
+async fn refused_connection_is_unavailable_and_names_endpoint() {
     // Bound, so that no other test uses the port, but not listening.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -172,7 +172,7 @@ async fn nobody_there_is_unavailable_and_names_the_endpoint() {
 }
 
 #[tokio::test]
-async fn silence_and_trickles_end() {
+async fn silent_and_slow_answers_time_out() {
     let quick = |provider: &str, url: &str, idle: u64, total: u64| Settings {
         idle_timeout: Duration::from_millis(idle),
         total_timeout: Duration::from_millis(total),
@@ -189,7 +189,7 @@ async fn silence_and_trickles_end() {
                 matches!(&error, Some(LlmError::TimedOut(text)) if text.contains("nothing for 100ms")),
                 "{error:?}"
             );
-            assert_eq!((shown(&chunks) > 0, peer.chats().len()), (shows, 1), "{name} at {cut}");
+            assert_eq!((visible(&chunks) > 0, peer.chats().len()), (shows, 1), "{name} at {cut}");
         }
         let slow = Reply::fixture(name).with("content-type", "text/event-stream");
         let late = Reply { pieces: vec![(Duration::from_secs(30), vec![])], ..slow.clone() };
@@ -234,7 +234,7 @@ async fn sizes_are_bounded() {
         let provider = connect(&Settings { limits, ..settings("openai", &peer.url) }).unwrap();
         let (chunks, error) = ask(&*provider, question()).await;
         assert!(matches!(error, Some(LlmError::TooLarge(_))), "{what}: {error:?}");
-        assert_eq!((shown(&chunks) > 0, peer.chats().len()), (shows, 1), "{what}");
+        assert_eq!((visible(&chunks) > 0, peer.chats().len()), (shows, 1), "{what}");
     }
     // Control: 10 MB succeed under the usual limits.
     let mut body = word.repeat(10_000_000 / word.len());
@@ -259,14 +259,14 @@ async fn dropping_the_stream_closes_the_connection() {
         let mut stream = connected.chat(question()).await.unwrap();
         stream.next().await.unwrap().unwrap();
         drop(stream);
-        peer.ended(1).await;
+        peer.wait_closed(1).await;
         assert!(peer.requests().len() > before);
         drop(connected);
     }
 }
 
 #[tokio::test]
-async fn a_finished_answer_leaves_its_connection_for_the_next() {
+async fn connection_is_reused_after_an_answer() {
     let peer = Peer::start("anthropic", vec![Reply::fixture("anthropic/text.sse")]).await;
     let provider = connected("anthropic", &peer.url);
     for _ in 0..3 {
@@ -275,6 +275,6 @@ async fn a_finished_answer_leaves_its_connection_for_the_next() {
     }
     drop(provider);
     // All three used one connection, which is closed now.
-    peer.ended(1).await;
+    peer.wait_closed(1).await;
     assert_eq!((peer.chats().len(), peer.connections()), (3, 1));
 }

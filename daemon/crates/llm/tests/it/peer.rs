@@ -34,7 +34,7 @@ impl Request {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum End {
     /// In chunked encoding, with the empty last chunk.
-    Whole,
+    Complete,
     /// In chunked encoding, but the connection breaks before the last chunk.
     Broken,
     /// By closing the connection: the client cannot detect if more was to come.
@@ -58,7 +58,7 @@ impl Reply {
     pub fn new(status: u16, kind: &str, body: impl Into<Vec<u8>>) -> Self {
         let headers = vec![("content-type".to_owned(), kind.to_owned())];
         let pieces = vec![(Duration::ZERO, body.into())];
-        Self { status, headers, pieces, end: End::Whole, hang_up: false }
+        Self { status, headers, pieces, end: End::Complete, hang_up: false }
     }
 
     /// Returns a fixture, with the content type that its provider sends.
@@ -92,15 +92,15 @@ impl Reply {
 
     /// Keeps only the first `bytes` of the body.
     pub fn cut(mut self, bytes: usize, end: End) -> Self {
-        let whole: Vec<u8> = self.pieces.iter().flat_map(|(_, piece)| piece.clone()).collect();
-        self.pieces = vec![(Duration::ZERO, whole[..bytes].to_vec())];
+        let body: Vec<u8> = self.pieces.iter().flat_map(|(_, piece)| piece.clone()).collect();
+        self.pieces = vec![(Duration::ZERO, body[..bytes].to_vec())];
         self.ending(end)
     }
 
     /// Sends the body in pieces of `size` bytes with a pause before each.
     pub fn trickle(mut self, size: usize, pause: Duration) -> Self {
-        let whole: Vec<u8> = self.pieces.iter().flat_map(|(_, piece)| piece.clone()).collect();
-        self.pieces = whole.chunks(size).map(|piece| (pause, piece.to_vec())).collect();
+        let body: Vec<u8> = self.pieces.iter().flat_map(|(_, piece)| piece.clone()).collect();
+        self.pieces = body.chunks(size).map(|piece| (pause, piece.to_vec())).collect();
         self
     }
 }
@@ -163,9 +163,9 @@ impl Peer {
     }
 
     /// Waits until `count` connections are closed.
-    pub async fn ended(&self, count: u32) {
-        let ended = tokio::time::timeout(Duration::from_secs(60), self.closed.acquire_many(count)).await;
-        ended.expect("the connection stays open").unwrap().forget();
+    pub async fn wait_closed(&self, count: u32) {
+        let permits = tokio::time::timeout(Duration::from_secs(60), self.closed.acquire_many(count)).await;
+        permits.expect("the connection stays open").unwrap().forget();
     }
 }
 
@@ -193,14 +193,17 @@ async fn serve(
         if let Err(why) = if chat { rules::check(provider, &request) } else { Ok(()) } {
             wrong.lock().unwrap().push(why);
         }
-        let made = {
+        let number = {
             let mut all = all.lock().unwrap();
             all.push(request.clone());
             all.iter().filter(|request| request.method == "POST").count()
         };
-        let reply =
-            if chat { replies[(made - 1).min(replies.len() - 1)].clone() } else { other(provider, &request) };
-        if reply.hang_up || !write(&mut socket, &reply).await || reply.end != End::Whole {
+        let reply = if chat {
+            replies[(number - 1).min(replies.len() - 1)].clone()
+        } else {
+            other(provider, &request)
+        };
+        if reply.hang_up || !write(&mut socket, &reply).await || reply.end != End::Complete {
             break;
         }
     }
@@ -280,7 +283,7 @@ async fn write(socket: &mut BufReader<TcpStream>, reply: &Reply) -> bool {
         }
     }
     match reply.end {
-        End::Whole => socket.write_all(b"0\r\n\r\n").await.is_ok(),
+        End::Complete => socket.write_all(b"0\r\n\r\n").await.is_ok(),
         // Returns when the client closes the connection.
         End::Silent => socket.read_u8().await.is_ok(),
         End::Broken | End::Closed => true,

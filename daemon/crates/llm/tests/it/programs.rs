@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::{ask, fixture, question, shapes::line};
 
 #[tokio::test]
-async fn what_they_write_is_read() {
+async fn agent_output_is_parsed() {
     for (provider, name, expected) in [
         ("claudeCode", "text", &["usage 25 15 0", "text Grüße, 世界 🌍!", "Stop"][..]),
         (
@@ -69,12 +69,12 @@ impl Launcher for Stub {
 
     async fn launch(&self, launch: Launch) -> Result<Running, LlmError> {
         self.launches.lock().unwrap().push(launch);
-        let (tell, pieces) = mpsc::channel(64);
+        let (sender, pieces) = mpsc::channel(64);
         for piece in &self.pieces {
-            tell.try_send(Piece::Out(piece.clone())).unwrap();
+            sender.try_send(Piece::Out(piece.clone())).unwrap();
         }
-        tell.try_send(Piece::End(Ok(self.exit.clone()))).unwrap();
-        Ok(Running { pieces, held: Box::new(()) })
+        sender.try_send(Piece::End(Ok(self.exit.clone()))).unwrap();
+        Ok(Running { pieces, guard: Box::new(()) })
     }
 }
 
@@ -91,18 +91,18 @@ fn stub(provider: &str, model: &str, pieces: &[&[u8]], exit: Exit) -> (Arc<Stub>
     (stub, connect(&settings).unwrap())
 }
 
-fn asked() -> ModelRequest {
+fn session_request() -> ModelRequest {
     let session = Some("ses_0197f3c0000070008000000000000000".parse().unwrap());
     ModelRequest { session, ..question() }
 }
 
 #[tokio::test]
-async fn the_command_line_holds_no_question_and_the_question_the_rest() {
+async fn prompt_is_sent_by_standard_input_only() {
     let bytes = fixture("codex/text.ndjson");
     let (head, tail) = bytes.split_at(100);
     let (launched, codex) = stub("codex", "gpt-5", &[head, tail], Exit::default());
     let schema = serde_json::json!({"type": "object"});
-    let request = ModelRequest { system: "be short".into(), schema: Some(schema), ..asked() };
+    let request = ModelRequest { system: "be short".into(), schema: Some(schema), ..session_request() };
     let (chunks, error) = ask(&*codex, request).await;
     assert_eq!((error, chunks.last()), (None, Some(&Chunk::Finish(FinishReason::Stop))));
     let launch = launched.launches.lock().unwrap().remove(0);
@@ -110,57 +110,57 @@ async fn the_command_line_holds_no_question_and_the_question_the_rest() {
         launch.arguments,
         ["exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only", "-m", "gpt-5", "-"]
     );
-    for wanted in ["be short", r#"{"type":"object"}"#, "how are you?"] {
-        assert!(launch.prompt.contains(wanted), "{}", launch.prompt);
+    for expected in ["be short", r#"{"type":"object"}"#, "how are you?"] {
+        assert!(launch.prompt.contains(expected), "{}", launch.prompt);
     }
     let (launched, claude) = stub("claudeCode", "", &[&fixture("claudeCode/text.ndjson")], Exit::default());
-    assert_eq!(ask(&*claude, asked()).await.1, None);
+    assert_eq!(ask(&*claude, session_request()).await.1, None);
     let launch = launched.launches.lock().unwrap().remove(0);
     assert_eq!(launch.arguments, ["-p", "--output-format", "stream-json", "--verbose"]);
     assert_eq!((launch.prompt.as_str(), claude.external()), ("how are you?", true));
     // A conversation becomes one text.
     let messages =
         vec![Message::user("a"), Message::Assistant { text: "b".into(), calls: vec![] }, Message::user("c")];
-    ask(&*claude, ModelRequest { messages, ..asked() }).await;
+    ask(&*claude, ModelRequest { messages, ..session_request() }).await;
     assert_eq!(launched.launches.lock().unwrap()[0].prompt, "User: a\n\nAssistant: b\n\nUser: c");
 }
 
 #[tokio::test]
-async fn what_they_cannot_do_is_refused_before_one_is_started() {
+async fn unsupported_request_starts_no_agent() {
     let (launched, claude) = stub("claudeCode", "", &[], Exit::default());
     let tool =
         ToolOffer { name: "t".into(), description: String::new(), input_schema: serde_json::json!({}) };
     let image = Message::User { parts: vec![Part::Image { mime: "image/png".into(), data: "AA".into() }] };
     for (request, reason) in [
-        (ModelRequest { tools: vec![tool], ..asked() }, "not_supported"),
-        (ModelRequest { messages: vec![image], ..asked() }, "model_rejected"),
-        (ModelRequest { session: None, ..asked() }, "model_rejected"),
+        (ModelRequest { tools: vec![tool], ..session_request() }, "not_supported"),
+        (ModelRequest { messages: vec![image], ..session_request() }, "model_rejected"),
+        (ModelRequest { session: None, ..session_request() }, "model_rejected"),
     ] {
         let failure = Failure::from(ask(&*claude, request).await.1.unwrap());
         assert_eq!(failure.reason.as_str(), reason, "{failure}");
     }
     let (option, codex) = stub("codex", "--dangerously-bypass-approvals-and-sandbox", &[], Exit::default());
-    assert!(matches!(ask(&*codex, asked()).await.1, Some(LlmError::Rejected(_))));
+    assert!(matches!(ask(&*codex, session_request()).await.1, Some(LlmError::Rejected(_))));
     assert!(launched.launches.lock().unwrap().is_empty() && option.launches.lock().unwrap().is_empty());
-    let nobody = Settings { provider: "codex".into(), ..Settings::default() };
-    assert!(matches!(connect(&nobody), Err(LlmError::NotSupported(_))));
+    let settings = Settings { provider: "codex".into(), ..Settings::default() };
+    assert!(matches!(connect(&settings), Err(LlmError::NotSupported(_))));
 }
 
 #[tokio::test]
-async fn ends_without_an_answer_are_told_apart() {
+async fn exits_without_an_answer_are_classified() {
     let exit = |code: i32, timed_out: bool, stderr: &str| Exit { code, timed_out, stderr: stderr.into() };
-    let begun = br#"{"type":"thread.started","thread_id":"t"}"#;
-    let begun = [&begun[..], b"\n"].concat();
+    let start = br#"{"type":"thread.started","thread_id":"t"}"#;
+    let start = [&start[..], b"\n"].concat();
     for (pieces, exit, reason, words) in [
         (&[][..], exit(0, false, ""), "model_cut", "codex"),
         (&[][..], exit(3, false, "boom\nmore"), "model_unavailable", "ended with 3: boom more"),
         (&[][..], exit(1, false, "Read-only file system"), "model_unavailable", "codex.credentials_writable"),
-        (&[&begun[..]][..], exit(0, true, ""), "model_timed_out", "within"),
-        (&[&begun[..]][..], exit(1, false, "Not logged in"), "model_unauthorized", "codex login"),
+        (&[&start[..]][..], exit(0, true, ""), "model_timed_out", "within"),
+        (&[&start[..]][..], exit(1, false, "Not logged in"), "model_unauthorized", "codex login"),
         (&[&b"<html>\n"[..]][..], exit(0, false, ""), "model_malformed", "<html>"),
     ] {
         let (_, codex) = stub("codex", "", pieces, exit.clone());
-        let failure = Failure::from(ask(&*codex, asked()).await.1.unwrap());
+        let failure = Failure::from(ask(&*codex, session_request()).await.1.unwrap());
         assert_eq!(failure.reason.as_str(), reason, "{exit:?}: {failure}");
         assert!(failure.message.contains(words), "{failure}");
     }

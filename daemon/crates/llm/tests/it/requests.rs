@@ -62,7 +62,7 @@ fn conversation() -> ModelRequest {
 }
 
 #[tokio::test]
-async fn each_provider_gets_its_own_form_of_the_same_conversation() {
+async fn conversation_is_converted_for_each_provider() {
     for (provider, name) in PROVIDERS {
         let peer = Peer::start(provider, vec![Reply::fixture(name)]).await;
         let context_tokens = Some(16_384);
@@ -73,7 +73,7 @@ async fn each_provider_gets_its_own_form_of_the_same_conversation() {
         assert_eq!(error, None);
         let sent = peer.chats().remove(0);
         let body = &sent.body;
-        let at = |place: &str| body.pointer(place).cloned().unwrap_or_default();
+        let at = |pointer: &str| body.pointer(pointer).cloned().unwrap_or_default();
         match *provider {
             "anthropic" => {
                 assert_eq!(sent.header("x-api-key"), Some(CANARY));
@@ -116,7 +116,7 @@ async fn each_provider_gets_its_own_form_of_the_same_conversation() {
 }
 
 #[tokio::test]
-async fn plain_questions_are_plain_and_openais_thinkers_get_no_temperature() {
+async fn plain_request_is_minimal_and_openai_reasoning_models_get_no_temperature() {
     for (provider, name) in PROVIDERS {
         let peer = Peer::start(provider, vec![Reply::fixture(name)]).await;
         let plain = Settings { key: None, model: "gpt-5-mini".into(), ..settings(provider, &peer.url) };
@@ -158,7 +158,7 @@ fn any_message() -> impl Strategy<Value = Message> {
 
 /// Histories with every kind of gap become requests that violate no rule; the peer checks them.
 #[test]
-fn any_history_makes_a_request_that_is_accepted() {
+fn any_history_yields_a_valid_request() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (provider, name) in PROVIDERS {
         let peer = runtime.block_on(Peer::start(provider, vec![Reply::fixture(name)]));
@@ -180,7 +180,7 @@ fn any_history_makes_a_request_that_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_for_the_way_out_alone() {
+async fn proxy_is_used_only_for_remote_hosts() {
     let replies = vec![Reply::fixture("openai/text.sse")];
     let peer = Peer::start("openai-compatible", replies.clone()).await;
     let through = |endpoint: &str, proxy: &str| {

@@ -36,19 +36,19 @@ impl<'a> MakeWriter<'a> for Traced {
 
 /// Returns answers of a server that prints the key back in every possible way.
 fn echoes() -> Vec<Reply> {
-    let said = format!(r#"{{"error":{{"message":"bad key {CANARY}, or '{CANARY}'","type":"{CANARY}"}}}}"#);
-    let event = format!("data: {said}\n\n");
+    let body = format!(r#"{{"error":{{"message":"bad key {CANARY}, or '{CANARY}'","type":"{CANARY}"}}}}"#);
+    let event = format!("data: {body}\n\n");
     let model = format!(r#"{{"error":{{"message":"model {CANARY} not found","code":"model_not_found"}}}}"#);
     let word = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
     vec![
-        Reply::new(401, "application/json", said.clone()),
-        Reply::new(400, "application/json", said.clone()),
+        Reply::new(401, "application/json", body.clone()),
+        Reply::new(400, "application/json", body.clone()),
         Reply::new(403, "text/plain", CANARY),
         Reply::new(404, "application/json", model),
-        Reply::new(429, "application/json", said.clone()),
-        Reply::new(500, "application/json", said.clone()),
+        Reply::new(429, "application/json", body.clone()),
+        Reply::new(500, "application/json", body.clone()),
         Reply::new(302, "text/plain", "").with("location", &format!("https://x/{CANARY}?k={CANARY}")),
-        Reply::new(200, "application/json", said),
+        Reply::new(200, "application/json", body),
         Reply::new(200, "text/event-stream", event.clone()),
         Reply::new(200, "text/event-stream", format!("{word}{event}")),
         Reply::new(200, "text/event-stream", format!("data: not json {CANARY}\n\n")),
@@ -60,7 +60,7 @@ fn echoes() -> Vec<Reply> {
 }
 
 #[test]
-fn the_key_is_in_no_error_no_debug_text_and_no_trace() {
+fn key_is_absent_from_errors_debug_output_and_traces() {
     let traced = Traced::default();
     // Installed for the complete process: tracing caches the interest of call sites globally, so a
     // subscriber of one thread would miss call sites that parallel tests reached first.
@@ -106,7 +106,7 @@ async fn print_all() -> String {
 }
 
 #[test]
-fn a_key_that_no_header_can_carry_is_refused_and_a_padded_one_is_not() {
+fn key_invalid_in_a_header_is_refused_and_padding_is_trimmed() {
     let with = |key: &str| connect(&Settings { key: Key::new(key), ..settings("openai", "https://h") });
     let Err(LlmError::Unauthorized(text)) = with("sk-a\nb") else { panic!("a line break") };
     assert!(!text.contains("sk-a"), "{text}");

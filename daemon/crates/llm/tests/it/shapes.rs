@@ -131,16 +131,16 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// Formats a chunk as one line. Generated ids are shown as `made`.
+/// Formats a chunk as one line. Generated ids are shown as `is_generated`.
 pub fn line(chunk: &Chunk) -> String {
     match chunk {
         Chunk::Text(text) => format!("text {text}"),
         Chunk::Reasoning(text) => format!("thought {text}"),
         Chunk::CallStart { index, id, name } => {
-            let made = id
+            let is_generated = id
                 .strip_prefix("call_")
                 .is_some_and(|rest| rest.len() == 18 && rest.ends_with(&format!("_{index}")));
-            format!("call {index} {} {name}", if made { "made" } else { id })
+            format!("call {index} {} {name}", if is_generated { "made" } else { id })
         }
         Chunk::CallArguments { index, delta } => format!("args {index} {delta}"),
         Chunk::PromptProgress { processed, total } => format!("progress {processed}/{total}"),
@@ -152,7 +152,7 @@ pub fn line(chunk: &Chunk) -> String {
 }
 
 #[tokio::test]
-async fn every_shape_means_its_chunks() {
+async fn every_format_decodes_to_its_chunks() {
     for (provider, name, expected) in SHAPES {
         let peer = Peer::start(provider, vec![Reply::fixture(name)]).await;
         let request = ModelRequest { prompt_progress: true, ..question() };
@@ -171,7 +171,7 @@ async fn every_shape_means_its_chunks() {
 }
 
 #[tokio::test]
-async fn a_forced_answer_of_anthropic_is_text() {
+async fn forced_anthropic_answer_is_text() {
     let peer = Peer::start("anthropic", vec![Reply::fixture("anthropic/schema.sse")]).await;
     let schema = json!({ "type": "object", "properties": { "title": { "type": "string" } } });
     let request = ModelRequest { schema: Some(schema), ..question() };
@@ -183,7 +183,7 @@ async fn a_forced_answer_of_anthropic_is_text() {
 }
 
 #[tokio::test]
-async fn servers_that_number_their_calls_badly_are_understood() {
+async fn wrongly_numbered_calls_are_decoded() {
     let event = |delta: &str, reason: &str| {
         format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{reason}}}]}}\n\n")
     };

@@ -30,7 +30,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_split_does_not_matter(
+    fn decoding_does_not_depend_on_splits(
         shape in 0..SHAPES.len(),
         cuts in prop::collection::vec(any::<usize>(), 0..40),
         returns in any::<bool>(),
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_answers_end_in_an_outcome(
+    fn damaged_answers_have_an_outcome(
         shape in 0..SHAPES.len(),
         changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..20),
         cuts in prop::collection::vec(any::<usize>(), 0..10),
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_ends_in_an_outcome(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn random_bytes_have_an_outcome(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         for format in [Format::OpenAi, Format::Anthropic, Format::Ollama, Format::Scripted] {
             prop_assert!(decode(format, &[&bytes]).1.is_some());
         }
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn byte_by_byte_is_the_same_for_every_shape() {
+fn every_format_decodes_byte_by_byte() {
     for (provider, name, _) in SHAPES {
         let bytes = fixture(name);
         let singles: Vec<&[u8]> = bytes.chunks(1).collect();

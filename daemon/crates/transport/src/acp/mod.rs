@@ -59,7 +59,6 @@ struct State {
     initialized: bool,
     /// Subscriptions whose replay finished before their id was stored.
     early_replays: Vec<String>,
-    /// Sessions by id.
     sessions: HashMap<String, OpenSession>,
     /// The editor's turns by id.
     turns: HashMap<String, Turn>,

@@ -54,7 +54,6 @@ pub struct OpenParams {
     additional_directories: Vec<String>,
 }
 
-/// Params of `session/list`.
 #[derive(Deserialize)]
 pub struct ListParams {
     #[serde(default)]
@@ -117,7 +116,7 @@ impl Inner {
         Ok(receipt["path"].as_str().unwrap_or(folder).to_owned())
     }
 
-    /// Handles `session/new`.
+    /// Handles the method `session/new`.
     pub async fn new_session(self: &Arc<Self>, params: OpenParams) -> Result<Value, Failure> {
         params.check()?;
         self.check_capacity()?;
@@ -226,7 +225,7 @@ impl Inner {
         Ok(json!({}))
     }
 
-    /// Handles `session/list`.
+    /// Handles the method `session/list`.
     pub async fn list_sessions(&self, listed: ListParams) -> Result<Value, Failure> {
         let params = listed.cursor.map_or(json!({}), |cursor| json!({"cursor": cursor}));
         let page: Page<Session> = self.client.request("session.list", &params).await?;
@@ -312,7 +311,7 @@ impl Inner {
         self.provider(&current.choice.provider).await.is_some_and(|info| info.images)
     }
 
-    /// Handles `session/set_mode`.
+    /// Handles the method `session/set_mode`.
     pub fn set_mode(&self, setting: &ConfigParams) -> Result<Value, Failure> {
         let dry_run = match setting.mode_id.as_str() {
             DEFAULT_MODE => false,

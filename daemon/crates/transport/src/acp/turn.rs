@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{Inner, Turn, update};
 
-/// Params of `session/prompt`.
+/// Params of the method `session/prompt`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompt {

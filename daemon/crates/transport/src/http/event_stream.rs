@@ -37,7 +37,6 @@ pub struct Source {
     pub answer: Option<Pending>,
 }
 
-/// A pending answer.
 pub struct Pending {
     pub answers: mpsc::Receiver<Outgoing>,
     /// The calls that it answers.

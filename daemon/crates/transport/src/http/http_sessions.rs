@@ -40,7 +40,7 @@ struct Used {
     last: Instant,
 }
 
-/// All HTTP sessions.
+/// HTTP sessions by id, each with its owner.
 pub struct HttpSessions<C = CloseOnDrop> {
     entries: Mutex<HashMap<String, Arc<Entry<C>>>>,
 }

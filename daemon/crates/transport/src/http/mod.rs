@@ -100,7 +100,6 @@ fn routes() -> Router<Shared> {
         .route("/metrics", get(metrics))
 }
 
-/// The daemon's listeners.
 #[derive(Default)]
 pub struct Listeners {
     /// Local listeners, which authenticate by token.

@@ -75,7 +75,6 @@ pub fn response(format: Format) -> (Stream, Response) {
 }
 
 impl Stream {
-    /// Sends one message.
     pub async fn send(&self, text: &str) -> Result<(), Disconnected> {
         self.write(chunk(text, self.format)).await
     }

@@ -20,7 +20,7 @@ use axum::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Maximum connections.
+/// Maximum number of unauthenticated connections.
 pub const MAX_CONNECTIONS: usize = 128;
 /// Time limit of each.
 pub const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ pub struct UnauthenticatedLimit(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     next: u64,
-    /// Oldest first.
+    /// Open connections, the oldest first.
     open: VecDeque<(u64, CancellationToken)>,
 }
 

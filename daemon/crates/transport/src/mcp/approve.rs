@@ -142,9 +142,9 @@ fn join_outcome(
 }
 
 /// Questions that one call is asking; once it has ended, others may ask them again.
-struct AskedQuestions(Arc<Client>, Vec<ApprovalId>);
+struct ClaimedQuestions(Arc<Client>, Vec<ApprovalId>);
 
-impl AskedQuestions {
+impl ClaimedQuestions {
     /// Returns true if no call is asking this question yet.
     fn claim(&mut self, id: &ApprovalId) -> bool {
         let fresh =
@@ -156,7 +156,7 @@ impl AskedQuestions {
     }
 }
 
-impl Drop for AskedQuestions {
+impl Drop for ClaimedQuestions {
     fn drop(&mut self) {
         let mut open = self.0.host.open_questions.lock().unwrap_or_else(PoisonError::into_inner);
         for id in &self.1 {
@@ -173,7 +173,7 @@ async fn watch(
     client: Arc<Client>,
     params: ToolCallParams,
 ) {
-    let mut asking = AskedQuestions(client, Vec::new());
+    let mut asking = ClaimedQuestions(client, Vec::new());
     while let Some(notification) = events.recv().await {
         if notification.method != rpc::EVENT {
             continue;
@@ -276,7 +276,7 @@ async fn resolve(client: &Client, approval: &Approval, answer: Result<ElicitResu
 #[derive(Default)]
 pub struct Parked(Mutex<HashMap<String, ParkedCall>>);
 
-/// A parked call.
+/// A call that waits for the user's answer.
 pub struct ParkedCall {
     running: Running,
     approval: Box<Approval>,

@@ -38,7 +38,6 @@ const MAX_SPAN_LINES: u32 = 400;
 const INDEX_WAIT: Duration = Duration::from_secs(10);
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A built-in tool.
 pub struct BuiltinTool {
     name: &'static str,
     title: &'static str,

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_is_read_from_a_query() {
+    fn root_is_parsed_from_a_query() {
         for (query, expected) in [
             (None, None),
             (Some("root=/a/b"), Some("/a/b")),

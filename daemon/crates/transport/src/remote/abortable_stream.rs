@@ -33,7 +33,7 @@ impl<S, G> AbortableStream<S, G> {
     }
 }
 
-fn check_ended(ending: &mut Option<Ending>, cx: &mut Context<'_>) -> io::Result<()> {
+fn check_open(ending: &mut Option<Ending>, cx: &mut Context<'_>) -> io::Result<()> {
     if ending.as_mut().is_some_and(|e| e.as_mut().poll(cx).is_ready()) {
         *ending = None;
     }
@@ -49,24 +49,24 @@ impl<S: AsyncRead + Unpin, G: Unpin> AsyncRead for AbortableStream<S, G> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        check_ended(&mut self.reading, cx)?;
+        check_open(&mut self.reading, cx)?;
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
 impl<S: AsyncWrite + Unpin, G: Unpin> AsyncWrite for AbortableStream<S, G> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        check_ended(&mut self.writing, cx)?;
+        check_open(&mut self.writing, cx)?;
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        check_ended(&mut self.writing, cx)?;
+        check_open(&mut self.writing, cx)?;
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        check_ended(&mut self.writing, cx)?;
+        check_open(&mut self.writing, cx)?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
@@ -75,7 +75,7 @@ impl<S: AsyncWrite + Unpin, G: Unpin> AsyncWrite for AbortableStream<S, G> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        check_ended(&mut self.writing, cx)?;
+        check_open(&mut self.writing, cx)?;
         Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 

@@ -55,8 +55,8 @@ struct Current {
     code: String,
     terms: Terms,
     until: Instant,
-    attempts_left: u32,
-    /// Attempts in progress.
+    remaining_attempts: u32,
+    /// Number of attempts in progress.
     open: u32,
     state: PairState,
 }
@@ -87,7 +87,7 @@ impl Codes {
         let until = now + CODE_LIFETIME;
         let state = PairState::Waiting;
         self.current =
-            Some(Current { serial, code, terms, until, attempts_left: MAX_ATTEMPTS, open: 0, state });
+            Some(Current { serial, code, terms, until, remaining_attempts: MAX_ATTEMPTS, open: 0, state });
         Ok(())
     }
 
@@ -97,10 +97,10 @@ impl Codes {
     /// Every [`Refusal`] except `TooMany`.
     pub fn attempt(&mut self, now: Instant) -> Result<(Attempt, String), Refusal> {
         let current = self.active(now)?;
-        if current.attempts_left == 0 {
+        if current.remaining_attempts == 0 {
             return Err(Refusal::Void);
         }
-        current.attempts_left -= 1;
+        current.remaining_attempts -= 1;
         current.open += 1;
         Ok((Attempt { serial: current.serial }, current.code.clone()))
     }
@@ -109,7 +109,7 @@ impl Codes {
     pub fn end(&mut self, which: Attempt) {
         if let Some(current) = self.current.as_mut().filter(|c| c.serial == which.serial) {
             current.open = current.open.saturating_sub(1);
-            if current.state == PairState::Waiting && current.attempts_left == 0 && current.open == 0 {
+            if current.state == PairState::Waiting && current.remaining_attempts == 0 && current.open == 0 {
                 current.state = PairState::Void;
             }
         }
@@ -129,7 +129,7 @@ impl Codes {
         Ok(current.terms.clone())
     }
 
-    /// Invalidates the code.
+    /// Invalidates the code without a device.
     pub fn cancel(&mut self, now: Instant) {
         if let Ok(current) = self.active(now) {
             current.state = PairState::Cancelled;
@@ -141,8 +141,8 @@ impl Codes {
         // Called for its side effect: an expired code is invalidated.
         let _active = self.active(now).is_ok();
         self.current.as_ref().map_or((PairState::None, 0), |c| match c.state {
-            PairState::Waiting => (c.state, c.attempts_left),
-            ended => (ended, 0),
+            PairState::Waiting => (c.state, c.remaining_attempts),
+            closed => (closed, 0),
         })
     }
 

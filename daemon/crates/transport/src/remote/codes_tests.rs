@@ -32,11 +32,11 @@ fn code_admits_one_device() {
 fn fourth_attempt_is_refused_and_voids_code() {
     let now = Instant::now();
     let mut codes = codes_with_one(now);
-    for attempts_left in [2, 1, 0] {
+    for remaining_attempts in [2, 1, 0] {
         let (tried, _) = codes.attempt(now).unwrap();
-        if attempts_left > 0 {
+        if remaining_attempts > 0 {
             codes.end(tried);
-            assert_eq!(codes.state(now), (PairState::Waiting, attempts_left));
+            assert_eq!(codes.state(now), (PairState::Waiting, remaining_attempts));
         } else {
             // While the last attempt is in progress it may still succeed.
             assert_eq!(codes.attempt(now), Err(Refusal::Void));

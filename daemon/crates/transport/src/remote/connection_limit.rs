@@ -27,7 +27,7 @@ pub struct ConnectionLimit(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     next: u64,
-    /// Oldest first.
+    /// Open connections, the oldest first.
     open: VecDeque<(u64, IpAddr, CancellationToken)>,
 }
 

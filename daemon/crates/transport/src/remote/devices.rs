@@ -33,7 +33,6 @@ struct StoredDevice {
     paired_at: Timestamp,
 }
 
-/// A paired device.
 #[derive(Debug)]
 pub struct Entry {
     stored: StoredDevice,
@@ -65,7 +64,7 @@ impl Entry {
         Rights::of(&self.stored.rights)
     }
 
-    /// Counts a connection.
+    /// Counts a connection until the guard is dropped.
     pub fn open(self: &Arc<Self>) -> Open {
         self.open.fetch_add(1, Ordering::Relaxed);
         Open(Arc::clone(self))
@@ -79,7 +78,6 @@ impl Entry {
     }
 }
 
-/// The paired devices.
 #[derive(Debug)]
 pub struct Devices {
     path: PathBuf,

@@ -45,7 +45,7 @@ pub enum RemoteError {
     Devices(#[from] Failure),
 }
 
-/// The listening side.
+/// Listener for paired devices, with its identity.
 struct Listening {
     identity: Arc<Identity>,
     tls: Arc<ServerConfig>,
@@ -138,7 +138,7 @@ impl cairn_api::Remote for Remote {
         pairing.device = None;
         let life = i64::try_from(codes::CODE_LIFETIME.as_millis()).unwrap_or(i64::MAX);
         Ok(PairOffer {
-            code: exchange::shown(&code),
+            code: exchange::format_code(&code),
             expires_at: Timestamp(Timestamp::now().0.saturating_add(life)),
             tries: codes::MAX_ATTEMPTS,
             addresses: listening.addresses.clone(),

@@ -65,8 +65,8 @@ async fn exchange(
     // Counted before any message that a guess could be compared with is sent.
     let (which, code) = remote.pairing().codes.attempt(Instant::now())?;
     let trying = EndAttemptOnDrop { remote, which };
-    let (half, share) = exchange::server(&code, &channel);
-    let finished = half.finish(&hello.share, &hello.name).map_err(refused)?;
+    let (exchange_state, share) = exchange::server(&code, &channel);
+    let finished = exchange_state.finish(&hello.share, &hello.name).map_err(refused)?;
     send(socket, &Reply { share }).await?;
     let proof: Proof = receive(socket).await?;
     finished.check_client(&proof.confirm).map_err(refused)?;
