@@ -66,7 +66,7 @@ impl Engine {
     /// Notifies plugins of an event; returns the reason if one refuses it.
     pub(crate) async fn tell(&self, event: impl FnOnce() -> HookEvent) -> Option<String> {
         let plugins = &self.inner.plugins;
-        if plugins.listens() { plugins.tell(event()).await } else { None }
+        if plugins.listens() { plugins.dispatch(event()).await } else { None }
     }
 
     /// Notifies plugins that a session starts or resumes.

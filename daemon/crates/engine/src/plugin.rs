@@ -61,7 +61,7 @@ impl Hooks for Plugins {
         !self.list().is_empty()
     }
 
-    async fn tell(&self, event: HookEvent) -> Option<String> {
+    async fn dispatch(&self, event: HookEvent) -> Option<String> {
         let hook = event.hook();
         let judged = matches!(hook, Hook::BeforeTool | Hook::BeforeModel);
         let event = Arc::new(event);
@@ -166,7 +166,7 @@ mod tests {
             Arc::new(Probe { name, act, required, heard: Arc::clone(&heard) }) as Arc<dyn Plugin>
         };
         plugins.set(all.iter().map(probe).collect());
-        let refused = plugins.tell(event(hook)).await;
+        let refused = plugins.dispatch(event(hook)).await;
         let names = heard.lock().unwrap().iter().map(|(name, _)| *name).collect();
         (refused, names)
     }

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::turns::changes::{self, Turn, Whole};
 
-/// Arguments of `undo_turn`.
+/// Arguments of the tool `undo_turn`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct UndoTurn {
@@ -65,7 +65,7 @@ impl Undo {
                 );
                 return Err(Failure::new(Reason::ToolFailed, text));
             }
-            let now = root.read_whole(&path, MAX_WRITTEN_BYTES)?;
+            let now = root.read_file(&path, MAX_WRITTEN_BYTES)?;
             let hash = now.as_ref().map(|bytes| hex::encode(Sha256::digest(bytes)));
             if hash != whole.after {
                 let text = format!("'{path}' changed since turn '{}': nothing was undone", args.turn_id);
@@ -112,7 +112,7 @@ impl Tool for Undo {
         let write = move || -> Result<Output, Failure> {
             let mut paths = Vec::new();
             for Back { path, now, then } in back {
-                let place = permit.own_place(&path)?;
+                let place = permit.resolve_own(&path)?;
                 match (now, then) {
                     (now, Some(then)) => permit.write_file(&place, now, then)?,
                     (Some(now), None) => permit.remove_file(&place, now)?,

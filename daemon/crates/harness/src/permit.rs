@@ -15,7 +15,7 @@ use crate::{
     Call, CallPaths, FetchRequest, Fetched, ToolSpec, Verdict,
     gate::decide::Judge,
     paths::Resolver,
-    sandbox::{Confined, Ended, Sandbox, Stream, Wake},
+    sandbox::{Confined, ProcessOutput, Sandbox, Stream, Wake},
     snapshot::Snapshots,
 };
 
@@ -46,7 +46,7 @@ struct SeenChanges {
     left_out: Option<String>,
 }
 
-/// One changed file.
+/// One file that a call changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Path relative to the root.
@@ -70,7 +70,7 @@ impl Changes {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a change.
+    /// Records a change of a file.
     pub fn push(&self, change: Change) {
         self.seen().all.push(change);
     }
@@ -92,11 +92,11 @@ impl Changes {
 }
 
 /// Cancels a run whose future is dropped.
-struct EndOnDrop(Wake);
+struct CancelOnDrop(Wake);
 
-impl Drop for EndOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.cancel();
     }
 }
 
@@ -198,50 +198,50 @@ impl Permit {
     /// # Errors
     /// Errors of resolving it; `path_blocked` or `tool_denied` with the rule for one that may not
     /// be read.
-    pub fn place(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
-        let found = self.judged(path, root)?;
-        self.require_path(&found)?;
-        Ok(found)
+    pub fn resolve(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
+        let target = self.judged(path, root)?;
+        self.require_path(&target)?;
+        Ok(target)
     }
 
     /// Returns a path for a tool that narrows: with the parts of it that may be read, if that is
     /// not all of it.
     ///
     /// # Errors
-    /// As [`Permit::place`].
-    /// As [`Permit::place`].
-    pub fn wide_place(
+    /// As [`Permit::resolve`].
+    /// As [`Permit::resolve`].
+    pub fn resolve_with_parts(
         &self,
         path: &str,
         root: Option<&str>,
     ) -> Result<(ResolvedPath, Option<Vec<String>>), Failure> {
-        let found = self.judged(path, root)?;
-        self.require_own(&found)?;
-        self.view_of(found.root()).require(&found, self.accepted)?;
-        let parts = self.reach(found.real())?;
-        Ok((found, parts))
+        let target = self.judged(path, root)?;
+        self.require_own(&target)?;
+        self.view_of(target.root()).require(&target, self.accepted)?;
+        let parts = self.reach(target.real())?;
+        Ok((target, parts))
     }
 
-    /// Returns a path as [`Permit::place`] does, in the session's own root.
+    /// Returns a path as [`Permit::resolve`] does, in the session's own root.
     ///
     /// # Errors
-    /// As [`Permit::place`], `no_roots`, `path_outside_roots`.
-    pub fn own_place(&self, path: &str) -> Result<ResolvedPath, Failure> {
-        let found = crate::tool::own_path(self.root(), &self.admission.paths, path)?;
-        self.judge(&found)?;
-        self.require_path(&found)?;
-        Ok(found)
+    /// As [`Permit::resolve`], `no_roots`, `path_outside_roots`.
+    pub fn resolve_own(&self, path: &str) -> Result<ResolvedPath, Failure> {
+        let target = crate::tool::own_path(self.root(), &self.admission.paths, path)?;
+        self.judge(&target)?;
+        self.require_path(&target)?;
+        Ok(target)
     }
 
     /// Returns a path as the gate judged it; a path that no argument named is judged now.
     fn judged(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
-        if let Some(found) = self.admission.paths.find(path, root) {
-            return Ok(found.clone());
+        if let Some(target) = self.admission.paths.find(path, root) {
+            return Ok(target.clone());
         }
         let resolver = Resolver { roots: self.admission.roots.as_ref(), own: self.root.as_ref() };
-        let found = resolver.locate(path, root)?;
-        self.judge(&found)?;
-        Ok(found)
+        let target = resolver.locate(path, root)?;
+        self.judge(&target)?;
+        Ok(target)
     }
 
     fn judge(&self, path: &ResolvedPath) -> Result<(), Failure> {
@@ -338,7 +338,7 @@ impl Permit {
         &self,
         mut confined: Confined,
         mut output: impl FnMut(Stream, &[u8]) + Send + 'static,
-    ) -> Result<Ended, Failure> {
+    ) -> Result<ProcessOutput, Failure> {
         let root = self.need_root()?;
         if confined.network {
             self.need_network()?;
@@ -346,7 +346,7 @@ impl Permit {
         self.mount(root, &mut confined)?;
         let (sandbox, wake) = (Arc::clone(&self.sandbox), Wake::new()?);
         let running = wake.clone();
-        let _ends_with_this = EndOnDrop(wake.clone());
+        let _ends_with_this = CancelOnDrop(wake.clone());
         let (snapshots, changes) = (Arc::clone(&self.snapshots), self.changes.clone());
         let watched = (changes.watched && confined.writable).then(|| root.clone());
         let job = tokio::task::spawn_blocking(move || {
@@ -360,7 +360,7 @@ impl Permit {
         let joined = tokio::select! {
             joined = &mut job => joined,
             () = self.cancel.cancelled() => {
-                wake.end();
+                wake.cancel();
                 job.await
             }
         };
@@ -487,7 +487,7 @@ impl Permit {
     /// `tool_denied` outside the run's paths, and errors of opening it.
     pub fn read_file(&self, path: &ResolvedPath, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
         self.require_path(path)?;
-        Ok(path.root().read_whole(path.real(), limit)?)
+        Ok(path.root().read_file(path.real(), limit)?)
     }
 
     /// Writes a complete file if it still contains `before`; the change is recorded. Blocks.
@@ -501,7 +501,7 @@ impl Permit {
         after: Vec<u8>,
     ) -> Result<(), Failure> {
         self.need_unchanged(path, before.as_deref())?;
-        path.root().write_whole(path.real(), &after)?;
+        path.root().write_file(path.real(), &after)?;
         self.changes.push(Change { path: path.real().to_owned(), before, after: Some(after), lost: false });
         Ok(())
     }

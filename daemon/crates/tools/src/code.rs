@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::{Deps, reading::reading};
 
-/// Arguments of `rank_files`.
+/// Arguments of the tool `rank_files`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RankFilesParams {

@@ -50,7 +50,7 @@ impl Root {
     ///
     /// # Errors
     /// As [`Root::open_file`], without `PathNotFound`; `TooLarge`.
-    pub fn read_whole(&self, rel: &str, limit: u64) -> Result<Option<Vec<u8>>, WorkspaceError> {
+    pub fn read_file(&self, rel: &str, limit: u64) -> Result<Option<Vec<u8>>, WorkspaceError> {
         let file = match self.open_file(rel) {
             Ok(file) => file,
             Err(error) if error.is_not_found() => return Ok(None),
@@ -71,7 +71,7 @@ impl Root {
     /// # Errors
     /// As [`Root::open_file`]; `NotAFile` for a symlink; `PathBlocked` for folders of version
     /// control; `TooLarge`; `DiskFull`.
-    pub fn write_whole(&self, rel: &str, bytes: &[u8]) -> Result<(), WorkspaceError> {
+    pub fn write_file(&self, rel: &str, bytes: &[u8]) -> Result<(), WorkspaceError> {
         if bytes.len() as u64 > MAX_WRITTEN_BYTES {
             return Err(WorkspaceError::ContentTooLarge { path: rel.to_owned(), limit: MAX_WRITTEN_BYTES });
         }
@@ -108,7 +108,7 @@ impl Root {
     /// Removes the file at `rel`; a symlink itself, not its target.
     ///
     /// # Errors
-    /// `PathNotFound`, `NotAFile` for folders, and errors of [`Root::write_whole`].
+    /// `PathNotFound`, `NotAFile` for folders, and errors of [`Root::write_file`].
     pub fn remove_file(&self, rel: &str) -> Result<(), WorkspaceError> {
         let (folder, name) = self.writable(rel, false)?;
         let meta = folder.symlink_metadata(&name).map_err(|e| failure(e, rel))?;
@@ -212,10 +212,10 @@ mod tests {
     fn files_are_written_whole_with_their_mode_and_folders() {
         let dir = tempfile::tempdir().unwrap();
         let root = root(dir.path());
-        root.write_whole("a/b/c.txt", b"one").unwrap();
+        root.write_file("a/b/c.txt", b"one").unwrap();
         let path = dir.path().join("a/b/c.txt");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
-        root.write_whole("a/./b/../b/c.txt", b"two").unwrap();
+        root.write_file("a/./b/../b/c.txt", b"two").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
         let left: Vec<_> = std::fs::read_dir(dir.path().join("a/b")).unwrap().collect();
@@ -223,8 +223,8 @@ mod tests {
         root.remove_file("a/b/c.txt").unwrap();
         assert_eq!(root.remove_file("a/b/c.txt").unwrap_err().reason(), Reason::PathNotFound);
         assert_eq!(root.remove_file("a/b").unwrap_err().reason(), Reason::NotAFile);
-        assert_eq!(root.write_whole("a/b", b"x").unwrap_err().reason(), Reason::NotAFile);
-        assert_eq!(root.read_whole("none", 10).unwrap(), None);
+        assert_eq!(root.write_file("a/b", b"x").unwrap_err().reason(), Reason::NotAFile);
+        assert_eq!(root.read_file("none", 10).unwrap(), None);
     }
 
     #[test]
@@ -234,15 +234,15 @@ mod tests {
         let root = root(dir.path());
         std::fs::write(dir.path().join("real"), "x").unwrap();
         symlink("real", dir.path().join("link")).unwrap();
-        assert_eq!(root.write_whole("link", b"y").unwrap_err().reason(), Reason::NotAFile);
-        root.write_whole(root.locate("link").unwrap().real(), b"y").unwrap();
+        assert_eq!(root.write_file("link", b"y").unwrap_err().reason(), Reason::NotAFile);
+        root.write_file(root.locate("link").unwrap().real(), b"y").unwrap();
         assert!(dir.path().join("link").symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read(dir.path().join("real")).unwrap(), b"y");
         symlink(outside.path(), dir.path().join("out")).unwrap();
         symlink(outside.path().join("f"), dir.path().join("file")).unwrap();
         std::fs::write(outside.path().join("f"), "safe").unwrap();
         for path in ["out/f", "out/new", "file", "../x", "a/../../x", "out/../../x"] {
-            assert!(root.write_whole(path, b"bad").is_err(), "{path}");
+            assert!(root.write_file(path, b"bad").is_err(), "{path}");
             assert_eq!(root.locate(path).unwrap_err().reason(), Reason::PathOutsideRoots, "{path}");
         }
         assert!(root.remove_file("out/f").is_err());
@@ -269,12 +269,12 @@ mod tests {
         ] {
             let real = root.locate(path).unwrap();
             assert_eq!(
-                root.write_whole(real.real(), b"x").unwrap_err().reason(),
+                root.write_file(real.real(), b"x").unwrap_err().reason(),
                 Reason::PathBlocked,
                 "{path}"
             );
         }
-        root.write_whole("sub/.gitignore", b"x").unwrap();
+        root.write_file("sub/.gitignore", b"x").unwrap();
         for path in [".envrc", "a/.vscode/tasks.json", ".cairn.json", ".github/workflows/x.yml"] {
             assert!(is_sensitive(path).is_some(), "{path}");
         }

@@ -116,7 +116,7 @@ pub(crate) async fn event(
             None => None,
         };
         let (root, rel) = (root.clone(), path.clone());
-        let read = move || root.read_whole(&rel, MAX_WRITTEN_BYTES);
+        let read = move || root.read_file(&rel, MAX_WRITTEN_BYTES);
         let now = tokio::task::spawn_blocking(read).await.ok().and_then(Result::ok).flatten();
         let room = MAX_DIFF.saturating_sub(text.len());
         text.push_str(&diff::unified(path, before.as_deref(), now.as_deref(), room.max(200)));

@@ -110,7 +110,7 @@ impl Tool for Act {
             }
         }
         if let Some(path) = arguments["write"].as_str() {
-            permit.write_file(&permit.own_place(path)?, None, b"text\n".to_vec())?;
+            permit.write_file(&permit.resolve_own(path)?, None, b"text\n".to_vec())?;
         }
         Output::of("acted", &json!({"commit": "0".repeat(40), "paths": arguments["paths"]}), false)
     }

@@ -95,7 +95,7 @@ pub(super) fn unwrap(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'st
         };
     }
     if name == "find" || name == "fd" || name == "fdfind" {
-        return found(part, depth);
+        return unwrap_find(part, depth);
     }
     match WRAPPERS.iter().find(|w| w.name == name) {
         Some(wrapper) if part.words.len() > 1 => wrapped(wrapper, part, depth),
@@ -199,7 +199,7 @@ fn suffixes(part: &Part) -> Vec<Part> {
 }
 
 /// Handles `find -exec` and similar: its command is examined, and the complete part is never plain.
-fn found(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+fn unwrap_find(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
     const RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
     let mut parts = Vec::new();
     let runs = |w: &Word| w.value().is_some_and(|v| RUNS.contains(&v));
@@ -210,7 +210,7 @@ fn found(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), 
         let inner = Part { words, redirections: vec![], ..part.clone() };
         parts.extend(unwrap(inner, depth + 1)?.0);
     }
-    let whole = if parts.is_empty() { part } else { opaque(part) };
-    parts.push(whole);
+    let outer = if parts.is_empty() { part } else { opaque(part) };
+    parts.push(outer);
     Ok((parts, None))
 }

@@ -58,7 +58,7 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
         return Err(Failure::new(Reason::GitFailed, text));
     }
     let read = |path: &String| -> Result<Now, Failure> {
-        let content = root.read_whole(path, MAX_WRITTEN_BYTES)?;
+        let content = root.read_file(path, MAX_WRITTEN_BYTES)?;
         let executable = || {
             let mode = root.open_file(path).ok()?.metadata().ok()?.permissions().mode();
             Some(mode & 0o100 != 0)
