@@ -105,7 +105,7 @@ impl Work {
         let mut fresh = Vec::new();
         for op in self.planner.next(&self.facts) {
             match self.queue.offer(planner::call_of(&op)) {
-                Offered::Taken => fresh.push(op),
+                Offered::Queued => fresh.push(op),
                 Offered::Known => {}
                 Offered::Full => self.facts.cut = true,
             }
@@ -175,7 +175,7 @@ impl Work {
     /// Queues an operation of a model's plan: it is logged, and starts as soon as a slot is free.
     async fn take(&mut self, op: AgentOp) -> Result<u32, Failure> {
         match self.queue.offer(planner::call_of(&op)) {
-            Offered::Taken => {}
+            Offered::Queued => {}
             Offered::Known => return Ok(0),
             Offered::Full => {
                 self.facts.cut = true;

@@ -117,8 +117,8 @@ pub struct Layers {
 pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failure> {
     let texts = sources.texts();
     let session = cx.session_prompt().await?;
-    let project = cx.kept("prompt-project", project::describe(cx)).await?;
-    let clock = cx.kept("prompt-clock", async { Ok(clock::minute(cx.began())) }).await?;
+    let project = cx.artifact_or_create("prompt-project", project::describe(cx)).await?;
+    let clock = cx.artifact_or_create("prompt-clock", async { Ok(clock::minute(cx.began())) }).await?;
     let tools = cx.tools();
     let has = |name: &str| tools.iter().any(|t| t.name == name);
     let web = has("web_search") || has("web_fetch");

@@ -200,7 +200,7 @@ impl Engine {
         let aborted = cx.inner.aborted.load(Ordering::SeqCst);
         let mut artifact = None;
         let interrupted = outcome.is_err() && !aborted && cx.core().is_cut_off();
-        crate::span::ended(&cx.inner.span, &outcome);
+        crate::span::record_outcome(&cx.inner.span, &outcome);
         let (evt, state) = match outcome {
             Ok(summary) => {
                 artifact = serde_json::to_string(&summary).ok().map(|text| (SUMMARY, text));

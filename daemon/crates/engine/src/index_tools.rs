@@ -84,8 +84,8 @@ impl Tool for AddRoot {
                 Err(Failure::new(Reason::PathOutsideRoots, text))
             })?;
             shared.indexes.add_root(root.clone())?;
-            let made = serde_json::json!({"root": root.id, "path": root.path});
-            Output::of("index_receipt", &made, false)
+            let created = serde_json::json!({"root": root.id, "path": root.path});
+            Output::of("index_receipt", &created, false)
         })
         .await
     }

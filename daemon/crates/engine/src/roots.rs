@@ -119,7 +119,7 @@ impl Engine {
 
     /// Makes a root's index compare itself with the tree, regardless of watch events. Ignored for a
     /// removed root.
-    pub fn look_again(&self, root: &RootId) {
+    pub fn rescan_root(&self, root: &RootId) {
         if let Err(cause) = self.inner.indexes.rescan(root) {
             tracing::debug!(%root, %cause, "not looked at again");
         }
@@ -149,9 +149,9 @@ impl Engine {
     pub(crate) async fn declare_remembered(&self, configured: &[PathBuf]) {
         let remembered = self.inner.state.get().roots;
         for path in configured.iter().cloned().chain(remembered) {
-            let shown = path.display().to_string();
+            let display_path = path.display().to_string();
             if let Err(error) = self.declare(path).await {
-                tracing::warn!(path = shown, %error, "root is not available");
+                tracing::warn!(path = display_path, %error, "root is not available");
             }
         }
     }
