@@ -364,8 +364,8 @@ impl Rules {
         let one = |list: RuleList, rule: &Rule, verdict: Verdict| {
             let Scope::Path(pattern) = &rule.scope else { return None };
             let reading = match verdict {
-                Verdict::Allow => Reading::Shown,
-                Verdict::Ask => Reading::Asked,
+                Verdict::Allow => Reading::Visible,
+                Verdict::Ask => Reading::NeedsApproval,
                 Verdict::Deny => Reading::Hidden,
             };
             let speaks = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());

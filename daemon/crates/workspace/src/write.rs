@@ -17,7 +17,7 @@ pub const MAX_WRITTEN_BYTES: u64 = 16 * 1024 * 1024;
 const CLOSED: &[&str] = &[".git", ".hg", ".svn", ".jj"];
 /// Files that make programs run or that configure Cairn itself: written only after an approval of
 /// the particular change.
-const DELICATE: &[&str] = &[
+const SENSITIVE_FILES: &[&str] = &[
     ".cairn.json",
     ".envrc",
     ".gitmodules",
@@ -32,17 +32,17 @@ const DELICATE: &[&str] = &[
     ".mcp.json",
 ];
 /// Folders with such files.
-const DELICATE_FOLDERS: &[&str] = &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
+const SENSITIVE_FOLDERS: &[&str] = &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
 
 /// Returns the reason why a change of the file at `rel` needs an approval whatever rules allow it.
 pub fn is_sensitive(rel: &str) -> Option<String> {
     let parts: Vec<&str> = rel.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
     let (name, folders) = parts.split_last()?;
     let same = |list: &[&str], what: &str| list.iter().any(|l| l.eq_ignore_ascii_case(what));
-    if same(DELICATE, name) {
+    if same(SENSITIVE_FILES, name) {
         return Some(format!("{name} can make programs run"));
     }
-    folders.iter().find(|f| same(DELICATE_FOLDERS, f)).map(|f| format!("files in {f} can make programs run"))
+    folders.iter().find(|f| same(SENSITIVE_FOLDERS, f)).map(|f| format!("files in {f} can make programs run"))
 }
 
 impl Root {
@@ -100,7 +100,7 @@ impl Root {
         };
         write().map_err(|e| {
             // The partial file is of no use.
-            let _gone = folder.remove_file(&fresh);
+            let _result = folder.remove_file(&fresh);
             written(e, rel)
         })
     }
@@ -130,15 +130,15 @@ impl Root {
         if make && !parent.is_empty() {
             self.make_folders(parent, rel)?;
         }
-        let (folder, place) = self.open_dir(parent)?;
+        let (folder, folder_path) = self.open_dir(parent)?;
         // The folder is open now; its path when it was opened decides, even if it is swapped
         // meanwhile.
-        if let Ok(beneath) = place.strip_prefix(&self.path) {
+        if let Ok(beneath) = folder_path.strip_prefix(&self.path) {
             closed(&beneath.join(name).to_string_lossy())?;
-        } else if !place.as_os_str().is_empty() && place != self.path {
+        } else if !folder_path.as_os_str().is_empty() && folder_path != self.path {
             return Err(WorkspaceError::LeavesRoot { path: rel.to_owned() });
         }
-        if self.is_blocked(&place.join(name)) {
+        if self.is_blocked(&folder_path.join(name)) {
             return Err(WorkspaceError::Blocked { path: rel.to_owned() });
         }
         Ok((folder, name.to_owned()))
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_written_whole_with_their_mode_and_folders() {
+    fn files_are_written_atomically_with_mode_and_parent_folders() {
         let dir = tempfile::tempdir().unwrap();
         let root = root(dir.path());
         root.write_file("a/b/c.txt", b"one").unwrap();
@@ -218,8 +218,8 @@ mod tests {
         root.write_file("a/./b/../b/c.txt", b"two").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
-        let left: Vec<_> = std::fs::read_dir(dir.path().join("a/b")).unwrap().collect();
-        assert_eq!(left.len(), 1, "nothing is left beside it");
+        let entries: Vec<_> = std::fs::read_dir(dir.path().join("a/b")).unwrap().collect();
+        assert_eq!(entries.len(), 1, "nothing is left beside it");
         root.remove_file("a/b/c.txt").unwrap();
         assert_eq!(root.remove_file("a/b/c.txt").unwrap_err().reason(), Reason::PathNotFound);
         assert_eq!(root.remove_file("a/b").unwrap_err().reason(), Reason::NotAFile);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn symlinks_are_followed_inside_and_refused_outside() {
+    fn symlinks_inside_root_are_followed_and_others_refused() {
         let dir = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         let root = root(dir.path());
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn version_control_is_closed_and_what_makes_programs_run_is_told() {
+    fn version_control_folders_are_closed_and_sensitive_files_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let root = root(dir.path());
         std::fs::create_dir_all(dir.path().join("sub/.git")).unwrap();
