@@ -190,7 +190,7 @@ impl Engine {
     }
 
     async fn judged_clone(&self, params: CloneParams) -> Result<JudgedClone, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let remote = Remote::parse(&params.remote_url)?;
         let dest = destination(&self.inner.workspaces, &params)?;
         let by_ssh = matches!(remote.location(), RemoteLocation::Host { scheme: "ssh", .. });

@@ -391,7 +391,7 @@ impl Engine {
     }
 
     /// Rejects new work while closing.
-    pub(crate) fn need_open(&self) -> Result<(), Failure> {
+    pub(crate) fn require_open(&self) -> Result<(), Failure> {
         if self.is_draining() {
             return Err(Failure::new(Reason::ShuttingDown, "the daemon is stopping"));
         }

@@ -80,7 +80,7 @@ impl Engine {
         client: Option<String>,
         reach: Reach,
     ) -> Result<RunReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let credentials = Self::withhold_credentials(&mut params)?;
         let scope = params.session_id.as_ref().map_or(START, SessionId::as_str);
         let retry = Retry::new(scope, params.request_id.as_ref(), &params);

@@ -104,7 +104,7 @@ impl Tool for Ask {
         };
         let provider = engine.model_source()?.provider(&choice)?;
         // A run sets it in its policy; a call of its own in the policy that it carries.
-        let allowed = call.policy.allow_external_llms || permit.need_network().is_ok();
+        let allowed = call.policy.allow_external_llms || permit.require_network().is_ok();
         engine.inner.models.admit(&*provider, allowed)?;
         if let Some(wait) = engine.inner.models.wait(Instant::now())? {
             let text =

@@ -130,7 +130,7 @@ impl Engine {
         params: ApprovalResolveParams,
         by: &str,
     ) -> Result<Approval, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let pending = self.inner.trace.approval(&params.approval_id).await?;
         let (run, by) = (pending.run_id, by.to_owned());
         let request = Request::Answer { params, run, by };

@@ -34,7 +34,7 @@ impl Engine {
     /// # Errors
     /// `path_not_found`, `not_a_directory`, `path_blocked`, `disk_full`.
     pub async fn add_root(&self, params: AddRootParams) -> Result<IndexReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         if !Path::new(&params.path).is_absolute() {
             let text = format!("path '{}' is not absolute", params.path.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
@@ -76,7 +76,7 @@ impl Engine {
     /// # Errors
     /// `root_not_found`.
     pub async fn remove_root(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let engine = self.clone();
         blocking(move || {
             let root = engine.inner.roots.find(&params.root)?;
@@ -107,7 +107,7 @@ impl Engine {
     /// # Errors
     /// `root_not_found`.
     pub async fn rebuild(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let engine = self.clone();
         blocking(move || {
             let root = engine.inner.roots.find(&params.root)?;

@@ -22,7 +22,7 @@ impl Engine {
     /// # Errors
     /// `root_not_found`, `invalid_params`, `request_conflict`.
     pub async fn create_session(&self, params: SessionCreateParams) -> Result<Session, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let title = params.title.clone().unwrap_or_default();
         if title.chars().count() > MAX_TITLE {
             return Err(Failure::new(
@@ -66,7 +66,7 @@ impl Engine {
         &self,
         id: &SessionId,
     ) -> Result<cairn_protocol::explore::RunReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let session = self.inner.trace.session(id).await?;
         // `running` without a run: its terminal record could not be written.
         let is_stuck = session.state == RunState::Running && self.inner.sessions.view(id).is_idle();

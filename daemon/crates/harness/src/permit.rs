@@ -126,7 +126,7 @@ impl Drop for CancelOnDrop {
 /// This compiles: a tool that receives one.
 /// ```
 /// async fn act(permit: cairn_harness::Permit) -> bool {
-///     permit.need_network().is_ok()
+///     permit.require_network().is_ok()
 /// }
 /// ```
 pub struct Permit {
@@ -339,9 +339,9 @@ impl Permit {
         mut confined: Confined,
         mut output: impl FnMut(Stream, &[u8]) + Send + 'static,
     ) -> Result<ProcessOutput, Failure> {
-        let root = self.need_root()?;
+        let root = self.require_root()?;
         if confined.network {
-            self.need_network()?;
+            self.require_network()?;
         }
         self.mount(root, &mut confined)?;
         let (sandbox, wake) = (Arc::clone(&self.sandbox), Wake::new()?);
@@ -402,7 +402,7 @@ impl Permit {
     /// `network_denied` when the network is not granted or the address is not public, `cancelled`,
     /// `invalid_params`, `tool_timed_out`, `tool_failed`.
     pub async fn fetch(&self, request: &FetchRequest) -> Result<Fetched, Failure> {
-        self.need_network()?;
+        self.require_network()?;
         tokio::select! {
             fetched = crate::fetch::fetch(request) => fetched,
             () = self.cancel.cancelled() => Err(Failure::new(Reason::Cancelled, "the call was cancelled")),
@@ -427,7 +427,7 @@ impl Permit {
     ///
     /// # Errors
     /// `no_roots`.
-    pub fn need_root(&self) -> Result<&Root, Failure> {
+    pub fn require_root(&self) -> Result<&Root, Failure> {
         self.root().ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))
     }
 
@@ -435,7 +435,7 @@ impl Permit {
     ///
     /// # Errors
     /// `network_denied`.
-    pub fn need_network(&self) -> Result<(), Failure> {
+    pub fn require_network(&self) -> Result<(), Failure> {
         let denied = || Failure::new(Reason::NetworkDenied, "the network is not allowed here");
         self.network.then_some(()).ok_or_else(denied)
     }
@@ -500,7 +500,7 @@ impl Permit {
         before: Option<Vec<u8>>,
         after: Vec<u8>,
     ) -> Result<(), Failure> {
-        self.need_unchanged(path, before.as_deref())?;
+        self.require_unchanged(path, before.as_deref())?;
         path.root().write_file(path.real(), &after)?;
         self.changes.push(Change { path: path.real().to_owned(), before, after: Some(after), lost: false });
         Ok(())
@@ -512,14 +512,14 @@ impl Permit {
     /// # Errors
     /// As [`Permit::write_file`].
     pub fn remove_file(&self, path: &ResolvedPath, before: Vec<u8>) -> Result<(), Failure> {
-        self.need_unchanged(path, Some(&before))?;
+        self.require_unchanged(path, Some(&before))?;
         path.root().remove_file(path.entry())?;
         let change = Change { path: path.entry().to_owned(), before: Some(before), after: None, lost: false };
         self.changes.push(change);
         Ok(())
     }
 
-    fn need_unchanged(&self, path: &ResolvedPath, before: Option<&[u8]>) -> Result<(), Failure> {
+    fn require_unchanged(&self, path: &ResolvedPath, before: Option<&[u8]>) -> Result<(), Failure> {
         let now = self.read_file(path, cairn_workspace::MAX_WRITTEN_BYTES)?;
         if now.as_deref() == before {
             return Ok(());

@@ -368,9 +368,9 @@ impl Rules {
                 Verdict::Ask => Reading::NeedsApproval,
                 Verdict::Deny => Reading::Hidden,
             };
-            let speaks = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
+            let is_relevant = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
             let by = DecidedBy::Rule { list, rule: rule.clone(), part: None };
-            speaks.then(|| ReadRule { pattern: pattern.clone(), reading, rule: by.to_string() })
+            is_relevant.then(|| ReadRule { pattern: pattern.clone(), reading, rule: by.to_string() })
         };
         if let (Some(why), Ok(pattern)) = (&self.unreadable, PathPattern::read(".")) {
             return vec![ReadRule { pattern, reading: Reading::Hidden, rule: why.clone() }];

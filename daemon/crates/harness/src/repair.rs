@@ -47,9 +47,9 @@ pub fn parse_partial_json(text: &str) -> Option<Value> {
         None => text,
     };
     let inside = outside(text, |_, _| {}).is_some();
-    let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    let sure = if inside { text } else { text.trim_end_matches(goes_on) };
-    serde_json::from_str::<Value>(&closed(sure)).ok().filter(Value::is_object)
+    let may_continue = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let certain = if inside { text } else { text.trim_end_matches(may_continue) };
+    serde_json::from_str::<Value>(&closed(certain)).ok().filter(Value::is_object)
 }
 
 fn loose(text: &str) -> Option<Value> {

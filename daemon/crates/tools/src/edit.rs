@@ -164,7 +164,7 @@ pub fn folder_pattern(changes: &[(ResolvedPath, Change)], tools: &[&str]) -> Opt
 }
 
 /// Rejects changes that differ from the approved ones.
-pub fn need_same(permit: &Permit, changes: &[(ResolvedPath, Change)]) -> Result<(), Failure> {
+pub fn require_same(permit: &Permit, changes: &[(ResolvedPath, Change)]) -> Result<(), Failure> {
     let Some(approved) = permit.approved() else { return Ok(()) };
     let now = changes.iter().map(|(_, c)| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
     if approved.diff.as_deref() == Some(now.as_str()) {
@@ -206,7 +206,7 @@ impl<P: Plan> Tool for Changing<P> {
         let args: P = arguments(value)?;
         let target = permit.resolve_own(args.path())?;
         let (change, _) = self.plan(permit.session(), &target, args)?;
-        need_same(&permit, &[(target.clone(), change.clone())])?;
+        require_same(&permit, &[(target.clone(), change.clone())])?;
         let deps = self.deps.clone();
         reading::off_thread(move || {
             let result = change.result();

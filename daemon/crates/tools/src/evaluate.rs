@@ -48,7 +48,7 @@ impl Tool for Evaluate {
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: EvaluateParams = arguments(value)?;
-        let root = permit.need_root()?.path.clone();
+        let root = permit.require_root()?.path.clone();
         // A run with paths of its own starts in the first of them.
         let folder =
             permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));

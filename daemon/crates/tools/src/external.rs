@@ -229,7 +229,7 @@ impl Tool for External {
             );
             return Err(Failure::new(Reason::TooLarge, text));
         }
-        let root = permit.need_root()?.path.clone();
+        let root = permit.require_root()?.path.clone();
         // A run with paths of its own starts in the first of them.
         let folder =
             permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));

@@ -96,7 +96,7 @@ impl Op {
 /// Parsed arguments of a call.
 enum FsRequest {
     One(Op),
-    Many { ops: Vec<Op>, go_on: bool },
+    Many { ops: Vec<Op>, continue_on_error: bool },
 }
 
 impl FsRequest {
@@ -127,8 +127,8 @@ impl FsRequest {
         if files.len() > MAX_FILES {
             return Err(bad(format!("ops name {} files, {MAX_FILES} are allowed", files.len())));
         }
-        let go_on = value.get("continue_on_error").and_then(Value::as_bool).unwrap_or(false);
-        Ok(Self::Many { ops, go_on })
+        let continue_on_error = value.get("continue_on_error").and_then(Value::as_bool).unwrap_or(false);
+        Ok(Self::Many { ops, continue_on_error })
     }
 
     fn ops(&self) -> &[Op] {
@@ -138,8 +138,8 @@ impl FsRequest {
         }
     }
 
-    fn goes_on(&self) -> bool {
-        matches!(self, Self::Many { go_on: true, .. })
+    fn continues_on_error(&self) -> bool {
+        matches!(self, Self::Many { continue_on_error: true, .. })
     }
 }
 

@@ -96,7 +96,7 @@ impl Tool for Commit {
         let GitCommitParams { paths, message } = arguments(value)?;
         let entry = |path: &String| Ok(permit.resolve_own(path)?.entry().to_owned());
         let paths = paths.iter().map(entry).collect::<Result<Vec<_>, Failure>>()?;
-        let root = permit.need_root()?.clone();
+        let root = permit.require_root()?.clone();
         let work = move || cairn_workspace::git::git_commit(&root, &paths, &message);
         let created = crate::reading::off_thread(work).await?;
         let value = created.map(|c| json!({"commit": c.id, "paths": c.paths}));
@@ -135,7 +135,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "git_log",
         |_, permit, params: GitLogParams, _| {
             let limit = params.limit.clamp(1, 1000) as usize;
-            let mut commits = cairn_workspace::git::git_log(permit.need_root()?, limit)?;
+            let mut commits = cairn_workspace::git::git_log(permit.require_root()?, limit)?;
             if !permit.shows_all() {
                 for commit in &mut commits {
                     commit.paths.retain(|path| permit.shows(path));

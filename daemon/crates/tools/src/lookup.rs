@@ -37,7 +37,7 @@ impl Tool for Lookup {
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: LookupParams = arguments(value)?;
-        let network = permit.need_network().is_ok();
+        let network = permit.require_network().is_ok();
         let offered = self.0.specs().into_iter().filter(|s| !s.hidden && (network || !s.network));
         describe(&offered.collect::<Vec<_>>(), params.name.as_deref())
     }

@@ -17,7 +17,7 @@ pub fn narrow(filters: &mut SearchFilters, parts: &[String]) -> Result<(), Failu
     }
     let (mut globs, included): (Vec<String>, Vec<String>) =
         std::mem::take(&mut filters.globs).into_iter().partition(|g| g.starts_with('!'));
-    let unwanted = globs.len();
+    let excluded_count = globs.len();
     for part in parts {
         let names: Vec<&str> = part.split('/').collect();
         if included.is_empty() {
@@ -34,7 +34,7 @@ pub fn narrow(filters: &mut SearchFilters, parts: &[String]) -> Result<(), Failu
             }
         }
     }
-    if globs.len() == unwanted {
+    if globs.len() == excluded_count {
         // The parts contain no requested file.
         globs.push("!**".into());
     }

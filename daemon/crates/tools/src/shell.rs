@@ -182,7 +182,7 @@ impl Shell {
         match permit.resolve_own(requested) {
             Ok(target) => Ok(target.absolute()),
             Err(failure) if failure.reason != Reason::PathOutsideRoots => Err(failure),
-            Err(_) if self.deps.shell.anywhere => Ok(permit.need_root()?.path.join(requested)),
+            Err(_) if self.deps.shell.anywhere => Ok(permit.require_root()?.path.join(requested)),
             Err(_) => {
                 let text = format!("working_directory '{requested}' is outside the workspace");
                 Err(Failure::new(Reason::PathOutsideRoots, text))
@@ -232,7 +232,7 @@ impl Tool for Shell {
         let requested = params.timeout_seconds.map_or(TIMEOUT, Duration::from_secs);
         confined.limits.wall = requested.clamp(Duration::from_secs(1), self.longest());
         confined.limits.output = self.deps.shell.max_output.unwrap_or(MAX_OUTPUT);
-        confined.network = permit.need_network().is_ok();
+        confined.network = permit.require_network().is_ok();
         confined.roots = readable(&self.deps, &permit)?;
         finished(permit.run(confined, |_, _| {}).await?)
     }
@@ -260,7 +260,7 @@ fn patterns(line: &CommandLine) -> Vec<String> {
 
 /// Returns the other declared roots, unless the run is limited to some paths.
 pub(crate) fn readable(deps: &Deps, permit: &Permit) -> Result<Vec<Root>, Failure> {
-    let own = &permit.need_root()?.path;
+    let own = &permit.require_root()?.path;
     Ok(match permit.reach(".")? {
         Some(_) => vec![],
         None => deps.roots.list().into_iter().filter(|root| !root.path.starts_with(own)).collect(),

@@ -67,20 +67,20 @@ pub(crate) enum Response {
 
 pub(super) type Reply = oneshot::Sender<Result<Response, Failure>>;
 
-fn mixed_up<T>() -> Result<T, Failure> {
+fn unexpected_response<T>() -> Result<T, Failure> {
     Err(Failure::new(Reason::Internal, "a session's actor answered another request"))
 }
 
 impl Response {
     pub fn receipt(self) -> Result<RunReceipt, Failure> {
-        if let Response::Receipt(receipt) = self { Ok(receipt) } else { mixed_up() }
+        if let Response::Receipt(receipt) = self { Ok(receipt) } else { unexpected_response() }
     }
 
     pub fn approval(self) -> Result<Approval, Failure> {
-        if let Response::Approval(approval) = self { Ok(*approval) } else { mixed_up() }
+        if let Response::Approval(approval) = self { Ok(*approval) } else { unexpected_response() }
     }
 
     pub fn session(self) -> Result<Session, Failure> {
-        if let Response::Session(session) = self { Ok(*session) } else { mixed_up() }
+        if let Response::Session(session) = self { Ok(*session) } else { unexpected_response() }
     }
 }

@@ -273,7 +273,7 @@ impl<R: Clone + PartialEq> State<R> {
     }
 
     /// Continues after a terminal record.
-    fn go_on(mut self, then: Then) -> Stepped<R> {
+    fn continue_with(mut self, then: Then) -> Stepped<R> {
         self.active = None;
         match then {
             Then::Next => self.begin_next(Trigger::Queue, vec![]),
@@ -463,7 +463,7 @@ fn committed<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
             let reply = resumed.then_some(Effect::Reply);
             (state, reply.into_iter().chain([Effect::Run(run)]).collect())
         }
-        Commit::End { then, .. } | Commit::Fail { then, .. } => state.go_on(then),
+        Commit::End { then, .. } | Commit::Fail { then, .. } => state.continue_with(then),
         Commit::CancelQueued { run, then } => {
             state.queue.retain(|turn| turn.run != run);
             state.halted &= then != Then::Idle;
@@ -474,7 +474,7 @@ fn committed<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
             state.active = Some(Active::Explore { run: run.clone(), stop: None });
             (state, vec![Effect::Reply, Effect::Run(run)])
         }
-        Commit::EndExplore { .. } => state.go_on(Then::Idle),
+        Commit::EndExplore { .. } => state.continue_with(Then::Idle),
         Commit::Interrupt { run } => (cut_off(state, run), vec![]),
         Commit::Steer { run } => (state, vec![Effect::Deliver(run), Effect::Reply]),
         Commit::Answer { run } => answered(state, run),

@@ -386,7 +386,7 @@ impl TurnContext {
         *locked(&self.inner.usage) += usage;
     }
 
-    pub(super) fn need_budget(&self) -> Result<(), Failure> {
+    pub(super) fn require_budget(&self) -> Result<(), Failure> {
         let (Some(cap), spent) = (self.policy().max_tokens, self.usage()) else { return Ok(()) };
         let sum = spent.input_tokens + spent.output_tokens;
         if sum < cap {

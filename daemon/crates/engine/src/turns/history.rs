@@ -49,7 +49,7 @@ impl Fold {
         match evt {
             AgentEvt::TurnAccepted { run_id, input, .. } => drop(self.inputs.insert(run_id, input)),
             AgentEvt::RunStarted { run_id, shown_chars, .. } => {
-                self.settle();
+                self.close_open_parts();
                 self.shown_chars = shown_chars;
                 if let Some(parts) = self.inputs.remove(&run_id) {
                     self.talk.messages.push(Message::User { parts });
@@ -71,7 +71,7 @@ impl Fold {
                 let (inputs, shown_chars) = (std::mem::take(&mut self.inputs), self.shown_chars);
                 *self = Self { inputs, shown_chars, ..Self::default() };
             }
-            AgentEvt::RunCompleted { .. } => self.settle(),
+            AgentEvt::RunCompleted { .. } => self.close_open_parts(),
             _ => {}
         }
     }
@@ -118,7 +118,7 @@ impl Fold {
     }
 
     /// Closes the open parts of a turn: its text is retained, its calls get a result.
-    fn settle(&mut self) {
+    fn close_open_parts(&mut self) {
         let text = std::mem::take(&mut self.text);
         if !text.is_empty() {
             self.talk.messages.push(Message::Assistant { text, calls: vec![] });

@@ -91,7 +91,7 @@ impl TurnContext {
         }
         let mut attempt = 0;
         loop {
-            self.need_budget()?;
+            self.require_budget()?;
             self.rate().await?;
             self.check_plugins(&*provider, &ask).await?;
             let span = span::question(&tracing::Span::none(), &*provider);

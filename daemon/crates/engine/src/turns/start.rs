@@ -42,7 +42,7 @@ impl Engine {
         params: RunStartParams,
         client: Option<String>,
     ) -> Result<RunReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         check(&params)?;
         let session = params.session_id.clone();
         let request = Request::Start { params: Box::new(params), client };

@@ -82,7 +82,7 @@ pub(super) fn probe(sandbox: &Sandbox) -> Probe {
             weaker(sandbox, outcome)
         }
     }
-    .noted()
+    .with_notes()
 }
 
 fn weaker(sandbox: &Sandbox, mut outcome: Probe) -> Probe {
@@ -99,7 +99,7 @@ fn weaker(sandbox: &Sandbox, mut outcome: Probe) -> Probe {
             outcome.why_not_full = Some(format!("{before}; {why}"));
         }
     }
-    outcome.noted()
+    outcome.with_notes()
 }
 
 fn apply_report(outcome: &mut Probe, report: &serde_json::Value) {
@@ -139,7 +139,7 @@ fn seatbelt() -> Probe {
 }
 
 impl Probe {
-    fn noted(mut self) -> Self {
+    fn with_notes(mut self) -> Self {
         self.notes.clear();
         let mut note = |text: &str| self.notes.push(text.into());
         let root = rustix::process::getuid().is_root();

@@ -81,7 +81,7 @@ impl Batch {
                 Ok((message, read)) => Step::Done(message, read),
                 Err(failure) => Step::Failed(failure),
             };
-            let stop = matches!(step, Step::Failed(_)) && !request.goes_on();
+            let stop = matches!(step, Step::Failed(_)) && !request.continues_on_error();
             batch.steps[at] = step;
             if stop {
                 break;
@@ -217,7 +217,7 @@ fn work_out(
 fn order(ops: &[Op]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..ops.len()).collect();
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    let mut settle = |group: Vec<usize>| {
+    let mut assign_slots = |group: Vec<usize>| {
         let key = |at: &usize| {
             let line = ops[*at].arguments.get("start_line").and_then(Value::as_u64);
             (ops[*at].action == Action::Read, std::cmp::Reverse(line))
@@ -232,10 +232,10 @@ fn order(ops: &[Op]) -> Vec<usize> {
         match op.action {
             Action::Edit => groups.entry(path).or_default().push(at),
             Action::Read => groups.get_mut(&path).map_or((), |group| group.push(at)),
-            _ => groups.remove(&path).map_or((), &mut settle),
+            _ => groups.remove(&path).map_or((), &mut assign_slots),
         }
     }
-    groups.into_values().for_each(settle);
+    groups.into_values().for_each(assign_slots);
     order
 }
 
@@ -247,7 +247,7 @@ pub fn run(deps: &Deps, permit: &Permit, request: &FsRequest, flag: &CancelFlag)
     let caller = Caller { session: permit.session(), root: permit.root(), paths: permit.paths() };
     let mut files = Files::default();
     let planned = Batch::plan(deps, &caller, request, &mut files, None);
-    edit::need_same(permit, &planned.changes())?;
+    edit::require_same(permit, &planned.changes())?;
     let look = |op: &Op| look_at(deps, permit, op, flag);
     let mut batch = Batch::plan(deps, &caller, request, &mut files, Some(&look));
     let changes = batch.changes();
@@ -262,7 +262,7 @@ pub fn run(deps: &Deps, permit: &Permit, request: &FsRequest, flag: &CancelFlag)
                 return Err(failure);
             }
             batch.lost(&caller, request.ops(), &target, &failure);
-            if !request.goes_on() {
+            if !request.continues_on_error() {
                 break;
             }
         }

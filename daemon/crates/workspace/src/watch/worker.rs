@@ -117,10 +117,10 @@ impl Worker {
             }
             let Some(batch) = self.inbox.take(deadline) else { return };
             let tick = batch.tick;
-            self.take_in(batch);
+            self.process(batch);
             let now = Instant::now();
             if self.lost && now >= self.next_loss {
-                self.make_good(now);
+                self.recover_lost_events(now);
             }
             if now >= self.next_sweep {
                 self.next_sweep = now + SWEEP;
@@ -150,7 +150,7 @@ impl Worker {
 
     /// Recreates all watches and schedules a rescan. A missing root is reported once, and again
     /// when it is back.
-    fn make_good(&mut self, now: Instant) {
+    fn recover_lost_events(&mut self, now: Instant) {
         // Checked first: a root that comes back while its watches are created is checked once more.
         let is_missing = !self.tree.root_exists();
         self.tree.restart();
@@ -186,7 +186,7 @@ impl Worker {
         }
     }
 
-    fn take_in(&mut self, batch: Batch) {
+    fn process(&mut self, batch: Batch) {
         self.lost |= batch.lost;
         let now = Instant::now();
         for path in &batch.removed {

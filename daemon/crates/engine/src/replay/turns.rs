@@ -224,7 +224,7 @@ fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
         match evt {
             AgentEvt::Text { reasoning: false, text: more, .. } => text.push_str(more),
             AgentEvt::ModelAnswer(answer) => {
-                settle(&mut results, &mut steps);
+                flush_sorted(&mut results, &mut steps);
                 answers += 1;
                 let what = json!({
                     "asked": answer.request_digest, "text": std::mem::take(&mut text), "calls": answer.calls,
@@ -242,7 +242,7 @@ fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
                 steps.push((record.seq, "condensing".into(), json!({"summary": summary, "kept": kept})));
             }
             AgentEvt::RunCompleted { result } => {
-                settle(&mut results, &mut steps);
+                flush_sorted(&mut results, &mut steps);
                 let error = result.error.as_ref().map(|e| e.reason.clone());
                 let what = json!({"status": result.status, "output": result.final_output, "error": error});
                 steps.push((record.seq, "the end of the turn".into(), what));
@@ -254,7 +254,7 @@ fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
 }
 
 /// Sorts parallel results, which have no order of their own.
-fn settle(results: &mut VecDeque<(u64, String, Value)>, steps: &mut Vec<(u64, String, Value)>) {
+fn flush_sorted(results: &mut VecDeque<(u64, String, Value)>, steps: &mut Vec<(u64, String, Value)>) {
     let mut all: Vec<_> = std::mem::take(results).into();
     all.sort_by(|a, b| a.1.cmp(&b.1));
     steps.extend(all);
