@@ -114,7 +114,7 @@ impl Drop for CancelOnDrop {
 /// }
 /// ```
 /// ```compile_fail,E0599
-/// fn keep(permit: &cairn_harness::Permit) -> cairn_harness::Permit {
+/// fn duplicate(permit: &cairn_harness::Permit) -> cairn_harness::Permit {
 ///     permit.clone()
 /// }
 /// ```
