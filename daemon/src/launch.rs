@@ -17,7 +17,7 @@ use std::{
 use cairn_config::{AgentProgram, Config};
 use cairn_harness::{
     Sandbox, redact_secrets,
-    sandbox::{Confined, Ended, Limits, Stream, Wake},
+    sandbox::{Confined, Limits, ProcessOutput, Stream, Wake},
 };
 use cairn_llm::{Exit, Launch, Launcher, LlmError, Piece, Running, WAITING_PIECES};
 use cairn_protocol::error::{Failure, Reason};
@@ -213,11 +213,11 @@ impl Drop for Folder {
 }
 
 /// Cancels an abandoned run.
-struct EndOnDrop(Wake);
+struct CancelOnDrop(Wake);
 
-impl Drop for EndOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.cancel();
     }
 }
 
@@ -252,7 +252,7 @@ impl Launcher for Agents {
                 let waker = running.clone();
                 let outcome_result = sandbox.run(&confined, &running, &mut |stream, bytes| {
                     if stream == Stream::Out && out.blocking_send(Piece::Out(bytes.to_vec())).is_err() {
-                        waker.end();
+                        waker.cancel();
                     }
                 });
                 drop(folder);
@@ -277,11 +277,11 @@ impl Launcher for Agents {
             // A send error means that the request was cancelled.
             let _request_cancelled = sender.send(Piece::End(exit)).await;
         });
-        Ok(Running { pieces, guard: Box::new(EndOnDrop(wake)) })
+        Ok(Running { pieces, guard: Box::new(CancelOnDrop(wake)) })
     }
 }
 
-fn outcome(outcome_result: &Result<Ended, Failure>, began: Instant) -> AuditOutcome {
+fn outcome(outcome_result: &Result<ProcessOutput, Failure>, began: Instant) -> AuditOutcome {
     let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (outcome, exit_code) = match outcome_result {
         Ok(outcome_result) if outcome_result.cancelled => (Reason::Cancelled.as_str(), None),

@@ -61,7 +61,7 @@ pub async fn wait(
             _ = signals.terminate.recv() => return End::Signal,
             _ = signals.interrupt.recv() => return End::Signal,
             _ = signals.hangup.recv() => reload(),
-            () = engine.stop_asked().cancelled() => return End::Requested,
+            () = engine.stop_token().cancelled() => return End::Requested,
             () = &mut idle => return End::Idle,
             () = &mut watchdog => {}
             () = &mut tidy => {}

@@ -10,7 +10,7 @@ use std::{
 use regex::Regex;
 
 use crate::{
-    chat::{calls, said},
+    chat::{calls, text_answer},
     sealed::{Daemon, binary, command, git, tree},
     terminal::Terminal,
     tidy::root,
@@ -155,7 +155,7 @@ fn outputs_are_replaced_where_they_differ() {
 fn samples_of_the_documents_are_current() {
     let project = Project::new(&json!([
         calls("read_file", &json!({"path": "src/tidepool/worker.py"})),
-        said(
+        text_answer(
             "After 8 attempts: `Worker.give_back` in src/tidepool/worker.py logs an error and removes the job."
         ),
     ]));
@@ -200,7 +200,7 @@ fn picture_of_the_readme_is_current() {
     else {
         return;
     };
-    terminal.ended(0);
+    terminal.wait_exit(0);
     let screen = terminal.colours();
     // The terminal reports the end of the command in a last line, below empty ones.
     let lines: Vec<&str> = screen.lines().filter(|line| !line.contains("Pane is dead")).collect();
@@ -226,7 +226,9 @@ fn chat_session_of_the_guide_is_current() {
         calls("read_file", &json!({"path": "src/tidepool/worker.py"})),
         calls("write_file", &json!({"path": "tests/test_drop.py", "content": test})),
         calls("run_shell", &json!({"command": command})),
-        said("`Worker.give_back` drops a job after 8 attempts. tests/test_drop.py covers it and passes."),
+        text_answer(
+            "`Worker.give_back` drops a job after 8 attempts. tests/test_drop.py covers it and passes."
+        ),
     ]));
     let Some(mut terminal) =
         Terminal::start(&project.daemon.home, &project.folder, &["chat", "--allow-bash"])

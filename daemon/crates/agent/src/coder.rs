@@ -35,8 +35,8 @@ impl TurnAgent for Coder {
         let system = self.system(cx).await?;
         let mut guard = Guard::default();
         // Calls that a stop of the daemon interrupted are made first.
-        let left = std::mem::take(&mut talk.open);
-        talk.messages.extend(cx.call_all(left).await?);
+        let interrupted = std::mem::take(&mut talk.open);
+        talk.messages.extend(cx.call_all(interrupted).await?);
         for _ in 0..cx.max_iterations() {
             talk.messages.extend(cx.steering());
             let mut ask =
@@ -55,17 +55,17 @@ impl TurnAgent for Coder {
             talk.messages = ask.messages;
             talk.messages.push(answer.message());
             if answer.calls.is_empty() {
-                let said = cx.steering();
-                if said.is_empty() {
-                    return ended(cx, answer.text, answer.finish).await;
+                let texts = cx.steering();
+                if texts.is_empty() {
+                    return finish_turn(cx, answer.text, answer.finish).await;
                 }
-                talk.messages.extend(said);
+                talk.messages.extend(texts);
                 continue;
             }
             let results = cx.call_all(answer.calls.clone()).await?;
             match guard.look(&answer.calls, &results) {
                 Seen::Fresh => {}
-                Seen::Again(what) => cx.note(&what).await?,
+                Seen::Repeated(what) => cx.note(&what).await?,
                 Seen::Stuck(what) => return Err(Failure::new(Reason::Stuck, what)),
             }
             talk.messages.extend(results);
@@ -77,7 +77,7 @@ impl TurnAgent for Coder {
 }
 
 /// Returns the last text, and warns the user about an abnormal end.
-async fn ended(cx: &TurnContext, text: String, finish: FinishReason) -> Result<String, Failure> {
+async fn finish_turn(cx: &TurnContext, text: String, finish: FinishReason) -> Result<String, Failure> {
     match finish {
         FinishReason::Length => {
             let limit = cx.settings().max_answer_tokens;

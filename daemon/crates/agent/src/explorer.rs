@@ -43,8 +43,8 @@ pub(crate) fn commands_of(texts: &[(String, String)]) -> ProjectCommands {
         facts.listed.insert(path.clone(), cairn_protocol::content::EntryKind::File);
         facts.texts.insert(path.clone(), text.clone());
     }
-    let found = manifests::read_all(&facts);
-    commands::find(&facts, &found, &[])
+    let manifests = manifests::read_all(&facts);
+    commands::find(&facts, &manifests, &[])
 }
 
 /// Most plans that a model writes in one explore.
@@ -52,7 +52,7 @@ const ROUNDS: u32 = 2;
 /// Most characters of a result that a model receives.
 const FACT: usize = 600;
 
-/// The built-in explorer.
+/// The explorer that is built in.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Explorer;
 
@@ -78,15 +78,15 @@ impl Agent for Explorer {
     }
 }
 
-type Ended = (ToolCall, Result<Value, Failure>);
+type FinishedOp = (ToolCall, Result<Value, Failure>);
 
-/// A running explore.
+/// State of a running explore.
 struct Work {
     cx: RunContext,
     facts: Facts,
     planner: Planner,
     queue: OpQueue,
-    running: JoinSet<Ended>,
+    running: JoinSet<FinishedOp>,
     revision: u32,
 }
 
@@ -105,7 +105,7 @@ impl Work {
         let mut fresh = Vec::new();
         for op in self.planner.next(&self.facts) {
             match self.queue.offer(planner::call_of(&op)) {
-                Offered::Taken => fresh.push(op),
+                Offered::Queued => fresh.push(op),
                 Offered::Known => {}
                 Offered::Full => self.facts.cut = true,
             }
@@ -136,26 +136,26 @@ impl Work {
     /// Lets a model plan further, in rounds: it receives the results of its operations. If it
     /// fails, the explorer's own findings remain, with a warning.
     async fn guide(&mut self) -> Result<(), Failure> {
-        let mut found = String::new();
+        let mut results = String::new();
         for round in 0..ROUNDS {
-            let mut told = guided::ask(&self.cx, format!("{}{found}", self.known()));
+            let mut plan = guided::ask(&self.cx, format!("{}{results}", self.known()));
             let mut writing = true;
             let mut fresh = 0;
-            found.clear();
+            results.clear();
             loop {
                 self.start();
                 tokio::select! {
-                    said = told.recv(), if writing => match said {
-                        Some(guided::Told::Op(op)) => fresh += self.take(op).await?,
-                        Some(guided::Told::End(end)) => {
+                    message = plan.recv(), if writing => match message {
+                        Some(guided::PlanMessage::Op(op)) => fresh += self.take(op).await?,
+                        Some(guided::PlanMessage::End(end)) => {
                             writing = false;
                             self.planned(round, end).await?;
                         }
                         None => writing = false,
                     },
-                    Some(ended) = self.running.join_next() => {
-                        let (call, outcome) = told_of(ended)?;
-                        found.push_str(&guided_fact(&call, &outcome));
+                    Some(joined) = self.running.join_next() => {
+                        let (call, outcome) = check_finished(joined)?;
+                        results.push_str(&guided_fact(&call, &outcome));
                         self.facts.absorb(&call, outcome);
                     }
                     else => break,
@@ -175,7 +175,7 @@ impl Work {
     /// Queues an operation of a model's plan: it is logged, and starts as soon as a slot is free.
     async fn take(&mut self, op: AgentOp) -> Result<u32, Failure> {
         match self.queue.offer(planner::call_of(&op)) {
-            Offered::Taken => {}
+            Offered::Queued => {}
             Offered::Known => return Ok(0),
             Offered::Full => {
                 self.facts.cut = true;
@@ -188,12 +188,12 @@ impl Work {
         Ok(1)
     }
 
-    async fn planned(&self, round: u32, end: Result<guided::Ended, Failure>) -> Result<(), Failure> {
+    async fn planned(&self, round: u32, end: Result<guided::PlanTotals, Failure>) -> Result<(), Failure> {
         let evt = match end {
-            Ok(ended) => AgentEvt::Progress {
+            Ok(totals) => AgentEvt::Progress {
                 op: "plan".into(),
                 percent: 100.0 * f64::from(round + 1) / f64::from(ROUNDS),
-                message: Some(format!("the model planned {} operations", ended.ops)),
+                message: Some(format!("the model planned {} operations", totals.ops)),
             },
             Err(failure) if failure.reason == Reason::Cancelled => return Err(failure),
             Err(failure) => AgentEvt::Warning {
@@ -232,35 +232,35 @@ impl Work {
     }
 
     /// Waits for the next operation to finish; `None` when all have.
-    async fn next(&mut self) -> Result<Option<Ended>, Failure> {
+    async fn next(&mut self) -> Result<Option<FinishedOp>, Failure> {
         self.start();
         match self.running.join_next().await {
             None => Ok(None),
-            Some(ended) => told_of(ended).map(Some),
+            Some(joined) => check_finished(joined).map(Some),
         }
     }
 }
 
 /// Maps the result of an operation's task.
-fn told_of(ended: Result<Ended, tokio::task::JoinError>) -> Result<Ended, Failure> {
-    let ended = ended.map_err(|e| Failure::new(Reason::Internal, format!("an operation failed: {e}")))?;
-    match &ended.1 {
+fn check_finished(joined: Result<FinishedOp, tokio::task::JoinError>) -> Result<FinishedOp, Failure> {
+    let finished = joined.map_err(|e| Failure::new(Reason::Internal, format!("an operation failed: {e}")))?;
+    match &finished.1 {
         // These errors end the complete run; any other failure is a fact about one operation.
         Err(failure)
             if matches!(failure.reason, Reason::Cancelled | Reason::AuditFailed | Reason::DiskFull) =>
         {
             Err(failure.clone())
         }
-        _ => Ok(ended),
+        _ => Ok(finished),
     }
 }
 
 /// Returns a result in the short form that a model receives.
 fn guided_fact(call: &ToolCall, outcome: &Result<Value, Failure>) -> String {
-    let told = match outcome {
+    let text = match outcome {
         Ok(value) => value.to_string(),
         Err(failure) => failure.to_string(),
     };
-    let short: String = told.chars().take(FACT).collect();
+    let short: String = text.chars().take(FACT).collect();
     format!("\n{} {}: {short}", call.name, call.arguments)
 }

@@ -9,9 +9,9 @@ const WINDOW: usize = 12;
 /// Longest loop that is detected, in rounds.
 const LONGEST: usize = 3;
 /// Repetitions after which the model is warned.
-const TOLD_AFTER: usize = 3;
+const WARN_AFTER: usize = 3;
 /// Repetitions after which the turn fails.
-const ENDS_AFTER: usize = 4;
+const FAIL_AFTER: usize = 4;
 
 /// Result of the check of a round.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,40 +19,40 @@ pub enum Seen {
     /// The round does not complete a loop.
     Fresh,
     /// A loop: the warning for the model.
-    Again(String),
+    Repeated(String),
     /// The loop continues although the model was warned.
     Stuck(String),
 }
 
-/// The recent rounds.
+/// The recent rounds of a turn.
 #[derive(Debug, Default)]
 pub struct Guard {
     rounds: VecDeque<(String, String)>,
-    told: bool,
+    is_warned: bool,
 }
 
 impl Guard {
     /// Checks a round: calls and their results.
     pub fn look(&mut self, calls: &[ToolUse], results: &[Message]) -> Seen {
-        let asked =
+        let call_text =
             calls.iter().map(|c| format!("{} {}", c.name, c.arguments)).collect::<Vec<_>>().join("\n");
-        let told = results.iter().map(|m| match m {
+        let result_texts = results.iter().map(|m| match m {
             Message::Tool { content, .. } => content.as_str(),
             _ => "",
         });
-        let round = (asked, told.collect::<Vec<_>>().join("\n"));
+        let round = (call_text, result_texts.collect::<Vec<_>>().join("\n"));
         if self.rounds.len() == WINDOW + LONGEST {
             self.rounds.pop_front();
         }
         self.rounds.push_back(round);
         let times = (1..=LONGEST).map(|length| self.times(length)).max().unwrap_or(1);
         let names = calls.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
-        if times >= ENDS_AFTER {
+        if times >= FAIL_AFTER {
             return Seen::Stuck(format!("the same calls ({names}) with the same results came {times} times"));
         }
-        if times >= TOLD_AFTER && !self.told {
-            self.told = true;
-            return Seen::Again(format!(
+        if times >= WARN_AFTER && !self.is_warned {
+            self.is_warned = true;
+            return Seen::Repeated(format!(
                 "You have made the same calls ({names}) {times} times and got the same results. Do something else, or answer with what you know."
             ));
         }
@@ -83,20 +83,20 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_told_and_then_end() {
+    fn repetition_is_warned_about_and_then_fails() {
         for circle in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
             let mut guard = Guard::default();
             let seen: Vec<Seen> =
                 (0..5 * circle.len()).map(|i| round(&mut guard, circle[i % circle.len()], "same")).collect();
-            let told = seen.iter().position(|s| matches!(s, Seen::Again(_)));
-            let ends = seen.iter().position(|s| matches!(s, Seen::Stuck(_)));
-            assert_eq!(told, Some(3 * circle.len() - 1), "{circle:?}");
-            assert_eq!(ends, Some(4 * circle.len() - 1), "{circle:?}");
+            let warned_at = seen.iter().position(|s| matches!(s, Seen::Repeated(_)));
+            let failed_at = seen.iter().position(|s| matches!(s, Seen::Stuck(_)));
+            assert_eq!(warned_at, Some(3 * circle.len() - 1), "{circle:?}");
+            assert_eq!(failed_at, Some(4 * circle.len() - 1), "{circle:?}");
         }
     }
 
     #[test]
-    fn what_changes_is_no_circle() {
+    fn changing_results_are_no_repetition() {
         let mut guard = Guard::default();
         for n in 0..40 {
             // A build that is repeated while files change: its results differ.

@@ -117,8 +117,8 @@ pub struct Layers {
 pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failure> {
     let texts = sources.texts();
     let session = cx.session_prompt().await?;
-    let project = cx.kept("prompt-project", project::describe(cx)).await?;
-    let clock = cx.kept("prompt-clock", async { Ok(clock::minute(cx.began())) }).await?;
+    let project = cx.artifact_or_create("prompt-project", project::describe(cx)).await?;
+    let clock = cx.artifact_or_create("prompt-clock", async { Ok(clock::minute(cx.began())) }).await?;
     let tools = cx.tools();
     let has = |name: &str| tools.iter().any(|t| t.name == name);
     let web = has("web_search") || has("web_fetch");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_fixed_and_equal_layers_give_equal_bytes() {
+    fn layer_order_is_fixed_and_output_is_deterministic() {
         let text = render(&full());
         assert_eq!(text, render(&full()));
         let marks = [
@@ -262,20 +262,20 @@ mod tests {
             "- read_file — reads a file",
             "VOCABULARY",
         ];
-        let places: Vec<usize> =
+        let positions: Vec<usize> =
             marks.iter().map(|m| text.find(m).unwrap_or_else(|| panic!("{m}"))).collect();
-        assert!(places.is_sorted(), "{places:?}");
+        assert!(positions.is_sorted(), "{positions:?}");
     }
 
     #[test]
-    fn what_is_empty_leaves_no_trace() {
+    fn empty_layers_are_omitted() {
         let text = render(&Layers { base: "BASE".into(), ..Layers::default() });
         assert_eq!(text, "BASE");
         assert_eq!(render(&Layers::default()), "");
     }
 
     #[test]
-    fn the_base_has_its_five_parts() {
+    fn base_has_five_parts() {
         for part in [
             "## How you work",
             "## What you can do",
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn no_layer_can_break_out_of_its_place() {
+    fn layers_cannot_escape_their_section() {
         let mut layers = full();
         layers.catalogue = vec![("x\n# Soul".repeat(20), "y\u{1b}[2J\n- z".repeat(100))];
         layers.addenda = vec![("t".into(), format!("a\u{1b}]0;b\u{7}\tc\n{}", "d".repeat(10_000)))];

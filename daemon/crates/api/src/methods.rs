@@ -120,7 +120,7 @@ fn with_progress(cx: &Caller, receipt: IndexReceipt) -> Result<IndexReceipt, Fai
     let root = receipt.root.clone();
     cx.after_answer(move || {
         drop(barrier);
-        engine.look_again(&root);
+        engine.rescan_root(&root);
     });
     Ok(receipt)
 }

@@ -124,9 +124,9 @@ pub async fn judge(roots: &Arc<Roots>, remote: Remote) -> Result<(CloneSource, O
         let roots = Arc::clone(roots);
         return blocking(move || Ok((CloneSource::folder(&roots, remote)?, None))).await;
     };
-    let found = tokio::time::timeout(LOOKUP_LIMIT, tokio::net::lookup_host((name.as_str(), port))).await;
-    let addresses: Vec<IpAddr> = match found {
-        Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
+    let lookup = tokio::time::timeout(LOOKUP_LIMIT, tokio::net::lookup_host((name.as_str(), port))).await;
+    let addresses: Vec<IpAddr> = match lookup {
+        Ok(Ok(addresses)) => addresses.map(|address| address.ip()).collect(),
         _ => vec![],
     };
     let near = addresses.iter().find(|address| !cairn_harness::is_public(**address));
@@ -190,7 +190,7 @@ impl Engine {
     }
 
     async fn judged_clone(&self, params: CloneParams) -> Result<JudgedClone, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let remote = Remote::parse(&params.remote_url)?;
         let dest = destination(&self.inner.workspaces, &params)?;
         let by_ssh = matches!(remote.location(), RemoteLocation::Host { scheme: "ssh", .. });
@@ -218,9 +218,9 @@ impl Engine {
         let engine = self.clone();
         self.inner.tasks.spawn(async move {
             let url = source.url().to_owned();
-            let tell = engine.clone_progress(&request_id);
+            let on_progress = engine.clone_progress(&request_id);
             let cancel = engine.inner.shutdown.child_token();
-            let outcome = clone(source, branch, dest, cancel, tell).await;
+            let outcome = clone(source, branch, dest, cancel, on_progress).await;
             let outcome = outcome.and_then(|result| engine.remember_clone(&url, result));
             if let Some(audit) = audit {
                 audit.complete(outcome.as_ref().err()).await;
@@ -300,7 +300,7 @@ mod tests {
 
     // G4
     #[tokio::test]
-    async fn addresses_of_this_machine_and_its_network_are_doubted_however_they_are_written() {
+    async fn local_addresses_are_rejected_in_every_notation() {
         let roots = Arc::new(Roots::new(vec![]));
         for url in [
             "https://127.0.0.1/x",
@@ -333,7 +333,7 @@ mod tests {
 
     // G1
     #[tokio::test]
-    async fn folders_are_cloned_only_beneath_declared_roots_and_never_blocked_ones() {
+    async fn clone_destination_must_be_beneath_declared_root_and_not_blocked() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         for name in ["in/repo/.git", "out/.git", "in/blocked/.git", "in/holds/.git/blocked"] {

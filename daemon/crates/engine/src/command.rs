@@ -31,7 +31,7 @@ impl Engine {
         mut params: CommandParams,
         client: Option<String>,
     ) -> Result<CommandReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         if let Some(kind) = params.cmd.kind.as_deref().filter(|kind| *kind != "Cmd") {
             let text = format!("kind '{}' is no command: it is 'Cmd', when given", kind.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
@@ -78,7 +78,7 @@ impl Engine {
         params: ToolCallParams,
         client: Option<String>,
     ) -> Result<ToolResult, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let slot = self.command_slot()?;
         let root = self.inner.trace.session_root(&params.session_id).await?;
         let cx = self.command_context(&params.session_id, root.as_deref(), client)?;

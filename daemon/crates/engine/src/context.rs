@@ -99,7 +99,7 @@ impl RunContext {
         request.session = Some(self.session().clone());
         let span = span::question(&self.inner.span, &*provider);
         let stream = provider.chat(request).instrument(span.clone()).await.map_err(Failure::from);
-        span::ended(&span, &stream);
+        span::record_outcome(&span, &stream);
         Ok(span::watched(span, stream?))
     }
 
@@ -171,7 +171,7 @@ impl RunContext {
         let span = span::operation(&self.inner.span, known.then_some(call.name.as_str()));
         let outcome = self.performed(id, call, opening).instrument(span.clone()).await;
         if let Ok(outcome) = &outcome {
-            span::ended(&span, outcome);
+            span::record_outcome(&span, outcome);
         }
         outcome
     }

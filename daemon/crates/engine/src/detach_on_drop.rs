@@ -50,7 +50,7 @@ impl<T: 'static> Drop for DetachOnDrop<T> {
         if let (Some(work), Ok(runtime)) = (self.work.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
                 // Its outcome is recorded in the log.
-                let _told = work.await;
+                let _result = work.await;
             });
         }
     }
@@ -61,28 +61,28 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_is_answered_where_it_is_waited_for_and_goes_on_where_it_is_not() {
+    async fn dropped_future_continues_in_background() {
         let tasks = TaskTracker::new();
         assert_eq!(DetachOnDrop::new(&tasks, async { Ok(1) }).await.unwrap(), 1);
         assert!(tasks.is_empty());
         let (go, wait) = tokio::sync::oneshot::channel::<()>();
-        let (tell, told) = tokio::sync::oneshot::channel();
-        let mut left = DetachOnDrop::new(&tasks, async move {
-            let _gone = wait.await;
-            let _heard = tell.send(2);
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let mut detached = DetachOnDrop::new(&tasks, async move {
+            let _result = wait.await;
+            let _result = sender.send(2);
             Ok(())
         });
-        assert!((&mut left).now_or_never().is_none());
-        drop(left);
+        assert!((&mut detached).now_or_never().is_none());
+        drop(detached);
         assert_eq!(tasks.len(), 1);
         drop(go);
-        assert_eq!(told.await.unwrap(), 2);
+        assert_eq!(receiver.await.unwrap(), 2);
         tasks.close();
         tasks.wait().await;
     }
 
     #[tokio::test]
-    async fn a_panic_is_a_failure() {
+    async fn panic_becomes_failure() {
         let tasks = TaskTracker::new();
         let failure = DetachOnDrop::<()>::new(&tasks, async { panic!("no") }).await.unwrap_err();
         assert_eq!(failure.reason, Reason::Internal);

@@ -274,7 +274,7 @@ impl Engine {
         let (done, closed) = tokio::sync::oneshot::channel();
         let close = move || {
             indexes.close();
-            let _gone = done.send(());
+            let _result = done.send(());
         };
         let thread = std::thread::Builder::new().name("close-indexes".into()).spawn(close);
         match (thread, tokio::time::timeout(INDEX_CLOSE_WAIT, closed).await) {
@@ -374,14 +374,14 @@ impl Engine {
         u64::from(self.inner.permits.used())
     }
 
-    /// Requests the host to stop: see [`Engine::stop_asked`].
+    /// Requests the host to stop: see [`Engine::stop_token`].
     pub fn ask_to_stop(&self) {
         self.inner.stop.cancel();
     }
 
     /// Returns a token that is cancelled when a client requests the daemon to stop. The host then
     /// calls [`Engine::close`].
-    pub fn stop_asked(&self) -> &CancellationToken {
+    pub fn stop_token(&self) -> &CancellationToken {
         &self.inner.stop
     }
 
@@ -391,7 +391,7 @@ impl Engine {
     }
 
     /// Rejects new work while closing.
-    pub(crate) fn need_open(&self) -> Result<(), Failure> {
+    pub(crate) fn require_open(&self) -> Result<(), Failure> {
         if self.is_draining() {
             return Err(Failure::new(Reason::ShuttingDown, "the daemon is stopping"));
         }

@@ -80,7 +80,7 @@ impl Engine {
         client: Option<String>,
         reach: Reach,
     ) -> Result<RunReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let credentials = Self::withhold_credentials(&mut params)?;
         let scope = params.session_id.as_ref().map_or(START, SessionId::as_str);
         let retry = Retry::new(scope, params.request_id.as_ref(), &params);
@@ -200,7 +200,7 @@ impl Engine {
         let aborted = cx.inner.aborted.load(Ordering::SeqCst);
         let mut artifact = None;
         let interrupted = outcome.is_err() && !aborted && cx.core().is_cut_off();
-        crate::span::ended(&cx.inner.span, &outcome);
+        crate::span::record_outcome(&cx.inner.span, &outcome);
         let (evt, state) = match outcome {
             Ok(summary) => {
                 artifact = serde_json::to_string(&summary).ok().map(|text| (SUMMARY, text));

@@ -64,14 +64,14 @@ impl Engine {
     }
 
     /// Notifies plugins of an event; returns the reason if one refuses it.
-    pub(crate) async fn tell(&self, event: impl FnOnce() -> HookEvent) -> Option<String> {
+    pub(crate) async fn notify_plugins(&self, event: impl FnOnce() -> HookEvent) -> Option<String> {
         let plugins = &self.inner.plugins;
-        if plugins.listens() { plugins.tell(event()).await } else { None }
+        if plugins.listens() { plugins.dispatch(event()).await } else { None }
     }
 
     /// Notifies plugins that a session starts or resumes.
-    pub(crate) async fn tell_start(&self, session: &Session) {
+    pub(crate) async fn notify_session_start(&self, session: &Session) {
         let (session_id, root) = (session.session_id.clone(), session.root.clone());
-        self.tell(|| HookEvent::SessionStart { session_id, root }).await;
+        self.notify_plugins(|| HookEvent::SessionStart { session_id, root }).await;
     }
 }

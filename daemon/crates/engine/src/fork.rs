@@ -17,7 +17,7 @@ struct LoggedTurn {
     run: RunId,
     turn_id: String,
     started: Option<u64>,
-    ended: bool,
+    is_finished: bool,
 }
 
 /// Selects the records that a fork copies: the complete session, or all records of the turns that
@@ -44,7 +44,7 @@ pub(crate) async fn cut(
             Failure::new(Reason::RunNotFound, text)
         })?,
     };
-    let (kept, later) = turns.split_at(first);
+    let (earlier, later) = turns.split_at(first);
     // Later turns may have been accepted, and cancelled, while earlier ones ran; records that
     // belong only to them are left out.
     let starts = later.iter().filter_map(|turn| turn.started);
@@ -53,14 +53,16 @@ pub(crate) async fn cut(
         (None, _) => head,
     };
     // A turn that never started has no content, and its acceptance would have no final record.
-    let waiting = kept.iter().filter(|turn| turn.started.is_none_or(|start| start > upto) && !turn.ended);
-    let out: HashSet<&RunId> = later.iter().chain(waiting).map(|turn| &turn.run).collect();
+    let unstarted =
+        earlier.iter().filter(|turn| turn.started.is_none_or(|start| start > upto) && !turn.is_finished);
+    let out: HashSet<&RunId> = later.iter().chain(unstarted).map(|turn| &turn.run).collect();
     let left_out = records
         .iter()
         .filter(|(seq, run)| *seq <= upto && run.as_ref().is_some_and(|run| out.contains(run)))
         .map(|(seq, _)| *seq)
         .collect();
-    let open = kept.iter().filter(|turn| turn.started.is_some_and(|start| start <= upto) && !turn.ended);
+    let open =
+        earlier.iter().filter(|turn| turn.started.is_some_and(|start| start <= upto) && !turn.is_finished);
     let ends = open.map(|turn| end(session, turn)).collect();
     Ok(ForkCut { upto, omitted: left_out, ends })
 }
@@ -78,13 +80,16 @@ fn note(record: Envelope, turns: &mut Vec<LoggedTurn>) {
     let (seq, Body::Evt { evt }) = (record.seq, record.body) else { return };
     match evt {
         AgentEvt::TurnAccepted { run_id: run, turn_id, .. } => {
-            turns.push(LoggedTurn { run, turn_id, started: None, ended: false });
+            turns.push(LoggedTurn { run, turn_id, started: None, is_finished: false });
         }
         AgentEvt::RunStarted { run_id, .. } => {
             turns.iter_mut().filter(|turn| turn.run == run_id).for_each(|turn| turn.started = Some(seq));
         }
         AgentEvt::RunCompleted { result } => {
-            turns.iter_mut().filter(|turn| turn.run == result.run_id).for_each(|turn| turn.ended = true);
+            turns
+                .iter_mut()
+                .filter(|turn| turn.run == result.run_id)
+                .for_each(|turn| turn.is_finished = true);
         }
         _ => {}
     }

@@ -84,8 +84,8 @@ impl Tool for AddRoot {
                 Err(Failure::new(Reason::PathOutsideRoots, text))
             })?;
             shared.indexes.add_root(root.clone())?;
-            let made = serde_json::json!({"root": root.id, "path": root.path});
-            Output::of("index_receipt", &made, false)
+            let created = serde_json::json!({"root": root.id, "path": root.path});
+            Output::of("index_receipt", &created, false)
         })
         .await
     }
@@ -107,7 +107,7 @@ impl Tool for Build {
         let params: IndexBuild = arguments(value)?;
         let wait =
             params.timeout_seconds.map_or(BUILD_WAIT, |s| Duration::from_secs(s.into()).min(BUILD_WAIT));
-        let id = permit.need_root()?.id.clone();
+        let id = permit.require_root()?.id.clone();
         let flag = CancelFlag::new();
         let stop = flag.clone();
         let (indexes, cancel) = (Arc::clone(&self.0.indexes), permit.cancel().clone());
@@ -186,7 +186,7 @@ impl Tool for GitClone {
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
-        permit.need_network()?;
+        permit.require_network()?;
         let params: CloneParams = arguments(value)?;
         let dest = clone::destination(&self.0.workspaces, &params)?;
         let remote = Remote::parse(&params.remote_url)?;

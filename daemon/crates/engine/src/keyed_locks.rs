@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn equal_names_wait_and_names_are_forgotten() {
+    async fn equal_keys_wait_and_unused_keys_are_removed() {
         let locks = KeyedLocks::default();
         let first = locks.lock("a".into()).await;
         let other = locks.lock("b".into()).await;

@@ -32,22 +32,22 @@ pub async fn collect(
     request: ModelRequest,
     cancel: &CancellationToken,
 ) -> Result<Collected, Failure> {
-    collect_telling(provider, request, cancel, |_text| {}).await
+    collect_with_progress(provider, request, cancel, |_text| {}).await
 }
 
-/// Collects an answer as [`collect`] does; `told` receives the text so far whenever it grows.
+/// Collects an answer as [`collect`] does; `on_text` receives the text so far whenever it grows.
 ///
 /// # Errors
 /// As [`collect`].
-pub async fn collect_telling(
+pub async fn collect_with_progress(
     provider: &dyn Provider,
     request: ModelRequest,
     cancel: &CancellationToken,
-    told: impl FnMut(&str) + Send,
+    on_text: impl FnMut(&str) + Send,
 ) -> Result<Collected, Failure> {
     let span = span::question(&tracing::Span::none(), provider);
-    let outcome = collected(provider, request, cancel, told).instrument(span.clone()).await;
-    span::ended(&span, &outcome);
+    let outcome = collected(provider, request, cancel, on_text).instrument(span.clone()).await;
+    span::record_outcome(&span, &outcome);
     if let Ok(answer) = &outcome {
         span::used(&span, answer.usage);
     }
@@ -58,7 +58,7 @@ async fn collected(
     provider: &dyn Provider,
     request: ModelRequest,
     cancel: &CancellationToken,
-    mut told: impl FnMut(&str) + Send,
+    mut on_text: impl FnMut(&str) + Send,
 ) -> Result<Collected, Failure> {
     let mut collected = Collected::default();
     let read = async {
@@ -67,7 +67,7 @@ async fn collected(
             match chunk? {
                 Chunk::Text(text) => {
                     collected.text.push_str(&text);
-                    told(&collected.text);
+                    on_text(&collected.text);
                 }
                 Chunk::Usage(usage) => collected.usage = usage,
                 Chunk::Finish(_) => return Ok(()),

@@ -104,7 +104,7 @@ impl Tool for Ask {
         };
         let provider = engine.model_source()?.provider(&choice)?;
         // A run sets it in its policy; a call of its own in the policy that it carries.
-        let allowed = call.policy.allow_external_llms || permit.need_network().is_ok();
+        let allowed = call.policy.allow_external_llms || permit.require_network().is_ok();
         engine.inner.models.admit(&*provider, allowed)?;
         if let Some(wait) = engine.inner.models.wait(Instant::now())? {
             let text =
@@ -127,18 +127,18 @@ impl Tool for Ask {
                 engine.inner.trace.pass(permit.session(), None, permit.command(), &evt);
             }
         };
-        let told = |text: &str| pass(snapshots.as_mut().and_then(|s| s.look(text)));
-        let answer = llm_call::collect_telling(&*provider, request, permit.cancel(), told).await?;
+        let on_text = |text: &str| pass(snapshots.as_mut().and_then(|s| s.look(text)));
+        let answer = llm_call::collect_with_progress(&*provider, request, permit.cancel(), on_text).await?;
         engine.inner.models.spend(answer.usage.input_tokens + answer.usage.output_tokens);
         let typed = call.expects_type.as_deref().map(|name| typed(name, &answer.text)).transpose()?;
         if let (Some(snapshots), Some(value)) = (snapshots, &typed) {
             pass(snapshots.end(value));
         }
-        let told = json!({
+        let result = json!({
             "text": answer.text, "value": typed, "usage": answer.usage,
             "model": {"provider": provider.name(), "model": provider.model()},
         });
-        Output::of("llm_answer", &told, false)
+        Output::of("llm_answer", &result, false)
     }
 }
 

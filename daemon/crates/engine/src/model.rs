@@ -58,7 +58,7 @@ impl Default for ModelLimits {
 /// Counter of requests and tokens.
 pub(crate) struct ModelGate {
     limits: RwLock<ModelLimits>,
-    asked: Mutex<VecDeque<Instant>>,
+    requests: Mutex<VecDeque<Instant>>,
     spent: Mutex<VecDeque<(Instant, u64)>>,
 }
 
@@ -67,7 +67,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl ModelGate {
     pub fn new(limits: ModelLimits) -> Self {
-        Self { limits: RwLock::new(limits), asked: Mutex::default(), spent: Mutex::default() }
+        Self { limits: RwLock::new(limits), requests: Mutex::default(), spent: Mutex::default() }
     }
 
     pub fn set(&self, limits: ModelLimits) {
@@ -114,15 +114,15 @@ impl ModelGate {
                 return Err(Failure::new(Reason::BudgetExceeded, text));
             }
         }
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        while asked.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
-            asked.pop_front();
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        while requests.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
+            requests.pop_front();
         }
-        let full = asked.len() >= limits.requests_per_minute.max(1) as usize;
-        match asked.front().copied().filter(|_| full) {
+        let full = requests.len() >= limits.requests_per_minute.max(1) as usize;
+        match requests.front().copied().filter(|_| full) {
             Some(first) => Ok(Some(MINUTE.saturating_sub(now.duration_since(first)))),
             None => {
-                asked.push_back(now);
+                requests.push_back(now);
                 Ok(None)
             }
         }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_and_tokens_are_counted_over_their_time() {
+    fn request_and_token_limits_use_sliding_windows() {
         let gate = ModelGate::new(ModelLimits {
             requests_per_minute: 2,
             tokens_per_day: Some(10),

@@ -9,7 +9,7 @@ use crossbeam_channel::Receiver;
 
 use crate::Engine;
 
-/// One live notice.
+/// One live notice for subscribers.
 #[derive(Debug, Clone)]
 pub enum Notice {
     /// Progress of an index.

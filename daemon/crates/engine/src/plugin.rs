@@ -61,12 +61,12 @@ impl Hooks for Plugins {
         !self.list().is_empty()
     }
 
-    async fn tell(&self, event: HookEvent) -> Option<String> {
+    async fn dispatch(&self, event: HookEvent) -> Option<String> {
         let hook = event.hook();
         let judged = matches!(hook, Hook::BeforeTool | Hook::BeforeModel);
         let event = Arc::new(event);
         for plugin in self.list().iter().filter(|p| p.wants(hook)) {
-            let refused = match told(Arc::clone(plugin), Arc::clone(&event)).await {
+            let refused = match call_plugin(Arc::clone(plugin), Arc::clone(&event)).await {
                 Ok(answer) => answer.refuse.map(|why| format!("{} says: {why}", plugin.name())),
                 Err(why) => {
                     tracing::warn!(plugin = plugin.name(), ?hook, session = %event.session(), "{why}");
@@ -82,7 +82,7 @@ impl Hooks for Plugins {
 }
 
 /// Returns one plugin's answer. It runs in a task of its own, so that a panic affects it alone.
-async fn told(plugin: Arc<dyn Plugin>, event: Arc<HookEvent>) -> Result<HookAnswer, String> {
+async fn call_plugin(plugin: Arc<dyn Plugin>, event: Arc<HookEvent>) -> Result<HookAnswer, String> {
     let limit = plugin.timeout();
     let mut work = tokio::spawn(async move { plugin.on(&event).await });
     match tokio::time::timeout(limit, &mut work).await {
@@ -109,7 +109,7 @@ mod tests {
         name: &'static str,
         act: Act,
         required: bool,
-        heard: Arc<Mutex<Vec<(&'static str, Hook)>>>,
+        events: Arc<Mutex<Vec<(&'static str, Hook)>>>,
     }
 
     #[async_trait::async_trait]
@@ -127,7 +127,7 @@ mod tests {
         }
 
         async fn on(&self, event: &HookEvent) -> Result<HookAnswer, String> {
-            self.heard.lock().unwrap().push((self.name, event.hook()));
+            self.events.lock().unwrap().push((self.name, event.hook()));
             if self.name == "slow" {
                 std::future::pending::<()>().await;
             }
@@ -159,20 +159,20 @@ mod tests {
         }
     }
 
-    async fn tell(all: &[(&'static str, Act, bool)], hook: Hook) -> (Option<String>, Vec<&'static str>) {
-        let heard = Arc::new(Mutex::new(vec![]));
+    async fn dispatch(all: &[(&'static str, Act, bool)], hook: Hook) -> (Option<String>, Vec<&'static str>) {
+        let events = Arc::new(Mutex::new(vec![]));
         let plugins = Plugins::default();
         let probe = |&(name, act, required): &(&'static str, Act, bool)| {
-            Arc::new(Probe { name, act, required, heard: Arc::clone(&heard) }) as Arc<dyn Plugin>
+            Arc::new(Probe { name, act, required, events: Arc::clone(&events) }) as Arc<dyn Plugin>
         };
         plugins.set(all.iter().map(probe).collect());
-        let refused = plugins.tell(event(hook)).await;
-        let names = heard.lock().unwrap().iter().map(|(name, _)| *name).collect();
+        let refused = plugins.dispatch(event(hook)).await;
+        let names = events.lock().unwrap().iter().map(|(name, _)| *name).collect();
         (refused, names)
     }
 
     #[tokio::test]
-    async fn plugins_are_told_in_order_and_harm_nothing_else() {
+    async fn plugins_are_called_in_order_and_failures_are_isolated() {
         let all: [(&str, Act, bool); 5] = [
             ("a", fine, false),
             ("bad", fails, false),
@@ -180,25 +180,25 @@ mod tests {
             ("slow", fine, false),
             ("z", fine, false),
         ];
-        let (refused, heard) = tell(&all, Hook::BeforeTool).await;
-        assert_eq!((refused, heard), (None, vec!["a", "bad", "mad", "slow", "z"]));
+        let (refused, events) = dispatch(&all, Hook::BeforeTool).await;
+        assert_eq!((refused, events), (None, vec!["a", "bad", "mad", "slow", "z"]));
     }
 
     #[tokio::test]
-    async fn the_first_refusal_counts_where_one_can_be_made() {
+    async fn first_refusal_stops_refusable_events() {
         let all: [(&str, Act, bool); 3] = [("a", fine, false), ("guard", refuses, false), ("z", fine, false)];
-        let (refused, heard) = tell(&all, Hook::BeforeTool).await;
-        assert_eq!((refused.as_deref(), heard), (Some("guard says: no"), vec!["a", "guard"]));
-        let (refused, heard) = tell(&all, Hook::AfterTool).await;
-        assert_eq!((refused, heard), (None, vec!["a", "guard", "z"]));
+        let (refused, events) = dispatch(&all, Hook::BeforeTool).await;
+        assert_eq!((refused.as_deref(), events), (Some("guard says: no"), vec!["a", "guard"]));
+        let (refused, events) = dispatch(&all, Hook::AfterTool).await;
+        assert_eq!((refused, events), (None, vec!["a", "guard", "z"]));
     }
 
     #[tokio::test]
-    async fn a_required_plugin_that_fails_refuses() {
+    async fn failure_of_required_plugin_refuses() {
         for (name, act) in [("bad", fails as Act), ("mad", panics), ("slow", fine)] {
-            let (refused, _) = tell(&[(name, act, true)], Hook::BeforeTool).await;
+            let (refused, _) = dispatch(&[(name, act, true)], Hook::BeforeTool).await;
             assert!(refused.is_some_and(|why| why.contains("is required and failed")), "{name}");
-            assert_eq!(tell(&[(name, act, true)], Hook::AfterTool).await.0, None, "{name}");
+            assert_eq!(dispatch(&[(name, act, true)], Hook::AfterTool).await.0, None, "{name}");
         }
     }
 }

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::{Ask, Compaction, Engine, TurnAgent, TurnContext, session::Request, turns::QueuedTurn};
 
 /// Name of the artifact that stores it.
-const KEPT: &str = "prompt.json";
-/// Prefixes of the names that [`crate::TurnContext::kept`] uses for a prompt.
+const PROMPT_ARTIFACT: &str = "prompt.json";
+/// Prefixes of the names that [`crate::TurnContext::artifact_or_create`] uses for a prompt.
 pub(crate) const PARTS: &[&str] = &["prompt-project", "prompt-clock"];
 /// Most bytes of a replaced base, and of all appended texts together.
 const MAX: usize = 256 * 1024;
@@ -32,13 +32,13 @@ pub struct SessionPrompt {
 
 impl Engine {
     pub(crate) async fn session_prompt(&self, session: &SessionId) -> Result<SessionPrompt, Failure> {
-        let kept = self.inner.trace.artifact(session, KEPT).await?;
-        Ok(kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+        let stored = self.inner.trace.artifact(session, PROMPT_ARTIFACT).await?;
+        Ok(stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
     }
 
-    async fn keep_prompt(&self, session: &SessionId, prompt: &SessionPrompt) -> Result<(), Failure> {
+    async fn store_prompt(&self, session: &SessionId, prompt: &SessionPrompt) -> Result<(), Failure> {
         let text = serde_json::to_string(prompt).unwrap_or_default();
-        self.inner.trace.append(Append::new(session, vec![]).artifact(KEPT, text)).await?;
+        self.inner.trace.append(Append::new(session, vec![]).artifact(PROMPT_ARTIFACT, text)).await?;
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Engine {
         }
         prompt.base = params.system;
         self.clear_conversation(&params.session_id, client).await?;
-        self.keep_prompt(&params.session_id, &prompt).await?;
+        self.store_prompt(&params.session_id, &prompt).await?;
         self.show_prompt(&params.session_id).await
     }
 
@@ -134,7 +134,7 @@ impl Engine {
         if prompt.appended.iter().map(String::len).sum::<usize>() > MAX {
             return Err(Failure::new(Reason::TooLarge, format!("more than {MAX} bytes are appended")));
         }
-        self.keep_prompt(&params.session_id, &prompt).await?;
+        self.store_prompt(&params.session_id, &prompt).await?;
         self.show_prompt(&params.session_id).await
     }
 

@@ -68,17 +68,17 @@ impl Engine {
         let models = self.model_source()?;
         let old = self.model_choice(&session).await?;
         let same = params.provider.as_ref().is_none_or(|p| *p == old.provider);
-        let wanted = ModelChoice {
+        let model_choice = ModelChoice {
             provider: params.provider.unwrap_or_else(|| old.provider.clone()),
             model: params.model.unwrap_or_else(|| if same { old.model.clone() } else { String::new() }),
             endpoint: params.endpoint.or_else(|| old.endpoint.clone().filter(|_| same)),
         };
         let before = models.provider(&old).ok().and_then(|p| p.context_tokens());
-        let provider = models.provider(&wanted)?;
+        let provider = models.provider(&model_choice)?;
         let choice = ModelChoice {
             provider: provider.name().into(),
             model: provider.model().into(),
-            endpoint: wanted.endpoint,
+            endpoint: model_choice.endpoint,
         };
         let context_tokens = provider.context_tokens();
         let mut warnings = Vec::new();
@@ -130,11 +130,11 @@ impl Engine {
         params: ApprovalResolveParams,
         by: &str,
     ) -> Result<Approval, Failure> {
-        self.need_open()?;
-        let asked = self.inner.trace.approval(&params.approval_id).await?;
-        let (run, by) = (asked.run_id, by.to_owned());
+        self.require_open()?;
+        let pending = self.inner.trace.approval(&params.approval_id).await?;
+        let (run, by) = (pending.run_id, by.to_owned());
         let request = Request::Answer { params, run, by };
-        let approval = self.request(&asked.session_id, request).await?.approval()?;
+        let approval = self.request(&pending.session_id, request).await?.approval()?;
         // A turn resumes by itself. For an explore its root must be looked up here.
         let session = self.inner.trace.session(&approval.session_id).await?;
         if session.state == RunState::Interrupted {

@@ -73,12 +73,12 @@ impl Engine {
         on_partial: Option<OnPartial>,
     ) -> Result<SearchAnswer, Failure> {
         self.cancellable(move |indexes, flag| {
-            let tell = |partial| {
-                if let Some(tell) = &on_partial {
-                    tell(partial);
+            let emit = |partial| {
+                if let Some(emit) = &on_partial {
+                    emit(partial);
                 }
             };
-            let partial: cairn_search::OnPartial<'_> = &tell;
+            let partial: cairn_search::OnPartial<'_> = &emit;
             match kind {
                 SearchKind::Lexical => indexes.lexical(&params, flag, partial),
                 SearchKind::Semantic => indexes.semantic(&params, flag, partial),
@@ -95,8 +95,8 @@ impl Engine {
     /// As [`Engine::search`].
     pub async fn grep(&self, params: GrepParams, on_lines: Option<OnLines>) -> Result<GrepAnswer, Failure> {
         self.cancellable(move |indexes, flag| match on_lines {
-            Some(tell) if !params.count_only && params.k <= MAX_GREP_K => {
-                grep_in_parts(&params, |part| indexes.grep(part, flag), &*tell)
+            Some(emit) if !params.count_only && params.k <= MAX_GREP_K => {
+                grep_in_parts(&params, |part| indexes.grep(part, flag), &*emit)
             }
             _ => indexes.grep(&params, flag),
         })
@@ -113,11 +113,11 @@ impl Engine {
         take: TakeLines,
     ) -> Result<GrepStreamEnd, Failure> {
         self.cancellable(move |indexes, flag| {
-            let tell = |files: Vec<FileLines>, done| {
+            let emit = |files: Vec<FileLines>, done| {
                 let (request_id, cursor) = (params.request_id.clone(), files.last().map(cursor_after));
                 take(LinesPartial { request_id, corpus: LinesCorpus::Lines, files, cursor, done })
             };
-            indexes.grep_stream(&params, flag, &tell)
+            indexes.grep_stream(&params, flag, &emit)
         })
         .await
     }
@@ -145,8 +145,8 @@ impl Engine {
     pub async fn get_span(&self, params: SpanParams) -> Result<Span, Failure> {
         let roots = Arc::clone(&self.inner.roots);
         blocking(move || {
-            let place = roots.resolve(&params.path, params.root.as_deref())?;
-            Ok(cairn_workspace::read_span(place.root(), place.real(), &params)?)
+            let target = roots.resolve(&params.path, params.root.as_deref())?;
+            Ok(cairn_workspace::read_span(target.root(), target.real(), &params)?)
         })
         .await
     }
@@ -158,8 +158,8 @@ impl Engine {
     pub async fn list_dir(&self, params: ListDirParams) -> Result<DirListing, Failure> {
         let roots = Arc::clone(&self.inner.roots);
         blocking(move || {
-            let place = roots.resolve(&params.path, params.root.as_deref())?;
-            Ok(cairn_workspace::list_dir(place.root(), place.real(), params.depth)?)
+            let target = roots.resolve(&params.path, params.root.as_deref())?;
+            Ok(cairn_workspace::list_dir(target.root(), target.real(), params.depth)?)
         })
         .await
     }
@@ -171,8 +171,8 @@ impl Engine {
     pub async fn git_status(&self, params: GitStatusParams) -> Result<GitStatus, Failure> {
         let roots = Arc::clone(&self.inner.roots);
         blocking(move || {
-            let place = roots.resolve(&params.path, None)?;
-            cairn_workspace::git::git_status(place.root(), place.real())
+            let target = roots.resolve(&params.path, None)?;
+            cairn_workspace::git::git_status(target.root(), target.real())
         })
         .await
     }
@@ -182,29 +182,29 @@ impl Engine {
 fn grep_in_parts(
     params: &GrepParams,
     grep: impl Fn(&GrepParams) -> Result<GrepAnswer, Failure>,
-    tell: &dyn Fn(GrepPartial),
+    emit: &dyn Fn(GrepPartial),
 ) -> Result<GrepAnswer, Failure> {
-    let mut whole = GrepAnswer::default();
+    let mut answer = GrepAnswer::default();
     let (mut lines, mut cursor) = (FIRST_LINES, params.cursor.clone());
     loop {
-        let left = params.k - u32::try_from(whole.items.len()).unwrap_or(u32::MAX).min(params.k);
-        let part = grep(&GrepParams { k: lines.min(left), cursor: cursor.take(), ..params.clone() })?;
-        let done = part.next_cursor.is_none() || part.items.len() >= left as usize;
+        let remaining = params.k - u32::try_from(answer.items.len()).unwrap_or(u32::MAX).min(params.k);
+        let part = grep(&GrepParams { k: lines.min(remaining), cursor: cursor.take(), ..params.clone() })?;
+        let done = part.next_cursor.is_none() || part.items.len() >= remaining as usize;
         let request_id = params.request_id.clone().unwrap_or_default();
-        tell(GrepPartial { request_id, corpus: GrepCorpus::Grep, items: part.items.clone(), done });
-        whole.total = whole.items.len() as u64 + part.total;
-        whole.items.extend(part.items);
-        whole.files_searched += part.files_searched;
-        whole.took_us += part.took_us;
+        emit(GrepPartial { request_id, corpus: GrepCorpus::Grep, items: part.items.clone(), done });
+        answer.total = answer.items.len() as u64 + part.total;
+        answer.items.extend(part.items);
+        answer.files_searched += part.files_searched;
+        answer.took_us += part.took_us;
         for path in part.unreadable {
-            if !whole.unreadable.contains(&path) {
-                whole.unreadable.push(path);
+            if !answer.unreadable.contains(&path) {
+                answer.unreadable.push(path);
             }
         }
-        whole.complete = part.complete;
-        whole.restricted |= part.restricted;
+        answer.complete = part.complete;
+        answer.restricted |= part.restricted;
         if done {
-            return Ok(GrepAnswer { truncated: part.truncated, next_cursor: part.next_cursor, ..whole });
+            return Ok(GrepAnswer { truncated: part.truncated, next_cursor: part.next_cursor, ..answer });
         }
         cursor = part.next_cursor;
         lines = lines.saturating_mul(4);
@@ -220,8 +220,8 @@ mod tests {
     use super::*;
 
     /// Simulates a grep over `all` lines of one file, with the paging of the real one.
-    fn pages(all: u32, asked: &GrepParams) -> GrepAnswer {
-        let from = asked.cursor.as_ref().map_or(0, |c| c.parse::<u32>().unwrap());
+    fn pages(all: u32, grep_params: &GrepParams) -> GrepAnswer {
+        let from = grep_params.cursor.as_ref().map_or(0, |c| c.parse::<u32>().unwrap());
         let item = |line| GrepItem {
             path: "a".into(),
             root: cairn_protocol::id::RootId("r".into()),
@@ -231,7 +231,7 @@ mod tests {
             before: vec![],
             after: vec![],
         };
-        let items: Vec<GrepItem> = (from + 1..=all).take(asked.k as usize).map(item).collect();
+        let items: Vec<GrepItem> = (from + 1..=all).take(grep_params.k as usize).map(item).collect();
         let last = from + items.len() as u32;
         let truncated = last < all;
         let next_cursor = truncated.then(|| last.to_string());
@@ -240,24 +240,24 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_the_whole() {
+    fn parts_add_up_to_complete_answer() {
         for (all, k) in
             [(0, 200), (49, 200), (50, 200), (51, 200), (1_000, 200), (1_000, 50), (1_000, 10_000)]
         {
-            let asked = GrepParams {
+            let grep_params = GrepParams {
                 k,
                 request_id: Some("r".into()),
                 ..serde_json::from_str(r#"{"pattern": "x"}"#).unwrap()
             };
-            let told = Mutex::new(Vec::new());
-            let tell = |part: GrepPartial| told.lock().unwrap().push(part);
-            let got = grep_in_parts(&asked, |part| Ok(pages(all, part)), &tell).unwrap();
-            assert_eq!(got, pages(all, &asked), "{all} {k}");
-            let told = told.into_inner().unwrap();
-            assert_eq!(told.iter().filter(|p| p.done).count(), 1);
-            assert!(told.last().unwrap().done);
-            assert!(told.first().unwrap().items.len() <= FIRST_LINES as usize);
-            let lines: Vec<GrepItem> = told.into_iter().flat_map(|p| p.items).collect();
+            let emitted = Mutex::new(Vec::new());
+            let emit = |part: GrepPartial| emitted.lock().unwrap().push(part);
+            let got = grep_in_parts(&grep_params, |part| Ok(pages(all, part)), &emit).unwrap();
+            assert_eq!(got, pages(all, &grep_params), "{all} {k}");
+            let emitted = emitted.into_inner().unwrap();
+            assert_eq!(emitted.iter().filter(|p| p.done).count(), 1);
+            assert!(emitted.last().unwrap().done);
+            assert!(emitted.first().unwrap().items.len() <= FIRST_LINES as usize);
+            let lines: Vec<GrepItem> = emitted.into_iter().flat_map(|p| p.items).collect();
             assert_eq!(lines, got.items);
         }
     }

@@ -17,7 +17,7 @@ pub struct OpQueue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
     /// The operation was queued.
-    Taken,
+    Queued,
     /// The operation was offered before.
     Known,
     /// The run has reached its limit of operations.
@@ -41,7 +41,7 @@ impl OpQueue {
         }
         self.seen.insert(key);
         self.waiting.push_back(call);
-        Offered::Taken
+        Offered::Queued
     }
 
     /// Removes and returns the next operation.
@@ -74,10 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn equal_calls_are_taken_once_and_the_limit_holds() {
+    fn equal_calls_are_queued_once_up_to_limit() {
         let mut queue = OpQueue::new(2);
         let got: Vec<_> = [1, 1, 2, 3].map(|n| queue.offer(call(n))).into();
-        assert_eq!(got, [Offered::Taken, Offered::Known, Offered::Taken, Offered::Full]);
+        assert_eq!(got, [Offered::Queued, Offered::Known, Offered::Queued, Offered::Full]);
         assert_eq!(queue.take(), Some(call(1)));
         assert_eq!(queue.offer(call(1)), Offered::Known);
         assert_eq!(queue.len(), 1);

@@ -53,7 +53,7 @@ impl Recorded {
         match self.0.get(&key(&logged)) {
             None => Ok(None),
             Some(RecordedOutcome::Inline(value)) => Ok(Some(Ok(value.clone()))),
-            Some(RecordedOutcome::Blob(blob)) => Ok(whole_blob(trace, blob).await?.map(Ok)),
+            Some(RecordedOutcome::Blob(blob)) => Ok(read_json_blob(trace, blob).await?.map(Ok)),
             Some(RecordedOutcome::Failed(failure)) => Ok(Some(Err(failure.clone()))),
         }
     }
@@ -91,7 +91,10 @@ fn failure(message: String, reason: Option<&str>) -> Option<Failure> {
 }
 
 /// Reads a blob that contains JSON; `None` when it cannot be read as that.
-pub(crate) async fn whole_blob(trace: &Trace, blob: &BlobRef) -> Result<Option<serde_json::Value>, Failure> {
+pub(crate) async fn read_json_blob(
+    trace: &Trace,
+    blob: &BlobRef,
+) -> Result<Option<serde_json::Value>, Failure> {
     let text = trace.complete_blob(&blob.sha256).await?;
     // An unreadable stored result counts as none: the call is made again.
     Ok(serde_json::from_str(&text).ok())

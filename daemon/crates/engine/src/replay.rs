@@ -6,8 +6,8 @@
 //! The first difference is reported.
 
 mod compare;
-mod explored;
-mod turned;
+mod explores;
+mod turns;
 
 use cairn_protocol::{
     envelope::{Body, Envelope},
@@ -25,7 +25,7 @@ impl Engine {
     /// # Errors
     /// `session_not_found`; `bad_trace` for one without a run, or whose recorded bytes are missing.
     pub async fn replay(&self, params: ReplayParams) -> Result<ReplayReport, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let session = self.inner.trace.session(&params.trace_id).await?;
         let root = self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
         let records = self.every_record(&session.session_id).await?;

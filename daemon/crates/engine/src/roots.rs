@@ -34,7 +34,7 @@ impl Engine {
     /// # Errors
     /// `path_not_found`, `not_a_directory`, `path_blocked`, `disk_full`.
     pub async fn add_root(&self, params: AddRootParams) -> Result<IndexReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         if !Path::new(&params.path).is_absolute() {
             let text = format!("path '{}' is not absolute", params.path.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
@@ -76,7 +76,7 @@ impl Engine {
     /// # Errors
     /// `root_not_found`.
     pub async fn remove_root(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let engine = self.clone();
         blocking(move || {
             let root = engine.inner.roots.find(&params.root)?;
@@ -107,7 +107,7 @@ impl Engine {
     /// # Errors
     /// `root_not_found`.
     pub async fn rebuild(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let engine = self.clone();
         blocking(move || {
             let root = engine.inner.roots.find(&params.root)?;
@@ -119,7 +119,7 @@ impl Engine {
 
     /// Makes a root's index compare itself with the tree, regardless of watch events. Ignored for a
     /// removed root.
-    pub fn look_again(&self, root: &RootId) {
+    pub fn rescan_root(&self, root: &RootId) {
         if let Err(cause) = self.inner.indexes.rescan(root) {
             tracing::debug!(%root, %cause, "not looked at again");
         }
@@ -149,9 +149,9 @@ impl Engine {
     pub(crate) async fn declare_remembered(&self, configured: &[PathBuf]) {
         let remembered = self.inner.state.get().roots;
         for path in configured.iter().cloned().chain(remembered) {
-            let shown = path.display().to_string();
+            let display_path = path.display().to_string();
             if let Err(error) = self.declare(path).await {
-                tracing::warn!(path = shown, %error, "root is not available");
+                tracing::warn!(path = display_path, %error, "root is not available");
             }
         }
     }

@@ -28,7 +28,7 @@ use crate::{Engine, runs::RunHandle, turns::TurnHandle};
 pub(crate) use actor::RunEnd;
 use actor::{Actor, Message};
 pub(crate) use permits::{RunPermit, RunPermits};
-pub(crate) use requests::{ExploreStart, Made, Request};
+pub(crate) use requests::{ExploreStart, Request, Response};
 
 /// Capacity of the queue of requests to a session's actor; senders beyond it wait.
 const INBOX: usize = 64;
@@ -55,7 +55,7 @@ struct ActorHandle {
     view: Arc<Mutex<SessionView>>,
 }
 
-/// The live actors.
+/// The live actors, by session.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     actors: Mutex<HashMap<SessionId, ActorHandle>>,
@@ -149,7 +149,7 @@ impl Sessions {
         let inboxes: Vec<_> = self.map().values().map(|handle| handle.inbox.clone()).collect();
         for inbox in inboxes {
             // An actor that has exited has nothing to stop.
-            let _ended = inbox.send(message()).await;
+            let _result = inbox.send(message()).await;
         }
     }
 }
@@ -160,7 +160,7 @@ impl Engine {
     ///
     /// # Errors
     /// Errors of the request; `internal` when the actor failed.
-    pub(crate) async fn request(&self, session: &SessionId, request: Request) -> Result<Made, Failure> {
+    pub(crate) async fn request(&self, session: &SessionId, request: Request) -> Result<Response, Failure> {
         let lost = || Failure::new(Reason::Internal, format!("the actor of session {session} ended early"));
         let (reply, answer) = oneshot::channel();
         let inbox = self.inner.sessions.inbox(self, session);

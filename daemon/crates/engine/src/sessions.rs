@@ -22,7 +22,7 @@ impl Engine {
     /// # Errors
     /// `root_not_found`, `invalid_params`, `request_conflict`.
     pub async fn create_session(&self, params: SessionCreateParams) -> Result<Session, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let title = params.title.clone().unwrap_or_default();
         if title.chars().count() > MAX_TITLE {
             return Err(Failure::new(
@@ -37,9 +37,9 @@ impl Engine {
         }
         let request = retry.stored();
         let root = self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
-        let made = self.inner.trace.create_session(NewSession { title, root, request }).await?;
-        self.tell_start(&made).await;
-        Ok(made)
+        let created = self.inner.trace.create_session(NewSession { title, root, request }).await?;
+        self.notify_session_start(&created).await;
+        Ok(created)
     }
 
     /// Returns sessions, newest first.
@@ -66,7 +66,7 @@ impl Engine {
         &self,
         id: &SessionId,
     ) -> Result<cairn_protocol::explore::RunReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         let session = self.inner.trace.session(id).await?;
         // `running` without a run: its terminal record could not be written.
         let is_stuck = session.state == RunState::Running && self.inner.sessions.view(id).is_idle();
@@ -74,7 +74,7 @@ impl Engine {
             let text = format!("session {id} is {}, not interrupted", session.state.as_str());
             return Err(Failure::new(Reason::NotResumable, text));
         }
-        self.tell_start(&session).await;
+        self.notify_session_start(&session).await;
         match self.inner.trace.latest_run(id).await? {
             Some(latest) if latest.op == crate::turns::OP => {
                 self.request(id, Request::Resume(None)).await?.receipt()
@@ -89,9 +89,9 @@ impl Engine {
     /// `session_not_found`, `session_busy`, `run_not_found` when there is no such turn.
     pub async fn fork_session(&self, params: ForkParams) -> Result<Session, Failure> {
         let ForkParams { session_id, before_turn_id: before, title } = params;
-        let made = self.request(&session_id, Request::Fork { before, title }).await?.session()?;
-        self.tell_start(&made).await;
-        Ok(made)
+        let created = self.request(&session_id, Request::Fork { before, title }).await?.session()?;
+        self.notify_session_start(&created).await;
+        Ok(created)
     }
 
     /// Performs the fork, on request of the session's actor.
@@ -115,9 +115,9 @@ impl Engine {
         let request = Request::Archive(params.archived);
         let session = self.request(&params.session_id, request).await?.session()?;
         if params.archived {
-            self.tell(|| HookEvent::SessionStop { session_id: params.session_id }).await;
+            self.notify_plugins(|| HookEvent::SessionStop { session_id: params.session_id }).await;
         } else {
-            self.tell_start(&session).await;
+            self.notify_session_start(&session).await;
         }
         Ok(session)
     }
@@ -128,7 +128,7 @@ impl Engine {
     /// `session_not_found`, `session_busy`.
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), Failure> {
         self.request(id, Request::Delete).await?;
-        self.tell(|| HookEvent::SessionStop { session_id: id.clone() }).await;
+        self.notify_plugins(|| HookEvent::SessionStop { session_id: id.clone() }).await;
         Ok(())
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(kind: &'static str, session: &SessionId, run: &RunId, resumed:
 }
 
 /// Records the outcome of a turn.
-pub(crate) fn turn_ended(span: &Span, result: &RunResult) {
+pub(crate) fn record_turn_result(span: &Span, result: &RunResult) {
     let outcome = match result.status {
         Outcome::Completed => "completed",
         Outcome::Cancelled => "cancelled",
@@ -109,7 +109,7 @@ pub(crate) fn used(span: &Span, usage: TokenUsage) {
 }
 
 /// Records any other outcome.
-pub(crate) fn ended<T>(span: &Span, outcome: &Result<T, Failure>) {
+pub(crate) fn record_outcome<T>(span: &Span, outcome: &Result<T, Failure>) {
     if let Err(failure) = outcome {
         failed(span, failure);
     }

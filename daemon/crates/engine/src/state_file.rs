@@ -48,15 +48,15 @@ impl StateFile {
 
     /// Changes the state; on a failed write the old content stays, on disk and in memory.
     pub fn change(&self, change: impl FnOnce(&mut State)) -> Result<(), Failure> {
-        let mut held = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next = held.clone();
+        let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = guard.clone();
         change(&mut next);
         write(&self.path, &next).map_err(|error| {
             let full = error.kind() == std::io::ErrorKind::StorageFull;
             let reason = if full { Reason::DiskFull } else { Reason::StorageFailed };
             Failure::new(reason, format!("{}: {error}", self.path.display()))
         })?;
-        *held = next;
+        *guard = next;
         Ok(())
     }
 }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_changed_is_there_again() {
+    fn changes_persist_after_reload() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.json");
         let file = StateFile::load(path.clone()).unwrap();

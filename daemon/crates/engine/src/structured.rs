@@ -15,30 +15,30 @@ pub(crate) struct Snapshots {
     name: String,
     revision: u32,
     /// Length of the text at which it is parsed the next time.
-    due: usize,
+    next_parse_len: usize,
     last: Option<Value>,
 }
 
 impl Snapshots {
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), revision: 0, due: 1, last: None }
+        Self { name: name.to_owned(), revision: 0, next_parse_len: 1, last: None }
     }
 
     /// Parses the text so far; returns a snapshot when it differs from the last one.
     pub fn look(&mut self, text: &str) -> Option<AgentEvt> {
-        if text.len() < self.due {
+        if text.len() < self.next_parse_len {
             return None;
         }
-        self.due = text.len() + STEP.max(text.len() / PART);
-        self.tell(cairn_harness::parse_partial_json(text)?)
+        self.next_parse_len = text.len() + STEP.max(text.len() / PART);
+        self.snapshot(cairn_harness::parse_partial_json(text)?)
     }
 
     /// Returns the last snapshot: the answer itself.
     pub fn end(mut self, value: &Value) -> Option<AgentEvt> {
-        self.tell(value.clone())
+        self.snapshot(value.clone())
     }
 
-    fn tell(&mut self, value: Value) -> Option<AgentEvt> {
+    fn snapshot(&mut self, value: Value) -> Option<AgentEvt> {
         if self.last.as_ref() == Some(&value) {
             return None;
         }

@@ -15,9 +15,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::turns::changes::{self, Turn, Whole};
+use crate::turns::changes::{self, NetChange, Turn};
 
-/// Arguments of `undo_turn`.
+/// Arguments of the tool `undo_turn`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct UndoTurn {
@@ -51,27 +51,27 @@ impl Undo {
     ) -> Result<Vec<Back>, Failure> {
         let args: UndoTurn = arguments(value)?;
         let root = root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
-        let files: BTreeMap<String, Whole> =
+        let files: BTreeMap<String, NetChange> =
             changes::of_turn(&self.trace, session, &Turn::Id(&args.turn_id)).await?;
         if files.is_empty() {
             let text = format!("turn '{}' changed no files", args.turn_id.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
         }
         let mut all = Vec::new();
-        for (path, whole) in files {
-            if whole.lost {
+        for (path, net) in files {
+            if net.lost {
                 let text = format!(
                     "'{path}' was changed by a command and what it held before was not kept: nothing was undone"
                 );
                 return Err(Failure::new(Reason::ToolFailed, text));
             }
-            let now = root.read_whole(&path, MAX_WRITTEN_BYTES)?;
+            let now = root.read_file(&path, MAX_WRITTEN_BYTES)?;
             let hash = now.as_ref().map(|bytes| hex::encode(Sha256::digest(bytes)));
-            if hash != whole.after {
+            if hash != net.after {
                 let text = format!("'{path}' changed since turn '{}': nothing was undone", args.turn_id);
                 return Err(Failure::new(Reason::FileChanged, text));
             }
-            let then = match &whole.before {
+            let then = match &net.before {
                 Some(blob) => Some(changes::content(&self.trace, blob).await?),
                 None => None,
             };
@@ -112,10 +112,10 @@ impl Tool for Undo {
         let write = move || -> Result<Output, Failure> {
             let mut paths = Vec::new();
             for Back { path, now, then } in back {
-                let place = permit.own_place(&path)?;
+                let target = permit.resolve_own(&path)?;
                 match (now, then) {
-                    (now, Some(then)) => permit.write_file(&place, now, then)?,
-                    (Some(now), None) => permit.remove_file(&place, now)?,
+                    (now, Some(then)) => permit.write_file(&target, now, then)?,
+                    (Some(now), None) => permit.remove_file(&target, now)?,
                     (None, None) => {}
                 }
                 paths.push(path);

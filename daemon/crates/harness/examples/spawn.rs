@@ -28,8 +28,8 @@ fn main() {
             let mut confined = Confined::program(vec!["/bin/true".into()], dir.path().to_owned());
             confined.root = Some(dir.path().to_owned());
             let started = Instant::now();
-            let ended = sandbox.run(&confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap();
-            assert_eq!(ended.exit_code, 0, "{ended:?}");
+            let output = sandbox.run(&confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap();
+            assert_eq!(output.exit_code, 0, "{output:?}");
             times.push(started.elapsed().as_secs_f64() * 1e3);
         }
     }

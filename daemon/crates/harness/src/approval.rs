@@ -154,7 +154,7 @@ impl Approvals {
         }
     }
 
-    /// Registers an approver.
+    /// Registers an approver until the returned value is dropped.
     pub fn join(&self) -> Approver {
         self.approvers.fetch_add(1, Ordering::SeqCst);
         Approver(Arc::clone(&self.approvers))
@@ -228,7 +228,7 @@ impl Approvals {
         if let Some(resolution) = &approval.resolution
             && let Some(waiter) = locked(&self.waiting).remove(&approval.approval_id)
         {
-            let _gone = waiter.send(resolution.clone());
+            let _result = waiter.send(resolution.clone());
         }
         // The call is approved nevertheless; the approver gets an error that says it was approved
         // once only.
@@ -272,7 +272,7 @@ impl Approvals {
         Ok(rules)
     }
 
-    /// Requests an approval for `call` and waits. `afresh` ignores earlier answers.
+    /// Requests an approval for `call` and waits. `ignore_resolved` ignores earlier answers.
     ///
     /// # Errors
     /// `no_approver`; `cancelled` when the run is cancelled or the daemon stops; errors of the log.
@@ -281,13 +281,13 @@ impl Approvals {
         call: &Call,
         intent: &Intent,
         rule: &str,
-        afresh: bool,
+        ignore_resolved: bool,
     ) -> Result<Resolution, Failure> {
         let known = match &call.call_id {
             Some(id) if call.resumed => self.trace.approval_of_call(&call.session, id).await?,
             _ => None,
         };
-        let known = known.filter(|k| !afresh || k.resolution.is_none());
+        let known = known.filter(|k| !ignore_resolved || k.resolution.is_none());
         if let Some(resolution) = known.as_ref().and_then(|k| k.resolution.clone()) {
             return Ok(resolution);
         }
@@ -375,15 +375,15 @@ impl Approvals {
         answer: oneshot::Receiver<Resolution>,
     ) -> Result<Resolution, Failure> {
         // The wall clock may have jumped since the request; the time to answer stays the same.
-        let left = approval.expires_at.0.saturating_sub(approval.created_at.0);
-        let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
+        let remaining = approval.expires_at.0.saturating_sub(approval.created_at.0);
+        let remaining = Duration::from_millis(u64::try_from(remaining).unwrap_or(0));
         let (by, why) = tokio::select! {
             biased;
             answer = answer => {
                 return answer.map_err(|_| Failure::new(Reason::Internal, "an approval was dropped"));
             }
             () = call.cancel.cancelled() => ("cancelled", "the run ended"),
-            () = tokio::time::sleep(left) => ("deadline", "nobody answered in time"),
+            () = tokio::time::sleep(remaining) => ("deadline", "nobody answered in time"),
         };
         let cancelled = || Failure::new(Reason::Cancelled, format!("tool {} was cancelled", call.name));
         if by == "cancelled" && self.stopping.is_cancelled() {

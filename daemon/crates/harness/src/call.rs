@@ -20,7 +20,7 @@ pub struct Call {
     pub root: Option<Root>,
     /// Limits of the run that calls.
     pub grants: Grants,
-    /// Cancels the call.
+    /// Cancels the call when triggered.
     pub cancel: CancellationToken,
     /// Origin of the call, for the records of approvals.
     pub origin: Option<Origin>,

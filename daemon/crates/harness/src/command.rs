@@ -73,7 +73,7 @@ impl Part {
     }
 
     /// Returns at most 200 characters of its source, on one line.
-    pub fn shown(&self) -> String {
+    pub fn display(&self) -> String {
         let line = self.source.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut short: String = line.chars().take(200).collect();
         if short.len() < line.len() {

@@ -13,19 +13,19 @@ const MAX_PARTS: usize = 8;
 /// A list of rules, by its name in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleList {
-    /// `finalDeny`.
+    /// Rules of the key `finalDeny`.
     FinalDeny,
     /// Approvals given for the session.
     Session,
-    /// `overrides`.
+    /// Rules of the key `overrides`.
     Overrides,
-    /// `deny`.
+    /// Rules of the key `deny`.
     Deny,
-    /// `allow`.
+    /// Rules of the key `allow`.
     Allow,
     /// Approvals given for good.
     Granted,
-    /// `confirm`.
+    /// Rules of the key `confirm`.
     Confirm,
 }
 
@@ -46,11 +46,11 @@ impl fmt::Display for RuleList {
 /// A limit of the calling run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunLimit {
-    /// `policy.ops`.
+    /// The tools of `policy.ops`.
     Ops,
-    /// `policy.paths`.
+    /// The paths of `policy.paths`.
     Paths,
-    /// `policy.network`.
+    /// The network, by `policy.network`.
     Network,
 }
 
@@ -123,7 +123,7 @@ pub enum DecidedBy {
     Parts(Vec<(DecidedBy, String)>),
     /// A limit of the run.
     RunLimit(RunLimit),
-    /// No rule matched.
+    /// The default: no rule matched.
     Fallback(Fallback),
     /// A configuration that cannot be read: it may contain denials.
     UnreadableRules(String),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_come_from_the_variant_and_not_from_the_text() {
+    fn properties_are_derived_from_variant() {
         let looks_final = DecidedBy::Plugin("finalDeny: default: policy.network of the run".into());
         let quotes = DecidedBy::Tool("default: not read-only".into());
         for by in [&looks_final, &quotes] {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_counts_as_ruled_only_when_each_part_is() {
+    fn command_line_is_ruled_only_if_every_part_is() {
         let ruled = (rule(RuleList::Allow), "git push".to_owned());
         let unruled = (DecidedBy::Fallback(Fallback::Acts), "id".to_owned());
         assert!(!DecidedBy::Parts(vec![ruled.clone(), ruled.clone()]).is_fallback());

@@ -22,17 +22,17 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, limit: u
         return format!("--- {from}\n+++ {to}\nlarge: {} to {} bytes\n", size(before), size(after));
     }
     let diff = TextDiff::from_lines(&old, &new);
-    let mut told = diff.unified_diff().context_radius(3).header(&from, &to).to_string();
-    if told.len() > limit {
+    let mut patch = diff.unified_diff().context_radius(3).header(&from, &to).to_string();
+    if patch.len() > limit {
         let mut end = limit;
-        while !told.is_char_boundary(end) {
+        while !patch.is_char_boundary(end) {
             end -= 1;
         }
-        let end = told[..end].rfind('\n').map_or(end, |at| at + 1);
-        told.truncate(end);
-        told.push_str("[the rest of this diff is left out]\n");
+        let end = patch[..end].rfind('\n').map_or(end, |at| at + 1);
+        patch.truncate(end);
+        patch.push_str("[the rest of this diff is left out]\n");
     }
-    told
+    patch
 }
 
 fn size(bytes: Option<&[u8]>) -> usize {
@@ -44,9 +44,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_told_as_patch_takes_them() {
-        let told = unified("x.txt", Some(b"a\nb\nc\n"), Some(b"a\nB\nc\n"), MAX_DIFF);
-        assert_eq!(told, "--- a/x.txt\n+++ b/x.txt\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
+    fn diff_is_accepted_by_patch() {
+        let patch = unified("x.txt", Some(b"a\nb\nc\n"), Some(b"a\nB\nc\n"), MAX_DIFF);
+        assert_eq!(patch, "--- a/x.txt\n+++ b/x.txt\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
         assert!(unified("n", None, Some(b"one\n"), MAX_DIFF).starts_with("--- /dev/null\n+++ b/n\n"));
         assert!(unified("b", Some(b"\xff"), Some(b"x"), MAX_DIFF).contains("binary: 1 to 1 bytes"));
         let long = unified("l", None, Some("line\n".repeat(1000).as_bytes()), 200);

@@ -55,7 +55,8 @@ pub struct Fetched {
 /// no text.
 pub(crate) async fn fetch(request: &FetchRequest) -> Result<Fetched, Failure> {
     let late = |_| {
-        let text = format!("'{}' did not answer within {} s", shown(&request.url), request.timeout.as_secs());
+        let text =
+            format!("'{}' did not answer within {} s", escaped(&request.url), request.timeout.as_secs());
         Failure::new(Reason::ToolTimedOut, text)
     };
     tokio::time::timeout(request.timeout, follow(request)).await.map_err(late)?
@@ -81,7 +82,7 @@ async fn follow(request: &FetchRequest) -> Result<Fetched, Failure> {
 }
 
 fn parse(text: &str) -> Result<Url, Failure> {
-    let bad = |why: &str| Failure::new(Reason::InvalidParams, format!("'{}' {why}", shown(text)));
+    let bad = |why: &str| Failure::new(Reason::InvalidParams, format!("'{}' {why}", escaped(text)));
     if text.len() > MAX_URL {
         return Err(bad("is too long for an address"));
     }
@@ -100,15 +101,15 @@ async fn get(url: &Url, headers: &[(String, String)], near: bool) -> Result<Resp
     let host = url.host_str().ok_or_else(|| failed(url, "names no server"))?;
     let port = url.port_or_known_default().unwrap_or(443);
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = tokio::net::lookup_host((bare, port))
+    let socket_addrs = tokio::net::lookup_host((bare, port))
         .await
         .map_err(|e| failed(url, &format!("is not found: {e}")))?;
-    let found: Vec<SocketAddr> = found.collect();
-    if let Some(closed) = found.iter().find(|a| !near && !is_public(a.ip())) {
-        let text = format!("'{}' is at {}, which is no public address", shown(url.as_str()), closed.ip());
+    let socket_addrs: Vec<SocketAddr> = socket_addrs.collect();
+    if let Some(closed) = socket_addrs.iter().find(|a| !near && !is_public(a.ip())) {
+        let text = format!("'{}' is at {}, which is no public address", escaped(url.as_str()), closed.ip());
         return Err(Failure::new(Reason::NetworkDenied, text));
     }
-    let client = client(host, &found).map_err(|e| failed(url, &format!("cannot be asked: {e}")))?;
+    let client = client(host, &socket_addrs).map_err(|e| failed(url, &format!("cannot be asked: {e}")))?;
     let mut request =
         client.get(url.clone()).header(header::ACCEPT, "text/html, application/json, text/*;q=0.9");
     for (name, value) in headers {
@@ -144,7 +145,7 @@ async fn read(mut response: Response, most: usize) -> Result<Fetched, Failure> {
         response.headers().get(header::CONTENT_TYPE).and_then(|k| k.to_str().ok()).unwrap_or("text/plain");
     let kind = kind.split(';').next().unwrap_or_default().trim().to_lowercase();
     if !is_text(&kind) {
-        return Err(failed(&url, &format!("is {}, not text", shown(&kind))));
+        return Err(failed(&url, &format!("is {}, not text", escaped(&kind))));
     }
     let (mut body, mut truncated) = (Vec::new(), false);
     let broken = |e: reqwest::Error| failed(&url, &format!("broke off: {}", root_cause(&e)));
@@ -208,10 +209,10 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 }
 
 fn failed(url: &Url, what: &str) -> Failure {
-    Failure::new(Reason::ToolFailed, format!("'{}' {what}", shown(url.as_str())))
+    Failure::new(Reason::ToolFailed, format!("'{}' {what}", escaped(url.as_str())))
 }
 
-fn shown(text: &str) -> String {
+fn escaped(text: &str) -> String {
     text.chars().take(200).flat_map(char::escape_debug).collect()
 }
 
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_addresses_are_told_from_others() {
+    fn non_public_addresses_are_recognized() {
         for (ip, public) in [
             ("1.1.1.1", true),
             ("93.184.216.34", true),
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_web_addresses_are_read() {
+    fn only_http_urls_are_accepted() {
         assert!(parse("https://example.org/a?b#c").is_ok());
         for wrong in ["example.org", "file:///etc/passwd", "ftp://a", "http://user:pw@a", "javascript:1", ""]
         {
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_told_from_other_things() {
+    fn only_text_is_accepted() {
         for (kind, text) in [
             ("text/html", true),
             ("application/ld+json", true),

@@ -186,7 +186,7 @@ impl Harness {
         &self.registry
     }
 
-    /// Returns the approvals.
+    /// Returns the pending approvals and their approvers.
     pub fn approvals(&self) -> &Approvals {
         &self.approvals
     }
@@ -261,7 +261,7 @@ impl Harness {
             Ok((audit, millis, outcome)) => (Some((audit, millis)), outcome),
             Err(failure) => (None, Err(failure)),
         };
-        span::ended(&span, &outcome);
+        span::record_outcome(&span, &outcome);
         if let Some(opening) = opening {
             self.trace.append(opening).await?;
         }
@@ -286,10 +286,10 @@ impl Harness {
                 (records.map(|r| *r), AuditOutcome { outcome: cairn_trace::INTERRUPTED.into(), ..done })
             }
         };
-        let outcome_told = done.outcome.clone();
+        let hook_outcome = done.outcome.clone();
         self.trace.audit_outcome(audit, done, records).await.map_err(|e| unrecorded(&tool, e))?;
         if let Some(hooks) = self.listening() {
-            hooks.tell(HookEvent::AfterTool { session_id, tool, outcome: outcome_told, millis }).await;
+            hooks.dispatch(HookEvent::AfterTool { session_id, tool, outcome: hook_outcome, millis }).await;
         }
         Ok(value)
     }
@@ -349,9 +349,9 @@ impl Harness {
             self.warn_of_sandbox(call, &mut intent)?;
         }
         match &intent.must_ask {
-            Some(MustAsk::Always(why)) => decision = asked(why),
+            Some(MustAsk::Always(why)) => decision = ask_decision(why),
             // The user's rules and earlier answers take precedence.
-            Some(MustAsk::Unruled(why)) if decision.by.is_fallback() => decision = asked(why),
+            Some(MustAsk::Unruled(why)) if decision.by.is_fallback() => decision = ask_decision(why),
             _ => {}
         }
         Ok((Some(intent), decision))
@@ -414,7 +414,7 @@ impl Harness {
             match call.clock.while_waiting(self.approvals.ask(call, &intent, &question, unknown)).await {
                 Ok(answer) => {
                     (verdict, refusal) = match answer.decision {
-                        ApprovalDecision::Deny => (Verdict::Deny, Some(said_no(&call.name, &answer))),
+                        ApprovalDecision::Deny => (Verdict::Deny, Some(denied_by_user(&call.name, &answer))),
                         _ => (Verdict::Allow, None),
                     };
                     approved = (verdict == Verdict::Allow).then_some(intent.preview);
@@ -446,7 +446,7 @@ impl Harness {
     async fn vetoed(&self, call: &Call) -> Option<String> {
         let hooks = self.listening()?;
         let (session_id, tool) = (call.session.clone(), call.name.clone());
-        hooks.tell(HookEvent::BeforeTool { session_id, tool, arguments: call.arguments.clone() }).await
+        hooks.dispatch(HookEvent::BeforeTool { session_id, tool, arguments: call.arguments.clone() }).await
     }
 
     async fn record(
@@ -481,7 +481,7 @@ pub fn is_final(failure: &Failure) -> bool {
     failure.reason == Reason::NoApprover || flagged == Some(true)
 }
 
-fn asked(why: &str) -> Decision {
+fn ask_decision(why: &str) -> Decision {
     Decision { verdict: Verdict::Ask, by: DecidedBy::Tool(why.to_owned()) }
 }
 
@@ -494,7 +494,7 @@ fn denied(tool: &str, by: &DecidedBy) -> Failure {
     failure
 }
 
-fn said_no(tool: &str, answer: &Resolution) -> Failure {
+fn denied_by_user(tool: &str, answer: &Resolution) -> Failure {
     let who =
         if answer.by == "deadline" { "no answer in time".to_owned() } else { "denied by user".to_owned() };
     let why = answer.reason.as_deref().filter(|_| answer.by != "deadline");

@@ -56,17 +56,17 @@ impl Grants {
         Ok(Self { path, rules: Mutex::new(rules), changing: tokio::sync::Mutex::default() })
     }
 
-    fn held(&self) -> MutexGuard<'_, Vec<GrantedRule>> {
+    fn lock_rules(&self) -> MutexGuard<'_, Vec<GrantedRule>> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns all rules, oldest first.
     pub fn list(&self) -> Vec<GrantedRule> {
-        self.held().clone()
+        self.lock_rules().clone()
     }
 
     pub(crate) fn rules(&self) -> Vec<Rule> {
-        self.held().iter().filter_map(|g| g.rule.parse().ok()).collect()
+        self.lock_rules().iter().filter_map(|g| g.rule.parse().ok()).collect()
     }
 
     /// Adds a rule and stores it.
@@ -115,7 +115,7 @@ impl Grants {
                 .await
                 .map_err(|e| Failure::new(Reason::Internal, format!("writing failed: {e}")))??;
         }
-        *self.held() = rules;
+        *self.lock_rules() = rules;
         Ok(())
     }
 }
@@ -142,9 +142,9 @@ fn unusable(path: &std::path::Path, cause: &impl std::fmt::Display) -> Failure {
 mod tests {
     use super::*;
 
-    /// P10.
+    /// Several writers change one file at once.
     #[tokio::test(flavor = "multi_thread")]
-    async fn changes_at_once_lose_no_rule_and_bring_none_back() {
+    async fn concurrent_changes_lose_and_restore_no_rule() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("permissions.json");
         let grants = std::sync::Arc::new(Grants::load(Some(path.clone())).unwrap());
@@ -165,16 +165,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn granted_rules_stay_and_can_be_taken_back() {
+    async fn granted_rules_persist_and_can_be_revoked() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("cairn/permissions.json");
         let grants = Grants::load(Some(path.clone())).unwrap();
         grants.add("write_file(src)", "cli").await.unwrap();
         grants.add("write_file(src)", "cli").await.unwrap();
-        let again = Grants::load(Some(path.clone())).unwrap();
-        assert_eq!(again.list().len(), 1);
-        assert_eq!(again.revoke("write_file").await.unwrap_err().reason, Reason::InvalidParams);
-        again.revoke("write_file(src)").await.unwrap();
+        let reloaded = Grants::load(Some(path.clone())).unwrap();
+        assert_eq!(reloaded.list().len(), 1);
+        assert_eq!(reloaded.revoke("write_file").await.unwrap_err().reason, Reason::InvalidParams);
+        reloaded.revoke("write_file(src)").await.unwrap();
         assert!(Grants::load(Some(path.clone())).unwrap().rules().is_empty());
         std::fs::write(&path, "{").unwrap();
         let failure = Grants::load(Some(path.clone())).err().unwrap();

@@ -10,5 +10,5 @@ pub trait Hooks: Send + Sync {
     fn listens(&self) -> bool;
 
     /// Delivers an event; returns the reason for a refusal, for events that can be refused.
-    async fn tell(&self, event: HookEvent) -> Option<String>;
+    async fn dispatch(&self, event: HookEvent) -> Option<String>;
 }

@@ -84,7 +84,7 @@ impl Resolver<'_> {
             return Err(Failure::new(Reason::NoRoots, "policy.paths: the session has no root to work in"));
         };
         let real = |path: &String| match own.locate(path) {
-            Ok(found) => Ok(found.real().to_owned()),
+            Ok(target) => Ok(target.real().to_owned()),
             Err(error) => Err(Failure::new(error.reason(), format!("policy.paths: {error}"))),
         };
         paths.iter().map(real).collect()

@@ -15,7 +15,7 @@ use crate::{
     Call, CallPaths, FetchRequest, Fetched, ToolSpec, Verdict,
     gate::decide::Judge,
     paths::Resolver,
-    sandbox::{Confined, Ended, Sandbox, Stream, Wake},
+    sandbox::{Confined, ProcessOutput, Sandbox, Stream, Wake},
     snapshot::Snapshots,
 };
 
@@ -46,7 +46,7 @@ struct SeenChanges {
     left_out: Option<String>,
 }
 
-/// One changed file.
+/// One file that a call changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Path relative to the root.
@@ -70,7 +70,7 @@ impl Changes {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a change.
+    /// Records a change of a file.
     pub fn push(&self, change: Change) {
         self.seen().all.push(change);
     }
@@ -92,11 +92,11 @@ impl Changes {
 }
 
 /// Cancels a run whose future is dropped.
-struct EndOnDrop(Wake);
+struct CancelOnDrop(Wake);
 
-impl Drop for EndOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.cancel();
     }
 }
 
@@ -114,7 +114,7 @@ impl Drop for EndOnDrop {
 /// }
 /// ```
 /// ```compile_fail,E0599
-/// fn keep(permit: &cairn_harness::Permit) -> cairn_harness::Permit {
+/// fn duplicate(permit: &cairn_harness::Permit) -> cairn_harness::Permit {
 ///     permit.clone()
 /// }
 /// ```
@@ -126,7 +126,7 @@ impl Drop for EndOnDrop {
 /// This compiles: a tool that receives one.
 /// ```
 /// async fn act(permit: cairn_harness::Permit) -> bool {
-///     permit.need_network().is_ok()
+///     permit.require_network().is_ok()
 /// }
 /// ```
 pub struct Permit {
@@ -198,50 +198,50 @@ impl Permit {
     /// # Errors
     /// Errors of resolving it; `path_blocked` or `tool_denied` with the rule for one that may not
     /// be read.
-    pub fn place(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
-        let found = self.judged(path, root)?;
-        self.require_path(&found)?;
-        Ok(found)
+    pub fn resolve(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
+        let target = self.judged(path, root)?;
+        self.require_path(&target)?;
+        Ok(target)
     }
 
     /// Returns a path for a tool that narrows: with the parts of it that may be read, if that is
     /// not all of it.
     ///
     /// # Errors
-    /// As [`Permit::place`].
-    /// As [`Permit::place`].
-    pub fn wide_place(
+    /// As [`Permit::resolve`].
+    /// As [`Permit::resolve`].
+    pub fn resolve_with_parts(
         &self,
         path: &str,
         root: Option<&str>,
     ) -> Result<(ResolvedPath, Option<Vec<String>>), Failure> {
-        let found = self.judged(path, root)?;
-        self.require_own(&found)?;
-        self.view_of(found.root()).require(&found, self.accepted)?;
-        let parts = self.reach(found.real())?;
-        Ok((found, parts))
+        let target = self.judged(path, root)?;
+        self.require_own(&target)?;
+        self.view_of(target.root()).require(&target, self.accepted)?;
+        let parts = self.reach(target.real())?;
+        Ok((target, parts))
     }
 
-    /// Returns a path as [`Permit::place`] does, in the session's own root.
+    /// Returns a path as [`Permit::resolve`] does, in the session's own root.
     ///
     /// # Errors
-    /// As [`Permit::place`], `no_roots`, `path_outside_roots`.
-    pub fn own_place(&self, path: &str) -> Result<ResolvedPath, Failure> {
-        let found = crate::tool::own_path(self.root(), &self.admission.paths, path)?;
-        self.judge(&found)?;
-        self.require_path(&found)?;
-        Ok(found)
+    /// As [`Permit::resolve`], `no_roots`, `path_outside_roots`.
+    pub fn resolve_own(&self, path: &str) -> Result<ResolvedPath, Failure> {
+        let target = crate::tool::own_path(self.root(), &self.admission.paths, path)?;
+        self.judge(&target)?;
+        self.require_path(&target)?;
+        Ok(target)
     }
 
     /// Returns a path as the gate judged it; a path that no argument named is judged now.
     fn judged(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
-        if let Some(found) = self.admission.paths.find(path, root) {
-            return Ok(found.clone());
+        if let Some(target) = self.admission.paths.find(path, root) {
+            return Ok(target.clone());
         }
         let resolver = Resolver { roots: self.admission.roots.as_ref(), own: self.root.as_ref() };
-        let found = resolver.locate(path, root)?;
-        self.judge(&found)?;
-        Ok(found)
+        let target = resolver.locate(path, root)?;
+        self.judge(&target)?;
+        Ok(target)
     }
 
     fn judge(&self, path: &ResolvedPath) -> Result<(), Failure> {
@@ -338,15 +338,15 @@ impl Permit {
         &self,
         mut confined: Confined,
         mut output: impl FnMut(Stream, &[u8]) + Send + 'static,
-    ) -> Result<Ended, Failure> {
-        let root = self.need_root()?;
+    ) -> Result<ProcessOutput, Failure> {
+        let root = self.require_root()?;
         if confined.network {
-            self.need_network()?;
+            self.require_network()?;
         }
         self.mount(root, &mut confined)?;
         let (sandbox, wake) = (Arc::clone(&self.sandbox), Wake::new()?);
         let running = wake.clone();
-        let _ends_with_this = EndOnDrop(wake.clone());
+        let _ends_with_this = CancelOnDrop(wake.clone());
         let (snapshots, changes) = (Arc::clone(&self.snapshots), self.changes.clone());
         let watched = (changes.watched && confined.writable).then(|| root.clone());
         let job = tokio::task::spawn_blocking(move || {
@@ -360,7 +360,7 @@ impl Permit {
         let joined = tokio::select! {
             joined = &mut job => joined,
             () = self.cancel.cancelled() => {
-                wake.end();
+                wake.cancel();
                 job.await
             }
         };
@@ -402,7 +402,7 @@ impl Permit {
     /// `network_denied` when the network is not granted or the address is not public, `cancelled`,
     /// `invalid_params`, `tool_timed_out`, `tool_failed`.
     pub async fn fetch(&self, request: &FetchRequest) -> Result<Fetched, Failure> {
-        self.need_network()?;
+        self.require_network()?;
         tokio::select! {
             fetched = crate::fetch::fetch(request) => fetched,
             () = self.cancel.cancelled() => Err(Failure::new(Reason::Cancelled, "the call was cancelled")),
@@ -427,7 +427,7 @@ impl Permit {
     ///
     /// # Errors
     /// `no_roots`.
-    pub fn need_root(&self) -> Result<&Root, Failure> {
+    pub fn require_root(&self) -> Result<&Root, Failure> {
         self.root().ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))
     }
 
@@ -435,7 +435,7 @@ impl Permit {
     ///
     /// # Errors
     /// `network_denied`.
-    pub fn need_network(&self) -> Result<(), Failure> {
+    pub fn require_network(&self) -> Result<(), Failure> {
         let denied = || Failure::new(Reason::NetworkDenied, "the network is not allowed here");
         self.network.then_some(()).ok_or_else(denied)
     }
@@ -487,7 +487,7 @@ impl Permit {
     /// `tool_denied` outside the run's paths, and errors of opening it.
     pub fn read_file(&self, path: &ResolvedPath, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
         self.require_path(path)?;
-        Ok(path.root().read_whole(path.real(), limit)?)
+        Ok(path.root().read_file(path.real(), limit)?)
     }
 
     /// Writes a complete file if it still contains `before`; the change is recorded. Blocks.
@@ -500,8 +500,8 @@ impl Permit {
         before: Option<Vec<u8>>,
         after: Vec<u8>,
     ) -> Result<(), Failure> {
-        self.need_unchanged(path, before.as_deref())?;
-        path.root().write_whole(path.real(), &after)?;
+        self.require_unchanged(path, before.as_deref())?;
+        path.root().write_file(path.real(), &after)?;
         self.changes.push(Change { path: path.real().to_owned(), before, after: Some(after), lost: false });
         Ok(())
     }
@@ -512,14 +512,14 @@ impl Permit {
     /// # Errors
     /// As [`Permit::write_file`].
     pub fn remove_file(&self, path: &ResolvedPath, before: Vec<u8>) -> Result<(), Failure> {
-        self.need_unchanged(path, Some(&before))?;
+        self.require_unchanged(path, Some(&before))?;
         path.root().remove_file(path.entry())?;
         let change = Change { path: path.entry().to_owned(), before: Some(before), after: None, lost: false };
         self.changes.push(change);
         Ok(())
     }
 
-    fn need_unchanged(&self, path: &ResolvedPath, before: Option<&[u8]>) -> Result<(), Failure> {
+    fn require_unchanged(&self, path: &ResolvedPath, before: Option<&[u8]>) -> Result<(), Failure> {
         let now = self.read_file(path, cairn_workspace::MAX_WRITTEN_BYTES)?;
         if now.as_deref() == before {
             return Ok(());

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Allow,
-    /// Request an approval.
+    /// Request an approval of the call.
     Ask,
     Deny,
 }
@@ -305,7 +305,7 @@ impl Rules {
             let rule = self.final_deny.iter().find(|r| r.matches(subject, false))?;
             let part = subject.command.and_then(|line| {
                 let hit = |p: &&Part| rule.matches_part(subject, line, p, false, &|_| false);
-                line.parts.iter().find(hit).map(|p| p.shown().to_string())
+                line.parts.iter().find(hit).map(|p| p.display().to_string())
             });
             Some(DecidedBy::Rule { list: RuleList::FinalDeny, rule: rule.clone(), part })
         };
@@ -326,13 +326,14 @@ impl Rules {
 
     /// Returns a denial of a write outside the write paths of tools.
     fn unwritable(&self, subject: &Subject<'_>) -> Option<DecidedBy> {
-        let places = self.write_paths.as_ref().filter(|_| !subject.read_only && subject.command.is_none())?;
+        let patterns =
+            self.write_paths.as_ref().filter(|_| !subject.read_only && subject.command.is_none())?;
         let covered = |path: &String| {
             let inside = |pattern: &PathPattern| match subject.top {
                 Some(top) => pattern.covers_in(top, path),
                 None => pattern.covers(path),
             };
-            places.iter().any(inside)
+            patterns.iter().any(inside)
         };
         let outside = subject.paths.iter().find(|path| !covered(path))?;
         Some(DecidedBy::UnwritablePath(outside.clone()))
@@ -363,13 +364,13 @@ impl Rules {
         let one = |list: RuleList, rule: &Rule, verdict: Verdict| {
             let Scope::Path(pattern) = &rule.scope else { return None };
             let reading = match verdict {
-                Verdict::Allow => Reading::Shown,
-                Verdict::Ask => Reading::Asked,
+                Verdict::Allow => Reading::Visible,
+                Verdict::Ask => Reading::NeedsApproval,
                 Verdict::Deny => Reading::Hidden,
             };
-            let speaks = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
+            let is_relevant = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
             let by = DecidedBy::Rule { list, rule: rule.clone(), part: None };
-            speaks.then(|| ReadRule { pattern: pattern.clone(), reading, rule: by.to_string() })
+            is_relevant.then(|| ReadRule { pattern: pattern.clone(), reading, rule: by.to_string() })
         };
         if let (Some(why), Ok(pattern)) = (&self.unreadable, PathPattern::read(".")) {
             return vec![ReadRule { pattern, reading: Reading::Hidden, rule: why.clone() }];
@@ -404,16 +405,16 @@ impl Rules {
             let (rule, verdict) = rules.iter().find(|(r, v)| matches(r, *v == Verdict::Allow))?;
             Some(decision(list, rule, *verdict))
         };
-        let found = |list, rules: &[Rule], verdict| {
+        let find_rule = |list, rules: &[Rule], verdict| {
             let rule = rules.iter().find(|r| matches(r, verdict == Verdict::Allow))?;
             Some(decision(list, rule, verdict))
         };
         chosen(RuleList::Session, subject.memory)
             .or_else(|| chosen(RuleList::Overrides, &self.overrides))
-            .or_else(|| found(RuleList::Deny, &self.deny, Verdict::Deny))
-            .or_else(|| found(RuleList::Allow, &self.allow, Verdict::Allow))
-            .or_else(|| found(RuleList::Granted, subject.granted, Verdict::Allow))
-            .or_else(|| found(RuleList::Confirm, &self.confirm, Verdict::Ask))
+            .or_else(|| find_rule(RuleList::Deny, &self.deny, Verdict::Deny))
+            .or_else(|| find_rule(RuleList::Allow, &self.allow, Verdict::Allow))
+            .or_else(|| find_rule(RuleList::Granted, subject.granted, Verdict::Allow))
+            .or_else(|| find_rule(RuleList::Confirm, &self.confirm, Verdict::Ask))
     }
 
     fn decide_command(&self, subject: &Subject<'_>, line: &CommandLine) -> Decision {
@@ -424,22 +425,22 @@ impl Rules {
             inside && self.decide(&file).verdict == Verdict::Allow
         };
         let mut allowed = Vec::new();
-        let mut asked = None;
+        let mut needs_approval = None;
         for part in &line.parts {
             let matches = |rule: &Rule, allows| rule.matches_part(subject, line, part, allows, &writes);
             let decision =
                 self.chain(subject, &matches).unwrap_or_else(|| self.part_default(subject, line, part));
-            let of_part = (decision.by, part.shown().to_string());
+            let of_part = (decision.by, part.display().to_string());
             match decision.verdict {
                 Verdict::Deny => {
                     return Decision { verdict: Verdict::Deny, by: DecidedBy::Parts(vec![of_part]) };
                 }
-                Verdict::Ask => asked = asked.or(Some(of_part)),
+                Verdict::Ask => needs_approval = needs_approval.or(Some(of_part)),
                 Verdict::Allow if part.kind != Kind::Wrapper => allowed.push(of_part),
                 Verdict::Allow => {}
             }
         }
-        match asked {
+        match needs_approval {
             Some(part) => Decision { verdict: Verdict::Ask, by: DecidedBy::Parts(vec![part]) },
             None if line.parts.is_empty() => self.fall_back(subject),
             None => Decision { verdict: Verdict::Allow, by: DecidedBy::Parts(allowed) },

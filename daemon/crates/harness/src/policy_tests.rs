@@ -15,7 +15,7 @@ fn check(rules: &Rules, tool: &str, path: &str, grants: &Grants, read_only: bool
 }
 
 #[test]
-fn the_order_holds() {
+fn rule_lists_apply_in_order() {
     let set = Rules {
         final_deny: rules(&["*(secrets)"]),
         overrides: vec![("content_get_span(docs)".parse().unwrap(), Verdict::Allow)],
@@ -56,20 +56,20 @@ fn the_order_holds() {
 
 // G6
 #[test]
-fn a_question_names_the_rule_that_takes_no_arguments() {
+fn request_names_rule_without_arguments() {
     let set = Rules { allow: rules(&["run_shell(sed *)"]), ..Rules::default() };
-    let asked = set.decide_line(&CommandLine::parse("sed s/a/b/ f"));
-    assert_eq!(asked.verdict, Verdict::Ask);
+    let decision = set.decide_line(&CommandLine::parse("sed s/a/b/ f"));
+    assert_eq!(decision.verdict, Verdict::Ask);
     let rule = "run_shell(sed *)".parse().unwrap();
     let fallback = DecidedBy::Fallback(Fallback::ActsWithArguments(rule));
-    assert_eq!(asked.by, DecidedBy::Parts(vec![(fallback, "sed s/a/b/ f".into())]));
+    assert_eq!(decision.by, DecidedBy::Parts(vec![(fallback, "sed s/a/b/ f".into())]));
     assert_eq!(set.decide_line(&CommandLine::parse("sed")).verdict, Verdict::Allow);
     let other = set.decide_line(&CommandLine::parse("id -u"));
     assert_eq!(other.by, DecidedBy::Parts(vec![(DecidedBy::Fallback(Fallback::Acts), "id -u".into())]));
 }
 
 #[test]
-fn rules_are_read_or_refused() {
+fn rules_are_parsed_or_rejected() {
     for good in ["*", "git_clone", "fs_list_dir(a/b)", "run_shell(git status *)", "run_shell(= a | b)"] {
         assert_eq!(good.parse::<Rule>().unwrap().to_string(), good);
     }

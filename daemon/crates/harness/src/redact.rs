@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_go_and_the_rest_stays() {
+    fn secrets_are_redacted_and_other_text_is_preserved() {
         assert_eq!(PATTERNS.len(), 4);
         for (text, want) in [
             ("GITHUB_TOKEN=abc123 make", "GITHUB_TOKEN=[secret] make"),

@@ -17,7 +17,7 @@ use crate::{Tool, ToolSpec};
 const ALIASES: &[(&str, &str)] = &[("bash", "run_shell"), ("python3", "evaluate")];
 
 /// Tools that models see under another name when the user switches that on.
-const SHOWN_AS: &[(&str, &str)] = &[("run_shell", "shell")];
+const OFFERED_AS: &[(&str, &str)] = &[("run_shell", "shell")];
 
 type Tools = RwLock<ToolTable>;
 
@@ -36,13 +36,13 @@ impl ToolTable {
     /// Returns the specification of each tool that is not switched off, hidden or not according to
     /// the switches.
     fn specs(&self) -> Vec<ToolSpec> {
-        let shown = |(name, entry): (&String, &Arc<Entry>)| {
+        let listed = |(name, entry): (&String, &Arc<Entry>)| {
             let on = |name: &str| self.switches.get(name) == Some(&true);
-            let other = SHOWN_AS.iter().any(|(own, other)| own == name && on(other) && !self.is_off(other));
+            let other = OFFERED_AS.iter().any(|(own, other)| own == name && on(other) && !self.is_off(other));
             let hidden = other || (entry.spec.hidden && !on(name));
             ToolSpec { hidden, ..entry.spec.clone() }
         };
-        self.all.iter().filter(|(name, _)| !self.is_off(name)).map(shown).collect()
+        self.all.iter().filter(|(name, _)| !self.is_off(name)).map(listed).collect()
     }
 }
 
@@ -173,9 +173,9 @@ impl Registry {
             }
             return Ok(Arc::clone(entry));
         }
-        let shown = name.chars().take(64).collect::<String>();
-        let mut text = format!("there is no tool '{}'", shown.escape_default());
-        let near = tools.all.keys().map(|k| (strsim::jaro_winkler(k, &shown), k)).filter(|(s, _)| *s > 0.8);
+        let short = name.chars().take(64).collect::<String>();
+        let mut text = format!("there is no tool '{}'", short.escape_default());
+        let near = tools.all.keys().map(|k| (strsim::jaro_winkler(k, &short), k)).filter(|(s, _)| *s > 0.8);
         if let Some((_, best)) = near.max_by(|a, b| a.0.total_cmp(&b.0)) {
             text.push_str(&format!("; did you mean '{best}'?"));
         }
@@ -198,8 +198,9 @@ impl Entry {
     /// Checks arguments against the schema.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), Failure> {
         let Some(error) = self.schema.iter_errors(arguments).next() else { return Ok(()) };
-        let place = error.instance_path().to_string();
-        let place = if place.is_empty() { "arguments".to_owned() } else { format!("arguments{place}") };
-        Err(Failure::new(Reason::InvalidParams, format!("tool {}: {place}: {error}", self.spec.name)))
+        let location = error.instance_path().to_string();
+        let location =
+            if location.is_empty() { "arguments".to_owned() } else { format!("arguments{location}") };
+        Err(Failure::new(Reason::InvalidParams, format!("tool {}: {location}: {error}", self.spec.name)))
     }
 }

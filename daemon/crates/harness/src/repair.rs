@@ -26,8 +26,8 @@ fn from_text(text: &str) -> Option<Value> {
         return Some(Value::Object(Map::new()));
     }
     let strict = |text: &str| serde_json::from_str::<Value>(text).ok();
-    let found = strict(text).or_else(|| loose(text)).or_else(|| loose(&closed(text)));
-    match found? {
+    let parsed = strict(text).or_else(|| loose(text)).or_else(|| loose(&closed(text)));
+    match parsed? {
         // Some models encode the object as a string once more.
         Value::String(inner) => strict(&inner).filter(Value::is_object),
         value => value.is_object().then_some(value),
@@ -47,9 +47,9 @@ pub fn parse_partial_json(text: &str) -> Option<Value> {
         None => text,
     };
     let inside = outside(text, |_, _| {}).is_some();
-    let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    let sure = if inside { text } else { text.trim_end_matches(goes_on) };
-    serde_json::from_str::<Value>(&closed(sure)).ok().filter(Value::is_object)
+    let may_continue = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let certain = if inside { text } else { text.trim_end_matches(may_continue) };
+    serde_json::from_str::<Value>(&closed(certain)).ok().filter(Value::is_object)
 }
 
 fn loose(text: &str) -> Option<Value> {
@@ -88,17 +88,17 @@ fn closed(text: &str) -> String {
         '}' | ']' => drop(open.pop()),
         _ => {}
     });
-    let mut whole = text.trim_end().trim_end_matches(['\\', ':', ',']).to_owned();
-    whole.extend(quote);
-    whole.extend(open.iter().rev());
-    whole
+    let mut complete = text.trim_end().trim_end_matches(['\\', ':', ',']).to_owned();
+    complete.extend(quote);
+    complete.extend(open.iter().rev());
+    complete
 }
 
 /// Replaces `True`, `False` and `None` by their JSON forms.
 fn python_words(text: &str) -> String {
     let mut spots = vec![false; text.len()];
     outside(text, |at, _| spots[at] = true);
-    let mut made = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|r| !r.is_empty()) {
         let word = [("True", "true"), ("False", "false"), ("None", "null")]
@@ -106,17 +106,17 @@ fn python_words(text: &str) -> String {
             .find(|(from, _)| spots[at] && rest.starts_with(from));
         match word {
             Some((from, to)) => {
-                made.push_str(to);
+                output.push_str(to);
                 at += from.len();
             }
             None => {
                 let c = rest.chars().next().unwrap_or_default();
-                made.push(c);
+                output.push(c);
                 at += c.len_utf8().max(1);
             }
         }
     }
-    made
+    output
 }
 
 /// Converts values to the type of their schema where nothing is lost: `"5"` into 5, `"true"` into
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn almost_json_is_read() {
+    fn almost_json_is_parsed() {
         let want = json!({"path": "a b", "n": 1});
         for text in [
             r#"{"path": "a b", "n": 1}"#,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn values_take_the_type_that_is_asked_for_where_nothing_is_lost() {
+    fn values_are_coerced_to_schema_type_when_lossless() {
         let schema = json!({
             "properties": {
                 "n": {"type": "integer"}, "f": {"type": ["number", "null"]}, "b": {"type": "boolean"},
@@ -228,13 +228,13 @@ mod tests {
         let mut got = json!({"n": 3.0, "b": null, "s": null, "l": "[1,2]", "z": null});
         coerce(&mut got, &schema);
         assert_eq!(got, json!({"n": 3, "s": null, "l": [1, 2], "z": null}));
-        let mut kept = json!({"n": "five", "b": "maybe", "s": 5});
-        coerce(&mut kept, &schema);
-        assert_eq!(kept, json!({"n": "five", "b": "maybe", "s": 5}));
+        let mut unchanged = json!({"n": "five", "b": "maybe", "s": 5});
+        coerce(&mut unchanged, &schema);
+        assert_eq!(unchanged, json!({"n": "five", "b": "maybe", "s": 5}));
     }
 
     #[test]
-    fn a_beginning_holds_what_is_certain() {
+    fn partial_json_contains_only_certain_values() {
         for (text, want) in [
             ("{", Some(json!({}))),
             (r#"{"a"#, None),
@@ -252,13 +252,13 @@ mod tests {
     }
 
     /// Returns true if `more` contains all that `less` contains.
-    fn holds(more: &Value, less: &Value) -> bool {
+    fn includes(more: &Value, less: &Value) -> bool {
         match (more, less) {
             (Value::Object(more), Value::Object(less)) => {
-                less.iter().all(|(name, value)| more.get(name).is_some_and(|more| holds(more, value)))
+                less.iter().all(|(name, value)| more.get(name).is_some_and(|more| includes(more, value)))
             }
             (Value::Array(more), Value::Array(less)) => {
-                less.len() <= more.len() && less.iter().zip(more).all(|(less, more)| holds(more, less))
+                less.len() <= more.len() && less.iter().zip(more).all(|(less, more)| includes(more, less))
             }
             (Value::String(more), Value::String(less)) => more.starts_with(less.as_str()),
             _ => more == less,
@@ -285,28 +285,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn longer_beginnings_hold_more(value in json_value(), pretty in any::<bool>()) {
-            let whole = json!({"value": value});
-            let text = if pretty { format!("{whole:#}") } else { whole.to_string() };
+        fn longer_prefixes_contain_more(value in json_value(), pretty in any::<bool>()) {
+            let complete = json!({"value": value});
+            let text = if pretty { format!("{complete:#}") } else { complete.to_string() };
             let mut last = json!({});
             for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
                 if let Some(now) = parse_partial_json(&text[..end]) {
-                    prop_assert!(holds(&now, &last), "{last} then {now} at {}", &text[..end]);
+                    prop_assert!(includes(&now, &last), "{last} then {now} at {}", &text[..end]);
                     last = now;
                 }
             }
-            prop_assert_eq!(last, whole);
+            prop_assert_eq!(last, complete);
         }
 
         #[test]
-        fn whatever_comes_is_taken(text in ".{0,200}") {
+        fn any_text_is_parsed_without_panic(text in ".{0,200}") {
             let _read = object(Value::String(text));
         }
 
         #[test]
-        fn json_cut_anywhere_gives_an_object_or_the_text(cut in 1_usize..60) {
-            let whole = r#"{"path": "src/a.rs", "list": [1, {"x": "y\n"}], "flag": true}"#;
-            let text = whole.get(..cut).unwrap_or(whole);
+        fn truncated_json_gives_object_or_text(cut in 1_usize..60) {
+            let complete = r#"{"path": "src/a.rs", "list": [1, {"x": "y\n"}], "flag": true}"#;
+            let text = complete.get(..cut).unwrap_or(complete);
             let got = object(json!(text));
             prop_assert!(got.is_object() || got == json!(text));
         }

@@ -44,7 +44,7 @@ pub enum CommandPatternError {
     /// `=` without a command line.
     #[error("there is nothing after '='")]
     EmptyText,
-    /// `*` alone.
+    /// A pattern of `*` alone.
     #[error("name the tool alone for any command")]
     AnyCommand,
     /// A program that starts another.

@@ -31,7 +31,7 @@ use cairn_protocol::error::{Failure, Reason};
 pub use capture::Captured;
 pub use probe::{Probe, Tier};
 pub use seatbelt::profile as seatbelt_profile;
-pub use spec::{Confined, Ended, Limits, Stream, WhenMissing};
+pub use spec::{Confined, Limits, ProcessOutput, Stream, WhenMissing};
 pub use step::sandbox_main;
 
 /// First argument that makes our own binary act as the sandbox's helper ([`sandbox_main`]).
@@ -158,7 +158,7 @@ impl Sandbox {
         confined: &Confined,
         wake: &Wake,
         output: &mut dyn FnMut(Stream, &[u8]),
-    ) -> Result<Ended, Failure> {
+    ) -> Result<ProcessOutput, Failure> {
         let tier = self.tier_for(confined)?;
         run::run(self, tier, confined, wake, output)
     }
@@ -199,7 +199,7 @@ impl Sandbox {
 /// Cancels a run from another thread.
 #[derive(Clone)]
 pub struct Wake {
-    ended: Arc<AtomicBool>,
+    cancelled: Arc<AtomicBool>,
     pipe: Arc<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)>,
 }
 
@@ -211,18 +211,18 @@ impl Wake {
     pub fn new() -> Result<Self, Failure> {
         let failed = |e| Failure::new(Reason::Internal, format!("no pipe: {e}"));
         let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(failed)?;
-        Ok(Self { ended: Arc::new(AtomicBool::new(false)), pipe: Arc::new(pipe) })
+        Ok(Self { cancelled: Arc::new(AtomicBool::new(false)), pipe: Arc::new(pipe) })
     }
 
-    /// Cancels the run.
-    pub fn end(&self) {
-        self.ended.store(true, std::sync::atomic::Ordering::SeqCst);
+    /// Cancels the run and wakes its reader.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, std::sync::atomic::Ordering::SeqCst);
         // A full pipe has woken the reader already.
         let _full = rustix::io::write(&self.pipe.1, b"x");
     }
 
-    pub(crate) fn is_ended(&self) -> bool {
-        self.ended.load(std::sync::atomic::Ordering::SeqCst)
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(std::sync::atomic::Ordering::SeqCst)
     }
 
     pub(crate) fn reader(&self) -> &std::os::fd::OwnedFd {

@@ -19,7 +19,7 @@ use crate::{Change, Changes};
 /// Most files of a workspace that is examined.
 const MAX_FILES: usize = 50_000;
 /// Most bytes that are stored; the smallest files first.
-const MAX_KEPT: u64 = 32 * 1024 * 1024;
+const MAX_STORED: u64 = 32 * 1024 * 1024;
 
 /// Time for which a workspace that was found too large is skipped.
 const TOO_LARGE: Duration = Duration::from_secs(600);
@@ -28,11 +28,11 @@ const TOO_LARGE: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub struct Snapshots {
     max_files: usize,
-    kept: Mutex<Kept>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Cache {
     last: Option<Snapshot>,
     /// The last workspace that was found too large, and when.
     large: Option<(RootId, Instant)>,
@@ -40,7 +40,7 @@ struct Kept {
 
 impl Default for Snapshots {
     fn default() -> Self {
-        Self { max_files: MAX_FILES, kept: Mutex::default() }
+        Self { max_files: MAX_FILES, cache: Mutex::default() }
     }
 }
 
@@ -60,34 +60,34 @@ struct Seen {
 impl Snapshots {
     /// Runs `work`, and records in `changes` what has changed in the workspace meanwhile. Blocks.
     pub fn around<T>(&self, root: &Root, changes: &Changes, work: impl FnOnce() -> T) -> T {
-        let last = self.kept().last.take().filter(|last| last.root == root.id);
+        let last = self.cache().last.take().filter(|last| last.root == root.id);
         let Some(before) = self.look(root, last.as_ref(), changes) else { return work() };
         drop(last);
         let done = work();
         if let Some(after) = self.look(root, Some(&before), changes) {
             before.compare(&after, root, changes);
-            self.kept().last = Some(after);
+            self.cache().last = Some(after);
         }
         done
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the current state of the workspace; `None` when it is too large, which is recorded.
     fn look(&self, root: &Root, last: Option<&Snapshot>, changes: &Changes) -> Option<Snapshot> {
         // Another count would take as long as reading all of it.
         let known =
-            self.kept().large.as_ref().is_some_and(|(id, at)| *id == root.id && at.elapsed() < TOO_LARGE);
-        let taken = if known { None } else { Snapshot::take(root, last, self.max_files) };
-        if taken.is_none() {
+            self.cache().large.as_ref().is_some_and(|(id, at)| *id == root.id && at.elapsed() < TOO_LARGE);
+        let snapshot = if known { None } else { Snapshot::take(root, last, self.max_files) };
+        if snapshot.is_none() {
             changes.leave_out(format!("the workspace has more than {} files", self.max_files));
             if !known {
-                self.kept().large = Some((root.id.clone(), Instant::now()));
+                self.cache().large = Some((root.id.clone(), Instant::now()));
             }
         }
-        taken
+        snapshot
     }
 }
 
@@ -95,20 +95,20 @@ impl Snapshot {
     /// Reads the workspace; files unchanged since `last` are not read again. `None` when it has
     /// more than `most` files.
     fn take(root: &Root, last: Option<&Self>, most: usize) -> Option<Self> {
-        let found = Mutex::new(Vec::<Walked>::new());
+        let candidates = Mutex::new(Vec::<Walked>::new());
         walk(root, &WalkOptions::default(), &|file| {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            if found.len() <= most {
-                found.push(file);
+            let mut candidates = candidates.lock().unwrap_or_else(PoisonError::into_inner);
+            if candidates.len() <= most {
+                candidates.push(file);
             }
         });
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if found.len() > most {
+        let mut candidates = candidates.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if candidates.len() > most {
             return None;
         }
-        found.sort_unstable_by(|a, b| a.stat.size.cmp(&b.stat.size).then_with(|| a.rel.cmp(&b.rel)));
-        let (mut files, mut room) = (HashMap::with_capacity(found.len()), MAX_KEPT);
-        for Walked { rel, stat } in found {
+        candidates.sort_unstable_by(|a, b| a.stat.size.cmp(&b.stat.size).then_with(|| a.rel.cmp(&b.rel)));
+        let (mut files, mut room) = (HashMap::with_capacity(candidates.len()), MAX_STORED);
+        for Walked { rel, stat } in candidates {
             let bytes = (stat.size <= room).then(|| {
                 let same = last.and_then(|last| last.files.get(&rel)).filter(|seen| seen.stat == stat);
                 same.and_then(|seen| seen.bytes.clone()).or_else(|| read(root, &rel))
@@ -129,7 +129,7 @@ impl Snapshot {
                 continue;
             }
             // A file that had no room before may be readable now; its former contents are lost.
-            let Some(held) = now.bytes.clone().or_else(|| read(root, path)) else {
+            let Some(content) = now.bytes.clone().or_else(|| read(root, path)) else {
                 changes.leave_out(format!(
                     "'{path}' cannot be read, or has more than {MAX_WRITTEN_BYTES} bytes"
                 ));
@@ -137,8 +137,8 @@ impl Snapshot {
             };
             let lost = then.as_ref().is_some_and(|then| then.bytes.is_none());
             let before = then.and_then(|then| then.bytes);
-            if lost || before.as_ref() != Some(&held) {
-                let (before, after) = (before.map(|b| b.to_vec()), Some(held.to_vec()));
+            if lost || before.as_ref() != Some(&content) {
+                let (before, after) = (before.map(|b| b.to_vec()), Some(content.to_vec()));
                 all.push(Change { path: path.clone(), before, after, lost });
             }
         }
@@ -153,7 +153,7 @@ impl Snapshot {
 
 /// Reads a file of a size that could be restored; `None` when it cannot be read.
 fn read(root: &Root, rel: &str) -> Option<Arc<[u8]>> {
-    root.read_whole(rel, MAX_WRITTEN_BYTES).ok().flatten().map(Arc::from)
+    root.read_file(rel, MAX_WRITTEN_BYTES).ok().flatten().map(Arc::from)
 }
 
 #[cfg(test)]
@@ -164,20 +164,20 @@ mod tests {
 
     use super::*;
 
-    fn place() -> (tempfile::TempDir, Root) {
+    fn workspace() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
         let root = Roots::new(vec![]).declare(dir.path()).unwrap();
         (dir, root)
     }
 
-    fn told(changes: &Changes) -> Vec<(String, Option<String>, Option<String>, bool)> {
+    fn take_changes(changes: &Changes) -> Vec<(String, Option<String>, Option<String>, bool)> {
         let text = |bytes: Option<Vec<u8>>| bytes.map(|b| String::from_utf8(b).unwrap());
         changes.take().into_iter().map(|c| (c.path, text(c.before), text(c.after), c.lost)).collect()
     }
 
     #[test]
-    fn every_kind_of_change_is_seen_and_nothing_else() {
-        let (dir, root) = place();
+    fn every_kind_of_change_is_detected() {
+        let (dir, root) = workspace();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at(".git")).unwrap();
         for name in ["same", "edited", "gone", "touched", ".gitignore"] {
@@ -197,7 +197,7 @@ mod tests {
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(done, 7);
         assert_eq!(
-            told(&changes),
+            take_changes(&changes),
             [
                 ("edited".to_owned(), some("edited"), some("other"), false),
                 ("gone".to_owned(), some("gone"), None, false),
@@ -207,13 +207,13 @@ mod tests {
         // A change between two commands belongs to neither.
         fs::write(at("same"), "between").unwrap();
         snapshots.around(&root, &changes, || fs::write(at("made"), "newer").unwrap());
-        assert_eq!(told(&changes), [("made".to_owned(), some("new"), some("newer"), false)]);
+        assert_eq!(take_changes(&changes), [("made".to_owned(), some("new"), some("newer"), false)]);
         assert_eq!(changes.left_out(), None);
     }
 
     #[test]
-    fn a_large_workspace_is_left_out_and_said_to_be() {
-        let (dir, root) = place();
+    fn large_workspace_is_skipped_and_reported() {
+        let (dir, root) = workspace();
         for n in 0..3 {
             fs::write(dir.path().join(n.to_string()), "x").unwrap();
         }
@@ -221,20 +221,20 @@ mod tests {
         let edit = |text: &str| fs::write(dir.path().join("0"), text).unwrap();
         let changes = Changes::default();
         snapshots.around(&root, &changes, || edit("y"));
-        assert_eq!((told(&changes).len(), changes.left_out()), (1, None));
+        assert_eq!((take_changes(&changes).len(), changes.left_out()), (1, None));
         // It grows past the bound, and is not counted again soon.
         snapshots.around(&root, &changes, || fs::write(dir.path().join("3"), "x").unwrap());
         let why = Some("the workspace has more than 3 files".to_owned());
-        assert_eq!((told(&changes).len(), changes.left_out()), (0, why.clone()));
+        assert_eq!((take_changes(&changes).len(), changes.left_out()), (0, why.clone()));
         fs::remove_file(dir.path().join("3")).unwrap();
         let changes = Changes::default();
         snapshots.around(&root, &changes, || edit("z"));
-        assert_eq!((told(&changes).len(), changes.left_out()), (0, why));
+        assert_eq!((take_changes(&changes).len(), changes.left_out()), (0, why));
     }
 
     #[test]
-    fn what_there_was_no_room_for_is_told_as_lost() {
-        let (dir, root) = place();
+    fn unstored_contents_are_reported_as_lost() {
+        let (dir, root) = workspace();
         let large = |byte: u8, size: u64| vec![byte; usize::try_from(size).unwrap()];
         // Two files that fit one by one and not together: the larger is omitted.
         fs::write(dir.path().join("a"), large(b'a', MAX_WRITTEN_BYTES)).unwrap();

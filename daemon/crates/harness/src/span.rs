@@ -38,7 +38,7 @@ pub(crate) fn tool(spec: &ToolSpec, call: &Call) -> Span {
 }
 
 /// Records the outcome of the call.
-pub(crate) fn ended(span: &Span, outcome: &Result<Output, Failure>) {
+pub(crate) fn record_outcome(span: &Span, outcome: &Result<Output, Failure>) {
     match outcome {
         Ok(output) => {
             span.record("cairn.tool.truncated", output.truncated);

@@ -19,7 +19,7 @@ pub struct ToolSpec {
     pub name: Cow<'static, str>,
     /// One line: all that a model sees unless it requests more.
     pub short: Cow<'static, str>,
-    /// The complete description.
+    /// The complete description, for models.
     pub description: Cow<'static, str>,
     /// Text that the system prompt adds while the tool is offered; empty for none.
     pub addendum: Cow<'static, str>,
@@ -125,8 +125,8 @@ impl Caller<'_> {
 /// Returns the resolved form of a path argument that must lie in the session's own root.
 pub(crate) fn own_path(root: Option<&Root>, paths: &CallPaths, path: &str) -> Result<ResolvedPath, Failure> {
     let own = root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
-    let found = match paths.find(path, None) {
-        Some(found) => found.clone(),
+    let target = match paths.find(path, None) {
+        Some(target) => target.clone(),
         None if path.starts_with('/') => {
             // An absolute path that the gate could not resolve lies outside every root, or in a
             // blocked path.
@@ -135,11 +135,11 @@ pub(crate) fn own_path(root: Option<&Root>, paths: &CallPaths, path: &str) -> Re
         }
         None => own.locate(path)?,
     };
-    if found.root().id != own.id {
+    if target.root().id != own.id {
         let text = format!("'{path}' lies in another root than the session's, {}", own.path.display());
         return Err(Failure::new(Reason::PathOutsideRoots, text));
     }
-    Ok(found)
+    Ok(target)
 }
 
 /// Reason why a call needs an approval.

@@ -57,7 +57,7 @@ fn rules() -> Rules {
 }
 
 #[test]
-fn no_attack_of_the_table_is_allowed_and_every_harmless_line_is() {
+fn attacks_are_denied_and_harmless_lines_are_allowed() {
     let rules = rules();
     let mut counts: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
     let (mut category, mut wrong) = ("", Vec::new());
@@ -87,7 +87,7 @@ fn no_attack_of_the_table_is_allowed_and_every_harmless_line_is() {
 }
 
 #[test]
-fn what_is_denied_is_found_however_it_is_written() {
+fn denied_command_matches_every_spelling() {
     let rules =
         Rules { allow: read(&["*"]), final_deny: read(NEVER), default: Verdict::Allow, ..Rules::default() };
     for text in [
@@ -157,7 +157,7 @@ fn what_is_denied_is_found_however_it_is_written() {
 }
 
 #[test]
-fn a_decision_names_the_rule_and_the_part() {
+fn decision_names_rule_and_part() {
     let rules = rules();
     for (text, want) in [
         ("git status -s", (Verdict::Allow, "allow: run_shell(git status *) for 'git status -s'")),
@@ -171,7 +171,7 @@ fn a_decision_names_the_rule_and_the_part() {
 }
 
 #[test]
-fn each_part_goes_its_own_way_through_the_lists() {
+fn each_part_is_decided_separately() {
     let line = CommandLine::parse("git push && git status && rm x");
     let memory: Vec<(Rule, Verdict)> = vec![("run_shell(git push)".parse().unwrap(), Verdict::Allow)];
     let grants = Grants::default();
@@ -193,7 +193,7 @@ fn each_part_goes_its_own_way_through_the_lists() {
 }
 
 #[test]
-fn denied_paths_hold_for_commands_too() {
+fn denied_paths_apply_to_commands() {
     let rules = Rules { allow: read(&["*"]), final_deny: read(&["*(secrets)"]), ..Rules::default() };
     for text in [
         "cat secrets/key",
@@ -210,7 +210,7 @@ fn denied_paths_hold_for_commands_too() {
 }
 
 #[test]
-fn a_rule_for_a_command_allows_it_again_and_nothing_else() {
+fn rule_for_command_allows_only_that_command() {
     for (text, other) in [
         ("git push origin main", "git push origin main -f"),
         ("ls | wc -l", "ls | id"),
@@ -218,18 +218,18 @@ fn a_rule_for_a_command_allows_it_again_and_nothing_else() {
         ("cat <<EOF\n$(id)\nEOF", "cat <<EOF\n$(ls)\nEOF"),
         ("git log > x", "git log > y"),
     ] {
-        let made = Rule::for_command(&CommandLine::parse(text));
-        for rule in &made {
+        let suggested = Rule::for_command(&CommandLine::parse(text));
+        for rule in &suggested {
             assert_eq!(&rule.to_string().parse::<Rule>().unwrap(), rule, "{rule}");
         }
-        let rules = Rules { allow: made, ..Rules::default() };
+        let rules = Rules { allow: suggested, ..Rules::default() };
         assert_eq!(decide(&rules, text).0, Verdict::Allow, "{text}");
         assert_ne!(decide(&rules, other).0, Verdict::Allow, "{other}");
     }
 }
 
 #[test]
-fn examples_are_tried_when_a_rule_is_read() {
+fn rule_examples_are_checked_at_parse() {
     let rule = |matches: &[&str], rejects: &[&str]| {
         let strings = |l: &[&str]| l.iter().map(|s| (*s).to_owned()).collect();
         CheckedRule {
@@ -255,7 +255,7 @@ fn examples_are_tried_when_a_rule_is_read() {
 }
 
 #[test]
-fn deep_nesting_and_length_end_soon() {
+fn deep_nesting_and_long_lines_are_parsed_quickly() {
     for text in [
         "(".repeat(30_000),
         "$(".repeat(20_000),
@@ -295,12 +295,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn reading_never_panics(text in any::<String>()) {
+    fn parsing_never_panics(text in any::<String>()) {
         let _decided = decide(&rules(), &text);
     }
 
     #[test]
-    fn no_line_that_names_another_program_is_allowed(text in shell_like()) {
+    fn line_with_another_program_is_denied(text in shell_like()) {
         // `id` may be an argument or quoted; it is never the program of an allowed part.
         let (verdict, _) = decide(&rules(), &text);
         let line = CommandLine::parse(&text);

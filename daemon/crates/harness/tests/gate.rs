@@ -118,20 +118,20 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn what_passes_is_recorded_before_and_after() {
+async fn allowed_call_is_audited_before_and_after() {
     let bench = bench().await;
     let output = bench.harness.call(bench.call("say", json!({"word": "hi"}))).await.unwrap();
     assert_eq!((output.tag, output.value), ("probe", json!("hi")));
     let _failed = bench.harness.call(bench.call("say", json!({"word": "fail"}))).await.unwrap_err();
     let audit = bench.audit().await;
-    let told: Vec<_> = audit.iter().map(|a| (a.decision.as_str(), a.outcome.as_deref())).collect();
-    assert_eq!(told, [("allow", Some("ok")), ("allow", Some("tool_failed"))]);
+    let rows: Vec<_> = audit.iter().map(|a| (a.decision.as_str(), a.outcome.as_deref())).collect();
+    assert_eq!(rows, [("allow", Some("ok")), ("allow", Some("tool_failed"))]);
     assert!(audit[0].rule.starts_with("default: read-only"), "{}", audit[0].rule);
     assert_ne!(audit[0].args_digest, audit[1].args_digest);
 }
 
 #[tokio::test]
-async fn what_does_not_pass_is_not_run() {
+async fn denied_call_is_not_run() {
     let bench = bench().await;
     for (name, arguments, want) in [
         ("shout", json!({"word": "hi"}), Reason::UnknownTool),
@@ -153,7 +153,7 @@ async fn what_does_not_pass_is_not_run() {
 }
 
 #[tokio::test]
-async fn time_cancelling_and_size_are_bounded() {
+async fn timeout_cancellation_and_output_size_are_bounded() {
     let bench = bench().await;
     assert_eq!(bench.reason(bench.call("sleep", json!({"word": "x"}))).await, Reason::ToolTimedOut);
     let call = bench.call("wait", json!({"word": "x"}));
@@ -166,14 +166,17 @@ async fn time_cancelling_and_size_are_bounded() {
 
 impl Bench {
     /// Starts a call that needs an approval, and waits for its request.
-    async fn asks(&self, word: &str) -> (tokio::task::JoinHandle<Result<Output, Failure>>, Approval) {
+    async fn request_approval(
+        &self,
+        word: &str,
+    ) -> (tokio::task::JoinHandle<Result<Output, Failure>>, Approval) {
         let mut call = self.call("write", json!({"word": word}));
         call.call_id = Some(word.to_owned());
         call.resumed = word.starts_with("again");
-        self.begin(call).await
+        self.start_call(call).await
     }
 
-    async fn begin(&self, call: Call) -> (tokio::task::JoinHandle<Result<Output, Failure>>, Approval) {
+    async fn start_call(&self, call: Call) -> (tokio::task::JoinHandle<Result<Output, Failure>>, Approval) {
         let harness = Arc::clone(&self.harness);
         let work = tokio::spawn(async move { harness.call(call).await });
         loop {
@@ -201,10 +204,10 @@ impl Bench {
 /// An answer may name a wider rule that was offered: it applies to the session, and no other may be
 /// named.
 #[tokio::test]
-async fn an_answer_may_grant_an_offered_pattern() {
+async fn approval_can_grant_offered_pattern() {
     let bench = bench().await;
     let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.asks("one").await;
+    let (work, approval) = bench.request_approval("one").await;
     assert_eq!(approval.patterns, ["write(src/**)"]);
     let answer = |decision, pattern: &str| ApprovalResolveParams {
         approval_id: approval.approval_id.clone(),
@@ -227,10 +230,10 @@ async fn an_answer_may_grant_an_offered_pattern() {
 
 /// P9: the waiting call is woken, and the approver gets an error that no rule was stored.
 #[tokio::test]
-async fn a_rule_that_cannot_be_stored_wakes_its_call() {
+async fn unstorable_grant_fails_pending_call() {
     let bench = bench().await;
     let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.asks("one").await;
+    let (work, approval) = bench.request_approval("one").await;
     std::fs::create_dir(bench.dir.path().join("permissions.json.new")).unwrap();
     let failure = bench.answer(&approval, ApprovalDecision::Always).await.unwrap_err();
     assert_eq!(failure.reason, Reason::StorageFailed, "{failure}");
@@ -240,10 +243,10 @@ async fn a_rule_that_cannot_be_stored_wakes_its_call() {
 }
 
 #[tokio::test]
-async fn an_answer_decides_and_the_first_one_counts() {
+async fn first_resolution_decides() {
     let bench = bench().await;
     let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.asks("one").await;
+    let (work, approval) = bench.request_approval("one").await;
     assert_eq!((approval.tool.as_str(), approval.preview.summary.as_str()), ("write", "write"));
     let (yes, no) = tokio::join!(
         bench.answer(&approval, ApprovalDecision::Once),
@@ -263,7 +266,7 @@ async fn an_answer_decides_and_the_first_one_counts() {
         }
         other => panic!("{other:?}"),
     }
-    let (work, approval) = bench.asks("two").await;
+    let (work, approval) = bench.request_approval("two").await;
     bench.answer(&approval, ApprovalDecision::Deny).await.unwrap();
     let failure = work.await.unwrap().unwrap_err();
     assert_eq!(failure.message, "tool write: denied by user: because");
@@ -271,16 +274,16 @@ async fn an_answer_decides_and_the_first_one_counts() {
 }
 
 #[tokio::test]
-async fn a_yes_for_the_session_or_for_good_is_remembered_and_can_be_taken_back() {
+async fn session_and_permanent_grants_are_remembered_and_revocable() {
     let bench = bench().await;
     let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.asks("one").await;
+    let (work, approval) = bench.request_approval("one").await;
     bench.answer(&approval, ApprovalDecision::Session).await.unwrap();
     work.await.unwrap().unwrap();
     bench.harness.call(bench.call("write", json!({"word": "two"}))).await.unwrap();
     // Another session needs its own approval, until an answer is `always`.
     let other = bench.trace.create_session(NewSession::default()).await.unwrap().session_id;
-    let (work, approval) = bench.begin(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
+    let (work, approval) = bench.start_call(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
     bench.answer(&approval, ApprovalDecision::Always).await.unwrap();
     work.await.unwrap().unwrap();
     let third = bench.trace.create_session(NewSession::default()).await.unwrap().session_id;
@@ -290,13 +293,13 @@ async fn a_yes_for_the_session_or_for_good_is_remembered_and_can_be_taken_back()
     assert!(rules[0].starts_with("approved session by tester"), "{rules:?}");
     assert_eq!((rules[1].as_str(), rules[3].as_str()), ("session: write", "granted: write"));
     bench.harness.revoke("write").await.unwrap();
-    let (work, approval) = bench.begin(Call::new(third, "write", json!({"word": "z"}))).await;
+    let (work, approval) = bench.start_call(Call::new(third, "write", json!({"word": "z"}))).await;
     bench.answer(&approval, ApprovalDecision::Deny).await.unwrap();
     work.await.unwrap().unwrap_err();
 }
 
 #[tokio::test]
-async fn silence_is_a_no_and_a_final_deny_is_never_asked() {
+async fn timeout_denies_and_final_deny_requests_no_approval() {
     let dir = tempfile::tempdir().unwrap();
     let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
     let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
@@ -306,8 +309,8 @@ async fn silence_is_a_no_and_a_final_deny_is_never_asked() {
     let failure = bench.harness.call(bench.call("write", json!({"word": "x"}))).await.unwrap_err();
     assert_eq!(failure.message, "tool write: no answer in time");
     let all = ApprovalListParams { resolved: true, ..ApprovalListParams::default() };
-    let asked = bench.trace.approvals(all.clone()).await.unwrap();
-    assert_eq!(asked[0].resolution.as_ref().unwrap().by, "deadline");
+    let requests = bench.trace.approvals(all.clone()).await.unwrap();
+    assert_eq!(requests[0].resolution.as_ref().unwrap().by, "deadline");
     let mut call = bench.call("fetch", json!({"word": "x"}));
     call.grants.network = true;
     let failure = bench.harness.call(call).await.unwrap_err();
@@ -317,27 +320,27 @@ async fn silence_is_a_no_and_a_final_deny_is_never_asked() {
     let failure = bench.harness.call(bench.call("write", json!({"word": "x"}))).await.unwrap_err();
     assert!(is_final(&failure) && failure.reason == Reason::NoApprover, "{failure}");
     // R4
-    let asked =
+    let requests =
         bench.trace.approvals(ApprovalListParams { resolved: true, ..Default::default() }).await.unwrap();
-    assert_eq!(asked.len(), 2, "the question is in the log, with its denial");
-    assert_eq!(asked[0].resolution.as_ref().unwrap().by, "no_approver");
+    assert_eq!(requests.len(), 2, "the question is in the log, with its denial");
+    assert_eq!(requests[0].resolution.as_ref().unwrap().by, "no_approver");
     assert_eq!(bench.runs.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn a_question_outlives_the_daemon_and_is_not_asked_twice() {
+async fn pending_approval_survives_restart_without_duplicate() {
     let bench = bench().await;
     let approver = bench.harness.approvals().join();
     let mut call = bench.call("write", json!({"word": "again"}));
     (call.call_id, call.cancel) = (Some("again".into()), bench.stopping.child_token());
-    let (work, approval) = bench.begin(call).await;
+    let (work, approval) = bench.start_call(call).await;
     bench.stopping.cancel();
     assert_eq!(work.await.unwrap().unwrap_err().reason, Reason::Cancelled);
     drop(approver);
     let Bench { dir, trace, session, .. } = bench;
     let next = over(dir, trace, session, Rules::default(), Duration::from_secs(60));
     // No approver is connected any more, but the request was created while one was.
-    let (work, same) = next.asks("again").await;
+    let (work, same) = next.request_approval("again").await;
     assert_eq!(same.approval_id, approval.approval_id);
     next.answer(&same, ApprovalDecision::Once).await.unwrap();
     work.await.unwrap().unwrap();
@@ -350,10 +353,10 @@ async fn a_question_outlives_the_daemon_and_is_not_asked_twice() {
 
 // P12
 #[tokio::test]
-async fn a_dropped_call_closes_its_question() {
+async fn dropped_call_closes_its_approval() {
     let bench = bench().await;
     let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.asks("one").await;
+    let (work, approval) = bench.request_approval("one").await;
     work.abort();
     let resolution = loop {
         if let Some(resolution) = bench.trace.approval(&approval.approval_id).await.unwrap().resolution {
@@ -368,7 +371,7 @@ async fn a_dropped_call_closes_its_question() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
+async fn interrupted_call_requires_approval_before_retry() {
     let dir = tempfile::tempdir().unwrap();
     let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
     let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
@@ -395,7 +398,7 @@ async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
     let _approver = next.harness.approvals().join();
     next.harness.call(call(&next, "whole", true)).await.unwrap();
     assert_eq!(next.runs.load(Ordering::SeqCst), 1, "what is allowed and ended is made again unasked");
-    let (work, approval) = next.begin(call(&next, "cut", true)).await;
+    let (work, approval) = next.start_call(call(&next, "cut", true)).await;
     assert!(approval.rule.contains("may have acted already"), "{approval:?}");
     assert_eq!(next.runs.load(Ordering::SeqCst), 1);
     next.answer(&approval, ApprovalDecision::Deny).await.unwrap();
@@ -404,7 +407,7 @@ async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_dry_run_decides_and_does_nothing() {
+async fn dry_run_decides_without_running() {
     let bench = bench().await;
     let mut call = bench.call("write", json!("{'word': 'hi'"));
     call.dry_run = true;

@@ -82,7 +82,7 @@ struct Stage {
     must_run: BTreeSet<String>,
     granted: BTreeSet<usize>,
     always: bool,
-    made: usize,
+    calls: usize,
 }
 
 fn daemon(dir: &Path, trace: &Trace, runs: &Arc<Mutex<Vec<String>>>) -> Daemon {
@@ -120,7 +120,7 @@ impl Stage {
             must_run,
             granted,
             always: false,
-            made: 0,
+            calls: 0,
         }
     }
 
@@ -139,8 +139,8 @@ impl Stage {
     }
 
     async fn ask(&mut self) {
-        let (session, id) = (self.random.usize(..2), format!("c{}", self.made));
-        self.made += 1;
+        let (session, id) = (self.random.usize(..2), format!("c{}", self.calls));
+        self.calls += 1;
         let work = self.start(session, &id, false);
         if self.always || self.granted.contains(&session) {
             work.await.unwrap().unwrap();
@@ -229,8 +229,8 @@ impl Stage {
                 continue;
             }
             let work = self.start(session, &id, true);
-            let again = self.question_of(&id, &work).await;
-            assert_eq!(again, approval, "seed {}: {id} was asked twice", self.seed);
+            let repeated = self.question_of(&id, &work).await;
+            assert_eq!(repeated, approval, "seed {}: {id} was asked twice", self.seed);
             // Until the call is waiting again, a rule granted meanwhile lets it run.
             while !self.daemon.harness.approvals().is_awaited(&approval) {
                 assert!(!work.is_finished(), "seed {}: {id} did not wait", self.seed);
@@ -255,11 +255,11 @@ impl Stage {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_order_each_question_is_decided_once_and_nothing_runs_without_leave() {
+async fn every_approval_is_decided_once_in_any_schedule() {
     let only = std::env::var("CAIRN_SEED").ok().and_then(|s| s.parse::<u64>().ok());
     for seed in only.map_or(0..SCHEDULES, |seed| seed..seed + 1) {
-        let whole = tokio::time::timeout(PATIENCE, schedule(seed)).await;
-        whole.unwrap_or_else(|_| panic!("seed {seed}: something waits for an answer that was given"));
+        let result = tokio::time::timeout(PATIENCE, schedule(seed)).await;
+        result.unwrap_or_else(|_| panic!("seed {seed}: something waits for an answer that was given"));
     }
 }
 
@@ -274,5 +274,5 @@ async fn schedule(seed: u64) {
         }
         stage.check();
     }
-    assert!(stage.made > 3, "seed {seed}: the schedule asked nothing");
+    assert!(stage.calls > 3, "seed {seed}: the schedule asked nothing");
 }

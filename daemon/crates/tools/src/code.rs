@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::{Deps, reading::reading};
 
-/// Arguments of `rank_files`.
+/// Arguments of the tool `rank_files`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RankFilesParams {
@@ -30,7 +30,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "languages",
         |_, permit, _: Empty, _| {
             let parts = permit.reach(".")?;
-            let languages = cairn_workspace::count_languages(permit.need_root()?, &[], parts.as_deref());
+            let languages = cairn_workspace::count_languages(permit.require_root()?, &[], parts.as_deref());
             Ok((serde_json::json!({"languages": languages}), false))
         },
     );
@@ -42,7 +42,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         |deps, permit, params: RankFilesParams, _| {
             let k = params.k.clamp(1, 200) as usize;
             let most = if permit.shows_all() { k } else { usize::MAX };
-            let mut files = deps.indexes.rank_files(&permit.need_root()?.id, most)?;
+            let mut files = deps.indexes.rank_files(&permit.require_root()?.id, most)?;
             files.retain(|file| permit.shows(&file.path));
             files.truncate(k);
             Ok((serde_json::json!({"files": files}), false))
@@ -59,7 +59,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
                 files: f.files,
                 role: f.language.unwrap_or_default().to_owned(),
             };
-            let root = &permit.need_root()?.id;
+            let root = &permit.require_root()?.id;
             let folders: Vec<LayoutEntry> = if permit.shows_all() {
                 deps.indexes.folders(root)?.into_iter().map(entry).collect()
             } else {

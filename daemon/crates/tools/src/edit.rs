@@ -20,7 +20,7 @@ pub use change::Change;
 
 use crate::{Deps, reading};
 
-/// Arguments of `write_file`.
+/// Arguments of the tool `write_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
@@ -30,7 +30,7 @@ pub struct WriteFile {
     content: String,
 }
 
-/// Arguments of `edit_file`.
+/// Arguments of the tool `edit_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditFile {
@@ -45,7 +45,7 @@ pub struct EditFile {
     replace_all: bool,
 }
 
-/// Arguments of `delete_file`.
+/// Arguments of the tool `delete_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteFile {
@@ -73,7 +73,7 @@ impl Plan for WriteFile {
         &self.path
     }
     fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure> {
-        Ok(Change::whole(rel, before, self.content.into_bytes()))
+        Ok(Change::replace(rel, before, self.content.into_bytes()))
     }
     fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<MustAsk> {
         let blind = !seen && before.is_some_and(|b| !b.is_empty());
@@ -135,27 +135,27 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
 /// and a change that is sensitive under either name needs an approval.
 pub fn intent_of(changes: &[(ResolvedPath, Change)], tool: &str, must_ask: Option<MustAsk>) -> Intent {
     let paths: Vec<String> = changes.iter().map(|(_, change)| change.path.clone()).collect();
-    let delicate = changes.iter().flat_map(|(place, _)| place.spellings()).find_map(is_sensitive);
-    let links = changes.iter().filter(|(place, _)| place.requested() != place.real());
-    let links = links.map(|(place, _)| format!("'{}' is a link to '{}'", place.requested(), place.real()));
+    let sensitive = changes.iter().flat_map(|(target, _)| target.spellings()).find_map(is_sensitive);
+    let links = changes.iter().filter(|(target, _)| target.requested() != target.real());
+    let links = links.map(|(target, _)| format!("'{}' is a link to '{}'", target.requested(), target.real()));
     let why = must_ask.as_ref().map(|must| must.why().to_owned());
-    let shown = changes.iter().map(|(_, c)| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
+    let diffs = changes.iter().map(|(_, c)| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
     let preview = Preview {
         summary: format!("{tool} {}", paths.join(", ")),
-        diff: Some(shown),
-        warnings: links.chain(why).chain(delicate.clone()).collect(),
+        diff: Some(diffs),
+        warnings: links.chain(why).chain(sensitive.clone()).collect(),
         paths,
         ..Preview::default()
     };
     let patterns = folder_pattern(changes, &[tool]).into_iter().collect();
-    let must_ask = delicate.map(MustAsk::Always).or(must_ask);
+    let must_ask = sensitive.map(MustAsk::Always).or(must_ask);
     Intent { preview, must_ask, grants: tool.to_owned(), patterns }
 }
 
 /// Returns rules for these tools in the folder that contains every changed file; `None` for files
 /// of the root itself.
 pub fn folder_pattern(changes: &[(ResolvedPath, Change)], tools: &[&str]) -> Option<String> {
-    let folder = |(place, _): &(ResolvedPath, Change)| Some(place.real().rsplit_once('/')?.0.to_owned());
+    let folder = |(target, _): &(ResolvedPath, Change)| Some(target.real().rsplit_once('/')?.0.to_owned());
     let first = folder(changes.first()?)?;
     let plain = !first.contains(['*', '?', '[', '{', '(', ')', '\n']);
     let same = changes.iter().all(|change| folder(change).as_ref() == Some(&first));
@@ -164,7 +164,7 @@ pub fn folder_pattern(changes: &[(ResolvedPath, Change)], tools: &[&str]) -> Opt
 }
 
 /// Rejects changes that differ from the approved ones.
-pub fn need_same(permit: &Permit, changes: &[(ResolvedPath, Change)]) -> Result<(), Failure> {
+pub fn require_same(permit: &Permit, changes: &[(ResolvedPath, Change)]) -> Result<(), Failure> {
     let Some(approved) = permit.approved() else { return Ok(()) };
     let now = changes.iter().map(|(_, c)| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
     if approved.diff.as_deref() == Some(now.as_str()) {
@@ -178,13 +178,13 @@ impl<P: Plan> Changing<P> {
     fn plan(
         &self,
         session: &SessionId,
-        place: &ResolvedPath,
+        target: &ResolvedPath,
         args: P,
     ) -> Result<(Change, Option<MustAsk>), Failure> {
-        let before = place.root().read_whole(place.real(), MAX_WRITTEN_BYTES)?;
-        let seen = before.as_deref().is_some_and(|b| self.deps.seen.knows(session, place.real(), b));
+        let before = target.root().read_file(target.real(), MAX_WRITTEN_BYTES)?;
+        let seen = before.as_deref().is_some_and(|b| self.deps.seen.knows(session, target.real(), b));
         let must_ask = P::must_ask(seen, before.as_deref());
-        let named = if P::NAME == DeleteFile::NAME { place.entry() } else { place.real() };
+        let named = if P::NAME == DeleteFile::NAME { target.entry() } else { target.real() };
         Ok((args.plan(named, before)?, must_ask))
     }
 }
@@ -197,21 +197,21 @@ impl<P: Plan> Tool for Changing<P> {
 
     async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let args: P = arguments(value.clone())?;
-        let place = caller.own_path(args.path())?;
-        let (change, must_ask) = self.plan(caller.session, &place, args)?;
-        Ok(intent_of(&[(place, change)], P::NAME, must_ask))
+        let target = caller.own_path(args.path())?;
+        let (change, must_ask) = self.plan(caller.session, &target, args)?;
+        Ok(intent_of(&[(target, change)], P::NAME, must_ask))
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let args: P = arguments(value)?;
-        let place = permit.own_place(args.path())?;
-        let (change, _) = self.plan(permit.session(), &place, args)?;
-        need_same(&permit, &[(place.clone(), change.clone())])?;
+        let target = permit.resolve_own(args.path())?;
+        let (change, _) = self.plan(permit.session(), &target, args)?;
+        require_same(&permit, &[(target.clone(), change.clone())])?;
         let deps = self.deps.clone();
         reading::off_thread(move || {
-            let told = change.told();
-            change.make(&permit, &place, &deps.seen)?;
-            Output::of("file_change", &told, false)
+            let result = change.result();
+            change.apply(&permit, &target, &deps.seen)?;
+            Output::of("file_change", &result, false)
         })
         .await
     }

@@ -17,7 +17,7 @@ const MAX_OUTPUT: usize = 100_000;
 /// Code that tells a model, before the sandbox does, which tool writes files.
 const PREAMBLE: &str = include_str!("evaluate.py");
 
-/// Arguments of `evaluate`.
+/// Arguments of the tool `evaluate`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EvaluateParams {
@@ -48,7 +48,7 @@ impl Tool for Evaluate {
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: EvaluateParams = arguments(value)?;
-        let root = permit.need_root()?.path.clone();
+        let root = permit.require_root()?.path.clone();
         // A run with paths of its own starts in the first of them.
         let folder =
             permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));
@@ -61,13 +61,13 @@ impl Tool for Evaluate {
         confined.limits.wall =
             Duration::from_secs(params.timeout_seconds.unwrap_or(SECONDS.0).clamp(1, SECONDS.1));
         confined.limits.output = MAX_OUTPUT;
-        let ended = permit.run(confined, |_, _| {}).await?;
-        if ended.exit_code == 127 && ended.stderr.text.contains("python3") {
+        let output = permit.run(confined, |_, _| {}).await?;
+        if output.exit_code == 127 && output.stderr.text.contains("python3") {
             return Err(Failure::new(
                 Reason::ToolFailed,
                 "evaluate needs python3, which is not installed here",
             ));
         }
-        finished(ended)
+        finished(output)
     }
 }

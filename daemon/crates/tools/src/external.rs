@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec, sandbox::Confined, sandbox::Ended};
+use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec, sandbox::Confined, sandbox::ProcessOutput};
 use cairn_protocol::error::{Failure, Reason};
 use serde_json::{Map, Value, json};
 
@@ -22,9 +22,9 @@ const MAX_OUTPUT: usize = 1024 * 1024;
 /// Most characters of a description.
 const MAX_DESCRIPTION: usize = 4096;
 /// Most characters of a program's line that an error shows.
-const MAX_SHOWN: usize = 200;
+const MAX_LINE: usize = 200;
 /// Names that no program may use: rules and other tools rely on the behaviour of these.
-const KEPT: &[&str] = &[
+const RESERVED: &[&str] = &[
     "read_file",
     "write_file",
     "edit_file",
@@ -62,18 +62,18 @@ pub struct ExternalSpec {
 pub struct Externals(Mutex<BTreeMap<String, ExternalSpec>>);
 
 impl Externals {
-    /// Replaces the registered programs by `wanted`; the first of a name counts. Returns the errors
+    /// Replaces the registered programs by `specs`; the first of a name counts. Returns the errors
     /// of those that are left out.
-    pub fn set(&self, registry: &Registry, wanted: Vec<ExternalSpec>) -> Vec<String> {
+    pub fn set(&self, registry: &Registry, specs: Vec<ExternalSpec>) -> Vec<String> {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut wrong = Vec::new();
         let mut next: BTreeMap<String, ExternalSpec> = BTreeMap::new();
-        for spec in wanted {
+        for spec in specs {
             let own = now.contains_key(&spec.name) && !registry.covers(&spec.name);
             let builtin = registry.has(&spec.name) && !own;
             let why = if !is_name(&spec.name) {
                 Some("a name is 1 to 64 of a-z, 0-9, _ and -".to_owned())
-            } else if KEPT.contains(&spec.name.as_str()) {
+            } else if RESERVED.contains(&spec.name.as_str()) {
                 Some("this built-in tool cannot be replaced".to_owned())
             } else if next.contains_key(&spec.name) {
                 Some("the name is taken by another program".to_owned())
@@ -114,8 +114,9 @@ struct External {
 
 impl External {
     fn of(spec: &ExternalSpec) -> Result<Self, Failure> {
-        let keep = |c: &char| !c.is_control() || *c == '\n';
-        let description: String = spec.description.chars().filter(keep).take(MAX_DESCRIPTION).collect();
+        let is_printable = |c: &char| !c.is_control() || *c == '\n';
+        let description: String =
+            spec.description.chars().filter(is_printable).take(MAX_DESCRIPTION).collect();
         if description.trim().is_empty() {
             return Err(Failure::new(Reason::InvalidParams, "it has no description"));
         }
@@ -129,29 +130,29 @@ impl External {
         })
     }
 
-    fn failed(&self, reason: Reason, what: &str, ended: &Ended) -> Failure {
-        let said = ended.stderr.text.lines().map(line).find(|l| !l.is_empty());
-        let said = said.map_or_else(String::new, |said| format!(": {said}"));
-        Failure::new(reason, format!("tool {} {what}{said}", self.name))
+    fn failed(&self, reason: Reason, what: &str, output: &ProcessOutput) -> Failure {
+        let stderr_line = output.stderr.text.lines().map(line).find(|l| !l.is_empty());
+        let detail = stderr_line.map_or_else(String::new, |line| format!(": {line}"));
+        Failure::new(reason, format!("tool {} {what}{detail}", self.name))
     }
 
     /// Returns the result for the program's exit.
-    fn answer(&self, ended: &Ended) -> Result<Output, Failure> {
-        let failed = |what: &str| Err(self.failed(Reason::ToolFailed, what, ended));
-        if ended.cancelled {
-            return Err(self.failed(Reason::Cancelled, "was cancelled", ended));
+    fn answer(&self, output: &ProcessOutput) -> Result<Output, Failure> {
+        let failed = |what: &str| Err(self.failed(Reason::ToolFailed, what, output));
+        if output.cancelled {
+            return Err(self.failed(Reason::Cancelled, "was cancelled", output));
         }
-        if ended.timed_out {
+        if output.timed_out {
             let what = format!("took longer than {} s", self.timeout.as_secs());
-            return Err(self.failed(Reason::ToolTimedOut, &what, ended));
+            return Err(self.failed(Reason::ToolTimedOut, &what, output));
         }
-        if ended.exit_code != 0 {
-            return failed(&format!("ended with {}", ended.exit_code));
+        if output.exit_code != 0 {
+            return failed(&format!("ended with {}", output.exit_code));
         }
-        if ended.stdout.truncated {
+        if output.stdout.truncated {
             return failed(&format!("printed more than {MAX_OUTPUT} bytes"));
         }
-        let text = ended.stdout.text.trim();
+        let text = output.stdout.text.trim();
         match serde_json::from_str(text) {
             Ok(value) => Ok(Output { tag: "external", value, truncated: false, exit_code: Some(0) }),
             Err(_) if text.is_empty() => failed("printed nothing; one JSON value is wanted"),
@@ -194,7 +195,7 @@ fn schema(parameters: &Value) -> Result<Value, Failure> {
 /// Returns the first line of a text, short and without control characters.
 fn line(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
-    first.chars().filter(|c| !c.is_control()).take(MAX_SHOWN).collect::<String>().trim().to_owned()
+    first.chars().filter(|c| !c.is_control()).take(MAX_LINE).collect::<String>().trim().to_owned()
 }
 
 #[async_trait::async_trait]
@@ -228,7 +229,7 @@ impl Tool for External {
             );
             return Err(Failure::new(Reason::TooLarge, text));
         }
-        let root = permit.need_root()?.path.clone();
+        let root = permit.require_root()?.path.clone();
         // A run with paths of its own starts in the first of them.
         let folder =
             permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));
@@ -238,8 +239,8 @@ impl Tool for External {
         confined.network = self.network;
         confined.limits.wall = self.timeout;
         confined.limits.output = MAX_OUTPUT;
-        let ended = permit.run(confined, |_, _| {}).await?;
-        self.answer(&ended)
+        let output = permit.run(confined, |_, _| {}).await?;
+        self.answer(&output)
     }
 }
 
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_of_both_forms_are_schemas() {
+    fn schemas_are_built_from_both_parameter_forms() {
         let simple = json!({"query": {"type": "string", "required": true}, "type": {"type": "string", "default": "x"}});
         let want = json!({
             "type": "object", "required": ["query"], "additionalProperties": false,
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain() {
+    fn invalid_names_are_rejected() {
         assert!(is_name("web-search_2") && is_name(&"x".repeat(64)));
         for wrong in ["", "Web", "a b", "a/b", "ä", &"x".repeat(65)] {
             assert!(!is_name(wrong), "{wrong}");

@@ -14,8 +14,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Lists a folder to a depth, ignored files left out.",
         "dir_listing",
         |_, permit, params: ListDirParams, _| {
-            let (place, parts) = permit.wide_place(&params.path, params.root.as_deref())?;
-            let (root, rel) = (place.root(), place.real());
+            let (target, parts) = permit.resolve_with_parts(&params.path, params.root.as_deref())?;
+            let (root, rel) = (target.root(), target.real());
             let listing = match parts {
                 None => cairn_workspace::list_dir(root, rel, params.depth)?,
                 Some(parts) => cairn_workspace::list_parts(root, rel, params.depth, &parts)?,
@@ -30,8 +30,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Reads a range of lines of a file; large ranges are cut and say so.",
         "span",
         |_, permit, params: SpanParams, _| {
-            let place = permit.place(&params.path, params.root.as_deref())?;
-            let span = cairn_workspace::read_span(place.root(), place.real(), &params)?;
+            let target = permit.resolve(&params.path, params.root.as_deref())?;
+            let span = cairn_workspace::read_span(target.root(), target.real(), &params)?;
             let cut = span.truncated;
             Ok((span, cut))
         },

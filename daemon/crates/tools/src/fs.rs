@@ -93,13 +93,13 @@ impl Op {
     }
 }
 
-/// A parsed call.
-enum Asked {
+/// Parsed arguments of a call.
+enum FsRequest {
     One(Op),
-    Many { ops: Vec<Op>, go_on: bool },
+    Many { ops: Vec<Op>, continue_on_error: bool },
 }
 
-impl Asked {
+impl FsRequest {
     fn read(value: &Value) -> Result<Self, Failure> {
         let bad = |text: String| Failure::new(Reason::InvalidParams, text);
         let Some(ops) = value.get("ops") else {
@@ -127,8 +127,8 @@ impl Asked {
         if files.len() > MAX_FILES {
             return Err(bad(format!("ops name {} files, {MAX_FILES} are allowed", files.len())));
         }
-        let go_on = value.get("continue_on_error").and_then(Value::as_bool).unwrap_or(false);
-        Ok(Self::Many { ops, go_on })
+        let continue_on_error = value.get("continue_on_error").and_then(Value::as_bool).unwrap_or(false);
+        Ok(Self::Many { ops, continue_on_error })
     }
 
     fn ops(&self) -> &[Op] {
@@ -138,8 +138,8 @@ impl Asked {
         }
     }
 
-    fn goes_on(&self) -> bool {
-        matches!(self, Self::Many { go_on: true, .. })
+    fn continues_on_error(&self) -> bool {
+        matches!(self, Self::Many { continue_on_error: true, .. })
     }
 }
 
@@ -221,14 +221,14 @@ impl Tool for Fs {
 
     fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
         // A call that cannot be parsed is not executed either.
-        let Ok(asked) = Asked::read(value) else { return vec![] };
-        asked.ops().iter().map(|op| (op.action.tool(), op.arguments.clone())).collect()
+        let Ok(request) = FsRequest::read(value) else { return vec![] };
+        request.ops().iter().map(|op| (op.action.tool(), op.arguments.clone())).collect()
     }
 
     async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
-        let asked = Asked::read(value)?;
+        let request = FsRequest::read(value)?;
         let mut kinds: Vec<&str> =
-            asked.ops().iter().filter(|o| o.action.changes()).map(|o| o.action.tool()).collect();
+            request.ops().iter().filter(|o| o.action.changes()).map(|o| o.action.tool()).collect();
         if kinds.is_empty() {
             let preview = Preview { summary: "fs reads files".into(), ..Preview::default() };
             return Ok(Intent { preview, ..Intent::default() });
@@ -236,7 +236,7 @@ impl Tool for Fs {
         kinds.sort_unstable();
         kinds.dedup();
         let mut files = Files::default();
-        let batch = Batch::plan(&self.deps, caller, &asked, &mut files, None);
+        let batch = Batch::plan(&self.deps, caller, &request, &mut files, None);
         if batch.changes().is_empty()
             && let Some(failure) = batch.first_failure()
         {
@@ -249,16 +249,16 @@ impl Tool for Fs {
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
-        let asked = Asked::read(&value)?;
+        let request = FsRequest::read(&value)?;
         let flag = CancelFlag::new();
         let _end = EndOnDrop(flag.clone());
         let deps = self.deps.clone();
-        reading::off_thread(move || match &asked {
-            Asked::One(op) if !op.action.changes() => {
+        reading::off_thread(move || match &request {
+            FsRequest::One(op) if !op.action.changes() => {
                 let (value, cut) = look_at(&deps, &permit, op, &flag)?;
                 Output::of("file", &value, cut)
             }
-            _ => batch::run(&deps, &permit, &asked, &flag),
+            _ => batch::run(&deps, &permit, &request, &flag),
         })
         .await
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{Deps, reading::reading};
 
-/// Arguments of `git_log`.
+/// Arguments of the tool `git_log`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GitLogParams {
@@ -27,7 +27,7 @@ fn default_limit() -> u32 {
 /// Default size of a diff and the largest that can be requested, in bytes.
 const DIFF_BYTES: (usize, usize) = (64 * 1024, 1024 * 1024);
 
-/// Arguments of `git_diff`.
+/// Arguments of the tool `git_diff`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GitDiffParams {
@@ -43,9 +43,9 @@ struct GitDiffParams {
 }
 
 fn diff(_: &Deps, permit: &Permit, params: GitDiffParams) -> Result<(Value, bool), Failure> {
-    let wanted = params.path.as_deref().unwrap_or(".");
-    let (place, parts) = permit.wide_place(wanted, None)?;
-    let (root, rel) = (place.root(), place.real());
+    let requested = params.path.as_deref().unwrap_or(".");
+    let (resolved, parts) = permit.resolve_with_parts(requested, None)?;
+    let (root, rel) = (resolved.root(), resolved.real());
     let request = DiffRequest {
         staged: params.staged,
         parts: parts.unwrap_or_else(|| vec![rel.to_owned()]),
@@ -61,7 +61,7 @@ fn diff(_: &Deps, permit: &Permit, params: GitDiffParams) -> Result<(Value, bool
     Ok((value, answer.truncated))
 }
 
-/// Arguments of `git_commit`.
+/// Arguments of the tool `git_commit`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GitCommitParams {
@@ -94,12 +94,12 @@ impl Tool for Commit {
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let GitCommitParams { paths, message } = arguments(value)?;
-        let entry = |path: &String| Ok(permit.own_place(path)?.entry().to_owned());
+        let entry = |path: &String| Ok(permit.resolve_own(path)?.entry().to_owned());
         let paths = paths.iter().map(entry).collect::<Result<Vec<_>, Failure>>()?;
-        let root = permit.need_root()?.clone();
+        let root = permit.require_root()?.clone();
         let work = move || cairn_workspace::git::git_commit(&root, &paths, &message);
-        let made = crate::reading::off_thread(work).await?;
-        let value = made.map(|c| json!({"commit": c.id, "paths": c.paths}));
+        let created = crate::reading::off_thread(work).await?;
+        let value = created.map(|c| json!({"commit": c.id, "paths": c.paths}));
         Output::of("git_commit", &value.unwrap_or_else(|| json!({"commit": null, "paths": []})), false)
     }
 }
@@ -111,8 +111,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Branch, head and changed files of a repository.",
         "git_status",
         |_, permit, params: GitStatusParams, _| {
-            let (place, parts) = permit.wide_place(&params.path, None)?;
-            let (root, rel) = (place.root(), place.real());
+            let (resolved, parts) = permit.resolve_with_parts(&params.path, None)?;
+            let (root, rel) = (resolved.root(), resolved.real());
             let mut status = cairn_workspace::git::git_status(root, rel)?;
             if parts.is_some() {
                 let top = status.top.clone();
@@ -135,7 +135,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "git_log",
         |_, permit, params: GitLogParams, _| {
             let limit = params.limit.clamp(1, 1000) as usize;
-            let mut commits = cairn_workspace::git::git_log(permit.need_root()?, limit)?;
+            let mut commits = cairn_workspace::git::git_log(permit.require_root()?, limit)?;
             if !permit.shows_all() {
                 for commit in &mut commits {
                     commit.paths.retain(|path| permit.shows(path));

@@ -29,7 +29,7 @@ pub use cairn_protocol::tool::ToolsMode as ToolMode;
 use cairn_search::Indexes;
 use cairn_workspace::Roots;
 pub use external::{ExternalSpec, Externals};
-pub use remote::{Remote, RemoteSpec, RemoteTools, Said, Server};
+pub use remote::{Remote, RemoteOutput, RemoteSpec, RemoteTools, Server};
 pub use shell::{ShellMode, ShellOptions};
 
 pub use seen::Seen;

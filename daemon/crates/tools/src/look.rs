@@ -26,7 +26,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// Longest line that is shown, in characters.
 const MAX_LINE: usize = 2000;
 
-/// Arguments of `read_file`.
+/// Arguments of the tool `read_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
@@ -54,7 +54,7 @@ fn lines() -> u32 {
     500
 }
 
-/// Arguments of `list_files`.
+/// Arguments of the tool `list_files`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListFiles {
@@ -76,7 +76,7 @@ fn hundred() -> usize {
     100
 }
 
-/// Arguments of `search_files`.
+/// Arguments of the tool `search_files`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFiles {
@@ -104,7 +104,7 @@ fn fifty() -> u32 {
     50
 }
 
-/// Arguments of `search_code`.
+/// Arguments of the tool `search_code`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchCode {
@@ -173,21 +173,21 @@ pub fn read_file(
     args: ReadFile,
     _: &cairn_search::CancelFlag,
 ) -> Result<(Value, bool), Failure> {
-    let place = permit.place(&args.path, None)?;
-    let (root, rel) = (place.root(), place.real());
+    let target = permit.resolve(&args.path, None)?;
+    let (root, rel) = (target.root(), target.real());
     let bytes = root.open_file(rel)?.metadata().map_or(0, |m| m.len());
     if bytes > MAX_COUNTED {
         return part_of_large(root, rel, &args);
     }
-    let content = root.read_whole(rel, MAX_COUNTED)?.unwrap_or_default();
+    let content = root.read_file(rel, MAX_COUNTED)?.unwrap_or_default();
     if permit.root().is_some_and(|own| own.id == root.id) {
         deps.seen.note(permit.session(), rel, &content);
     }
-    Ok(shown(rel, &content, &args))
+    Ok(render_file(rel, &content, &args))
 }
 
 /// Returns a range of a file, with line numbers.
-pub fn shown(rel: &str, bytes: &[u8], args: &ReadFile) -> (Value, bool) {
+pub fn render_file(rel: &str, bytes: &[u8], args: &ReadFile) -> (Value, bool) {
     if bytes.iter().take(8192).any(|b| *b == 0) {
         return (json!({"path": rel, "binary": true, "bytes": bytes.len()}), false);
     }
@@ -265,8 +265,8 @@ pub fn list_files(
     args: ListFiles,
     _: &cairn_search::CancelFlag,
 ) -> Result<(Value, bool), Failure> {
-    let (place, _) = permit.wide_place(&args.path, None)?;
-    let (root, rel) = (place.root(), place.real());
+    let (target, _) = permit.resolve_with_parts(&args.path, None)?;
+    let (root, rel) = (target.root(), target.real());
     let bad = |e: globset::Error| Failure::new(Reason::BadPattern, format!("pattern: {}", e.kind()));
     // Without a slash a pattern matches a name at any depth, as users expect.
     let text = if args.pattern.contains('/') { args.pattern.clone() } else { format!("**/{}", args.pattern) };
@@ -278,21 +278,21 @@ pub fn list_files(
     let own = permit.root().is_some_and(|own| own.id == root.id);
     let view = root.view();
     let mut files = Vec::new();
-    let mut keep = |file: String| {
+    let mut accept = |file: String| {
         let Some(inner) = file.strip_prefix(&prefix) else { return };
-        let shown = if own { permit.shows(&file) } else { view.shows(&file) };
-        if shown && matcher.is_match(inner) {
+        let is_visible = if own { permit.shows(&file) } else { view.shows(&file) };
+        if is_visible && matcher.is_match(inner) {
             files.push(file);
         }
     };
-    let examined = cairn_workspace::find_files(root, rel, &mut keep)?;
+    let examined = cairn_workspace::find_files(root, rel, &mut accept)?;
     files.sort();
     let total = files.len();
     files.truncate(args.max_results.clamp(1, 1000));
     let cut = files.len() < total || !examined.complete;
     let mut value = json!({"content": files.join("\n"), "total_matches": total, "truncated": cut});
     if !view.is_complete() {
-        value["note"] = LEFT_OUT.into();
+        value["note"] = HIDDEN_NOTE.into();
     }
     Ok((value, cut))
 }
@@ -367,11 +367,11 @@ fn search_code(
 }
 
 /// Note in an answer when rules hide a part of the searched files.
-const LEFT_OUT: &str = "paths that rules hide are left out";
+const HIDDEN_NOTE: &str = "paths that rules hide are left out";
 
 fn note(complete: bool, hides: bool) -> Option<String> {
     let pending = (!complete).then_some("the index is not complete yet: there may be more");
-    let notes: Vec<&str> = pending.into_iter().chain(hides.then_some(LEFT_OUT)).collect();
+    let notes: Vec<&str> = pending.into_iter().chain(hides.then_some(HIDDEN_NOTE)).collect();
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
@@ -382,11 +382,11 @@ mod tests {
     fn read(text: &str, args: Value) -> Value {
         let mut all = json!({"path": "f"});
         all.as_object_mut().unwrap().extend(args.as_object().unwrap().clone());
-        shown("f", text.as_bytes(), &serde_json::from_value(all).unwrap()).0
+        render_file("f", text.as_bytes(), &serde_json::from_value(all).unwrap()).0
     }
 
     #[test]
-    fn lines_are_numbered_and_the_rest_is_told() {
+    fn lines_are_numbered_and_truncation_is_reported() {
         let text = "a\nb\r\nc\nd";
         assert_eq!(read(text, json!({}))["content"], "1|a\n2|b\n3|c\n4|d\n");
         let part = read(text, json!({"offset": 2, "limit": 2}));

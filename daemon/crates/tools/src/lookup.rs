@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Most bytes of one answer.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// Arguments of `tool_lookup`.
+/// Arguments of the tool `tool_lookup`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LookupParams {
@@ -37,20 +37,20 @@ impl Tool for Lookup {
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: LookupParams = arguments(value)?;
-        let network = permit.need_network().is_ok();
+        let network = permit.require_network().is_ok();
         let offered = self.0.specs().into_iter().filter(|s| !s.hidden && (network || !s.network));
-        told(&offered.collect::<Vec<_>>(), params.name.as_deref())
+        describe(&offered.collect::<Vec<_>>(), params.name.as_deref())
     }
 }
 
-fn told(specs: &[ToolSpec], name: Option<&str>) -> Result<Output, Failure> {
+fn describe(specs: &[ToolSpec], name: Option<&str>) -> Result<Output, Failure> {
     let name = name.map(str::trim).filter(|n| !n.is_empty());
     let mut content = String::new();
-    let mut found = 0;
+    let mut matches = 0;
     for spec in specs.iter().filter(|s| name.is_none_or(|n| s.name.contains(&*n.to_lowercase()))) {
-        found += 1;
+        matches += 1;
         let entry = match name {
-            None => format!("{found}. {}: {}\n", spec.name, spec.short),
+            None => format!("{matches}. {}: {}\n", spec.name, spec.short),
             Some(_) => format!("{}\n{}\narguments: {}\n\n", spec.name, spec.description, spec.input_schema),
         };
         if content.len() + entry.len() > MAX_TEXT {
@@ -59,9 +59,9 @@ fn told(specs: &[ToolSpec], name: Option<&str>) -> Result<Output, Failure> {
         }
         content.push_str(&entry);
     }
-    if let (0, Some(name)) = (found, name) {
-        let shown: String = name.chars().take(64).flat_map(char::escape_default).collect();
-        let text = format!("no tool has '{shown}' in its name: call tool_lookup without a name for all");
+    if let (0, Some(name)) = (matches, name) {
+        let escaped: String = name.chars().take(64).flat_map(char::escape_default).collect();
+        let text = format!("no tool has '{escaped}' in its name: call tool_lookup without a name for all");
         return Err(Failure::new(Reason::UnknownTool, text));
     }
     Output::of("tools", &json!({"content": content.trim_end(), "truncated": false}), false)
@@ -76,18 +76,18 @@ mod tests {
     }
 
     #[test]
-    fn all_are_listed_and_one_is_described() {
-        let all = told(&specs("Does it. And more"), None).unwrap();
+    fn lists_all_tools_or_describes_one() {
+        let all = describe(&specs("Does it. And more"), None).unwrap();
         assert_eq!(all.value["content"], "1. read_file: Does it\n2. run_shell: Does it");
-        let one = told(&specs("Does it. And more"), Some("READ")).unwrap();
+        let one = describe(&specs("Does it. And more"), Some("READ")).unwrap();
         let text = one.value["content"].as_str().unwrap();
         assert!(
             text.starts_with("read_file\nDoes it. And more\narguments: {") && !text.contains("run_shell")
         );
-        let error = told(&specs("x"), Some("nothing")).unwrap_err();
+        let error = describe(&specs("x"), Some("nothing")).unwrap_err();
         assert_eq!(error.reason, Reason::UnknownTool);
         let long: &'static str = Box::leak("x".repeat(40_000).into_boxed_str());
-        let cut = told(&specs(long), Some("r")).unwrap();
+        let cut = describe(&specs(long), Some("r")).unwrap();
         assert!(cut.truncated && cut.value["content"].as_str().unwrap().contains("left out"));
     }
 }

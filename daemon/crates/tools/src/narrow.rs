@@ -15,17 +15,17 @@ pub fn narrow(filters: &mut SearchFilters, parts: &[String]) -> Result<(), Failu
         filters.path_prefix = Some(part.clone());
         return Ok(());
     }
-    let (mut globs, wanted): (Vec<String>, Vec<String>) =
+    let (mut globs, included): (Vec<String>, Vec<String>) =
         std::mem::take(&mut filters.globs).into_iter().partition(|g| g.starts_with('!'));
-    let unwanted = globs.len();
+    let excluded_count = globs.len();
     for part in parts {
         let names: Vec<&str> = part.split('/').collect();
-        if wanted.is_empty() {
+        if included.is_empty() {
             globs.extend([glob(&names, &[]), glob(&names, &["**"])]);
         }
-        for one in &wanted {
-            let whole = anchored(one)?;
-            let pieces: Vec<&str> = whole.split('/').collect();
+        for one in &included {
+            let pattern = anchored(one)?;
+            let pieces: Vec<&str> = pattern.split('/').collect();
             for rest in rests(&pieces, &names)? {
                 let narrowed = glob(&names, rest);
                 if !globs.contains(&narrowed) {
@@ -34,7 +34,7 @@ pub fn narrow(filters: &mut SearchFilters, parts: &[String]) -> Result<(), Failu
             }
         }
     }
-    if globs.len() == unwanted {
+    if globs.len() == excluded_count {
         // The parts contain no requested file.
         globs.push("!**".into());
     }
@@ -119,13 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn one_part_is_a_prefix() {
+    fn single_part_becomes_prefix() {
         let filters = narrowed(&["*.rs"], &["src/a"]);
         assert_eq!((filters.path_prefix.as_deref(), filters.globs), (Some("src/a"), vec!["*.rs".to_owned()]));
     }
 
     #[test]
-    fn several_parts_are_globs_and_meet_those_that_were_asked_for() {
+    fn several_parts_are_intersected_with_requested_globs() {
         for (globs, want) in [
             (&[][..], &["/a", "/a/**", "/b/c", "/b/c/**"][..]),
             (&["!x"], &["!x", "/a", "/a/**", "/b/c", "/b/c/**"]),

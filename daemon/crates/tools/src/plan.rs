@@ -18,7 +18,7 @@ const MAX_ITEMS: usize = 50;
 /// Most characters of an item.
 const MAX_TEXT: usize = 200;
 
-/// Arguments of `plan`.
+/// Arguments of the tool `plan`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanParams {
@@ -64,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_is_checked() {
+    fn invalid_plans_are_rejected() {
         let items = |texts: &[String]| {
             let items = texts.iter().map(|t| PlanItem { text: t.clone(), status: Default::default() });
             checked(items.collect()).map_err(|e| e.message)
         };
-        let told = items(&["  read\n\u{1b}the  code ".into()]).unwrap();
-        assert_eq!(told, json!({"items": [{"text": "read the code", "status": "pending"}]}));
+        let value = items(&["  read\n\u{1b}the  code ".into()]).unwrap();
+        assert_eq!(value, json!({"items": [{"text": "read the code", "status": "pending"}]}));
         assert_eq!(items(&[]).unwrap(), json!({"items": []}));
         assert_eq!(items(&["a".into(), "\t".into()]).unwrap_err(), "item 2 has no text");
         assert_eq!(items(&["x".repeat(201)]).unwrap_err(), "item 1 has 201 characters, 200 are allowed");

@@ -23,13 +23,13 @@ pub fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(),
     {
         filters.roots.push(root.id.to_string());
     }
-    let wanted = filters.path_prefix.take().unwrap_or_else(|| ".".into());
+    let path_prefix = filters.path_prefix.take().unwrap_or_else(|| ".".into());
     let mut parts = None;
     for root in &filters.roots {
-        let place;
-        (place, parts) = permit.wide_place(&wanted, Some(root))?;
+        let target;
+        (target, parts) = permit.resolve_with_parts(&path_prefix, Some(root))?;
         // The target of a path is known for a single root; of several each has its own.
-        let prefix = if filters.roots.len() == 1 { place.real() } else { place.requested() };
+        let prefix = if filters.roots.len() == 1 { target.real() } else { target.requested() };
         filters.path_prefix = (prefix != ".").then(|| prefix.to_owned());
     }
     filters.globs.extend(permit.hidden_paths()?.iter().flat_map(|path| exclude(path)));

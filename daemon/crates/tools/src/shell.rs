@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use cairn_harness::{
     Caller, Intent, Output, Permit, Rule, Rules, Tool, ToolSpec, Verdict, arguments,
     command::CommandLine,
-    sandbox::{Confined, Ended},
+    sandbox::{Confined, ProcessOutput},
 };
 use cairn_protocol::{
     approval::Preview,
@@ -51,7 +51,7 @@ pub struct ShellOptions {
     pub anywhere: bool,
 }
 
-/// Arguments of `run_shell`.
+/// Arguments of the tool `run_shell`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ShellParams {
@@ -86,7 +86,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
 /// The shell tool in the form that the skill `shell` offers.
 struct AsSkill(Arc<Shell>);
 
-/// Arguments of `shell`.
+/// Arguments of the tool `shell`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct SkillParams {
@@ -169,22 +169,22 @@ impl Shell {
         Err(Failure::new(Reason::ToolDenied, text))
     }
 
-    fn folder(&self, permit: &Permit, wanted: &str) -> Result<PathBuf, Failure> {
+    fn folder(&self, permit: &Permit, requested: &str) -> Result<PathBuf, Failure> {
         // A run with paths of its own starts in the first folder of them.
-        if wanted == here()
+        if requested == here()
             && let Some(parts) = permit.reach(".")?
         {
-            let folders = parts.iter().filter_map(|part| permit.own_place(part).ok());
-            let mut folders = folders.map(|place| place.absolute()).filter(|folder| folder.is_dir());
+            let folders = parts.iter().filter_map(|part| permit.resolve_own(part).ok());
+            let mut folders = folders.map(|path| path.absolute()).filter(|folder| folder.is_dir());
             let none = "none of the paths of this run is a folder that a command could run in";
             return folders.next().ok_or_else(|| Failure::new(Reason::ToolDenied, none));
         }
-        match permit.own_place(wanted) {
-            Ok(place) => Ok(place.absolute()),
+        match permit.resolve_own(requested) {
+            Ok(target) => Ok(target.absolute()),
             Err(failure) if failure.reason != Reason::PathOutsideRoots => Err(failure),
-            Err(_) if self.deps.shell.anywhere => Ok(permit.need_root()?.path.join(wanted)),
+            Err(_) if self.deps.shell.anywhere => Ok(permit.require_root()?.path.join(requested)),
             Err(_) => {
-                let text = format!("working_directory '{wanted}' is outside the workspace");
+                let text = format!("working_directory '{requested}' is outside the workspace");
                 Err(Failure::new(Reason::PathOutsideRoots, text))
             }
         }
@@ -229,10 +229,10 @@ impl Tool for Shell {
         self.check_listed(&params.command)?;
         let mut confined =
             Confined::script(&params.command, self.folder(&permit, &params.working_directory)?);
-        let wanted = params.timeout_seconds.map_or(TIMEOUT, Duration::from_secs);
-        confined.limits.wall = wanted.clamp(Duration::from_secs(1), self.longest());
+        let requested = params.timeout_seconds.map_or(TIMEOUT, Duration::from_secs);
+        confined.limits.wall = requested.clamp(Duration::from_secs(1), self.longest());
         confined.limits.output = self.deps.shell.max_output.unwrap_or(MAX_OUTPUT);
-        confined.network = permit.need_network().is_ok();
+        confined.network = permit.require_network().is_ok();
         confined.roots = readable(&self.deps, &permit)?;
         finished(permit.run(confined, |_, _| {}).await?)
     }
@@ -242,7 +242,7 @@ impl Tool for Shell {
 /// any further arguments. A rule is offered only if it allows the line, and the line with one more
 /// word.
 fn patterns(line: &CommandLine) -> Vec<String> {
-    let words = line.parts.first().map(|part| part.shown()).unwrap_or_default();
+    let words = line.parts.first().map(|part| part.display()).unwrap_or_default();
     let mut words = words.split_whitespace();
     let (Some(program), second) = (words.next(), words.next()) else { return vec![] };
     let plain =
@@ -254,13 +254,13 @@ fn patterns(line: &CommandLine) -> Vec<String> {
     let alone = Rules { allow: vec![rule], default: Verdict::Deny, ..Rules::default() };
     let allows = |line: &CommandLine| alone.decide_line(line).verdict == Verdict::Allow;
     let longer =
-        CommandLine::parse(&format!("{} x", line.parts.first().map(|p| p.shown()).unwrap_or_default()));
+        CommandLine::parse(&format!("{} x", line.parts.first().map(|p| p.display()).unwrap_or_default()));
     if allows(line) && allows(&longer) { vec![text] } else { vec![] }
 }
 
 /// Returns the other declared roots, unless the run is limited to some paths.
 pub(crate) fn readable(deps: &Deps, permit: &Permit) -> Result<Vec<Root>, Failure> {
-    let own = &permit.need_root()?.path;
+    let own = &permit.require_root()?.path;
     Ok(match permit.reach(".")? {
         Some(_) => vec![],
         None => deps.roots.list().into_iter().filter(|root| !root.path.starts_with(own)).collect(),
@@ -268,20 +268,20 @@ pub(crate) fn readable(deps: &Deps, permit: &Permit) -> Result<Vec<Root>, Failur
 }
 
 /// Returns the output of a process that exited by itself or at its time limit.
-pub(crate) fn finished(ended: Ended) -> Result<Output, Failure> {
-    if ended.cancelled {
+pub(crate) fn finished(output: ProcessOutput) -> Result<Output, Failure> {
+    if output.cancelled {
         return Err(Failure::new(Reason::Cancelled, "the command was cancelled"));
     }
-    let truncated = ended.stdout.truncated || ended.stderr.truncated;
+    let truncated = output.stdout.truncated || output.stderr.truncated;
     let value = json!({
-        "exit_code": ended.exit_code,
-        "stdout": ended.stdout.text,
-        "stderr": ended.stderr.text,
-        "timed_out": ended.timed_out,
+        "exit_code": output.exit_code,
+        "stdout": output.stdout.text,
+        "stderr": output.stderr.text,
+        "timed_out": output.timed_out,
         "truncated": truncated,
-        "sandbox": ended.tier,
+        "sandbox": output.tier,
     });
-    Ok(Output { tag: "process", value, truncated, exit_code: Some(ended.exit_code) })
+    Ok(Output { tag: "process", value, truncated, exit_code: Some(output.exit_code) })
 }
 
 #[cfg(test)]
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_the_program_with_its_first_word_when_it_allows_the_line() {
+    fn suggested_pattern_is_program_with_subcommand() {
         for (line, want) in [
             ("go test ./...", Some("run_shell(go test *)")),
             ("cargo build --release", Some("run_shell(cargo build *)")),

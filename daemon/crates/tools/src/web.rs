@@ -37,7 +37,7 @@ pub struct WebOptions {
     pub near: bool,
 }
 
-/// Arguments of `web_fetch`.
+/// Arguments of the tool `web_fetch`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FetchParams {
@@ -48,7 +48,7 @@ struct FetchParams {
     max_chars: Option<usize>,
 }
 
-/// Arguments of `web_search`.
+/// Arguments of the tool `web_search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchParams {
@@ -59,7 +59,7 @@ struct SearchParams {
     max_results: Option<usize>,
 }
 
-/// Arguments of `web`.
+/// Arguments of the tool `web`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case", tag = "action")]
 enum WebParams {
@@ -133,7 +133,7 @@ impl Tool for Web {
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
-        let asked = match self.kind {
+        let params = match self.kind {
             Kind::Both => arguments(value)?,
             Kind::Fetch => {
                 let FetchParams { url, max_chars } = arguments(value)?;
@@ -144,7 +144,7 @@ impl Tool for Web {
                 WebParams::Search { query, max_results }
             }
         };
-        match asked {
+        match params {
             WebParams::Fetch { url, max_chars } => self.fetch(&permit, url, max_chars).await,
             WebParams::Search { query, max_results } => self.search(&permit, &query, max_results).await,
         }

@@ -6,9 +6,9 @@
 )]
 #![expect(clippy::disallowed_methods, reason = "a test makes the files that tools meet")]
 
-#[path = "it/place.rs"]
+#[path = "it/fixture.rs"]
 #[expect(dead_code, reason = "not all of it is wanted here")]
-mod place;
+mod fixture;
 #[path = "sandboxed/spellings.rs"]
 mod spellings;
 
@@ -22,7 +22,7 @@ use cairn_protocol::error::Reason;
 use cairn_tools::{ExternalSpec, Externals};
 use serde_json::{Value, json};
 
-use place::{Place, allow, within};
+use fixture::{Fixture, allow, within};
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
@@ -30,13 +30,13 @@ fn main() -> ExitCode {
         args.next();
         return sandbox_main(args);
     }
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let listed = std::env::args().any(|a| a == "--list");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     for (name, test) in TESTS {
         if listed {
             println!("{name}: test");
-        } else if wanted.is_empty() || wanted.iter().any(|w| name.contains(w)) {
+        } else if filters.is_empty() || filters.iter().any(|w| name.contains(w)) {
             runtime.block_on(test());
             println!("test {name} ... ok");
         }
@@ -47,18 +47,16 @@ fn main() -> ExitCode {
 type Test = fn() -> std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
 const TESTS: &[(&str, Test)] = &[
-    ("a_program_sees_the_workspace_alone", || Box::pin(a_program_sees_the_workspace_alone())),
-    ("no_spelling_of_a_path_gets_around_a_rule", || {
-        Box::pin(spellings::no_spelling_of_a_path_gets_around_a_rule())
-    }),
-    ("a_link_swapped_during_a_call_shows_nothing", || {
-        Box::pin(spellings::a_link_swapped_during_a_call_shows_nothing())
+    ("external_program_sees_only_workspace", || Box::pin(external_program_sees_only_workspace())),
+    ("no_path_spelling_bypasses_rules", || Box::pin(spellings::no_path_spelling_bypasses_rules())),
+    ("symlink_swapped_during_call_discloses_nothing", || {
+        Box::pin(spellings::symlink_swapped_during_call_discloses_nothing())
     }),
     ("run_paths_are_mounted_only_beneath_the_root", || {
         Box::pin(spellings::run_paths_are_mounted_only_beneath_the_root())
     }),
-    ("a_folder_above_the_root_that_is_swapped_leads_no_command_outside", || {
-        Box::pin(spellings::a_folder_above_the_root_that_is_swapped_leads_no_command_outside())
+    ("swapped_parent_folder_leads_no_command_outside_root", || {
+        Box::pin(spellings::swapped_parent_folder_leads_no_command_outside_root())
     }),
     ("evaluate_starts_no_program", || Box::pin(spellings::evaluate_starts_no_program())),
 ];
@@ -84,7 +82,7 @@ fn spec(name: &str, program: &Path, network: bool) -> ExternalSpec {
     }
 }
 
-async fn a_program_sees_the_workspace_alone() {
+async fn external_program_sees_only_workspace() {
     let secret = tempfile::tempdir().unwrap();
     let at = secret.path().canonicalize().unwrap();
     std::fs::write(at.join("key"), "s3cret").unwrap();
@@ -123,26 +121,26 @@ print(json.dumps({"text": text, "net": net}))
         return;
     }
     let files = [("a.txt", "inside"), ("sub/b.txt", "b")];
-    let place = Place::sandboxed(&files, allow(&["*"]), |deps| deps, sandbox).await;
+    let fixture = Fixture::sandboxed(&files, allow(&["*"]), |deps| deps, sandbox).await;
     let specs = vec![
         spec("look", &at.join("copies/look"), false),
         spec("hidden", &at.join("hidden/look"), false),
         spec("online", &at.join("copies/look"), true),
     ];
-    assert_eq!(Externals::default().set(place.harness.registry(), specs), [""; 0]);
+    assert_eq!(Externals::default().set(fixture.harness.registry(), specs), [""; 0]);
     let path = |path: &Path| json!({"path": path});
-    let told = place.call("look", path(&place.path("a.txt"))).await.unwrap();
-    assert_eq!(told, json!({"text": "inside", "net": false}));
-    let outside = place.call("look", path(&at.join("key"))).await.unwrap();
+    let value = fixture.call("look", path(&fixture.path("a.txt"))).await.unwrap();
+    assert_eq!(value, json!({"text": "inside", "net": false}));
+    let outside = fixture.call("look", path(&at.join("key"))).await.unwrap();
     assert_ne!(outside["text"], Value::from("s3cret"));
-    let narrow = place.with("look", path(&place.path("a.txt")), within(&["sub"])).await.unwrap();
+    let narrow = fixture.with("look", path(&fixture.path("a.txt")), within(&["sub"])).await.unwrap();
     assert_ne!(narrow["text"], Value::from("inside"));
     let network = Grants { network: true, ..Grants::default() };
     // A program that does not declare network use has none, whatever the run has.
-    let quiet = place.with("look", path(&place.path("a.txt")), network.clone()).await.unwrap();
+    let quiet = fixture.with("look", path(&fixture.path("a.txt")), network.clone()).await.unwrap();
     assert_eq!(quiet["net"], false);
-    let online = place.with("online", path(&place.path("a.txt")), network).await;
+    let online = fixture.with("online", path(&fixture.path("a.txt")), network).await;
     assert!(online.is_ok(), "{online:?}");
-    let error = place.call("hidden", path(&place.path("a.txt"))).await.unwrap_err();
+    let error = fixture.call("hidden", path(&fixture.path("a.txt"))).await.unwrap_err();
     assert_eq!(error.reason, Reason::ToolFailed, "{error}");
 }

@@ -253,17 +253,17 @@ fn real_name(folder: BorrowedFd<'_>, name: &OsStr) -> OsString {
 
 /// Returns the entry of a folder with this inode: the one with the exact name if there is one.
 fn spelled(folder: BorrowedFd<'_>, name: &OsStr, inode: u64) -> Option<OsString> {
-    let mut found = None;
+    let mut matching_name = None;
     for entry in Dir::read_from(folder).ok()?.take(MAX_ENTRIES).flatten() {
         let own = OsStr::from_bytes(entry.file_name().to_bytes());
         if own == name {
             return Some(own.to_owned());
         }
         if entry.ino() == inode {
-            found = found.or_else(|| Some(own.to_owned()));
+            matching_name = matching_name.or_else(|| Some(own.to_owned()));
         }
     }
-    found
+    matching_name
 }
 
 fn other_case(text: &str) -> String {

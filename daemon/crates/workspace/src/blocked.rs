@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compares_whole_components() {
+    fn compares_complete_components() {
         let blocked = Blocked::new(vec!["/home/u/.ssh".into(), "/srv/./x/../secret".into()]);
         for (path, want) in [
             ("/home/u/.ssh", true),

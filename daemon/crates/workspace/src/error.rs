@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 
 use cairn_protocol::error::{Failure, Reason};
 
-use crate::root::shown;
+use crate::root::display_text;
 
 /// A failed operation on a root, or on a path of one.
 #[derive(Debug, thiserror::Error)]
@@ -18,201 +18,102 @@ pub enum WorkspaceError {
     NulByte,
     /// The path exceeds the limit of this crate.
     #[error("a path is over {limit} bytes")]
-    PathTooLong {
-        /// The limit.
-        limit: usize,
-    },
+    PathTooLong { limit: usize },
     /// The path exceeds the limit of the system.
-    #[error("'{}' is too long a path", shown(.path))]
-    NameTooLong {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' is too long a path", display_text(.path))]
+    NameTooLong { path: String },
     /// The root's path is not UTF-8, so the protocol cannot express it.
     #[error("a root's path is not valid UTF-8")]
     RootNotUtf8,
     /// The target of the path is not UTF-8, so the protocol cannot express it.
-    #[error("'{}' leads to a name that is not UTF-8", shown(.path))]
-    TargetNotUtf8 {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' leads to a name that is not UTF-8", display_text(.path))]
+    TargetNotUtf8 { path: String },
     /// The path of a new root is not absolute.
-    #[error("root '{}' is not an absolute path", shown(.path))]
-    RootNotAbsolute {
-        /// The path.
-        path: String,
-    },
+    #[error("root '{}' is not an absolute path", display_text(.path))]
+    RootNotAbsolute { path: String },
     /// The folder cannot be a root.
-    #[error("'{}' {why}", shown(.path))]
+    #[error("'{}' {why}", display_text(.path))]
     UnfitRoot {
-        /// The path.
         path: String,
         /// The rest of the sentence.
         why: &'static str,
     },
     /// The folder was replaced by another while it was declared.
-    #[error("'{}' was replaced while it was declared", shown(.path))]
-    RootReplaced {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' was replaced while it was declared", display_text(.path))]
+    RootReplaced { path: String },
     /// No root has this id or path.
-    #[error("'{}' is not a declared root", shown(.root))]
-    UnknownRoot {
-        /// The id or the path.
-        root: String,
-    },
+    #[error("'{}' is not a declared root", display_text(.root))]
+    UnknownRoot { root: String },
     /// No root is declared.
     #[error("no root is declared")]
     NoRoots,
     /// The path is relative and there are several roots.
-    #[error("'{}' is relative and {roots} roots are declared", shown(.path))]
-    AmbiguousRoot {
-        /// The path.
-        path: String,
-        /// The number of roots.
-        roots: usize,
-    },
+    #[error("'{}' is relative and {roots} roots are declared", display_text(.path))]
+    AmbiguousRoot { path: String, roots: usize },
     /// The folder of a root does not exist any more.
     #[error("root {} is gone", .root.display())]
-    RootGone {
-        /// The root.
-        root: PathBuf,
-    },
+    RootRemoved { root: PathBuf },
     /// The folder of a root cannot be opened.
     #[error("root {}: {source}", .root.display())]
-    RootUnreadable {
-        /// The root.
-        root: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    RootUnreadable { root: PathBuf, source: io::Error },
     /// The path is in no root.
-    #[error("'{}' is in no declared root", shown(.path))]
-    OutsideRoots {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' is in no declared root", display_text(.path))]
+    OutsideRoots { path: String },
     /// The path, or a symlink on it, leaves its root.
-    #[error("'{}' leads out of its root", shown(.path))]
-    LeavesRoot {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' leads out of its root", display_text(.path))]
+    LeavesRoot { path: String },
     /// The user's configuration blocks the path.
-    #[error("'{}' is a blocked path", shown(.path))]
-    Blocked {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' is a blocked path", display_text(.path))]
+    Blocked { path: String },
     /// The path is in a folder that may not be written to.
-    #[error("'{}' lies in {folder}, where nothing is written", shown(.path))]
-    WriteProtected {
-        /// The path.
-        path: String,
-        /// The folder's name.
-        folder: String,
-    },
+    #[error("'{}' lies in {folder}, where nothing is written", display_text(.path))]
+    WriteProtected { path: String, folder: String },
     /// A rule hides the path.
-    #[error("'{}' may not be read: {rule}", shown(.path))]
+    #[error("'{}' may not be read: {rule}", display_text(.path))]
     Hidden {
-        /// The path.
         path: String,
         /// The rule, or the reason in words.
         rule: String,
     },
     /// The path does not exist.
-    #[error("'{}' does not exist", shown(.path))]
-    NotFound {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' does not exist", display_text(.path))]
+    NotFound { path: String },
     /// The path is a symlink without a target, or in a loop.
-    #[error("'{}' is a symlink that leads nowhere or was not there before", shown(.path))]
-    DanglingLink {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' is a symlink that leads nowhere or was not there before", display_text(.path))]
+    DanglingLink { path: String },
     /// The path is a file, but a folder is required.
-    #[error("'{}' is not a folder", shown(.path))]
-    NotADirectory {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' is not a folder", display_text(.path))]
+    NotADirectory { path: String },
     /// The path is no regular file, but one is required.
-    #[error("'{}' is not a regular file", shown(.path))]
-    NotAFile {
-        /// The path.
-        path: String,
-    },
+    #[error("'{}' is not a regular file", display_text(.path))]
+    NotAFile { path: String },
     /// The system denies reading or writing.
-    #[error("'{}': {source}", shown(.path))]
-    Unreadable {
-        /// The path.
-        path: String,
-        /// The system's reason.
-        source: io::Error,
-    },
+    #[error("'{}': {source}", display_text(.path))]
+    Unreadable { path: String, source: io::Error },
     /// The disk is full.
-    #[error("'{}': {source}", shown(.path))]
-    DiskFull {
-        /// The path.
-        path: String,
-        /// The system's reason.
-        source: io::Error,
-    },
+    #[error("'{}': {source}", display_text(.path))]
+    DiskFull { path: String, source: io::Error },
     /// The file exceeds the limit of its reader.
-    #[error("'{}' has more than {limit} bytes", shown(.path))]
-    FileTooLarge {
-        /// The path.
-        path: String,
-        /// The limit.
-        limit: u64,
-    },
+    #[error("'{}' has more than {limit} bytes", display_text(.path))]
+    FileTooLarge { path: String, limit: u64 },
     /// The content exceeds the limit of writing.
-    #[error("'{}' would have more than {limit} bytes", shown(.path))]
-    ContentTooLarge {
-        /// The path.
-        path: String,
-        /// The limit.
-        limit: u64,
-    },
+    #[error("'{}' would have more than {limit} bytes", display_text(.path))]
+    ContentTooLarge { path: String, limit: u64 },
     /// The line is too far into the file.
-    #[error("'{}' line {line}: more than 2 GiB into the file", shown(.path))]
-    LineTooFar {
-        /// The path.
-        path: String,
-        /// The line.
-        line: u32,
-    },
+    #[error("'{}' line {line}: more than 2 GiB into the file", display_text(.path))]
+    LineTooFar { path: String, line: u32 },
     /// The range of lines is invalid.
     #[error(transparent)]
     BadRange(#[from] RangeError),
     /// The depth of a listing is out of range.
     #[error("depth {depth} is not 1 to {limit}")]
-    BadDepth {
-        /// The depth.
-        depth: u32,
-        /// The limit.
-        limit: u32,
-    },
+    BadDepth { depth: u32, limit: u32 },
     /// An exclusion is an invalid glob.
     #[error("exclusion '{glob}': {cause}")]
-    BadExclusion {
-        /// The glob.
-        glob: String,
-        /// The parser's reason.
-        cause: globset::ErrorKind,
-    },
+    BadExclusion { glob: String, cause: globset::ErrorKind },
     /// The thread of a watch cannot be started.
     #[error("watching {}: {source}", .root.display())]
-    Watch {
-        /// The root.
-        root: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Watch { root: PathBuf, source: io::Error },
 }
 
 /// An invalid range of lines.
@@ -223,20 +124,10 @@ pub enum RangeError {
     StartIsZero,
     /// The end precedes the start.
     #[error("start {start} is after end {end}")]
-    Reversed {
-        /// First line.
-        start: u32,
-        /// Last line.
-        end: u32,
-    },
+    Reversed { start: u32, end: u32 },
     /// Too many context lines.
     #[error("context {context} is over {limit}")]
-    Context {
-        /// The number of lines.
-        context: u32,
-        /// The limit.
-        limit: u32,
-    },
+    Context { context: u32, limit: u32 },
 }
 
 /// A path of a rule that cannot be parsed.
@@ -250,18 +141,13 @@ pub enum PatternError {
     Climbs(String),
     /// The parser rejects the glob.
     #[error("'{text}' is no glob: {cause}")]
-    Glob {
-        /// The pattern.
-        text: String,
-        /// The parser's reason.
-        cause: globset::ErrorKind,
-    },
+    Glob { text: String, cause: globset::ErrorKind },
 }
 
 impl WorkspaceError {
     /// Returns true if the path does not exist.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound { .. } | Self::DanglingLink { .. } | Self::RootGone { .. })
+        matches!(self, Self::NotFound { .. } | Self::DanglingLink { .. } | Self::RootRemoved { .. })
     }
 
     /// Returns true if the path is in no root, or leaves its own.
@@ -296,7 +182,9 @@ impl WorkspaceError {
             Self::UnknownRoot { .. } => Reason::RootNotFound,
             Self::NoRoots => Reason::NoRoots,
             Self::AmbiguousRoot { .. } => Reason::RootAmbiguous,
-            Self::RootGone { .. } | Self::NotFound { .. } | Self::DanglingLink { .. } => Reason::PathNotFound,
+            Self::RootRemoved { .. } | Self::NotFound { .. } | Self::DanglingLink { .. } => {
+                Reason::PathNotFound
+            }
             Self::RootUnreadable { .. } | Self::Unreadable { .. } => Reason::PathUnreadable,
             Self::NotADirectory { .. } => Reason::NotADirectory,
             Self::NotAFile { .. } => Reason::NotAFile,

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pipes_devices_and_giants_are_refused() {
+    fn pipes_devices_and_huge_files_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(".gitignore");
         assert!(rules_are_readable(dir.path(), &IGNORE_FILES));

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_languages() {
+    fn file_names_map_to_languages() {
         for (path, want) in [
             ("src/main.rs", Some("rust")),
             ("a/b.TSX", Some("tsx")),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn languages_go_by_several_names() {
+    fn languages_have_aliases() {
         for (name, want) in [
             ("rust", Some("rust")),
             ("Rust", Some("rust")),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn no_extension_is_named_twice() {
+    fn extensions_are_unique() {
         for table in [BY_EXTENSION, BY_NAME] {
             let mut seen = std::collections::HashSet::new();
             for name in table.iter().flat_map(|(_, all)| all.iter()) {

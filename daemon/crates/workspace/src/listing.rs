@@ -12,7 +12,7 @@ use crate::{
     walk::{WalkOptions, builder},
 };
 
-/// Deepest listing.
+/// Largest depth of a listing.
 const MAX_DEPTH: u32 = 16;
 /// Most entries that are examined for one listing, ignored ones included.
 const MAX_EXAMINED: usize = 200_000;
@@ -37,15 +37,15 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Worksp
     let mut examined = 0;
     let mut queue = VecDeque::from([(String::new(), 1)]);
     while let Some((below, level)) = queue.pop_front() {
-        let mut found = match read_folder(root, at, &below, &mut examined, true) {
-            Ok(found) => found,
+        let mut children = match read_folder(root, at, &below, &mut examined, true) {
+            Ok(children) => children,
             Err(e) if below.is_empty() => return Err(e),
             // Deleted or made unreadable since its parent was read.
             Err(_) => continue,
         };
         listing.truncated |= examined >= MAX_EXAMINED;
-        found.sort_by(|a, b| a.0.cmp(&b.0));
-        for (name, kind, size) in found {
+        children.sort_by(|a, b| a.0.cmp(&b.0));
+        for (name, kind, size) in children {
             let inner = join(&below, &name);
             let is_dir = kind == EntryKind::Dir;
             if (is_dir && name == ".git") || is_closed(&real.join(&inner)) {
@@ -79,14 +79,18 @@ pub struct Examined {
     pub complete: bool,
 }
 
-/// Passes the files below the folder at `rel` to `found`, relative to the root: those that
+/// Passes the files below the folder at `rel` to `on_file`, relative to the root: those that
 /// [`crate::walk`] would yield, and those of a folder that is ignored or hidden when it is named.
 /// Each folder is opened beneath the root by the kernel, so that nothing that a link leads to
 /// outside is named, even if it is swapped meanwhile.
 ///
 /// # Errors
 /// `NotADirectory`, and errors of [`Root::open_file`].
-pub fn find_files(root: &Root, rel: &str, found: &mut dyn FnMut(String)) -> Result<Examined, WorkspaceError> {
+pub fn find_files(
+    root: &Root,
+    rel: &str,
+    on_file: &mut dyn FnMut(String),
+) -> Result<Examined, WorkspaceError> {
     let (_, real) = root.open_dir(rel)?;
     let at = if rel.is_empty() { "." } else { rel };
     let mut rules = rules_are_readable(&real, &IGNORE_FILES)
@@ -103,16 +107,16 @@ pub fn find_files(root: &Root, rel: &str, found: &mut dyn FnMut(String)) -> Resu
         for (name, kind, _) in folder {
             let inner = join(&below, &name);
             let is_dir = kind == EntryKind::Dir;
-            let place = real.join(&inner);
+            let child_path = real.join(&inner);
             let closed = name == ".git"
-                || root.is_blocked(&place)
-                || (is_dir && !rules_are_readable(&place, &IGNORE_FILES));
+                || root.is_blocked(&child_path)
+                || (is_dir && !rules_are_readable(&child_path, &IGNORE_FILES));
             if closed || rules.as_mut().is_some_and(|r| r.matched(&inner, is_dir).is_ignore()) {
                 continue;
             }
             match kind {
                 EntryKind::Dir => queue.push_back(inner),
-                EntryKind::File => found(if at == "." { inner } else { join(at, &inner) }),
+                EntryKind::File => on_file(if at == "." { inner } else { join(at, &inner) }),
                 _ => {}
             }
         }
@@ -139,7 +143,7 @@ fn check_depth(depth: u32) -> Result<(), WorkspaceError> {
     Err(WorkspaceError::BadDepth { depth, limit: MAX_DEPTH })
 }
 
-type Found = (String, EntryKind, Option<u64>);
+type FolderEntry = (String, EntryKind, Option<u64>);
 
 /// Returns the entries of one folder: name, kind, size of files if requested. Names that are not
 /// UTF-8 are left out.
@@ -149,10 +153,10 @@ fn read_folder(
     below: &str,
     examined: &mut usize,
     sizes: bool,
-) -> Result<Vec<Found>, WorkspaceError> {
+) -> Result<Vec<FolderEntry>, WorkspaceError> {
     let rel = if below.is_empty() { at.to_owned() } else { join(at, below) };
     let (dir, _) = root.open_dir(&rel)?;
-    let mut found = Vec::new();
+    let mut children = Vec::new();
     for entry in dir.entries().map_err(|e| failure(e, &rel))? {
         if *examined >= MAX_EXAMINED {
             break;
@@ -163,9 +167,9 @@ fn read_folder(
         let kind = kind_of(kind.is_file(), kind.is_dir(), kind.is_symlink());
         let size =
             (sizes && kind == EntryKind::File).then(|| entry.metadata().map(|m| m.len()).ok()).flatten();
-        found.push((name, kind, size));
+        children.push((name, kind, size));
     }
-    Ok(found)
+    Ok(children)
 }
 
 fn join(dir: &str, name: &str) -> String {
@@ -196,9 +200,10 @@ pub fn list_parts(
                 listing.entries.push(DirEntry { path, kind: stat.kind, size });
             }
         }
-        let left = depth.saturating_sub(u32::try_from(names.len().saturating_sub(above)).unwrap_or(u32::MAX));
-        if left > 0
-            && let Ok(inner) = list_dir(root, &names.join("/"), left)
+        let remaining_depth =
+            depth.saturating_sub(u32::try_from(names.len().saturating_sub(above)).unwrap_or(u32::MAX));
+        if remaining_depth > 0
+            && let Ok(inner) = list_dir(root, &names.join("/"), remaining_depth)
         {
             listing.truncated |= inner.truncated;
             listing.entries.extend(inner.entries);

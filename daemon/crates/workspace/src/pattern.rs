@@ -97,8 +97,8 @@ impl PathPattern {
     /// Returns the target of its path in `root`, if that is a different one.
     pub fn leads_to(&self, root: &Root) -> Option<Self> {
         let rel = self.prefix_in(&root.path).filter(|rel| !rel.is_empty())?;
-        let found = root.locate(&rel).ok()?;
-        (found.real() != rel).then(|| Self::read(found.real()).ok()).flatten()
+        let target = root.locate(&rel).ok()?;
+        (target.real() != rel).then(|| Self::read(target.real()).ok()).flatten()
     }
 
     /// Returns true if it covers the file at `rel` in the root at `top`.
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_cover_whole_components_and_all_beneath() {
+    fn patterns_cover_complete_components_and_descendants() {
         for (pattern, path, want) in [
             ("a/b", "a/b", true),
             ("a/b", "a/b/c", true),

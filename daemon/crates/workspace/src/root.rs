@@ -45,11 +45,9 @@ type Identity = (u64, u64);
 /// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
-    /// Size in bytes.
     pub size: u64,
     /// Time of the last modification, in nanoseconds since the epoch.
     pub mtime_ns: i64,
-    /// Inode number.
     pub inode: u64,
     /// Kind of the entry; a symlink is never followed here.
     pub kind: EntryKind,
@@ -84,16 +82,17 @@ impl Root {
     pub fn locate(&self, rel: &str) -> Result<ResolvedPath, WorkspaceError> {
         let folded = folded(rel)?;
         let dir = self.dir(rel)?;
-        let found = beneath::resolve(dir.as_fd(), &self.path, Path::new(&folded)).map_err(|e| match e {
-            Unresolved::Outside => outside(rel),
-            Unresolved::Io(error) => failure(error, rel),
-        })?;
+        let resolution =
+            beneath::resolve(dir.as_fd(), &self.path, Path::new(&folded)).map_err(|e| match e {
+                Unresolved::Outside => outside(rel),
+                Unresolved::Io(error) => failure(error, rel),
+            })?;
         let text = |path: PathBuf| match path.into_os_string().into_string() {
             Ok(text) if text.is_empty() => Ok(".".to_owned()),
             Ok(text) => Ok(text),
             Err(_) => Err(WorkspaceError::TargetNotUtf8 { path: rel.to_owned() }),
         };
-        let (entry, real) = (text(found.entry)?, text(found.real)?);
+        let (entry, real) = (text(resolution.entry)?, text(resolution.real)?);
         self.check_blocked(&self.path.join(&entry), rel)?;
         self.check_blocked(&self.path.join(&real), rel)?;
         Ok(ResolvedPath { root: self.clone(), requested: folded, entry, real })
@@ -104,9 +103,9 @@ impl Root {
     /// # Errors
     /// As [`Root::locate`]; `PathBlocked` with the rule for a path that may not be read.
     pub fn resolve(&self, rel: &str) -> Result<ResolvedPath, WorkspaceError> {
-        let found = self.locate(rel)?;
-        self.view().require(&found, false)?;
-        Ok(found)
+        let target = self.locate(rel)?;
+        self.view().require(&target, false)?;
+        Ok(target)
     }
 
     /// Returns the view of this root under the current rules.
@@ -129,8 +128,8 @@ impl Root {
     /// As [`Root::stat`].
     pub fn identity_of(&self, rel: &str) -> Result<(u64, u64), WorkspaceError> {
         let dir = self.dir(rel)?;
-        let found = beneath::open(dir.as_fd(), &inside(rel)?, beneath::path_only());
-        let stat = found.and_then(|fd| Ok(rustix::fs::fstat(fd)?)).map_err(|e| failure(e, rel))?;
+        let opened = beneath::open(dir.as_fd(), &inside(rel)?, beneath::path_only());
+        let stat = opened.and_then(|fd| Ok(rustix::fs::fstat(fd)?)).map_err(|e| failure(e, rel))?;
         Ok((stat.st_dev, stat.st_ino))
     }
 
@@ -201,12 +200,12 @@ impl Root {
     }
 
     /// Returns true if the file or folder at `rel` is that file or contains it. Examines at most
-    /// `left` entries.
-    pub(crate) fn holds(&self, rel: &str, file: (u64, u64), left: &mut usize) -> bool {
+    /// `remaining` entries.
+    pub(crate) fn contains_file(&self, rel: &str, file: (u64, u64), remaining: &mut usize) -> bool {
         let same = self.stat(rel).is_ok_and(|s| s.inode == file.1) && self.linked(rel) == Some(file);
         same || self.names(rel).into_iter().any(|(name, _)| {
-            *left = left.saturating_sub(1);
-            *left > 0 && self.holds(&format!("{rel}/{name}"), file, left)
+            *remaining = remaining.saturating_sub(1);
+            *remaining > 0 && self.contains_file(&format!("{rel}/{name}"), file, remaining)
         })
     }
 
@@ -230,11 +229,11 @@ impl Root {
 
     /// Returns the path of the open folder according to the kernel; not known on every system.
     pub(crate) fn opened_path(&self) -> Option<PathBuf> {
-        let held = self.inner.dir.read().unwrap_or_else(|e| e.into_inner()).0.clone();
+        let dir = self.inner.dir.read().unwrap_or_else(|e| e.into_inner()).0.clone();
         if !cfg!(target_os = "linux") {
             return None;
         }
-        std::fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd())).ok()
+        std::fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd())).ok()
     }
 
     /// Returns true if this absolute path is blocked.
@@ -299,16 +298,16 @@ impl Root {
     /// is the root again.
     fn dir(&self, rel: &str) -> Result<Arc<Dir>, WorkspaceError> {
         self.check_blocked(&self.path.join(inside(rel)?), rel)?;
-        let gone = |e: io::Error| match e.kind() {
-            io::ErrorKind::NotFound => WorkspaceError::RootGone { root: self.path.clone() },
+        let map_error = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound => WorkspaceError::RootRemoved { root: self.path.clone() },
             _ => WorkspaceError::RootUnreadable { root: self.path.clone(), source: e },
         };
-        let now = identity(&self.path).map_err(gone)?;
-        let held = self.inner.dir.read().unwrap_or_else(|e| e.into_inner()).clone();
-        if held.1 == now {
-            return Ok(held.0);
+        let now = identity(&self.path).map_err(map_error)?;
+        let current = self.inner.dir.read().unwrap_or_else(|e| e.into_inner()).clone();
+        if current.1 == now {
+            return Ok(current.0);
         }
-        let fresh = open_folder(&self.path).map_err(gone)?;
+        let fresh = open_folder(&self.path).map_err(map_error)?;
         *self.inner.dir.write().unwrap_or_else(|e| e.into_inner()) = fresh.clone();
         Ok(fresh.0)
     }
@@ -335,12 +334,10 @@ impl Opener {
 /// Metadata that distinguishes a changed file from an unchanged one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// Size in bytes.
     pub size: u64,
     /// Time of the last change of content or attributes, in nanoseconds since 1970; no program can
     /// set it.
     pub changed_ns: i64,
-    /// Inode number.
     pub inode: u64,
 }
 
@@ -460,7 +457,7 @@ fn outside(rel: &str) -> WorkspaceError {
 }
 
 /// Returns a path for a message: bounded and printable.
-pub(crate) fn shown(path: &str) -> String {
+pub(crate) fn display_text(path: &str) -> String {
     path.chars().take(300).flat_map(char::escape_debug).collect()
 }
 

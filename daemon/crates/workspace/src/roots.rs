@@ -123,17 +123,17 @@ impl Roots {
     /// `RootNotFound`, `InvalidParams`.
     pub fn find(&self, root: &str) -> Result<Root, WorkspaceError> {
         check_text(root)?;
-        if let Some(found) = self.get(&RootId(root.into())) {
-            return Ok(found);
+        if let Some(declared) = self.get(&RootId(root.into())) {
+            return Ok(declared);
         }
         let path = Path::new(root);
-        let found = path.is_absolute().then(|| {
+        let declared = path.is_absolute().then(|| {
             let (plain, all) = (normalize(path), self.list());
             let by = |path: &Path| all.iter().find(|r| r.path == path).cloned();
             // Links are followed only for a path that is not itself a root.
             by(&plain).or_else(|| by(&resolve_existing(path)))
         });
-        found.flatten().ok_or_else(|| WorkspaceError::UnknownRoot { root: root.to_owned() })
+        declared.flatten().ok_or_else(|| WorkspaceError::UnknownRoot { root: root.to_owned() })
     }
 
     /// Sets the hidden paths, for later answers.
@@ -146,9 +146,9 @@ impl Roots {
     /// # Errors
     /// As [`Roots::locate`]; `PathBlocked` with the rule for a path that may not be read.
     pub fn resolve(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, WorkspaceError> {
-        let found = self.locate(path, root)?;
-        found.root.view().require(&found, false)?;
-        Ok(found)
+        let target = self.locate(path, root)?;
+        target.root.view().require(&target, false)?;
+        Ok(target)
     }
 
     /// Finds the root of a path and resolves it there.

@@ -40,8 +40,8 @@ pub fn read_span(root: &Root, rel: &str, params: &SpanParams) -> Result<Span, Wo
     let text: String = scan.lines.concat();
     let total_lines = end.then_some(scan.total());
     // Truncated when a limit ended the range before its own end or the file's end.
-    let wanted = total_lines.map_or(last, |t| last.min(t));
-    let truncated = scan.cut || reached < wanted && first <= wanted;
+    let available_end = total_lines.map_or(last, |t| last.min(t));
+    let truncated = scan.cut || reached < available_end && first <= available_end;
     let content_hash = hash.filter(|_| end).map(|h| hex::encode(h.finalize()));
     let changed = match (&params.content_hash, &content_hash) {
         (Some(given), Some(now)) => Some(!given.eq_ignore_ascii_case(now)),

@@ -15,9 +15,9 @@ const MAX_MASKED: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     /// The path may be shown.
-    Shown,
+    Visible,
     /// Only a call that the user approved shows it.
-    Asked,
+    NeedsApproval,
     /// The path is never shown.
     Hidden,
 }
@@ -63,7 +63,7 @@ pub struct View {
 
 impl View {
     pub(crate) fn new(root: &Root, rules: ReadRules) -> Self {
-        let hides = rules.iter().any(|r| r.reading != Reading::Shown);
+        let hides = rules.iter().any(|r| r.reading != Reading::Visible);
         let real = if hides { rules.iter().map(|r| r.pattern.leads_to(root)).collect() } else { vec![] };
         Self { top: root.path.clone(), rules, real, hides }
     }
@@ -89,7 +89,7 @@ impl View {
             rule.pattern.covers_in(&self.top, rel) || real.is_some_and(|real| real.covers(rel))
         };
         let (_, rule) = self.rules.iter().enumerate().find(covers)?;
-        (rule.reading != Reading::Shown).then_some(rule)
+        (rule.reading != Reading::Visible).then_some(rule)
     }
 
     /// Returns the existing hidden paths, outermost first, for mounts over them. Globs are matched
@@ -100,7 +100,7 @@ impl View {
             return masked;
         }
         let mut globs = false;
-        for (at, rule) in self.rules.iter().enumerate().filter(|(_, r)| r.reading != Reading::Shown) {
+        for (at, rule) in self.rules.iter().enumerate().filter(|(_, r)| r.reading != Reading::Visible) {
             masked.paths.extend(self.real.get(at).and_then(Option::as_ref).and_then(PathPattern::prefix));
             match rule.pattern.prefix_in(&self.top) {
                 Some(rel) => masked.paths.push(rel),
@@ -159,8 +159,10 @@ impl View {
     fn is_linked(&self, root: &Root, real: &str) -> bool {
         let Some(identity) = root.linked(real) else { return false };
         let masked = self.masked(root);
-        let mut left = MAX_LINKED;
-        masked.cut || masked.paths.iter().any(|rel| root.holds(rel, identity, &mut left)) || left == 0
+        let mut remaining = MAX_LINKED;
+        masked.cut
+            || masked.paths.iter().any(|rel| root.contains_file(rel, identity, &mut remaining))
+            || remaining == 0
     }
 }
 

@@ -17,7 +17,7 @@ pub const MAX_WRITTEN_BYTES: u64 = 16 * 1024 * 1024;
 const CLOSED: &[&str] = &[".git", ".hg", ".svn", ".jj"];
 /// Files that make programs run or that configure Cairn itself: written only after an approval of
 /// the particular change.
-const DELICATE: &[&str] = &[
+const SENSITIVE_FILES: &[&str] = &[
     ".cairn.json",
     ".envrc",
     ".gitmodules",
@@ -32,17 +32,17 @@ const DELICATE: &[&str] = &[
     ".mcp.json",
 ];
 /// Folders with such files.
-const DELICATE_FOLDERS: &[&str] = &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
+const SENSITIVE_FOLDERS: &[&str] = &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
 
 /// Returns the reason why a change of the file at `rel` needs an approval whatever rules allow it.
 pub fn is_sensitive(rel: &str) -> Option<String> {
     let parts: Vec<&str> = rel.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
     let (name, folders) = parts.split_last()?;
     let same = |list: &[&str], what: &str| list.iter().any(|l| l.eq_ignore_ascii_case(what));
-    if same(DELICATE, name) {
+    if same(SENSITIVE_FILES, name) {
         return Some(format!("{name} can make programs run"));
     }
-    folders.iter().find(|f| same(DELICATE_FOLDERS, f)).map(|f| format!("files in {f} can make programs run"))
+    folders.iter().find(|f| same(SENSITIVE_FOLDERS, f)).map(|f| format!("files in {f} can make programs run"))
 }
 
 impl Root {
@@ -50,7 +50,7 @@ impl Root {
     ///
     /// # Errors
     /// As [`Root::open_file`], without `PathNotFound`; `TooLarge`.
-    pub fn read_whole(&self, rel: &str, limit: u64) -> Result<Option<Vec<u8>>, WorkspaceError> {
+    pub fn read_file(&self, rel: &str, limit: u64) -> Result<Option<Vec<u8>>, WorkspaceError> {
         let file = match self.open_file(rel) {
             Ok(file) => file,
             Err(error) if error.is_not_found() => return Ok(None),
@@ -71,7 +71,7 @@ impl Root {
     /// # Errors
     /// As [`Root::open_file`]; `NotAFile` for a symlink; `PathBlocked` for folders of version
     /// control; `TooLarge`; `DiskFull`.
-    pub fn write_whole(&self, rel: &str, bytes: &[u8]) -> Result<(), WorkspaceError> {
+    pub fn write_file(&self, rel: &str, bytes: &[u8]) -> Result<(), WorkspaceError> {
         if bytes.len() as u64 > MAX_WRITTEN_BYTES {
             return Err(WorkspaceError::ContentTooLarge { path: rel.to_owned(), limit: MAX_WRITTEN_BYTES });
         }
@@ -100,7 +100,7 @@ impl Root {
         };
         write().map_err(|e| {
             // The partial file is of no use.
-            let _gone = folder.remove_file(&fresh);
+            let _result = folder.remove_file(&fresh);
             written(e, rel)
         })
     }
@@ -108,7 +108,7 @@ impl Root {
     /// Removes the file at `rel`; a symlink itself, not its target.
     ///
     /// # Errors
-    /// `PathNotFound`, `NotAFile` for folders, and errors of [`Root::write_whole`].
+    /// `PathNotFound`, `NotAFile` for folders, and errors of [`Root::write_file`].
     pub fn remove_file(&self, rel: &str) -> Result<(), WorkspaceError> {
         let (folder, name) = self.writable(rel, false)?;
         let meta = folder.symlink_metadata(&name).map_err(|e| failure(e, rel))?;
@@ -130,15 +130,15 @@ impl Root {
         if make && !parent.is_empty() {
             self.make_folders(parent, rel)?;
         }
-        let (folder, place) = self.open_dir(parent)?;
+        let (folder, folder_path) = self.open_dir(parent)?;
         // The folder is open now; its path when it was opened decides, even if it is swapped
         // meanwhile.
-        if let Ok(beneath) = place.strip_prefix(&self.path) {
+        if let Ok(beneath) = folder_path.strip_prefix(&self.path) {
             closed(&beneath.join(name).to_string_lossy())?;
-        } else if !place.as_os_str().is_empty() && place != self.path {
+        } else if !folder_path.as_os_str().is_empty() && folder_path != self.path {
             return Err(WorkspaceError::LeavesRoot { path: rel.to_owned() });
         }
-        if self.is_blocked(&place.join(name)) {
+        if self.is_blocked(&folder_path.join(name)) {
             return Err(WorkspaceError::Blocked { path: rel.to_owned() });
         }
         Ok((folder, name.to_owned()))
@@ -209,40 +209,40 @@ mod tests {
     }
 
     #[test]
-    fn files_are_written_whole_with_their_mode_and_folders() {
+    fn files_are_written_atomically_with_mode_and_parent_folders() {
         let dir = tempfile::tempdir().unwrap();
         let root = root(dir.path());
-        root.write_whole("a/b/c.txt", b"one").unwrap();
+        root.write_file("a/b/c.txt", b"one").unwrap();
         let path = dir.path().join("a/b/c.txt");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
-        root.write_whole("a/./b/../b/c.txt", b"two").unwrap();
+        root.write_file("a/./b/../b/c.txt", b"two").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
-        let left: Vec<_> = std::fs::read_dir(dir.path().join("a/b")).unwrap().collect();
-        assert_eq!(left.len(), 1, "nothing is left beside it");
+        let entries: Vec<_> = std::fs::read_dir(dir.path().join("a/b")).unwrap().collect();
+        assert_eq!(entries.len(), 1, "nothing is left beside it");
         root.remove_file("a/b/c.txt").unwrap();
         assert_eq!(root.remove_file("a/b/c.txt").unwrap_err().reason(), Reason::PathNotFound);
         assert_eq!(root.remove_file("a/b").unwrap_err().reason(), Reason::NotAFile);
-        assert_eq!(root.write_whole("a/b", b"x").unwrap_err().reason(), Reason::NotAFile);
-        assert_eq!(root.read_whole("none", 10).unwrap(), None);
+        assert_eq!(root.write_file("a/b", b"x").unwrap_err().reason(), Reason::NotAFile);
+        assert_eq!(root.read_file("none", 10).unwrap(), None);
     }
 
     #[test]
-    fn symlinks_are_followed_inside_and_refused_outside() {
+    fn symlinks_inside_root_are_followed_and_others_refused() {
         let dir = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         let root = root(dir.path());
         std::fs::write(dir.path().join("real"), "x").unwrap();
         symlink("real", dir.path().join("link")).unwrap();
-        assert_eq!(root.write_whole("link", b"y").unwrap_err().reason(), Reason::NotAFile);
-        root.write_whole(root.locate("link").unwrap().real(), b"y").unwrap();
+        assert_eq!(root.write_file("link", b"y").unwrap_err().reason(), Reason::NotAFile);
+        root.write_file(root.locate("link").unwrap().real(), b"y").unwrap();
         assert!(dir.path().join("link").symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read(dir.path().join("real")).unwrap(), b"y");
         symlink(outside.path(), dir.path().join("out")).unwrap();
         symlink(outside.path().join("f"), dir.path().join("file")).unwrap();
         std::fs::write(outside.path().join("f"), "safe").unwrap();
         for path in ["out/f", "out/new", "file", "../x", "a/../../x", "out/../../x"] {
-            assert!(root.write_whole(path, b"bad").is_err(), "{path}");
+            assert!(root.write_file(path, b"bad").is_err(), "{path}");
             assert_eq!(root.locate(path).unwrap_err().reason(), Reason::PathOutsideRoots, "{path}");
         }
         assert!(root.remove_file("out/f").is_err());
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn version_control_is_closed_and_what_makes_programs_run_is_told() {
+    fn version_control_folders_are_closed_and_sensitive_files_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let root = root(dir.path());
         std::fs::create_dir_all(dir.path().join("sub/.git")).unwrap();
@@ -269,12 +269,12 @@ mod tests {
         ] {
             let real = root.locate(path).unwrap();
             assert_eq!(
-                root.write_whole(real.real(), b"x").unwrap_err().reason(),
+                root.write_file(real.real(), b"x").unwrap_err().reason(),
                 Reason::PathBlocked,
                 "{path}"
             );
         }
-        root.write_whole("sub/.gitignore", b"x").unwrap();
+        root.write_file("sub/.gitignore", b"x").unwrap();
         for path in [".envrc", "a/.vscode/tasks.json", ".cairn.json", ".github/workflows/x.yml"] {
             assert!(is_sensitive(path).is_some(), "{path}");
         }

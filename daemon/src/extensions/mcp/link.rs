@@ -7,7 +7,7 @@ use std::{
 
 use cairn_config::McpServer;
 use cairn_protocol::error::{Failure, Reason};
-use cairn_tools::{Remote, RemoteSpec, Said};
+use cairn_tools::{Remote, RemoteOutput, RemoteSpec};
 use rmcp::{
     ClientHandler, Peer, RoleClient,
     model::{
@@ -73,7 +73,7 @@ impl Link {
 
 #[async_trait::async_trait]
 impl Remote for Link {
-    async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Said, Failure> {
+    async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<RemoteOutput, Failure> {
         let peer = self.peer()?;
         let mut params = CallToolRequestParams::new(tool.to_owned());
         params.arguments = Some(arguments);
@@ -93,7 +93,7 @@ impl Remote for Link {
 }
 
 /// Converts a result to text; other content is only mentioned.
-fn to_text(result: CallToolResult) -> Said {
+fn to_text(result: CallToolResult) -> RemoteOutput {
     let mut text = String::new();
     for block in result.content {
         if text.len() >= MAX_TEXT {
@@ -120,7 +120,7 @@ fn to_text(result: CallToolResult) -> Said {
     {
         text = value.to_string();
     }
-    Said { text, failed: result.is_error == Some(true) }
+    RemoteOutput { text, failed: result.is_error == Some(true) }
 }
 
 /// Client handler that receives list changes and answers no requests of the server.

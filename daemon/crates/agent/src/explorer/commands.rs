@@ -154,30 +154,30 @@ pub fn workflows(facts: &Facts) -> Vec<(String, Vec<String>)> {
 
 /// Returns lines of the readmes' code that call a known tool, with or without a prompt.
 fn readme_lines(facts: &Facts) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut command_lines = Vec::new();
     for text in super::describe::readmes(facts).into_iter().filter_map(|path| facts.text(path)) {
         let mut fenced = false;
         for line in text.lines() {
             fenced ^= line.trim_start().starts_with("```");
             if fenced || line.starts_with("    ") || line.starts_with('\t') {
                 let line = line.trim();
-                note(line.trim_start_matches(['$', '%', '>']).trim(), &mut found);
+                note(line.trim_start_matches(['$', '%', '>']).trim(), &mut command_lines);
             }
         }
     }
-    found
+    command_lines
 }
 
 /// Returns the commands under `run:`, one per line, as far as they are plain.
 fn run_lines(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+    let mut command_lines: Vec<String> = Vec::new();
     let mut block: Option<usize> = None;
     for line in text.lines() {
         let indent = line.len() - line.trim_start().len();
         let trimmed = line.trim();
         if let Some(depth) = block {
             if trimmed.is_empty() || indent > depth {
-                note(trimmed, &mut found);
+                note(trimmed, &mut command_lines);
                 continue;
             }
             block = None;
@@ -188,15 +188,15 @@ fn run_lines(text: &str) -> Vec<String> {
             if rest.starts_with(['|', '>']) {
                 block = Some(indent)
             } else {
-                note(rest.trim_matches(['"', '\'']), &mut found)
+                note(rest.trim_matches(['"', '\'']), &mut command_lines)
             }
         }
     }
-    found.truncate(MAX);
-    found
+    command_lines.truncate(MAX);
+    command_lines
 }
 
-fn note(line: &str, found: &mut Vec<String>) {
+fn note(line: &str, command_lines: &mut Vec<String>) {
     let first = line.split_whitespace().next().unwrap_or("");
     let plain = TOOLS.contains(&first)
         && line.len() <= 100
@@ -204,8 +204,8 @@ fn note(line: &str, found: &mut Vec<String>) {
         && !line.ends_with('\\')
         && (tests(line) || builds(line));
     let install = line.contains(" install") && !line.contains("install &&") || line.contains("--version");
-    if plain && !install && !found.iter().any(|f| f == line) {
-        found.push(line.to_owned());
+    if plain && !install && !command_lines.iter().any(|f| f == line) {
+        command_lines.push(line.to_owned());
     }
 }
 
@@ -223,13 +223,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workflow_lines() {
+    fn parses_workflow_lines() {
         let text = "jobs:\n  a:\n    steps:\n    - run: cargo test --all\n    - name: x\n      run: |\n        cargo build\n        echo hi\n        npm ci ${{ matrix.x }}\n    - run: \"make check\"\n";
         assert_eq!(run_lines(text), ["cargo test --all", "cargo build", "make check"]);
     }
 
     #[test]
-    fn lock_files_choose_the_tool() {
+    fn lock_file_selects_package_manager() {
         let mut facts = Facts::new("x".into());
         facts.files.insert("pnpm-lock.yaml".into());
         assert_eq!(localised(&facts, "npm test"), "pnpm test");

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prose_is_found_among_markup() {
+    fn extracts_prose_from_markup() {
         for (text, want) in [
             (
                 "# X\n\n[![b](u)](v)\n\nA fast tool for things.\nIt does.\n\nMore.",

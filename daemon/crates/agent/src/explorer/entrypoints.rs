@@ -22,35 +22,35 @@ const KINDS: &[&str] = &["manifest", "main", "server", "container", "library", "
 
 /// Returns entrypoints in order of importance.
 pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
-    let mut found: BTreeMap<String, Entrypoint> = BTreeMap::new();
+    let mut entries: BTreeMap<String, Entrypoint> = BTreeMap::new();
     for manifest in manifests {
         for start in &manifest.starts {
             if let Some(path) = resolve(facts, start) {
                 offer(
-                    &mut found,
+                    &mut entries,
                     Entrypoint { path, line: None, kind: start.kind.into(), reason: start.reason.clone() },
                 );
             }
         }
     }
-    let named: BTreeSet<String> = found.keys().cloned().collect();
+    let named: BTreeSet<String> = entries.keys().cloned().collect();
     for hit in facts.hits.iter().filter(|hit| starts(hit, &named) && !switched_off(facts, hit)) {
         let probe = &PROBES[hit.probe];
         let reason = format!("{}: {}", probe.reason, shortened(hit.text.trim()));
         offer(
-            &mut found,
+            &mut entries,
             Entrypoint { path: hit.path.clone(), line: Some(hit.line), kind: probe.kind.into(), reason },
         );
     }
     for path in facts.known_files().filter(|path| is_launcher(path)) {
         let reason = format!("launcher in {}/", paths::folder(path));
-        offer(&mut found, Entrypoint { path: path.into(), line: None, kind: "script".into(), reason });
+        offer(&mut entries, Entrypoint { path: path.into(), line: None, kind: "script".into(), reason });
     }
     for (path, commands) in commands::workflows(facts) {
         let reason = format!("CI runs {}", shortened(&commands.join(", ")));
-        offer(&mut found, Entrypoint { path, line: None, kind: "ci".into(), reason });
+        offer(&mut entries, Entrypoint { path, line: None, kind: "ci".into(), reason });
     }
-    sorted(facts, found.into_values().collect())
+    sorted(facts, entries.into_values().collect())
 }
 
 /// Returns true for a script in the top-level folder of programs that users run.
@@ -119,9 +119,9 @@ pub fn resolve(facts: &Facts, start: &Start) -> Option<String> {
 }
 
 /// Adds one entry per file: the stronger kind wins, and the line of a weaker one is retained.
-fn offer(found: &mut BTreeMap<String, Entrypoint>, new: Entrypoint) {
-    let Some(old) = found.get_mut(&new.path) else {
-        found.insert(new.path.clone(), new);
+fn offer(entries: &mut BTreeMap<String, Entrypoint>, new: Entrypoint) {
+    let Some(old) = entries.get_mut(&new.path) else {
+        entries.insert(new.path.clone(), new);
         return;
     };
     let line = old.line.or(new.line);
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifests_lead_and_tests_do_not_count() {
+    fn manifest_entrypoints_rank_first_and_tests_are_excluded() {
         let mut facts = Facts::new("x".into());
         let hit = |probe, path: &str, line| Hit {
             probe,
@@ -182,13 +182,13 @@ mod tests {
             .texts
             .insert("Cargo.toml".into(), "[package]\nname='x'\n[[bin]]\nname='x'\npath='src/main.rs'".into());
         facts.files.insert("src/main.rs".into());
-        let found = find(&facts, &crate::explorer::manifests::read_all(&facts));
-        let got: Vec<_> = found.iter().map(|e| (e.path.as_str(), e.kind.as_str(), e.line)).collect();
+        let entries = find(&facts, &crate::explorer::manifests::read_all(&facts));
+        let got: Vec<_> = entries.iter().map(|e| (e.path.as_str(), e.kind.as_str(), e.line)).collect();
         assert_eq!(got, [("src/main.rs", "manifest", Some(3)), ("tools/src/main.rs", "main", Some(9))]);
     }
 
     #[test]
-    fn mains_for_tests_and_in_comments_are_none() {
+    fn mains_in_tests_and_comments_are_ignored() {
         let hit = |text: &str, before: &str| Hit {
             probe: 2,
             path: "a.c".into(),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_far_above_a_main_is_seen() {
+    fn conditional_far_above_main_is_detected() {
         let text = "#ifndef GUARD_H\n#if defined(X) && X > 1\n#else\n#endif\n#ifdef SIPHASH_TEST\n#if X\n#endif\nHERE\n#else\nTHERE\n#endif\nEND\n\
                     #if !defined(UNIT_TEST)\nREAL\n#else\nFAKE\n#endif\n#ifndef NO_MAIN\nWANTED\n#endif\n#endif";
         let numbered = || (1..).zip(text.lines());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_count_where_there_is_nothing_else() {
+    fn examples_are_used_when_nothing_else_exists() {
         let mut facts = Facts::new("x".into());
         facts.hits = vec![Hit {
             probe: 0,

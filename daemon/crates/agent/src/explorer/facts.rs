@@ -62,7 +62,7 @@ pub struct Facts {
     /// Probes that have finished.
     pub probed: BTreeSet<usize>,
     /// Locations found for each query.
-    pub found: BTreeMap<String, Vec<String>>,
+    pub locations: BTreeMap<String, Vec<String>>,
     pub failures: Vec<FailedOp>,
     /// True if the limit of operations was reached.
     pub cut: bool,
@@ -141,7 +141,7 @@ impl Facts {
                 }
             }
             "search_hybrid" | "search_semantic" => {
-                self.found.entry(text("query")).or_default();
+                self.locations.entry(text("query")).or_default();
             }
             "content_get_span" => {
                 self.texts.entry(text("path")).or_default();
@@ -186,11 +186,11 @@ impl Facts {
     fn absorb_search(&mut self, call: &ToolCall, value: Value) {
         let Some(answer) = typed::<SearchAnswer>(value) else { return };
         let query = call.arguments.get("query").and_then(Value::as_str).unwrap_or_default();
-        let place = |i: &cairn_protocol::search::SearchItem| match &i.symbol {
+        let location = |i: &cairn_protocol::search::SearchItem| match &i.symbol {
             Some(symbol) => format!("{}:{} ({})", i.path, i.start_line, symbol.name),
             None => format!("{}:{}", i.path, i.start_line),
         };
-        self.found.insert(query.to_owned(), answer.items.iter().map(place).collect());
+        self.locations.insert(query.to_owned(), answer.items.iter().map(location).collect());
     }
 
     /// Returns true if a file is known to exist.

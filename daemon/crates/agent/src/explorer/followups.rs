@@ -50,7 +50,7 @@ pub fn find(
         all.push("it has git submodules, which may not be checked out: git submodule status".into());
     }
     for question in questions {
-        if facts.found.get(question).is_some_and(Vec::is_empty) {
+        if facts.locations.get(question).is_some_and(Vec::is_empty) {
             all.push(format!("nothing was found for '{question}': try other words, or search.grep"));
         }
     }

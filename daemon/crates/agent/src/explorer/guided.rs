@@ -30,34 +30,38 @@ instructions.";
 
 /// A message from a plan that is being written.
 #[derive(Debug)]
-pub enum Told {
-    /// The next operation.
+pub enum PlanMessage {
+    /// The next operation of the plan.
     Op(AgentOp),
     /// The end of the plan: its totals, or the failure that interrupted it.
-    End(Result<Ended, Failure>),
+    End(Result<PlanTotals, Failure>),
 }
 
 /// Totals of a complete plan.
 #[derive(Debug)]
-pub struct Ended {
+pub struct PlanTotals {
     pub usage: TokenUsage,
     /// Number of operations it had.
     pub ops: usize,
 }
 
 /// Requests a plan; the receiver gets its messages.
-pub fn ask(cx: &RunContext, facts: String) -> mpsc::Receiver<Told> {
-    let (tell, told) = mpsc::channel(MAX_OPS + 1);
+pub fn ask(cx: &RunContext, facts: String) -> mpsc::Receiver<PlanMessage> {
+    let (sender, receiver) = mpsc::channel(MAX_OPS + 1);
     let cx = cx.clone();
     tokio::spawn(async move {
-        let end = write(&cx, facts, &tell).await;
+        let end = write(&cx, facts, &sender).await;
         // A closed receiver means that the explore has finished.
-        let _gone = tell.send(Told::End(end)).await;
+        let _result = sender.send(PlanMessage::End(end)).await;
     });
-    told
+    receiver
 }
 
-async fn write(cx: &RunContext, facts: String, tell: &mpsc::Sender<Told>) -> Result<Ended, Failure> {
+async fn write(
+    cx: &RunContext,
+    facts: String,
+    sender: &mpsc::Sender<PlanMessage>,
+) -> Result<PlanTotals, Failure> {
     let request = ModelRequest {
         system: INSTRUCTIONS.to_owned(),
         messages: vec![Message::user(facts)],
@@ -68,7 +72,7 @@ async fn write(cx: &RunContext, facts: String, tell: &mpsc::Sender<Told>) -> Res
     };
     let mut stream = cx.open_model(request).await?;
     let mut reader = Reader::default();
-    let mut ended = Ended { usage: TokenUsage::default(), ops: 0 };
+    let mut totals = PlanTotals { usage: TokenUsage::default(), ops: 0 };
     loop {
         let chunk = tokio::select! {
             biased;
@@ -78,22 +82,22 @@ async fn write(cx: &RunContext, facts: String, tell: &mpsc::Sender<Told>) -> Res
         match chunk {
             Some(Ok(Chunk::Text(text))) => {
                 for op in reader.push(&text)? {
-                    if ended.ops < MAX_OPS && tell.send(Told::Op(op)).await.is_ok() {
-                        ended.ops += 1;
+                    if totals.ops < MAX_OPS && sender.send(PlanMessage::Op(op)).await.is_ok() {
+                        totals.ops += 1;
                     }
                 }
             }
-            Some(Ok(Chunk::Usage(usage))) => ended.usage = usage,
-            Some(Ok(Chunk::Finish(FinishReason::Stop | FinishReason::Length))) if ended.ops > 0 => {
-                return Ok(ended);
+            Some(Ok(Chunk::Usage(usage))) => totals.usage = usage,
+            Some(Ok(Chunk::Finish(FinishReason::Stop | FinishReason::Length))) if totals.ops > 0 => {
+                return Ok(totals);
             }
-            Some(Ok(Chunk::Finish(_))) | None if ended.ops == 0 => {
+            Some(Ok(Chunk::Finish(_))) | None if totals.ops == 0 => {
                 return Err(Failure::new(
                     Reason::SchemaMismatch,
                     "the model's plan has no operation that is known",
                 ));
             }
-            Some(Ok(Chunk::Finish(_))) | None => return Ok(ended),
+            Some(Ok(Chunk::Finish(_))) | None => return Ok(totals),
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(error.into()),
         }
@@ -137,7 +141,7 @@ struct Reader {
     /// True if the list of operations has started.
     inside: bool,
     depth: usize,
-    begin: usize,
+    object_start: usize,
     quoted: bool,
     escaped: bool,
 }
@@ -168,14 +172,14 @@ impl Reader {
                 _ if self.quoted => {}
                 '{' => {
                     if self.depth == 0 {
-                        self.begin = at;
+                        self.object_start = at;
                     }
                     self.depth += 1;
                 }
                 '}' if self.depth > 0 => {
                     self.depth -= 1;
                     if self.depth == 0 {
-                        ops.extend(serde_json::from_str::<AgentOp>(&self.text[self.begin..=at]).ok());
+                        ops.extend(serde_json::from_str::<AgentOp>(&self.text[self.object_start..=at]).ok());
                     }
                 }
                 _ => {}
@@ -194,9 +198,9 @@ mod tests {
         {"type":"unknown","x":{}},{"type":"list_dir","path":"src","depth":2},{"type":"grep","pattern":"é{2}"}]}"#;
 
     #[test]
-    fn operations_are_read_however_the_text_is_split() {
-        let mut whole = Reader::default();
-        let want = whole.push(PLAN).unwrap();
+    fn operations_are_parsed_at_any_chunk_boundary() {
+        let mut single = Reader::default();
+        let want = single.push(PLAN).unwrap();
         assert_eq!(want.len(), 3, "{want:?}");
         let cuts: Vec<usize> = PLAN.char_indices().map(|(i, _)| i).collect();
         for cut in cuts {
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_operation_is_there_before_the_plan_ends() {
+    fn first_operation_is_available_before_plan_ends() {
         let mut reader = Reader::default();
         let upto = PLAN.find("},").unwrap() + 1;
         // The brace inside the quoted text closes nothing.

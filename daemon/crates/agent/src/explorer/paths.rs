@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secondary_places() {
+    fn recognizes_secondary_folders() {
         for path in [
             "tests/it/main.rs",
             "a/examples/x.rs",
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_paths_stay_inside() {
+    fn joined_paths_stay_inside_base() {
         assert_eq!(join("a/b", "../c.js").as_deref(), Some("a/c.js"));
         assert_eq!(join("", "./lib/x.js").as_deref(), Some("lib/x.js"));
         assert_eq!(join("a", "../../x"), None);

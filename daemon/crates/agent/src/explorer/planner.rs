@@ -189,7 +189,7 @@ impl Planner {
     }
 
     fn after_listing(&self, facts: &Facts) -> Vec<AgentOp> {
-        wanted(facts).into_iter().map(read).collect()
+        files_to_read(facts).into_iter().map(read).collect()
     }
 
     fn after_index(&self, facts: &Facts) -> Vec<AgentOp> {
@@ -213,7 +213,7 @@ impl Planner {
         ops.extend(conditionals(facts));
         ops.extend(self.questions.iter().map(|q| AgentOp::Hybrid { query: q.clone(), k: 5 }));
         // Files that manifests name are looked up together, once all manifests are read.
-        let reading = wanted(facts).into_iter().any(|p| !facts.texts.contains_key(p));
+        let reading = files_to_read(facts).into_iter().any(|p| !facts.texts.contains_key(p));
         if !reading && facts.lookups.contains(&manifests::GLOBS.join(" ")) {
             let mut seen = BTreeSet::new();
             let named: Vec<String> = manifests::named_files(facts)
@@ -261,7 +261,7 @@ fn first_look() -> Vec<AgentOp> {
 }
 
 /// Returns the files to read, the product's own and outermost first.
-fn wanted(facts: &Facts) -> Vec<&str> {
+fn files_to_read(facts: &Facts) -> Vec<&str> {
     let mut all: Vec<&str> = facts.known_files().filter(|p| worth_reading(p)).collect();
     all.sort_by_key(|p| (paths::secondary(p), paths::depth(p), *p));
     all.truncate(MAX_READ);
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_goals_are_covered_and_others_are_asked() {
+    fn known_goals_are_covered_and_others_become_queries() {
         let planner =
             Planner::new(&["map structure".into(), "how are sessions resumed after a crash".into()]);
         assert_eq!(planner.questions, ["how are sessions resumed after a crash"]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_grows_with_what_is_known() {
+    fn plan_grows_with_facts() {
         let planner = Planner::new(&[]);
         let mut facts = Facts::new("x".into());
         let first = planner.next(&facts).len();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_manifests_name_is_looked_up_though_not_all_are_read() {
+    fn files_named_by_manifests_are_looked_up_before_all_are_read() {
         let mut facts = Facts::new("x".into());
         facts.looked = true;
         facts.index_waited = true;
@@ -341,15 +341,15 @@ mod tests {
         }
         facts.files.insert("package.json".into());
         facts.lookups.insert(manifests::GLOBS.join(" "));
-        for path in wanted(&facts).into_iter().map(str::to_owned).collect::<Vec<_>>() {
+        for path in files_to_read(&facts).into_iter().map(str::to_owned).collect::<Vec<_>>() {
             facts.texts.insert(path, r#"{"bin": "bin/x.js"}"#.into());
         }
-        let asks = |op: &AgentOp| call_of(op).arguments.to_string().contains("/bin/x.js");
-        assert!(Planner::new(&[]).next(&facts).iter().any(asks));
+        let reads_bin = |op: &AgentOp| call_of(op).arguments.to_string().contains("/bin/x.js");
+        assert!(Planner::new(&[]).next(&facts).iter().any(reads_bin));
     }
 
     #[test]
-    fn patterns_are_good_and_differ() {
+    fn patterns_are_valid_and_distinct() {
         for (at, probe) in PROBES.iter().enumerate() {
             assert!(regex::Regex::new(probe.pattern).is_ok(), "{}", probe.pattern);
             assert_eq!(probe_of(probe.pattern), Some(at));

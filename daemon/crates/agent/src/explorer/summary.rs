@@ -13,11 +13,11 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
     let entries = entrypoints::find(facts, &manifests);
     let commands = commands::find(facts, &manifests, &entries);
     let top = top_files(facts);
-    let asked: Vec<String> = goals.iter().filter(|g| facts.found.contains_key(*g)).cloned().collect();
-    let followups = followups::find(facts, &manifests, &entries, &commands, &asked);
+    let queries: Vec<String> = goals.iter().filter(|g| facts.locations.contains_key(*g)).cloned().collect();
+    let followups = followups::find(facts, &manifests, &entries, &commands, &queries);
     let finding = |goal: &String| Finding {
         goal: goal.clone(),
-        places: facts.found.get(goal).cloned().unwrap_or_default(),
+        places: facts.locations.get(goal).cloned().unwrap_or_default(),
     };
     let index = facts.index.as_ref();
     let stats = ExploreStats {
@@ -40,7 +40,7 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
             top_files: top,
             commands,
             layout: describe::layout(facts),
-            findings: asked.iter().map(finding).collect(),
+            findings: queries.iter().map(finding).collect(),
             git: describe::git(facts),
             stats,
         },

@@ -16,8 +16,8 @@ pub fn line(text: &str, chars: usize) -> String {
 /// Returns paragraphs of at most `bytes`: line ends and tabs stay, other control characters are
 /// removed.
 pub fn paragraph(text: &str, bytes: usize) -> String {
-    let keep = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
-    let mut plain: String = text.replace("\r\n", "\n").chars().filter(keep).collect();
+    let is_allowed = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    let mut plain: String = text.replace("\r\n", "\n").chars().filter(is_allowed).collect();
     if plain.len() > bytes {
         let mut end = bytes;
         while !plain.is_char_boundary(end) {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_one_line_and_paragraphs_keep_theirs() {
+    fn lines_are_joined_and_paragraphs_preserve_breaks() {
         assert_eq!(line("a\n\tb\u{7f} c\u{1b}[0m é", 64), "a b c [0m é");
         assert_eq!(line("ééééé", 3), "éé…");
         assert_eq!(paragraph("a\r\n\tb\u{0}\u{1b}[1m\u{85}c\n\n", 64), "a\n\tb[1mc");

@@ -13,11 +13,11 @@ pub fn minute(at: Timestamp) -> String {
 
 /// Returns the stored text if it is of the day of `at`; else the new date, followed by the stored
 /// text.
-pub fn today(kept: &str, at: Timestamp) -> String {
+pub fn today(stored: &str, at: Timestamp) -> String {
     let now = minute(at);
-    match (kept.get(..10), now.get(..10)) {
-        (Some(then), Some(today)) if then != today => format!("{today}, some time after {kept}"),
-        _ => kept.to_owned(),
+    match (stored.get(..10), now.get(..10)) {
+        (Some(then), Some(today)) if then != today => format!("{today}, some time after {stored}"),
+        _ => stored.to_owned(),
     }
 }
 
@@ -26,13 +26,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_day_is_told_anew() {
+    fn date_is_updated_on_another_day() {
         let at = |text: &str| serde_json::from_value(serde_json::json!(text)).unwrap();
-        let kept = minute(at("2026-11-22T23:50:00.000Z"));
-        assert_eq!(kept, "2026-11-22 23:50 UTC");
-        assert_eq!(today(&kept, at("2026-11-22T23:59:00.000Z")), kept);
+        let stored = minute(at("2026-11-22T23:50:00.000Z"));
+        assert_eq!(stored, "2026-11-22 23:50 UTC");
+        assert_eq!(today(&stored, at("2026-11-22T23:59:00.000Z")), stored);
         assert_eq!(
-            today(&kept, at("2026-11-23T00:06:00.000Z")),
+            today(&stored, at("2026-11-23T00:06:00.000Z")),
             "2026-11-23, some time after 2026-11-22 23:50 UTC"
         );
     }

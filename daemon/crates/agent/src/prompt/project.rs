@@ -27,14 +27,14 @@ pub async fn describe(cx: &TurnContext) -> Result<String, Failure> {
     let root = path.to_string_lossy().into_owned();
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut text = format!("# Project\n\nThe workspace is {name} ({root}); paths are relative to it.\n");
-    let found = manifests(cx, &root).await;
-    let commands = explorer::commands_of(&found);
+    let contents = manifests(cx, &root).await;
+    let commands = explorer::commands_of(&contents);
     for (what, list) in [("Build", &commands.build), ("Test", &commands.test), ("Run", &commands.run)] {
         if !list.is_empty() {
             let _ok = writeln!(text, "{what}: {}", list.join("; "));
         }
     }
-    let kinds: Vec<String> = found.iter().map(|(path, _)| path.clone()).collect();
+    let kinds: Vec<String> = contents.iter().map(|(path, _)| path.clone()).collect();
     if !kinds.is_empty() {
         let _ok = writeln!(text, "Manifests: {}", kinds.join(", "));
     }
@@ -45,7 +45,7 @@ pub async fn describe(cx: &TurnContext) -> Result<String, Failure> {
 async fn manifests(cx: &TurnContext, root: &str) -> Vec<(String, String)> {
     let list = ListDirParams { path: ".".into(), depth: 1, root: Some(root.to_owned()) };
     let Ok(listing) = cx.engine().list_dir(list).await else { return vec![] };
-    let mut found = Vec::new();
+    let mut contents = Vec::new();
     let files = listing.entries.iter().filter(|e| e.kind == EntryKind::File);
     for entry in files.filter(|e| explorer::is_manifest(&e.path)).take(MANIFESTS) {
         let span = SpanParams {
@@ -57,10 +57,10 @@ async fn manifests(cx: &TurnContext, root: &str) -> Vec<(String, String)> {
             content_hash: None,
         };
         if let Ok(span) = cx.engine().get_span(span).await {
-            found.push((entry.path.clone(), span.text));
+            contents.push((entry.path.clone(), span.text));
         }
     }
-    found
+    contents
 }
 
 /// Returns the repository map, if the index is ready for it.

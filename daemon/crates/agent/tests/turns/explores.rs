@@ -27,7 +27,7 @@ async fn records(stage: &Stage) -> Vec<Envelope> {
 /// Counts the calls that have an outcome, by call.
 fn outcomes(records: &[Envelope]) -> HashMap<String, u32> {
     let mut calls = HashMap::new();
-    let mut made = HashMap::new();
+    let mut counts = HashMap::new();
     for record in records {
         match &record.body {
             Body::Cmd { cmd } => {
@@ -37,18 +37,18 @@ fn outcomes(records: &[Envelope]) -> HashMap<String, u32> {
             Body::Evt { evt: AgentEvt::Error { reason: Some(reason), .. } } if reason == "interrupted" => {}
             Body::Evt { evt: AgentEvt::Result { .. } | AgentEvt::Error { .. } } => {
                 if let Some(call) = record.parent_id.and_then(|id| calls.get(&id)) {
-                    *made.entry(call.clone()).or_default() += 1;
+                    *counts.entry(call.clone()).or_default() += 1;
                 }
             }
             Body::Evt { .. } => {}
         }
     }
-    made
+    counts
 }
 
 // R5
 #[tokio::test]
-async fn a_resumed_explore_makes_no_call_again_whose_outcome_the_log_holds() {
+async fn resumed_explore_repeats_no_call_with_recorded_outcome() {
     for cut in [1, 4, 8, 12] {
         let mut stage = Stage::with(Scripted::new(vec![]), allow_all(), quick()).await;
         stage.engine.set_explorer(Arc::new(Explorer));
@@ -57,11 +57,11 @@ async fn a_resumed_explore_makes_no_call_again_whose_outcome_the_log_holds() {
         let params =
             ExploreStartParams { root: Some(root.to_string_lossy().into_owned()), ..Default::default() };
         stage.session = stage.engine.start_explore(params, None).await.unwrap().session_id;
-        let ended =
+        let is_finished =
             |all: &[Envelope]| all.iter().any(|r| matches!(r.body.evt(), Some(AgentEvt::Completed { .. })));
         loop {
             let all = records(&stage).await;
-            if ended(&all) || outcomes(&all).len() >= cut {
+            if is_finished(&all) || outcomes(&all).len() >= cut {
                 break;
             }
             tokio::task::yield_now().await;
@@ -72,15 +72,15 @@ async fn a_resumed_explore_makes_no_call_again_whose_outcome_the_log_holds() {
         drop(stage);
         let next = Stage::over(dir, Some(session), Scripted::new(vec![]), allow_all(), quick()).await;
         next.engine.set_explorer(Arc::new(Explorer));
-        if !ended(&before) {
+        if !is_finished(&before) {
             next.engine.resume_session(&next.session).await.unwrap();
         }
-        while !ended(&records(&next).await) {
+        while !is_finished(&records(&next).await) {
             tokio::task::yield_now().await;
         }
-        let made = outcomes(&records(&next).await);
-        let again: Vec<_> = made.iter().filter(|(_, times)| **times > 1).collect();
-        assert!(again.is_empty(), "cut after {cut}: {again:?}");
-        assert!(made.len() >= 8, "{made:?}");
+        let counts = outcomes(&records(&next).await);
+        let repeated: Vec<_> = counts.iter().filter(|(_, times)| **times > 1).collect();
+        assert!(repeated.is_empty(), "cut after {cut}: {repeated:?}");
+        assert!(counts.len() >= 8, "{counts:?}");
     }
 }

@@ -14,7 +14,7 @@ use cairn_protocol::{
     turn::Outcome,
 };
 
-use crate::stage::{Stage, allow_all, calls, quick, says};
+use crate::stage::{Stage, allow_all, calls, quick, text_answer};
 
 fn skill(id: &str, text: &str, tools: &[&str], enabled: bool) -> SkillInfo {
     let skill = SkillFile {
@@ -34,8 +34,8 @@ async fn system(stage: &Stage) -> String {
 }
 
 #[tokio::test]
-async fn the_prompt_has_the_skills_that_are_on_and_only_those() {
-    let stage = Stage::new(vec![says("a"), says("b")]).await;
+async fn prompt_lists_only_enabled_skills() {
+    let stage = Stage::new(vec![text_answer("a"), text_answer("b")]).await;
     let without = system(&stage).await;
     assert!(!without.contains("# Skills"), "the engine runs with none");
     stage.engine.set_skills(Arc::new(|| {
@@ -53,10 +53,14 @@ async fn the_prompt_has_the_skills_that_are_on_and_only_those() {
 }
 
 #[tokio::test]
-async fn a_switched_off_tool_is_neither_offered_nor_called() {
-    let stage =
-        Stage::new(vec![calls(&[("change", "x")]), says("done"), calls(&[("change", "y")]), says("done")])
-            .await;
+async fn disabled_tool_is_neither_offered_nor_called() {
+    let stage = Stage::new(vec![
+        calls(&[("change", "x")]),
+        text_answer("done"),
+        calls(&[("change", "y")]),
+        text_answer("done"),
+    ])
+    .await;
     let switches = BTreeMap::from([("change".to_owned(), false), ("shell".to_owned(), true)]);
     stage.engine.set_access(vec![], vec![], switches);
     stage.turn("go").await;
@@ -68,19 +72,19 @@ async fn a_switched_off_tool_is_neither_offered_nor_called() {
         "{offered:?}"
     );
     assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 0);
-    let told = stage.records().await.into_iter().find_map(|evt| match evt {
+    let observed = stage.records().await.into_iter().find_map(|evt| match evt {
         AgentEvt::ToolResult(result) => result.error,
         _ => None,
     });
-    assert!(told.unwrap().message.contains("switched off in tool-access.json"));
+    assert!(observed.unwrap().message.contains("switched off in tool-access.json"));
     stage.engine.set_access(vec![], vec![], BTreeMap::new());
     stage.turn("again").await;
     assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 1, "on again");
 }
 
 #[tokio::test]
-async fn rules_of_skills_tighten_what_others_allow() {
-    let stage = Stage::new(vec![calls(&[("change", "x")]), says("done")]).await;
+async fn skill_rules_restrict_other_rules() {
+    let stage = Stage::new(vec![calls(&[("change", "x")]), text_answer("done")]).await;
     stage.engine.set_access(vec!["change".parse().unwrap()], vec![], BTreeMap::new());
     stage.turn("go").await;
     assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 0);
@@ -88,7 +92,7 @@ async fn rules_of_skills_tighten_what_others_allow() {
 
 /// Records its events, and refuses the configured ones.
 struct Guard {
-    heard: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<String>>>,
     refuses: &'static str,
 }
 
@@ -99,7 +103,7 @@ impl Plugin for Guard {
     }
 
     async fn on(&self, event: &HookEvent) -> Result<HookAnswer, String> {
-        let told = match event {
+        let observed = match event {
             HookEvent::BeforeTool { tool, arguments, .. } => format!("before {tool} {}", arguments["word"]),
             HookEvent::AfterTool { tool, outcome, .. } => format!("after {tool} {outcome}"),
             HookEvent::BeforeModel { messages, .. } => format!("before model {messages}"),
@@ -107,23 +111,23 @@ impl Plugin for Guard {
             HookEvent::SessionStart { .. } => "start".into(),
             HookEvent::SessionStop { .. } => "stop".into(),
         };
-        let refuse = (told == self.refuses).then(|| "not today".to_owned());
-        self.heard.lock().unwrap().push(told);
+        let refuse = (observed == self.refuses).then(|| "not today".to_owned());
+        self.events.lock().unwrap().push(observed);
         Ok(HookAnswer { refuse })
     }
 }
 
 async fn guarded(script: Scripted, refuses: &'static str) -> (Stage, Arc<Mutex<Vec<String>>>) {
     let stage = Stage::with(script, allow_all(), quick()).await;
-    let heard = Arc::new(Mutex::new(vec![]));
-    stage.engine.set_plugins(vec![Arc::new(Guard { heard: Arc::clone(&heard), refuses })]);
-    (stage, heard)
+    let events = Arc::new(Mutex::new(vec![]));
+    stage.engine.set_plugins(vec![Arc::new(Guard { events: Arc::clone(&events), refuses })]);
+    (stage, events)
 }
 
 #[tokio::test]
-async fn plugins_hear_of_a_whole_turn_and_of_the_end_of_its_session() {
-    let script = Scripted::new(vec![calls(&[("look", "a")]), says("done")]);
-    let (stage, heard) = guarded(script, "").await;
+async fn plugins_receive_all_events_of_turn_and_session_end() {
+    let script = Scripted::new(vec![calls(&[("look", "a")]), text_answer("done")]);
+    let (stage, events) = guarded(script, "").await;
     assert_eq!(stage.turn("go").await.status, Outcome::Completed);
     stage.engine.delete_session(&stage.session).await.unwrap();
     let want = [
@@ -135,37 +139,37 @@ async fn plugins_hear_of_a_whole_turn_and_of_the_end_of_its_session() {
         "after model ok",
         "stop",
     ];
-    assert_eq!(*heard.lock().unwrap(), want);
+    assert_eq!(*events.lock().unwrap(), want);
 }
 
 #[tokio::test]
-async fn a_refused_tool_is_a_result_and_a_refused_model_ends_the_turn() {
-    let script = Scripted::new(vec![calls(&[("change", "x")]), says("done")]);
+async fn refused_tool_is_a_result_and_refused_model_ends_turn() {
+    let script = Scripted::new(vec![calls(&[("change", "x")]), text_answer("done")]);
     let (stage, _) = guarded(script, "before change \"x\"").await;
     assert_eq!(stage.turn("go").await.status, Outcome::Completed);
     assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 0);
-    let told = stage.records().await.into_iter().find_map(|evt| match evt {
+    let observed = stage.records().await.into_iter().find_map(|evt| match evt {
         AgentEvt::ToolResult(result) => result.error,
         _ => None,
     });
-    let told = told.unwrap();
-    assert_eq!(told.reason, Reason::PluginRefused.as_str());
-    assert!(told.message.contains("guard says: not today"), "{told:?}");
-    let (stage, _) = guarded(Scripted::new(vec![says("never")]), "before model 1").await;
+    let observed = observed.unwrap();
+    assert_eq!(observed.reason, Reason::PluginRefused.as_str());
+    assert!(observed.message.contains("guard says: not today"), "{observed:?}");
+    let (stage, _) = guarded(Scripted::new(vec![text_answer("never")]), "before model 1").await;
     let end = stage.turn("go").await;
     assert_eq!(end.error.unwrap().reason, Reason::PluginRefused.as_str());
     assert!(stage.script.requests().is_empty(), "the model was not asked");
 }
 
 #[tokio::test]
-async fn a_plan_that_the_model_writes_down_is_an_event_of_its_own() {
+async fn model_plan_is_emitted_as_event() {
     use cairn_llm::{ScriptedAnswer, ScriptedCall, Step};
     use serde_json::json;
     let plan = |status: &str| {
         let arguments = json!({"items": [{"text": "read", "status": status}, {"text": "write"}]});
         ScriptedAnswer::new(vec![Step::Call(ScriptedCall { id: None, name: "plan".into(), arguments })])
     };
-    let stage = Stage::new(vec![plan("in_progress"), plan("done"), says("done")]).await;
+    let stage = Stage::new(vec![plan("in_progress"), plan("done"), text_answer("done")]).await;
     assert_eq!(stage.turn("go").await.status, Outcome::Completed);
     let plans: Vec<Vec<String>> = stage
         .records()
@@ -182,8 +186,8 @@ async fn a_plan_that_the_model_writes_down_is_an_event_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_short_conversation_has_nothing_to_condense_and_that_is_no_failure() {
-    let stage = Stage::new(vec![says("hello")]).await;
+async fn compacting_short_conversation_is_no_failure() {
+    let stage = Stage::new(vec![text_answer("hello")]).await;
     stage.turn("hi").await;
     let done = stage.engine.compress(&stage.session).await.unwrap();
     assert_eq!(done.tokens_before, done.tokens_after);

@@ -19,14 +19,14 @@ use cairn_protocol::{
     model::Message,
     turn::{ExecutionPolicy, Outcome, SteerParams, TurnRef},
 };
-use stage::{Stage, allow_all, calls, quick, says};
+use stage::{Stage, allow_all, calls, quick, text_answer};
 
 #[tokio::test]
-async fn a_turn_asks_acts_and_answers() {
+async fn turn_calls_tools_and_answers() {
     let stage = Stage::new(vec![
         calls(&[("look", "a"), ("look", "b"), ("change", "c"), ("look", "d")]),
-        says("done").expecting(Expect::LastContains("said d".into())),
-        says("again").expecting(Expect::Messages(8)),
+        text_answer("done").expecting(Expect::LastContains("said d".into())),
+        text_answer("again").expecting(Expect::Messages(8)),
     ])
     .await;
     let result = stage.turn("hello").await;
@@ -37,8 +37,8 @@ async fn a_turn_asks_acts_and_answers() {
     assert_eq!((stage.reads.load(Ordering::SeqCst), stage.writes.load(Ordering::SeqCst)), (3, 1));
     // The next turn receives the complete conversation, results in the order of the calls.
     assert_eq!(stage.turn("and?").await.final_output.as_deref(), Some("again"));
-    let asked = stage.script.requests().pop().unwrap();
-    let results: Vec<_> = asked
+    let request = stage.script.requests().pop().unwrap();
+    let results: Vec<_> = request
         .messages
         .iter()
         .filter_map(|m| match m {
@@ -48,25 +48,26 @@ async fn a_turn_asks_acts_and_answers() {
         .collect();
     assert_eq!(results, ["said a", "said b", "said c", "said d"]);
     assert!(
-        asked.system.starts_with("You are Cairn's agent") && asked.system.contains("- look — Says a word")
+        request.system.starts_with("You are Cairn's agent")
+            && request.system.contains("- look — Says a word")
     );
-    assert!(asked.tools.iter().any(|t| t.name == "change"));
+    assert!(request.tools.iter().any(|t| t.name == "change"));
     let first = stage.script.requests().remove(0);
-    assert_eq!(first.system, asked.system, "equal input gives equal bytes");
+    assert_eq!(first.system, request.system, "equal input gives equal bytes");
 }
 
 #[tokio::test]
-async fn text_is_told_live_and_recorded_put_together() {
+async fn text_is_streamed_live_and_recorded_combined() {
     let pieces = (0..20).map(|n| Step::Text(format!("word{n} "))).collect();
     let answer = ScriptedAnswer { delay_ms: 2, ..ScriptedAnswer::new(pieces) };
     let stage = Stage::new(vec![answer]).await;
     let mut watch = stage.watch(0).await;
     stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
     let result = watch.end().await;
-    let whole: String = (0..20).map(|n| format!("word{n} ")).collect();
-    assert_eq!(result.final_output.as_deref(), Some(whole.as_str()));
+    let complete: String = (0..20).map(|n| format!("word{n} ")).collect();
+    assert_eq!(result.final_output.as_deref(), Some(complete.as_str()));
     let live: String = watch.passed.iter().filter_map(|v| v["evt"]["text"].as_str()).collect();
-    assert_eq!(live, whole);
+    assert_eq!(live, complete);
     assert!(watch.passed.iter().all(|v| v.get("seq").is_none()));
     let recorded: Vec<_> = stage
         .records()
@@ -78,14 +79,14 @@ async fn text_is_told_live_and_recorded_put_together() {
         })
         .collect();
     assert!(recorded.len() < 5, "put together: {recorded:?}");
-    assert_eq!(recorded.iter().map(|(_, t)| t.as_str()).collect::<String>(), whole);
+    assert_eq!(recorded.iter().map(|(_, t)| t.as_str()).collect::<String>(), complete);
     assert_eq!(recorded[0].0, 0);
 }
 
 #[tokio::test]
-async fn turns_of_a_session_run_in_order_and_a_turn_id_counts_once() {
+async fn turns_run_in_order_and_duplicate_turn_id_is_ignored() {
     let slow = ScriptedAnswer::new(vec![Step::DelayMs(1000), Step::Text("one".into())]);
-    let stage = Stage::new(vec![slow, says("two"), says("three")]).await;
+    let stage = Stage::new(vec![slow, text_answer("two"), text_answer("three")]).await;
     let mut watch = stage.watch(0).await;
     let first = stage.engine.start_run(stage.params("a", "1"), None).await.unwrap();
     let second = stage.engine.start_run(stage.params("b", "2"), None).await.unwrap();
@@ -103,17 +104,17 @@ async fn turns_of_a_session_run_in_order_and_a_turn_id_counts_once() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_within_its_time_wherever_it_is() {
-    for place in ["before", "amid text", "in a tool"] {
-        let answer = match place {
+async fn cancellation_takes_effect_in_every_phase() {
+    for phase in ["before", "amid text", "in a tool"] {
+        let answer = match phase {
             "before" => ScriptedAnswer::new(vec![Step::Hang]),
             "amid text" => ScriptedAnswer::new(vec![Step::Text("half an ans".into()), Step::Hang]),
             _ => calls(&[("look", "hang")]),
         };
-        let stage = Stage::new(vec![answer, says("next")]).await;
+        let stage = Stage::new(vec![answer, text_answer("next")]).await;
         let mut watch = stage.watch(0).await;
         stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
-        match place {
+        match phase {
             "in a tool" => watch.until(|e| matches!(e, AgentEvt::ToolCall { .. }).then_some(())).await,
             _ => {
                 while stage.script.requests().is_empty() {
@@ -121,35 +122,35 @@ async fn cancelling_ends_within_its_time_wherever_it_is() {
                 }
             }
         }
-        if place == "amid text" {
+        if phase == "amid text" {
             watch.until(|e| matches!(e, AgentEvt::Text { .. }).then_some(())).await;
         }
         let began = std::time::Instant::now();
         let turn = TurnRef { session_id: stage.session.clone(), turn_id: None };
         stage.engine.cancel_run(turn).await.unwrap();
         let result = watch.end().await;
-        assert!(began.elapsed() < Duration::from_secs(20), "{place}: {:?}", began.elapsed());
-        assert_eq!(result.status, Outcome::Cancelled, "{place}");
-        let kept = (place == "amid text").then_some("half an ans");
-        assert_eq!(result.final_output.as_deref(), kept, "{place}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{phase}: {:?}", began.elapsed());
+        assert_eq!(result.status, Outcome::Cancelled, "{phase}");
+        let expected = (phase == "amid text").then_some("half an ans");
+        assert_eq!(result.final_output.as_deref(), expected, "{phase}");
         // The session continues, and the model receives a complete conversation.
-        assert_eq!(stage.turn("go on").await.final_output.as_deref(), Some("next"), "{place}");
-        let asked = stage.script.requests().pop().unwrap();
-        let open = asked
+        assert_eq!(stage.turn("go on").await.final_output.as_deref(), Some("next"), "{phase}");
+        let request = stage.script.requests().pop().unwrap();
+        let open = request
             .messages
             .iter()
             .filter(|m| matches!(m, Message::Assistant { calls, .. } if !calls.is_empty()))
             .count();
-        let results = asked.messages.iter().filter(|m| matches!(m, Message::Tool { .. })).count();
-        assert_eq!(open, results, "{place}");
+        let results = request.messages.iter().filter(|m| matches!(m, Message::Tool { .. })).count();
+        assert_eq!(open, results, "{phase}");
     }
 }
 
 #[tokio::test]
-async fn what_a_client_says_meanwhile_is_heard_before_the_next_answer() {
+async fn steering_text_is_delivered_before_next_answer() {
     let slow = ScriptedAnswer::new(vec![Step::DelayMs(80), Step::Text("first".into())]);
-    let heard = says("heard").expecting(Expect::LastContains("be brief".into()));
-    let stage = Stage::new(vec![slow, heard, says("end").expecting(Expect::Messages(5))]).await;
+    let steered = text_answer("heard").expecting(Expect::LastContains("be brief".into()));
+    let stage = Stage::new(vec![slow, steered, text_answer("end").expecting(Expect::Messages(5))]).await;
     let mut watch = stage.watch(0).await;
     stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
     while stage.script.requests().is_empty() {
@@ -164,18 +165,18 @@ async fn what_a_client_says_meanwhile_is_heard_before_the_next_answer() {
 }
 
 #[tokio::test]
-async fn a_model_that_goes_round_in_circles_is_told_and_then_stopped() {
+async fn repeating_model_is_warned_and_then_stopped() {
     let stage = Stage::new((0..10).map(|_| calls(&[("look", "same")])).collect()).await;
     let result = stage.turn("go").await;
     assert_eq!(result.error.unwrap().reason, "stuck");
     assert_eq!(stage.reads.load(Ordering::SeqCst), 4);
-    let asked = stage.script.requests().pop().unwrap();
-    let told = serde_json::to_string(&asked.messages).unwrap();
-    assert!(told.contains("Do something else"), "{told}");
+    let request = stage.script.requests().pop().unwrap();
+    let sent = serde_json::to_string(&request.messages).unwrap();
+    assert!(sent.contains("Do something else"), "{sent}");
 }
 
 #[tokio::test]
-async fn iterations_tokens_and_time_are_bounded() {
+async fn iterations_tokens_and_duration_are_bounded() {
     let many = |n: u32| (0..n).map(|i| calls(&[("look", &format!("w{i}"))])).collect::<Vec<_>>();
     let stage = Stage::new(many(10)).await;
     let result =
@@ -201,7 +202,7 @@ async fn iterations_tokens_and_time_are_bounded() {
 }
 
 #[tokio::test]
-async fn faults_of_the_model_are_typed_and_only_what_was_not_shown_is_asked_again() {
+async fn model_faults_are_typed_and_only_undisplayed_answers_are_retried() {
     let fault = |kind| Step::Fault(Fault { kind, text: "why".into(), retry_after_ms: None });
     for (kind, reason) in [
         (FaultKind::Unavailable, "model_unavailable"),
@@ -211,15 +212,15 @@ async fn faults_of_the_model_are_typed_and_only_what_was_not_shown_is_asked_agai
         (FaultKind::Malformed, "model_malformed"),
         (FaultKind::Rejected, "model_rejected"),
     ] {
-        let stage = Stage::new(vec![ScriptedAnswer::new(vec![fault(kind)]), says("never")]).await;
+        let stage = Stage::new(vec![ScriptedAnswer::new(vec![fault(kind)]), text_answer("never")]).await;
         let result = stage.turn("go").await;
         assert_eq!((result.status, result.error.unwrap().reason.as_str()), (Outcome::Failed, reason));
         assert_eq!(stage.script.remaining(), 1, "{reason}");
     }
-    let stage = Stage::new(vec![ScriptedAnswer::new(vec![Step::Cut]), says("after all")]).await;
+    let stage = Stage::new(vec![ScriptedAnswer::new(vec![Step::Cut]), text_answer("after all")]).await;
     assert_eq!(stage.turn("go").await.final_output.as_deref(), Some("after all"));
-    let shown = ScriptedAnswer::new(vec![Step::Text("half".into()), Step::Cut]);
-    let stage = Stage::new(vec![shown, says("never")]).await;
+    let partial = ScriptedAnswer::new(vec![Step::Text("half".into()), Step::Cut]);
+    let stage = Stage::new(vec![partial, text_answer("never")]).await;
     let result = stage.turn("go").await;
     assert_eq!(result.error.unwrap().reason, "model_cut");
     assert_eq!(result.final_output.as_deref(), Some("half"), "what was shown is kept");
@@ -227,7 +228,7 @@ async fn faults_of_the_model_are_typed_and_only_what_was_not_shown_is_asked_agai
 }
 
 #[tokio::test]
-async fn nonsense_is_a_result_that_the_model_can_mend() {
+async fn invalid_call_returns_correctable_result() {
     let broken = |arguments: &str| {
         let call = cairn_llm::ScriptedCall { id: None, name: "look".into(), arguments: arguments.into() };
         ScriptedAnswer::new(vec![Step::Call(call)])
@@ -236,14 +237,14 @@ async fn nonsense_is_a_result_that_the_model_can_mend() {
         calls(&[("lok", "x")]),
         broken("{'word': 'a',").expecting(Expect::LastContains("did you mean 'look'".into())),
         broken("complete nonsense").expecting(Expect::LastContains("said a".into())),
-        says("done").expecting(Expect::LastContains("invalid_params".into())),
+        text_answer("done").expecting(Expect::LastContains("invalid_params".into())),
     ])
     .await;
     assert_eq!(stage.turn("go").await.final_output.as_deref(), Some("done"));
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_bounded() {
+async fn endless_answer_is_bounded() {
     let huge = ScriptedAnswer::new((0..40).map(|_| Step::Text("x".repeat(256 * 1024))).collect());
     let stage = Stage::new(vec![huge]).await;
     let result = stage.turn("go").await;
@@ -252,7 +253,7 @@ async fn an_answer_without_end_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_grows_too_long_is_condensed_and_goes_on() {
+async fn long_conversation_is_compacted_and_continues() {
     let settings = TurnSettings {
         max_context_tokens: 12_000,
         max_answer_tokens: 500,
@@ -261,9 +262,9 @@ async fn a_conversation_that_grows_too_long_is_condensed_and_goes_on() {
         ..quick()
     };
     let mut answers: Vec<ScriptedAnswer> = (0..3).map(|_| calls(&[("look", "long")])).collect();
-    answers.push(says("SUMMARY: three looks").expecting(Expect::SystemContains("Condense".into())));
-    answers.push(says("done").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
-    answers.push(says("later").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
+    answers.push(text_answer("SUMMARY: three looks").expecting(Expect::SystemContains("Condense".into())));
+    answers.push(text_answer("done").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
+    answers.push(text_answer("later").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
     let script = Scripted::of(Script { answers, ..Script::default() });
     let stage = Stage::with(script, allow_all(), settings).await;
     let few = || ExecutionPolicy { ops: Some(vec!["look".into(), "change".into()]), ..Default::default() };
@@ -282,8 +283,8 @@ async fn a_conversation_that_grows_too_long_is_condensed_and_goes_on() {
     assert!(compacted[0].1 < compacted[0].0);
     assert_eq!(stage.turn_with("and then?", few()).await.final_output.as_deref(), Some("later"));
     // The request after it equals the conversation from the log.
-    let asked = stage.script.requests();
-    let (during, after) = (&asked[4].messages, &asked[5].messages);
+    let request = stage.script.requests();
+    let (during, after) = (&request[4].messages, &request[5].messages);
     assert_eq!(during[..], after[..during.len()]);
 }
 
@@ -299,12 +300,12 @@ async fn answered(stage: &Stage, decision: ApprovalDecision) {
 }
 
 #[tokio::test]
-async fn a_no_is_told_to_the_model_and_a_final_one_ends_the_turn() {
+async fn denial_is_reported_to_model_and_final_denial_ends_turn() {
     let script = Scripted::new(vec![
         calls(&[("change", "x")]),
-        says("then not").expecting(Expect::LastContains("denied by user: not now".into())),
+        text_answer("then not").expecting(Expect::LastContains("denied by user: not now".into())),
         calls(&[("change", "y")]),
-        says("never"),
+        text_answer("never"),
     ]);
     let stage = Stage::with(script, Rules::default(), quick()).await;
     let approver = stage.engine.approver();
@@ -320,7 +321,7 @@ async fn a_no_is_told_to_the_model_and_a_final_one_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn an_approval_outlives_the_daemon_and_its_answer_goes_on_with_the_turn() {
+async fn approval_survives_restart_and_its_answer_resumes_turn() {
     let script = Scripted::new(vec![calls(&[("look", "a"), ("change", "b")])]);
     let stage = Stage::with(script, Rules::default(), quick()).await;
     let _approver = stage.engine.approver();
@@ -331,7 +332,7 @@ async fn an_approval_outlives_the_daemon_and_its_answer_goes_on_with_the_turn() 
     watch.until(|e| matches!(e, AgentEvt::Interrupted { .. }).then_some(())).await;
     let (dir, session) = (std::sync::Arc::clone(&stage.dir), stage.session.clone());
     drop((watch, stage));
-    let script = Scripted::new(vec![says("done").expecting(Expect::LastContains("said b".into()))]);
+    let script = Scripted::new(vec![text_answer("done").expecting(Expect::LastContains("said b".into()))]);
     let next = Stage::over(dir, Some(session), script, Rules::default(), quick()).await;
     let mut watch = next.watch(0).await;
     answered(&next, ApprovalDecision::Once).await;
@@ -341,7 +342,7 @@ async fn an_approval_outlives_the_daemon_and_its_answer_goes_on_with_the_turn() 
 }
 
 #[tokio::test]
-async fn what_may_have_acted_before_a_crash_is_asked_about_and_not_done_by_itself() {
+async fn possibly_completed_call_requires_approval_after_crash() {
     let stage = Stage::new(vec![calls(&[("change", "hang")])]).await;
     let mut watch = stage.watch(0).await;
     stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
@@ -360,7 +361,8 @@ async fn what_may_have_acted_before_a_crash_is_asked_about_and_not_done_by_itsel
             std::fs::copy(from, crashed.path().join(name)).unwrap();
         }
     }
-    let script = Scripted::new(vec![says("left it").expecting(Expect::LastContains("not now".into()))]);
+    let script =
+        Scripted::new(vec![text_answer("left it").expecting(Expect::LastContains("not now".into()))]);
     let next = Stage::over(crashed, Some(stage.session.clone()), script, allow_all(), quick()).await;
     let _approver = next.engine.approver();
     let mut after = next.watch(0).await;
@@ -378,16 +380,16 @@ async fn what_may_have_acted_before_a_crash_is_asked_about_and_not_done_by_itsel
 }
 
 #[tokio::test]
-async fn a_dry_run_shows_calls_and_makes_none() {
-    let stage = Stage::new(vec![calls(&[("change", "x")]), says("ok")]).await;
+async fn dry_run_reports_calls_without_making_them() {
+    let stage = Stage::new(vec![calls(&[("change", "x")]), text_answer("ok")]).await;
     let result = stage.turn_with("go", ExecutionPolicy { dry_run: true, ..Default::default() }).await;
     assert_eq!(result.final_output.as_deref(), Some("ok"));
     assert_eq!(stage.writes.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn many_sessions_take_turns_at_once() {
-    let stage = Stage::new((0..100).map(|_| says("ok")).collect()).await;
+async fn many_sessions_run_concurrently() {
+    let stage = Stage::new((0..100).map(|_| text_answer("ok")).collect()).await;
     let mut sessions = Vec::new();
     for _ in 0..100 {
         sessions.push(stage.engine.create_session(Default::default()).await.unwrap().session_id);
@@ -406,13 +408,13 @@ async fn many_sessions_take_turns_at_once() {
 }
 
 #[tokio::test]
-async fn a_turn_is_replayed_from_its_record_and_the_first_difference_is_named() {
+async fn replay_reports_first_difference() {
     use cairn_protocol::trace::ReplayParams;
     let stage = Stage::new(vec![
         calls(&[("look", "a"), ("change", "b")]),
-        says("done"),
+        text_answer("done"),
         calls(&[("look", "long")]),
-        says("again"),
+        text_answer("again"),
     ])
     .await;
     stage.turn("one").await;
@@ -437,10 +439,14 @@ async fn a_turn_is_replayed_from_its_record_and_the_first_difference_is_named() 
 }
 
 #[tokio::test]
-async fn a_fork_has_the_past_up_to_a_turn_and_its_own_future() {
+async fn fork_copies_history_up_to_turn() {
     use cairn_protocol::session::{ArchiveParams, ForkParams, PageParams};
-    let stage =
-        Stage::new(vec![says("one"), says("two"), says("other").expecting(Expect::Messages(3))]).await;
+    let stage = Stage::new(vec![
+        text_answer("one"),
+        text_answer("two"),
+        text_answer("other").expecting(Expect::Messages(3)),
+    ])
+    .await;
     stage.turn("first").await;
     stage.turn("second").await;
     let fork = |before: Option<&str>| ForkParams {
@@ -448,8 +454,8 @@ async fn a_fork_has_the_past_up_to_a_turn_and_its_own_future() {
         before_turn_id: before.map(str::to_owned),
         title: None,
     };
-    let whole = stage.engine.fork_session(fork(None)).await.unwrap();
-    assert_eq!(whole.head_seq, stage.engine.session(&stage.session).await.unwrap().head_seq);
+    let complete = stage.engine.fork_session(fork(None)).await.unwrap();
+    assert_eq!(complete.head_seq, stage.engine.session(&stage.session).await.unwrap().head_seq);
     let forked = stage.engine.fork_session(fork(Some("t1"))).await.unwrap();
     let mut params = stage.params("t1", "another second");
     params.session_id = forked.session_id.clone();
@@ -462,7 +468,7 @@ async fn a_fork_has_the_past_up_to_a_turn_and_its_own_future() {
     stage.engine.start_run(params, None).await.unwrap();
     assert_eq!(stage::Watch::of(follower).end().await.final_output.as_deref(), Some("other"));
     assert_eq!(stage.engine.fork_session(fork(Some("none"))).await.unwrap_err().reason, Reason::RunNotFound);
-    let away = ArchiveParams { session_id: whole.session_id.clone(), archived: true };
+    let away = ArchiveParams { session_id: complete.session_id.clone(), archived: true };
     assert!(stage.engine.archive_session(away).await.unwrap().archived);
     let listed = |archived| PageParams { archived, ..PageParams::default() };
     assert_eq!(stage.engine.sessions(listed(false)).await.unwrap().data.len(), 2);

@@ -29,26 +29,26 @@ async fn explored(answers: Vec<ScriptedAnswer>) -> Vec<String> {
     let receipt = stage.engine.start_explore(params, None).await.unwrap();
     let (follower, _) = stage.engine.trace().follow(&receipt.session_id, &After::Seq(0)).await.unwrap();
     let mut watch = crate::stage::Watch::of(follower);
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     loop {
         let record = watch.record().await;
         match record.body {
             Body::Cmd { cmd } => {
                 let call = cmd.into_call();
-                told.push(format!("call {} {}", call.name, call.arguments));
+                events.push(format!("call {} {}", call.name, call.arguments));
             }
             Body::Evt { evt: AgentEvt::PlanSnapshot { plan, .. } } => {
-                told.push(format!("plan {}", serde_json::to_string(&plan.next_ops).unwrap()));
+                events.push(format!("plan {}", serde_json::to_string(&plan.next_ops).unwrap()));
             }
             Body::Evt { evt: AgentEvt::Progress { op, message, .. } } if op == "plan" => {
-                told.push(format!("written {}", message.unwrap_or_default()));
+                events.push(format!("written {}", message.unwrap_or_default()));
             }
             Body::Evt { evt: AgentEvt::Warning { op, message } } if op == "plan" => {
-                told.push(format!("warning {message}"));
+                events.push(format!("warning {message}"));
             }
             Body::Evt { evt: AgentEvt::Completed { .. } } => {
-                told.push("end".into());
-                return told;
+                events.push("end".into());
+                return events;
             }
             Body::Evt { evt: AgentEvt::Error { op, message, .. } } if op == "explore" => panic!("{message}"),
             Body::Evt { .. } => {}
@@ -56,35 +56,35 @@ async fn explored(answers: Vec<ScriptedAnswer>) -> Vec<String> {
     }
 }
 
-fn at(told: &[String], what: &str) -> usize {
-    told.iter().position(|t| t.contains(what)).unwrap_or_else(|| panic!("{what} in {told:#?}"))
+fn at(events: &[String], what: &str) -> usize {
+    events.iter().position(|t| t.contains(what)).unwrap_or_else(|| panic!("{what} in {events:#?}"))
 }
 
 #[tokio::test]
-async fn operations_start_before_the_plan_has_been_written() {
+async fn operations_start_before_plan_is_complete() {
     let plan = ScriptedAnswer::new(vec![
         Step::Text(r#"{"goals": ["look"], "nextOps": [{"type": "grep", "pattern": "zebra"#.into()),
         Step::Text(r#"_one"}, {"type": "#.into()),
         Step::DelayMs(400),
         Step::Text(r#""grep", "pattern": "zebra_two"}]}"#.into()),
     ]);
-    let told =
+    let events =
         explored(vec![plan, ScriptedAnswer::new(vec![Step::Text(r#"{"goals": [], "nextOps": []}"#.into())])])
             .await;
-    let second = at(&told, "written the model planned 2");
-    let (one, two) = (at(&told, "zebra_one"), at(&told, "zebra_two"));
-    let call = told.iter().position(|t| t.starts_with("call") && t.contains("zebra_one")).unwrap();
-    assert!(one < two && call < two && call < second, "{told:#?}");
-    assert_eq!(told.last().unwrap(), "end");
+    let second = at(&events, "written the model planned 2");
+    let (one, two) = (at(&events, "zebra_one"), at(&events, "zebra_two"));
+    let call = events.iter().position(|t| t.starts_with("call") && t.contains("zebra_one")).unwrap();
+    assert!(one < two && call < two && call < second, "{events:#?}");
+    assert_eq!(events.last().unwrap(), "end");
 }
 
 #[tokio::test]
-async fn without_a_plan_the_built_in_one_stands_with_a_warning() {
+async fn builtin_plan_is_used_with_warning_when_planning_fails() {
     let fault =
         Step::Fault(Fault { kind: FaultKind::Unavailable, text: "down".into(), retry_after_ms: None });
     for answer in [vec![fault], vec![Step::Text("I would look around.".into())]] {
-        let told = explored(vec![ScriptedAnswer::new(answer)]).await;
-        assert!(told[at(&told, "warning")].contains("the built-in plan stands"), "{told:#?}");
-        assert_eq!(told.last().unwrap(), "end");
+        let events = explored(vec![ScriptedAnswer::new(answer)]).await;
+        assert!(events[at(&events, "warning")].contains("the built-in plan stands"), "{events:#?}");
+        assert_eq!(events.last().unwrap(), "end");
     }
 }

@@ -4,10 +4,10 @@ use cairn_llm::{Expect, ScriptedAnswer, Step};
 use cairn_protocol::{event::AgentEvt, tool::ToolCallParams};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, says};
+use crate::stage::{Stage, text_answer};
 
 #[tokio::test]
-async fn a_typed_answer_is_told_while_it_is_written() {
+async fn typed_answer_is_streamed_as_snapshots() {
     let plan = r#"{"goals": ["look at what is there", "and then tell of it"],
         "nextOps": [{"type": "list_dir", "path": ".", "depth": 12}]}"#;
     let pieces = |text: &str| {
@@ -28,33 +28,33 @@ async fn a_typed_answer_is_told_while_it_is_written() {
     let seen = async { while !matches!(watch.next().await, AgentEvt::Result { .. }) {} };
     let (result, ()) = tokio::join!(ask(), seen);
     let result = result.unwrap();
-    let told: Vec<&Value> =
+    let snapshots: Vec<&Value> =
         watch.passed.iter().filter(|p| p["evt"]["type"] == "structured_snapshot").collect();
-    assert!(told.len() > 3, "{told:#?}");
-    let values: Vec<&Value> = told.iter().map(|p| &p["evt"]["value"]).collect();
+    assert!(snapshots.len() > 3, "{snapshots:#?}");
+    let values: Vec<&Value> = snapshots.iter().map(|p| &p["evt"]["value"]).collect();
     assert_eq!(values.last().unwrap(), &&result.output["value"]);
     assert_eq!(values[0]["nextOps"], Value::Null);
     assert!(values.iter().any(|v| v["goals"][0].as_str().is_some_and(|g| g.len() < 21)), "{values:#?}");
-    let revisions: Vec<u64> = told.iter().filter_map(|p| p["evt"]["revision"].as_u64()).collect();
-    assert_eq!(revisions, (1..=told.len() as u64).collect::<Vec<_>>());
-    assert_eq!(told[0]["evt"]["expectsType"], "ExplorePlan");
+    let revisions: Vec<u64> = snapshots.iter().filter_map(|p| p["evt"]["revision"].as_u64()).collect();
+    assert_eq!(revisions, (1..=snapshots.len() as u64).collect::<Vec<_>>());
+    assert_eq!(snapshots[0]["evt"]["expectsType"], "ExplorePlan");
     // They belong to the command, as its result does.
-    assert!(told.iter().all(|p| p["parentId"].is_string() && p["parentId"] == told[0]["parentId"]));
+    assert!(snapshots.iter().all(|p| p["parentId"].is_string() && p["parentId"] == snapshots[0]["parentId"]));
     // None of them is in the log.
-    let kept = stage.records().await;
-    assert!(!kept.iter().any(|evt| matches!(evt, AgentEvt::StructuredSnapshot { .. })), "{kept:#?}");
+    let records = stage.records().await;
+    assert!(!records.iter().any(|evt| matches!(evt, AgentEvt::StructuredSnapshot { .. })), "{records:#?}");
 
     let failed = ask().await.unwrap();
     assert_eq!(failed.error.unwrap().reason, "schema_mismatch");
 }
 
 #[tokio::test]
-async fn one_question_is_a_command_with_a_typed_answer() {
+async fn llm_call_returns_typed_answer() {
     let plan = r#"{"goals": ["g"], "nextOps": [{"type": "list_dir", "path": ".", "depth": 1}]}"#;
     let stage = Stage::new(vec![
-        says("forty-two").expecting(Expect::LastContains("how much".into())),
-        says(plan).expecting(Expect::Schema(true)),
-        says("no plan"),
+        text_answer("forty-two").expecting(Expect::LastContains("how much".into())),
+        text_answer(plan).expecting(Expect::Schema(true)),
+        text_answer("no plan"),
     ])
     .await;
     let ask =

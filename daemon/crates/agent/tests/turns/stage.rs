@@ -31,7 +31,7 @@ use cairn_workspace::Roots;
 use serde_json::{Value, json};
 
 /// A tool that returns its argument, and counts its calls.
-pub struct Say {
+pub struct WordTool {
     pub name: &'static str,
     pub read_only: bool,
     pub runs: Arc<AtomicU32>,
@@ -45,7 +45,7 @@ struct Words {
 }
 
 #[async_trait::async_trait]
-impl Tool for Say {
+impl Tool for WordTool {
     fn spec(&self) -> ToolSpec {
         ToolSpec { read_only: self.read_only, ..ToolSpec::reading::<Words>(self.name, "Says a word.") }
     }
@@ -169,8 +169,8 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
     let indexes = Arc::new(Indexes::open(dir.join("index"), options, None));
     let registry = Registry::default();
     let (reads, writes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    registry.add(Arc::new(Say { name: "look", read_only: true, runs: Arc::clone(&reads) })).unwrap();
-    registry.add(Arc::new(Say { name: "change", read_only: false, runs: Arc::clone(&writes) })).unwrap();
+    registry.add(Arc::new(WordTool { name: "look", read_only: true, runs: Arc::clone(&reads) })).unwrap();
+    registry.add(Arc::new(WordTool { name: "change", read_only: false, runs: Arc::clone(&writes) })).unwrap();
     let roots = Arc::new(Roots::new(vec![]));
     let (known, built) = (Arc::clone(&roots), Arc::clone(&indexes));
     let deps = cairn_tools::Deps::new(known, built);
@@ -241,8 +241,8 @@ impl Watch {
     /// Returns the next event that `pick` accepts.
     pub async fn until<T>(&mut self, pick: impl Fn(&AgentEvt) -> Option<T>) -> T {
         loop {
-            if let Some(found) = pick(&self.next().await) {
-                return found;
+            if let Some(value) = pick(&self.next().await) {
+                return value;
             }
         }
     }
@@ -256,7 +256,7 @@ impl Watch {
     }
 }
 
-pub fn says(text: &str) -> ScriptedAnswer {
+pub fn text_answer(text: &str) -> ScriptedAnswer {
     ScriptedAnswer::new(vec![cairn_llm::Step::Text(text.into())])
 }
 

@@ -4,7 +4,7 @@ use cairn_protocol::trace::ReplayDifference;
 use serde_json::Value;
 
 /// Fields with times and durations, which a comparison ignores.
-const PASSING: &[&str] = &[
+const VOLATILE_FIELDS: &[&str] = &[
     "tookUs",
     "took_us",
     "millis",
@@ -20,20 +20,20 @@ const PASSING: &[&str] = &[
 /// Prefix of the id of a root; 16 hex digits follow.
 const ROOT_ID: &str = "root_";
 /// Characters of a value that a difference shows.
-const SHOWN: usize = 300;
+const MAX_VALUE_CHARS: usize = 300;
 
 /// Returns the first position in which two values differ, with both values, ignoring times and
 /// durations.
-pub fn first(recorded: &Value, now: &Value, moved: &Moved) -> Option<(String, String, String)> {
-    walk(recorded, now, moved, &mut String::new())
+pub fn first(recorded: &Value, now: &Value, mapping: &RootMapping) -> Option<(String, String, String)> {
+    walk(recorded, now, mapping, &mut String::new())
 }
 
 /// The former and the current root path, if a trace is replayed in another folder: its path, and
 /// the id that is derived from it, differ.
 #[derive(Debug, Clone, Default)]
-pub struct Moved(Option<(String, String)>);
+pub struct RootMapping(Option<(String, String)>);
 
-impl Moved {
+impl RootMapping {
     /// Creates the mapping from the former path to the current one.
     pub fn new(was: Option<&str>, is: Option<&str>) -> Self {
         Self(was.zip(is).filter(|(was, is)| was != is).map(|(was, is)| (was.to_owned(), is.to_owned())))
@@ -46,43 +46,43 @@ impl Moved {
     }
 }
 
-fn walk(a: &Value, b: &Value, moved: &Moved, path: &mut String) -> Option<(String, String, String)> {
+fn walk(a: &Value, b: &Value, mapping: &RootMapping, path: &mut String) -> Option<(String, String, String)> {
     match (a, b) {
         (Value::Object(x), Value::Object(y)) => {
             let mut keys: Vec<&String> = x.keys().chain(y.keys()).collect();
             keys.sort();
             keys.dedup();
-            keys.into_iter().filter(|k| !PASSING.contains(&k.as_str())).find_map(|key| {
+            keys.into_iter().filter(|k| !VOLATILE_FIELDS.contains(&k.as_str())).find_map(|key| {
                 let at = path.len();
                 path.push('/');
                 path.push_str(key);
                 let none = Value::Null;
-                let found = walk(x.get(key).unwrap_or(&none), y.get(key).unwrap_or(&none), moved, path);
+                let result = walk(x.get(key).unwrap_or(&none), y.get(key).unwrap_or(&none), mapping, path);
                 path.truncate(at);
-                found
+                result
             })
         }
         (Value::Array(x), Value::Array(y)) => {
             let shared = x.iter().zip(y).enumerate().find_map(|(i, (l, r))| {
                 let at = path.len();
                 path.push_str(&format!("/{i}"));
-                let found = walk(l, r, moved, path);
+                let result = walk(l, r, mapping, path);
                 path.truncate(at);
-                found
+                result
             });
             shared.or_else(|| {
-                let told = |n: usize| format!("{n} items");
-                (x.len() != y.len()).then(|| (path.clone(), told(x.len()), told(y.len())))
+                let count = |n: usize| format!("{n} items");
+                (x.len() != y.len()).then(|| (path.clone(), count(x.len()), count(y.len())))
             })
         }
-        _ if a == b || moved.same(a, b) => None,
-        _ => Some((path.clone(), shown(a), shown(b))),
+        _ if a == b || mapping.same(a, b) => None,
+        _ => Some((path.clone(), shorten(a), shorten(b))),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn shorten(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
         None => text,
         Some((at, _)) => format!("{}…", &text[..at]),
     }
@@ -94,9 +94,9 @@ pub fn difference(
     what: String,
     recorded: &Value,
     now: &Value,
-    moved: &Moved,
+    mapping: &RootMapping,
 ) -> Option<ReplayDifference> {
-    let (path, recorded, now) = first(recorded, now, moved)?;
+    let (path, recorded, now) = first(recorded, now, mapping)?;
     Some(ReplayDifference { seq, what, path, recorded, now })
 }
 
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_place_is_named_and_times_do_not_count() {
-        let first = |a: &Value, b: &Value| first(a, b, &Moved::default());
+    fn first_difference_is_reported_and_times_are_ignored() {
+        let first = |a: &Value, b: &Value| first(a, b, &RootMapping::default());
         let a = json!({"a": [1, {"b": "x"}], "tookUs": 5});
         assert_eq!(first(&a, &json!({"a": [1, {"b": "x"}], "tookUs": 9})), None);
         let (path, was, is) = first(&a, &json!({"a": [1, {"b": "y"}]})).unwrap();
@@ -117,13 +117,13 @@ mod tests {
         assert_eq!(first(&json!({}), &json!({"n": 1})).unwrap(), ("/n".into(), "null".into(), "1".into()));
     }
     #[test]
-    fn another_folder_is_no_difference_but_what_lies_in_it_is() {
+    fn moved_root_is_no_difference_but_its_contents_are() {
         let a = json!({"root": "root_0011223344556677", "path": "/old/src/a", "text": "x"});
         let b = json!({"root": "root_9988776655443322", "path": "/new/src/a", "text": "x"});
-        let moved = Moved::new(Some("/old"), Some("/new"));
-        assert_eq!(first(&a, &b, &moved), None);
-        assert!(first(&a, &b, &Moved::new(Some("/old"), Some("/old"))).is_some(), "the control");
+        let mapping = RootMapping::new(Some("/old"), Some("/new"));
+        assert_eq!(first(&a, &b, &mapping), None);
+        assert!(first(&a, &b, &RootMapping::new(Some("/old"), Some("/old"))).is_some(), "the control");
         let other = json!({"root": "root_9988776655443322", "path": "/new/src/b", "text": "x"});
-        assert_eq!(first(&a, &other, &moved).unwrap().0, "/path");
+        assert_eq!(first(&a, &other, &mapping).unwrap().0, "/path");
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tracing::Instrument as _;
 
 use super::{
-    ExploreStart, Made, Request, RunPermit, SessionView, load,
+    ExploreStart, Request, Response, RunPermit, SessionView, load,
     requests::Reply,
     step::{Active, Effect, Input, MAX_QUEUED, Refusal, State, Stop, step},
 };
@@ -39,8 +39,8 @@ pub(crate) enum Message {
     /// A request, with the span of its caller, which a started run links to.
     Request(Request, tracing::Span, Reply),
     /// A run's task has finished.
-    Ended(RunId, Box<RunEnd>),
-    /// The daemon drains.
+    RunFinished(RunId, Box<RunEnd>),
+    /// The daemon drains before it exits.
     Shutdown,
     /// The drain is over.
     Interrupt,
@@ -81,7 +81,7 @@ pub(crate) struct Actor {
     pub(super) request: Option<Request>,
     reply: Option<Reply>,
     pub(super) retry: Option<(String, String, String)>,
-    pub(super) made: Option<Made>,
+    pub(super) response: Option<Response>,
     failure: Option<Failure>,
     pub(super) end: Option<Box<RunEnd>>,
 }
@@ -108,7 +108,7 @@ impl Actor {
             request: None,
             reply: None,
             retry: None,
-            made: None,
+            response: None,
             failure: None,
             end: None,
         }
@@ -165,16 +165,16 @@ impl Actor {
                 self.reply = Some(reply);
                 self.take_request(request).instrument(caller).await;
             }
-            Message::Ended(run, end) => {
+            Message::RunFinished(run, end) => {
                 let interrupted = end.interrupted;
                 self.end = Some(end);
-                self.apply(Input::Ended { run, interrupted }).await;
+                self.apply(Input::RunFinished { run, interrupted }).await;
             }
             Message::Shutdown => self.apply(Input::Shutdown).await,
             Message::Interrupt => self.apply(Input::Interrupt).await,
         }
         (self.request, self.reply, self.retry, self.end) = (None, None, None, None);
-        (self.made, self.failure) = (None, None);
+        (self.response, self.failure) = (None, None);
         if self.state.active.is_none() {
             (self.permit, self.prepared, self.explore) = (None, None, None);
         }
@@ -186,7 +186,7 @@ impl Actor {
             Request::Start { params, client } => {
                 let retry = Retry::new(&format!("turn:{}", self.session), Some(&params.turn_id), params);
                 if let Some(receipt) = self.engine.answered::<RunReceipt>(&retry).await? {
-                    self.made = Some(Made::Receipt(receipt));
+                    self.response = Some(Response::Receipt(receipt));
                     return Ok(None);
                 }
                 self.retry = retry.stored();
@@ -354,13 +354,13 @@ impl Actor {
     fn answer(&mut self) {
         if let Some(reply) = self.reply.take() {
             // The caller may have been dropped; the effects of the request remain.
-            let _left = reply.send(Ok(self.made.take().unwrap_or(Made::Nothing)));
+            let _result = reply.send(Ok(self.response.take().unwrap_or(Response::Nothing)));
         }
     }
 
     fn refuse(&mut self, failure: Failure) {
         if let Some(reply) = self.reply.take() {
-            let _left = reply.send(Err(failure));
+            let _result = reply.send(Err(failure));
         }
     }
 
@@ -387,7 +387,7 @@ impl Actor {
             let (cx, params) = (start.cx.clone(), start.params.clone());
             self.engine.inner.tasks.spawn(async move {
                 let end = engine.drive_explore(cx, params).await;
-                let _gone = inbox.send(Message::Ended(run, Box::new(end))).await;
+                let _result = inbox.send(Message::RunFinished(run, Box::new(end))).await;
             });
             return;
         }
@@ -396,7 +396,7 @@ impl Actor {
         let span = span::run(turns::OP, &self.session, &run, turn.resumed);
         self.engine.inner.tasks.spawn(async move {
             let end = engine.drive_turn(&cx, &turn).instrument(span).await;
-            let _gone = inbox.send(Message::Ended(run, Box::new(end))).await;
+            let _result = inbox.send(Message::RunFinished(run, Box::new(end))).await;
         });
     }
 
@@ -417,10 +417,10 @@ impl Actor {
     }
 
     fn deliver(&mut self) {
-        if let (Some(Request::Steer { text, .. }), Some(Made::Receipt(receipt)), Some(prepared)) =
-            (&self.request, &self.made, &self.prepared)
+        if let (Some(Request::Steer { text, .. }), Some(Response::Receipt(receipt)), Some(prepared)) =
+            (&self.request, &self.response, &self.prepared)
         {
-            prepared.cx.hear(receipt.seq, text.clone());
+            prepared.cx.deliver(receipt.seq, text.clone());
         }
     }
 

@@ -13,7 +13,7 @@ use cairn_trace::{Append, NewRecord};
 use uuid::Uuid;
 
 use super::{
-    Made, Request,
+    Request, Response,
     actor::Actor,
     step::{Active, Commit, Then},
 };
@@ -73,7 +73,7 @@ impl Actor {
 
     fn receipt(&mut self, run: &RunId, seq: u64) {
         let receipt = RunReceipt { session_id: self.session.clone(), run_id: run.clone(), seq };
-        self.made = Some(Made::Receipt(receipt));
+        self.response = Some(Response::Receipt(receipt));
     }
 
     /// Finishes an interrupted explore that other work replaces. Its terminal record precedes the
@@ -184,12 +184,12 @@ impl Actor {
         self.end_replaced(replaces).await?;
         let details = start.params.remote_url.clone().or_else(|| start.params.root.clone());
         let started = start.cx.record(None, None, AgentEvt::Started { op: explore::OP.into(), details });
-        let ended =
+        let allowed_states =
             [RunState::Idle, RunState::Completed, RunState::Stopped, RunState::Failed, RunState::Interrupted];
         let stored = serde_json::to_string(&start.params).unwrap_or_default();
         let mut append = Append::new(&self.session, vec![started])
             .state(RunState::Running)
-            .only_if(&ended)
+            .only_if(&allowed_states)
             .run(run, explore::OP, stored);
         if let Some((scope, key, digest)) = &start.retry {
             let receipt = serde_json::json!({"sessionId": self.session, "runId": run});
@@ -239,13 +239,13 @@ impl Actor {
             return Err(unknown("an answer"));
         };
         let approval = self.engine.inner.harness.resolve(params.clone(), by).await?;
-        self.made = Some(Made::Approval(Box::new(approval)));
+        self.response = Some(Response::Approval(Box::new(approval)));
         Ok(())
     }
 
     async fn edit(&mut self) -> Result<(), Failure> {
         let trace = &self.engine.inner.trace;
-        let made = match &self.request {
+        let response = match &self.request {
             Some(Request::Fork { before, title }) => {
                 self.engine.fork(&self.session, before.as_deref(), title.clone()).await?
             }
@@ -267,7 +267,7 @@ impl Actor {
             }
             _ => return Err(unknown("a change")),
         };
-        self.made = Some(Made::Session(Box::new(made)));
+        self.response = Some(Response::Session(Box::new(response)));
         Ok(())
     }
 }

@@ -25,12 +25,12 @@ pub(super) async fn state(
     engine: &Engine,
     session: &SessionId,
 ) -> Result<(State<RunId>, HashMap<RunId, QueuedTurn>), Failure> {
-    let found = engine.inner.trace.session(session).await?;
+    let row = engine.inner.trace.session(session).await?;
     if engine.inner.sessions.is_reserved(session) {
         return Err(Failure::new(Reason::SessionBusy, format!("session {session} is being replayed")));
     }
     // `running` without an actor: the end of its run could not be written.
-    if !matches!(found.state, RunState::Interrupted | RunState::Running) {
+    if !matches!(row.state, RunState::Interrupted | RunState::Running) {
         return Ok(Default::default());
     }
     let latest = engine.inner.trace.latest_run(session).await?;

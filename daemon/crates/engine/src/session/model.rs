@@ -10,7 +10,7 @@ mod search;
 mod world;
 
 use super::step::{Active, Commit, Effect, Input, State, Then, step};
-use search::{Found, Limits, check};
+use search::{Limits, SearchResult, check};
 use world::Budget;
 
 pub(super) type Rules = fn(State<u8>, Input<u8>) -> (State<u8>, Vec<Effect<u8>>);
@@ -33,32 +33,32 @@ const SHORT: Budget = Budget {
 };
 const LONG: Budget = Budget { starts: 3, cancels: 2, resumes: 2, crashes: 2, ..SHORT };
 
-fn report(name: &str, found: &Found) {
+fn report(name: &str, result: &SearchResult) {
     println!(
         "model {name}: {} states, {} transitions, depth {}{}, {:.1} s",
-        found.states,
-        found.transitions,
-        found.depth,
-        if found.complete { " (all of them)" } else { "" },
-        found.seconds
+        result.states,
+        result.transitions,
+        result.depth,
+        if result.complete { " (all of them)" } else { "" },
+        result.seconds
     );
 }
 
 #[test]
-fn every_interleaving_keeps_the_invariants() {
-    let found = check(step, SHORT, Limits { depth: 14, states: 400_000 });
-    report("short", &found);
-    assert!(found.violation.is_none(), "{}", found.violation.unwrap_or_default());
-    assert!(found.states > 10_000, "{} states are no search", found.states);
+fn all_interleavings_satisfy_invariants() {
+    let result = check(step, SHORT, Limits { depth: 14, states: 400_000 });
+    report("short", &result);
+    assert!(result.violation.is_none(), "{}", result.violation.unwrap_or_default());
+    assert!(result.states > 10_000, "{} states are no search", result.states);
 }
 
 #[test]
 #[ignore = "takes minutes: run it by name, in a release build"]
 fn long_model_check() {
     let depth = std::env::var("CAIRN_MODEL_DEPTH").ok().and_then(|d| d.parse().ok()).unwrap_or(24);
-    let found = check(step, LONG, Limits { depth, states: 40_000_000 });
-    report("long", &found);
-    assert!(found.violation.is_none(), "{}", found.violation.unwrap_or_default());
+    let result = check(step, LONG, Limits { depth, states: 40_000_000 });
+    report("long", &result);
+    assert!(result.violation.is_none(), "{}", result.violation.unwrap_or_default());
 }
 
 /// Rules with one defect each, from earlier versions or as a slip would introduce.
@@ -101,7 +101,7 @@ const BROKEN: &[(&str, Rules)] = &[
         step(state, input)
     }),
     ("a shutdown starts the next turn", |mut state, input| {
-        if matches!(input, Input::Ended { .. } | Input::Committed) && state.stopping {
+        if matches!(input, Input::RunFinished { .. } | Input::Committed) && state.stopping {
             state.stopping = false;
             let (mut next, effects) = step(state, input);
             next.stopping = true;
@@ -158,14 +158,14 @@ fn replaced(
 }
 
 #[test]
-fn a_defect_in_the_rules_is_found() {
+fn defects_in_rules_are_detected() {
     for (what, rules) in BROKEN {
-        let found = check(*rules, SHORT, Limits { depth: 16, states: 2_000_000 });
-        let violation = found.violation.unwrap_or_else(|| panic!("not found: {what}"));
+        let result = check(*rules, SHORT, Limits { depth: 16, states: 2_000_000 });
+        let violation = result.violation.unwrap_or_else(|| panic!("not found: {what}"));
         println!(
             "model: \"{what}\" found after {} states, depth {}: {}",
-            found.states,
-            found.depth,
+            result.states,
+            result.depth,
             violation.lines().next().unwrap_or_default()
         );
     }

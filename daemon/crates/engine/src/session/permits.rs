@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn permits_are_bounded_and_come_back() {
+    async fn permits_are_bounded_and_released() {
         let permits = RunPermits::new(2);
         let first = permits.try_acquire().unwrap();
         let second = permits.try_acquire().unwrap();

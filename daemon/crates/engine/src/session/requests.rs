@@ -46,7 +46,7 @@ pub(crate) enum Request {
         title: Option<String>,
     },
     Archive(bool),
-    /// Clears the conversation.
+    /// Clears the conversation, for the named client.
     Clear(Option<String>),
     /// Replaces the conversation by a summary, provided that it still ends at record `head`.
     Compact {
@@ -58,29 +58,29 @@ pub(crate) enum Request {
 
 /// Result of a request.
 #[derive(Debug)]
-pub(crate) enum Made {
+pub(crate) enum Response {
     Receipt(RunReceipt),
     Approval(Box<Approval>),
     Session(Box<Session>),
     Nothing,
 }
 
-pub(super) type Reply = oneshot::Sender<Result<Made, Failure>>;
+pub(super) type Reply = oneshot::Sender<Result<Response, Failure>>;
 
-fn mixed_up<T>() -> Result<T, Failure> {
+fn unexpected_response<T>() -> Result<T, Failure> {
     Err(Failure::new(Reason::Internal, "a session's actor answered another request"))
 }
 
-impl Made {
+impl Response {
     pub fn receipt(self) -> Result<RunReceipt, Failure> {
-        if let Made::Receipt(receipt) = self { Ok(receipt) } else { mixed_up() }
+        if let Response::Receipt(receipt) = self { Ok(receipt) } else { unexpected_response() }
     }
 
     pub fn approval(self) -> Result<Approval, Failure> {
-        if let Made::Approval(approval) = self { Ok(*approval) } else { mixed_up() }
+        if let Response::Approval(approval) = self { Ok(*approval) } else { unexpected_response() }
     }
 
     pub fn session(self) -> Result<Session, Failure> {
-        if let Made::Session(session) = self { Ok(*session) } else { mixed_up() }
+        if let Response::Session(session) = self { Ok(*session) } else { unexpected_response() }
     }
 }

@@ -87,7 +87,7 @@ pub(crate) enum Commit<R> {
     /// `turn_accepted` with its receipt; with `start`, `run_started` as well. `replaces` is an
     /// interrupted explore that it finishes.
     Accept { run: R, start: bool, replaces: Option<R> },
-    /// `run_started` or `resumed`.
+    /// `run_started` or `resumed` of a queued turn.
     Begin { run: R, resumed: bool },
     /// The final records of a turn.
     End { run: R, then: Then },
@@ -101,16 +101,16 @@ pub(crate) enum Commit<R> {
     ResumeExplore { run: R },
     /// The final records of an explore.
     EndExplore { run: R },
-    /// `interrupted`.
+    /// `interrupted` of the active run.
     Interrupt { run: R },
-    /// `steered`.
+    /// `steered`: a text for the active turn.
     Steer { run: R },
     /// An approval's answer, which wakes the call that waits for it. `run` is the turn that may
     /// resume with it.
     Answer { run: Option<R> },
     /// A copy of the session, or a change beside its runs: archived, conversation cleared.
     Edit,
-    /// The session's deletion.
+    /// Deletion of the session and its log.
     Delete,
 }
 
@@ -169,7 +169,7 @@ pub(crate) enum Input<R> {
     Committed,
     NotCommitted,
     /// A run's task has finished; `interrupted` when a stop of the daemon interrupted it.
-    Ended {
+    RunFinished {
         run: R,
         interrupted: bool,
     },
@@ -185,7 +185,7 @@ pub(crate) enum Effect<R> {
     Prepare(R),
     /// Writes to the log. Answered by `Committed` or `NotCommitted`.
     Commit(Commit<R>),
-    /// Starts the run's task, which finishes with `Ended`.
+    /// Starts the run's task, which finishes with `RunFinished`.
     Run(R),
     Stop(R, Stop),
     /// Passes a steering text, which is in the log, to the active turn.
@@ -273,7 +273,7 @@ impl<R: Clone + PartialEq> State<R> {
     }
 
     /// Continues after a terminal record.
-    fn go_on(mut self, then: Then) -> Stepped<R> {
+    fn continue_with(mut self, then: Then) -> Stepped<R> {
         self.active = None;
         match then {
             Then::Next => self.begin_next(Trigger::Queue, vec![]),
@@ -344,7 +344,7 @@ pub(crate) fn step<R: Clone + PartialEq>(state: State<R>, input: Input<R>) -> St
         Input::Unprepared(run) => unprepared(state, run),
         Input::Committed => committed(state),
         Input::NotCommitted => not_committed(state),
-        Input::Ended { run, interrupted } => ended(state, run, interrupted),
+        Input::RunFinished { run, interrupted } => run_finished(state, run, interrupted),
     }
 }
 
@@ -373,10 +373,10 @@ fn resume<R: Clone + PartialEq>(state: State<R>, permit: bool) -> Stepped<R> {
     }
 }
 
-fn cancel<R: Clone + PartialEq>(mut state: State<R>, wanted: Option<R>) -> Stepped<R> {
-    let is_wanted = |run: &R| wanted.as_ref().is_none_or(|w| w == run);
+fn cancel<R: Clone + PartialEq>(mut state: State<R>, target: Option<R>) -> Stepped<R> {
+    let is_target = |run: &R| target.as_ref().is_none_or(|w| w == run);
     if let Some(Active::Turn { run, stop }) = &mut state.active
-        && is_wanted(run)
+        && is_target(run)
     {
         *stop = Some(Stop::Abort);
         let run = run.clone();
@@ -385,7 +385,7 @@ fn cancel<R: Clone + PartialEq>(mut state: State<R>, wanted: Option<R>) -> Stepp
     // Without a name it is the turn that would be active: no other one finishes unrequested.
     let first = state.queue.front().filter(|_| state.active.is_none()).map(|turn| turn.run.clone());
     let pending = |run: &R| state.queue.iter().any(|turn| turn.run == *run);
-    match wanted.clone().or(first).filter(pending) {
+    match target.clone().or(first).filter(pending) {
         Some(run) => {
             let last = state.queue.len() == 1 && state.active.is_none();
             let then = if last { Then::Idle } else { Then::Next };
@@ -429,7 +429,7 @@ fn unprepared<R: Clone + PartialEq>(mut state: State<R>, run: R) -> Stepped<R> {
     }
 }
 
-fn ended<R: Clone + PartialEq>(state: State<R>, run: R, interrupted: bool) -> Stepped<R> {
+fn run_finished<R: Clone + PartialEq>(state: State<R>, run: R, interrupted: bool) -> Stepped<R> {
     match &state.active {
         Some(Active::Turn { run: active, .. }) if *active == run => {
             let then = state.then();
@@ -463,7 +463,7 @@ fn committed<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
             let reply = resumed.then_some(Effect::Reply);
             (state, reply.into_iter().chain([Effect::Run(run)]).collect())
         }
-        Commit::End { then, .. } | Commit::Fail { then, .. } => state.go_on(then),
+        Commit::End { then, .. } | Commit::Fail { then, .. } => state.continue_with(then),
         Commit::CancelQueued { run, then } => {
             state.queue.retain(|turn| turn.run != run);
             state.halted &= then != Then::Idle;
@@ -474,7 +474,7 @@ fn committed<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
             state.active = Some(Active::Explore { run: run.clone(), stop: None });
             (state, vec![Effect::Reply, Effect::Run(run)])
         }
-        Commit::EndExplore { .. } => state.go_on(Then::Idle),
+        Commit::EndExplore { .. } => state.continue_with(Then::Idle),
         Commit::Interrupt { run } => (cut_off(state, run), vec![]),
         Commit::Steer { run } => (state, vec![Effect::Deliver(run), Effect::Reply]),
         Commit::Answer { run } => answered(state, run),

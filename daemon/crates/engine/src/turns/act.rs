@@ -64,7 +64,7 @@ impl TurnContext {
         let began = Instant::now();
         if let Some(feed) = self.feed() {
             self.engine().inner.trace.append(opening).await?;
-            return self.call_again(feed, command, id, name, arguments).await;
+            return self.replay_call(feed, command, id, name, arguments).await;
         }
         let changes = Changes::watched();
         let call = Call {
@@ -84,17 +84,18 @@ impl TurnContext {
             }
             let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             let ends = outcome.as_ref().err().filter(|failure| is_final(failure)).cloned();
-            let (told, append) = self.result(command, id, name, outcome, millis, changes);
-            (Completion::Logged(Box::new(append)), Ok((told, ends)))
+            let (completed, append) = self.result(command, id, name, outcome, millis, changes);
+            (Completion::Logged(Box::new(append)), Ok((completed, ends)))
         };
-        let (told, ends) = self.engine().inner.harness.call_logged(call, Some(opening), closing).await??;
-        let millis = told.millis;
-        self.tell_plan(&told).await?;
-        let result = self.message(&told);
-        let error = told.error.as_ref().map(|e| e.reason.clone());
+        let (completed, ends) =
+            self.engine().inner.harness.call_logged(call, Some(opening), closing).await??;
+        let millis = completed.millis;
+        self.emit_plan(&completed).await?;
+        let result = self.message(&completed);
+        let error = completed.error.as_ref().map(|e| e.reason.clone());
         self.trace_tool(ToolTrace {
-            call_id: told.outcome.call_id,
-            tool: told.outcome.name,
+            call_id: completed.outcome.call_id,
+            tool: completed.outcome.name,
             outcome: error.unwrap_or_else(|| "ok".into()),
             millis,
         });
@@ -107,7 +108,7 @@ impl TurnContext {
 
     /// Makes a call of a replayed turn: answered from the record. A read-only call is also made
     /// again, and a different result is recorded.
-    async fn call_again(
+    async fn replay_call(
         &self,
         feed: &ReplaySource,
         command: Uuid,
@@ -115,8 +116,8 @@ impl TurnContext {
         name: String,
         arguments: Value,
     ) -> Result<Message, Failure> {
-        let found = feed.parts().results.get(&id).cloned();
-        let Some((outcome, whole)) = found else {
+        let recorded = feed.parts().results.get(&id).cloned();
+        let Some((outcome, output_value)) = recorded else {
             return Err(super::drive::cancelled());
         };
         let harness = &self.engine().inner.harness;
@@ -128,24 +129,26 @@ impl TurnContext {
                     serde_json::json!({"error": failure.reason.as_str(), "message": failure.message})
                 }
             };
-            if now != whole {
-                feed.parts().differs.push((name.clone(), whole.clone(), now));
+            if now != output_value {
+                feed.parts().differs.push((name.clone(), output_value.clone(), now));
             }
         }
-        let told = CompletedCall { outcome, whole };
-        let record = self.record(Some(command), Some(&name), AgentEvt::ToolResult(told.outcome.clone()));
+        let completed = CompletedCall { outcome, output_value };
+        let record = self.record(Some(command), Some(&name), AgentEvt::ToolResult(completed.outcome.clone()));
         self.engine().inner.trace.append(Append::new(self.session(), vec![record])).await?;
-        self.tell_plan(&told).await?;
-        let ended = told.outcome.error.as_ref().is_some_and(|e| e.reason == Reason::NoApprover.as_str());
-        if ended {
+        self.emit_plan(&completed).await?;
+        let is_denied =
+            completed.outcome.error.as_ref().is_some_and(|e| e.reason == Reason::NoApprover.as_str());
+        if is_denied {
             return Err(Failure::new(Reason::NoApprover, "as recorded"));
         }
-        Ok(self.message(&told))
+        Ok(self.message(&completed))
     }
 
     /// Emits an event for a to-do list that the model has just written.
-    async fn tell_plan(&self, told: &CompletedCall) -> Result<(), Failure> {
-        let output = told.output.as_ref().filter(|_| told.name == "plan" && told.tag == "plan");
+    async fn emit_plan(&self, completed: &CompletedCall) -> Result<(), Failure> {
+        let output =
+            completed.output.as_ref().filter(|_| completed.name == "plan" && completed.tag == "plan");
         let items =
             output.and_then(|o| serde_json::from_value::<Vec<PlanItem>>(o.get("items")?.clone()).ok());
         match items {
@@ -171,7 +174,7 @@ impl TurnContext {
             blobs.push((blob.sha256.clone(), bytes));
             blob
         };
-        let mut told = ToolOutcome {
+        let mut completed = ToolOutcome {
             call_id,
             name: name.clone(),
             tag: String::new(),
@@ -182,22 +185,22 @@ impl TurnContext {
             millis,
             changes: vec![],
         };
-        let mut whole = Value::Null;
+        let mut output_value = Value::Null;
         match outcome {
             Ok(output) => {
                 let text = output.value.to_string();
-                told.tag = output.tag.to_owned();
-                told.truncated = output.truncated;
+                completed.tag = output.tag.to_owned();
+                completed.truncated = output.truncated;
                 if text.len() > INLINE {
-                    told.blob = Some(store(text.into_bytes()));
-                    whole = output.value;
+                    completed.blob = Some(store(text.into_bytes()));
+                    output_value = output.value;
                 } else {
-                    told.output = Some(output.value);
+                    completed.output = Some(output.value);
                 }
             }
             Err(failure) => {
                 let (reason, retryable) = (failure.reason.as_str().to_owned(), failure.reason.retryable());
-                told.error = Some(ToolFailure { reason, message: failure.message, retryable });
+                completed.error = Some(ToolFailure { reason, message: failure.message, retryable });
             }
         }
         for change in changes.take() {
@@ -205,9 +208,10 @@ impl TurnContext {
                 |bytes: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes).into_bytes();
             let before = change.before.map(|bytes| store(encode(bytes)));
             let after = change.after.map(|bytes| hex::encode(Sha256::digest(bytes)));
-            told.changes.push(FileChange { path: change.path, before, after, lost: change.lost });
+            completed.changes.push(FileChange { path: change.path, before, after, lost: change.lost });
         }
-        let mut records = vec![self.record(Some(command), Some(&name), AgentEvt::ToolResult(told.clone()))];
+        let mut records =
+            vec![self.record(Some(command), Some(&name), AgentEvt::ToolResult(completed.clone()))];
         if let Some(why) = changes.left_out() {
             let message = format!("what {name} changed in files is not known: {why}");
             let warning = AgentEvt::Warning { op: name.clone(), message };
@@ -215,17 +219,17 @@ impl TurnContext {
         }
         let append = Append::new(self.session(), records);
         let append = blobs.into_iter().fold(append, |append, (sha, bytes)| append.blob(sha, bytes));
-        (CompletedCall { outcome: told, whole }, append)
+        (CompletedCall { outcome: completed, output_value }, append)
     }
 
-    fn message(&self, told: &CompletedCall) -> Message {
+    fn message(&self, completed: &CompletedCall) -> Message {
         let chars = self.settings().shown_chars;
-        let content = match &told.outcome.blob {
-            Some(_) => tool_output::value(&told.whole, chars),
-            None => tool_output::of(&told.outcome, chars),
+        let content = match &completed.outcome.blob {
+            Some(_) => tool_output::value(&completed.output_value, chars),
+            None => tool_output::of(&completed.outcome, chars),
         };
-        let failed = told.outcome.error.is_some();
-        let (call_id, name) = (told.outcome.call_id.clone(), told.outcome.name.clone());
+        let failed = completed.outcome.error.is_some();
+        let (call_id, name) = (completed.outcome.call_id.clone(), completed.outcome.name.clone());
         Message::Tool { call_id, name, content, failed }
     }
 }
@@ -233,7 +237,7 @@ impl TurnContext {
 /// An outcome with the complete content of its blob.
 struct CompletedCall {
     outcome: ToolOutcome,
-    whole: Value,
+    output_value: Value,
 }
 
 impl std::ops::Deref for CompletedCall {

@@ -19,7 +19,7 @@ const MAX_DIFF: usize = 256 * 1024;
 /// One file over a complete turn: its content before the first change, and the hash after the last
 /// one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Whole {
+pub(crate) struct NetChange {
     /// `None` when the file did not exist.
     pub before: Option<BlobRef>,
     /// `None` when the file was deleted.
@@ -36,8 +36,8 @@ pub(crate) async fn of_turn(
     trace: &Trace,
     session: &SessionId,
     turn: &Turn<'_>,
-) -> Result<BTreeMap<String, Whole>, Failure> {
-    let mut files: BTreeMap<String, Whole> = BTreeMap::new();
+) -> Result<BTreeMap<String, NetChange>, Failure> {
+    let mut files: BTreeMap<String, NetChange> = BTreeMap::new();
     let mut run: Option<RunId> = match turn {
         Turn::Run(run) => Some((*run).clone()),
         Turn::Id(_) => None,
@@ -74,9 +74,9 @@ pub(crate) enum Turn<'a> {
     Id(&'a str),
 }
 
-fn add(files: &mut BTreeMap<String, Whole>, change: FileChange) {
+fn add(files: &mut BTreeMap<String, NetChange>, change: FileChange) {
     let FileChange { path, before, after, lost } = change;
-    files.entry(path).and_modify(|whole| whole.after.clone_from(&after)).or_insert(Whole {
+    files.entry(path).and_modify(|net| net.after.clone_from(&after)).or_insert(NetChange {
         before,
         after,
         lost,
@@ -106,17 +106,17 @@ pub(crate) async fn event(
 ) -> Result<Option<AgentEvt>, Failure> {
     let files = of_turn(trace, session, &Turn::Run(run)).await?;
     let mut text = String::new();
-    for (path, whole) in &files {
-        if whole.lost {
+    for (path, net) in &files {
+        if net.lost {
             text.push_str(&format!("{path}: changed by a command; what it held before was not kept\n"));
             continue;
         }
-        let before = match &whole.before {
+        let before = match &net.before {
             Some(blob) => Some(content(trace, blob).await?),
             None => None,
         };
         let (root, rel) = (root.clone(), path.clone());
-        let read = move || root.read_whole(&rel, MAX_WRITTEN_BYTES);
+        let read = move || root.read_file(&rel, MAX_WRITTEN_BYTES);
         let now = tokio::task::spawn_blocking(read).await.ok().and_then(Result::ok).flatten();
         let room = MAX_DIFF.saturating_sub(text.len());
         text.push_str(&diff::unified(path, before.as_deref(), now.as_deref(), room.max(200)));

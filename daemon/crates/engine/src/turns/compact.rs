@@ -26,7 +26,7 @@ pub struct Compaction {
 }
 
 /// Returns the text of a summary within the conversation.
-pub(super) fn told(summary: &str) -> String {
+pub(super) fn summary_text(summary: &str) -> String {
     format!("Summary of the conversation so far, which is no longer shown:\n\n{summary}")
 }
 
@@ -102,8 +102,8 @@ impl TurnContext {
         let provider = self.provider()?;
         let before = tokens(&*provider, ask);
         let window = self.window(&*provider);
-        let kept = tail(&*provider, &ask.messages, window / 4);
-        let old = &ask.messages[..ask.messages.len() - kept];
+        let retained = tail(&*provider, &ask.messages, window / 4);
+        let old = &ask.messages[..ask.messages.len() - retained];
         if old.is_empty() {
             let text =
                 format!("{before} tokens are in the conversation's latest part, the context has {window}");
@@ -124,7 +124,11 @@ impl TurnContext {
             }
         };
         let shorter = Ask {
-            messages: [&[Message::user(told(&summary))], &ask.messages[ask.messages.len() - kept..]].concat(),
+            messages: [
+                &[Message::user(summary_text(&summary))],
+                &ask.messages[ask.messages.len() - retained..],
+            ]
+            .concat(),
             ..ask.clone()
         };
         let after = tokens(&*provider, &shorter);
@@ -132,7 +136,7 @@ impl TurnContext {
             let text = format!("{before} tokens could not be condensed; the context has {window}");
             return Err(Failure::new(Reason::ContextOverflow, text));
         }
-        let kept = u32::try_from(kept).unwrap_or(u32::MAX);
+        let kept = u32::try_from(retained).unwrap_or(u32::MAX);
         // The retained messages include the steering texts that an answer has received; the fold
         // finds them by this number.
         let heard_seq = self.heard_seq();
@@ -173,7 +177,7 @@ impl TurnContext {
 /// Returns the number of messages to retain at the end: complete groups of calls and results, of at
 /// most `limit` tokens.
 fn tail(provider: &dyn Provider, messages: &[Message], limit: u64) -> usize {
-    let (mut kept, mut sum) = (0, 0);
+    let (mut count, mut sum) = (0, 0);
     for (at, message) in messages.iter().enumerate().rev() {
         sum += weight(provider, message);
         if sum > limit {
@@ -181,10 +185,10 @@ fn tail(provider: &dyn Provider, messages: &[Message], limit: u64) -> usize {
         }
         // A group begins with a message that is no result.
         if !matches!(message, Message::Tool { .. }) {
-            kept = messages.len() - at;
+            count = messages.len() - at;
         }
     }
-    kept
+    count
 }
 
 /// Returns a conversation as text, each message cut at `chars`.

@@ -133,7 +133,7 @@ pub(crate) struct Inner {
     pub resumed: bool,
     /// True if its time limit has expired.
     pub timed_out: AtomicBool,
-    pub heard: AtomicU64,
+    pub received_seq: AtomicU64,
     pub usage: Mutex<TokenUsage>,
     pub tools: Mutex<Vec<ToolTrace>>,
     pub ids: Mutex<HashSet<String>>,
@@ -202,11 +202,11 @@ impl TurnContext {
     /// # Errors
     /// An error of the log.
     pub async fn conversation(&self) -> Result<Conversation, Failure> {
-        let (mut talk, said) = Conversation::read(&self.engine().inner.trace, self.session()).await?;
+        let (mut talk, steering) = Conversation::read(&self.engine().inner.trace, self.session()).await?;
         *locked(&self.inner.ids) = talk.call_ids().into_iter().map(str::to_owned).collect();
         if talk.open.is_empty() {
-            for (seq, text) in said {
-                self.inner.heard.fetch_max(seq, Ordering::SeqCst);
+            for (seq, text) in steering {
+                self.inner.received_seq.fetch_max(seq, Ordering::SeqCst);
                 talk.messages.push(Message::user(text));
             }
             locked(&self.inner.handle.steering).clear();
@@ -219,20 +219,20 @@ impl TurnContext {
         if let Some(feed) = &self.inner.feed {
             // The agent repeats its own notes; they are in the record too.
             locked(&self.inner.handle.steering).clear();
-            return feed.said().into_iter().map(|(_, text)| Message::user(text)).collect();
+            return feed.take_steering().into_iter().map(|(_, text)| Message::user(text)).collect();
         }
-        let said = std::mem::take(&mut *locked(&self.inner.handle.steering));
-        let hear = |(seq, text): (u64, String)| {
+        let texts = std::mem::take(&mut *locked(&self.inner.handle.steering));
+        let unreceived = |(seq, text): (u64, String)| {
             // A text that the conversation already has from the log is not delivered twice.
-            let before = self.inner.heard.fetch_max(seq, Ordering::SeqCst);
+            let before = self.inner.received_seq.fetch_max(seq, Ordering::SeqCst);
             (before < seq).then(|| Message::user(text))
         };
-        said.into_iter().filter_map(hear).collect()
+        texts.into_iter().filter_map(unreceived).collect()
     }
 
     /// Delivers a text that is in the log; a turn that has finished does not receive it, the
     /// session's next turn does.
-    pub(crate) fn hear(&self, seq: u64, text: String) {
+    pub(crate) fn deliver(&self, seq: u64, text: String) {
         locked(&self.inner.handle.steering).push((seq, text));
     }
 
@@ -273,7 +273,7 @@ impl TurnContext {
     ///
     /// # Errors
     /// Errors of `make` and of the log.
-    pub async fn kept<F>(&self, name: &str, make: F) -> Result<String, Failure>
+    pub async fn artifact_or_create<F>(&self, name: &str, make: F) -> Result<String, Failure>
     where
         F: Future<Output = Result<String, Failure>>,
     {
@@ -324,7 +324,7 @@ impl TurnContext {
         let evt = AgentEvt::Steered { run_id: self.run().clone(), text: text.to_owned() };
         let append = Append::new(self.session(), vec![self.record(None, None, evt)]);
         let seq = self.engine().inner.trace.append(append).await?.first;
-        self.hear(seq, text.to_owned());
+        self.deliver(seq, text.to_owned());
         Ok(())
     }
 
@@ -369,7 +369,7 @@ impl TurnContext {
     }
 
     pub(super) fn heard_seq(&self) -> u64 {
-        self.inner.heard.load(Ordering::SeqCst)
+        self.inner.received_seq.load(Ordering::SeqCst)
     }
 
     pub(super) fn context_tokens(&self, provider: &dyn Provider) -> Option<u64> {
@@ -386,7 +386,7 @@ impl TurnContext {
         *locked(&self.inner.usage) += usage;
     }
 
-    pub(super) fn need_budget(&self) -> Result<(), Failure> {
+    pub(super) fn require_budget(&self) -> Result<(), Failure> {
         let (Some(cap), spent) = (self.policy().max_tokens, self.usage()) else { return Ok(()) };
         let sum = spent.input_tokens + spent.output_tokens;
         if sum < cap {
@@ -407,13 +407,13 @@ impl TurnContext {
     /// Returns the id itself, or one with a number if the session has it already.
     pub(super) fn unique(&self, id: String) -> String {
         let mut ids = locked(&self.inner.ids);
-        let mut made = id.clone();
+        let mut unique_id = id.clone();
         let mut n = 1;
-        while made.is_empty() || !ids.insert(made.clone()) {
+        while unique_id.is_empty() || !ids.insert(unique_id.clone()) {
             n += 1;
-            made = format!("{}_{n}", if id.is_empty() { "call" } else { &id });
+            unique_id = format!("{}_{n}", if id.is_empty() { "call" } else { &id });
         }
-        made
+        unique_id
     }
 
     pub(super) async fn pause(&self, time: Duration) -> Result<(), Failure> {

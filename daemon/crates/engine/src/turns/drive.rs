@@ -44,8 +44,8 @@ impl Engine {
                 let (work, turn) = (cx.clone(), turn.clone());
                 let work = async move { work_on(&*agent, &work, &turn).await };
                 let task = tokio::spawn(work.in_current_span());
-                let ended = task.await;
-                ended
+                let joined = task.await;
+                joined
                     .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("the agent failed: {e}"))))
             }
         };
@@ -86,7 +86,7 @@ impl Engine {
             error,
             metadata: turn.params.metadata.clone(),
         };
-        span::turn_ended(&tracing::Span::current(), &result);
+        span::record_turn_result(&tracing::Span::current(), &result);
         let state = match status {
             Outcome::Completed => RunState::Completed,
             Outcome::Cancelled => RunState::Stopped,
@@ -127,8 +127,8 @@ impl Engine {
         if cx.feed().is_some() {
             return None;
         }
-        let asked = turn.params.input.text();
-        let line = asked.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("changes of a turn");
+        let input_text = turn.params.input.text();
+        let line = input_text.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("changes of a turn");
         let message =
             format!("{prefix} {}", line.chars().take(MAX_SUBJECT).collect::<String>()).trim().to_owned();
         let arguments = serde_json::json!({"paths": paths, "message": message});
@@ -189,12 +189,12 @@ async fn out_of_time(cx: &TurnContext) -> Failure {
     let clock = cx.clock();
     loop {
         let used = began.elapsed().saturating_sub(clock.waited());
-        let left = limit.saturating_sub(used);
-        if left.is_zero() && !clock.is_waiting() {
+        let remaining = limit.saturating_sub(used);
+        if remaining.is_zero() && !clock.is_waiting() {
             let text = format!("the turn took longer than {} s", limit.as_secs());
             return Failure::new(Reason::BudgetExceeded, text);
         }
-        tokio::time::sleep(left.max(Duration::from_millis(50))).await;
+        tokio::time::sleep(remaining.max(Duration::from_millis(50))).await;
     }
 }
 

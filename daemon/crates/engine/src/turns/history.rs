@@ -31,7 +31,7 @@ pub(crate) struct Fold {
     /// Text of the answer that is being written.
     text: String,
     /// Steering texts with their numbers, until an answer received them.
-    said: Vec<(u64, String)>,
+    steering: Vec<(u64, String)>,
     shown_chars: u64,
     /// Results whose text is in a blob: position in `messages`, call, blob, and the limit of
     /// characters.
@@ -49,7 +49,7 @@ impl Fold {
         match evt {
             AgentEvt::TurnAccepted { run_id, input, .. } => drop(self.inputs.insert(run_id, input)),
             AgentEvt::RunStarted { run_id, shown_chars, .. } => {
-                self.settle();
+                self.close_open_parts();
                 self.shown_chars = shown_chars;
                 if let Some(parts) = self.inputs.remove(&run_id) {
                     self.talk.messages.push(Message::User { parts });
@@ -57,7 +57,7 @@ impl Fold {
             }
             AgentEvt::Text { reasoning: false, text, .. } => self.text.push_str(&text),
             AgentEvt::ModelAnswer(answer) => {
-                self.heard(answer.heard_seq);
+                self.deliver_until(answer.heard_seq);
                 let text = std::mem::take(&mut self.text);
                 if !text.is_empty() || !answer.calls.is_empty() {
                     self.talk.open.clone_from(&answer.calls);
@@ -65,20 +65,20 @@ impl Fold {
                 }
             }
             AgentEvt::ToolResult(outcome) => self.result(outcome),
-            AgentEvt::Steered { text, .. } => self.said.push((seq, text)),
+            AgentEvt::Steered { text, .. } => self.steering.push((seq, text)),
             AgentEvt::Compacted { summary, kept, heard_seq, .. } => self.compacted(&summary, kept, heard_seq),
             AgentEvt::Cleared {} => {
                 let (inputs, shown_chars) = (std::mem::take(&mut self.inputs), self.shown_chars);
                 *self = Self { inputs, shown_chars, ..Self::default() };
             }
-            AgentEvt::RunCompleted { .. } => self.settle(),
+            AgentEvt::RunCompleted { .. } => self.close_open_parts(),
             _ => {}
         }
     }
 
     /// Replaces all but the last `kept` messages, which include the texts received by then.
     fn compacted(&mut self, summary: &str, kept: u32, heard_seq: u64) {
-        self.heard(heard_seq);
+        self.deliver_until(heard_seq);
         let mut at = self.talk.messages.len().saturating_sub(kept as usize);
         // Logs of earlier versions counted otherwise: every provider rejects a result without its
         // call.
@@ -86,10 +86,10 @@ impl Fold {
             at -= 1;
         }
         let tail = self.talk.messages.split_off(at);
-        self.talk.messages = vec![Message::user(super::compact::told(summary))];
+        self.talk.messages = vec![Message::user(super::compact::summary_text(summary))];
         self.talk.messages.extend(tail);
-        let moved = self.blobs.drain(..).filter(|b| b.0 >= at);
-        self.blobs = moved.map(|(i, id, blob, chars)| (i - at + 1, id, blob, chars)).collect();
+        let retained = self.blobs.drain(..).filter(|b| b.0 >= at);
+        self.blobs = retained.map(|(i, id, blob, chars)| (i - at + 1, id, blob, chars)).collect();
     }
 
     fn result(&mut self, outcome: ToolOutcome) {
@@ -109,15 +109,16 @@ impl Fold {
     }
 
     /// Inserts the texts that an answer received before it.
-    fn heard(&mut self, upto: u64) {
-        let (heard, later) = std::mem::take(&mut self.said).into_iter().partition(|(seq, _)| *seq <= upto);
-        self.said = later;
-        let heard: Vec<(u64, String)> = heard;
-        self.talk.messages.extend(heard.into_iter().map(|(_, text)| Message::user(text)));
+    fn deliver_until(&mut self, upto: u64) {
+        let (received, later) =
+            std::mem::take(&mut self.steering).into_iter().partition(|(seq, _)| *seq <= upto);
+        self.steering = later;
+        let received: Vec<(u64, String)> = received;
+        self.talk.messages.extend(received.into_iter().map(|(_, text)| Message::user(text)));
     }
 
     /// Closes the open parts of a turn: its text is retained, its calls get a result.
-    fn settle(&mut self) {
+    fn close_open_parts(&mut self) {
         let text = std::mem::take(&mut self.text);
         if !text.is_empty() {
             self.talk.messages.push(Message::Assistant { text, calls: vec![] });
@@ -130,14 +131,14 @@ impl Fold {
                 failed: true,
             });
         }
-        self.heard(u64::MAX);
+        self.deliver_until(u64::MAX);
     }
 
     /// Returns the conversation within a turn: an interrupted answer is left out, since it is
     /// requested again.
     pub fn finish(mut self) -> (Conversation, Vec<(u64, String)>) {
         self.order();
-        (self.talk, self.said)
+        (self.talk, self.steering)
     }
 
     /// Sorts results in the order of their calls: providers require it.
@@ -149,14 +150,14 @@ impl Fold {
                 order.extend(calls.iter().enumerate().map(|(i, c)| (c.id.clone(), from + i)));
             }
         }
-        let place = |m: &Message| match m {
+        let position_of = |m: &Message| match m {
             Message::Tool { call_id, .. } => order.get(call_id).copied(),
             _ => None,
         };
         let mut at = 0;
         while at < self.talk.messages.len() {
-            let run = self.talk.messages[at..].iter().take_while(|m| place(m).is_some()).count();
-            self.talk.messages[at..at + run].sort_by_key(place);
+            let run = self.talk.messages[at..].iter().take_while(|m| position_of(m).is_some()).count();
+            self.talk.messages[at..at + run].sort_by_key(position_of);
             at += run.max(1);
         }
     }
@@ -174,9 +175,9 @@ impl Conversation {
     ) -> Result<(Self, Vec<(u64, String)>), Failure> {
         let mut fold = Fold::default();
         trace.for_each_record(session, |record| fold.take(record)).await?;
-        for (place, id, blob, chars) in std::mem::take(&mut fold.blobs) {
-            let text = crate::recorded::whole_blob(trace, &blob).await?;
-            let message = fold.talk.messages.get_mut(place);
+        for (position, id, blob, chars) in std::mem::take(&mut fold.blobs) {
+            let text = crate::recorded::read_json_blob(trace, &blob).await?;
+            let message = fold.talk.messages.get_mut(position);
             if let (Some(Message::Tool { content, call_id, .. }), Some(value)) = (message, text)
                 && *call_id == id
             {
@@ -223,8 +224,8 @@ mod tests {
                 body,
             });
         }
-        let (mut talk, said) = fold.finish();
-        talk.messages.extend(said.into_iter().map(|(_, text)| Message::user(text)));
+        let (mut talk, steering) = fold.finish();
+        talk.messages.extend(steering.into_iter().map(|(_, text)| Message::user(text)));
         talk
     }
 
@@ -274,7 +275,7 @@ mod tests {
 
     // S7
     #[test]
-    fn compaction_counts_the_texts_that_were_heard() {
+    fn compaction_counts_received_texts() {
         let run = RunId::new();
         let steered = AgentEvt::Steered { run_id: run.clone(), text: "be brief".into() };
         // The agent's conversation: call a, result a, call b, result b, the steering text; the last
@@ -288,7 +289,7 @@ mod tests {
 
     // S7
     #[test]
-    fn a_result_keeps_its_call_whatever_an_older_log_counted() {
+    fn compaction_of_older_log_retains_calls_of_results() {
         let run = RunId::new();
         let evts =
             vec![answer(&run, "a", 0), result("a"), answer(&run, "b", 0), result("b"), compacted(1, 0)];

@@ -91,20 +91,20 @@ impl TurnContext {
         }
         let mut attempt = 0;
         loop {
-            self.need_budget()?;
+            self.require_budget()?;
             self.rate().await?;
-            self.leave_of_plugins(&*provider, &ask).await?;
+            self.check_plugins(&*provider, &ask).await?;
             let span = span::question(&tracing::Span::none(), &*provider);
             let outcome = self.once(&*provider, &ask).instrument(span.clone()).await;
             note(&span, &outcome);
-            self.tell_plugins(&outcome).await;
-            let (failure, shown) = match outcome {
+            self.notify_after_model(&outcome).await;
+            let (failure, displayed) = match outcome {
                 Ok(answer) => return Ok(answer),
                 Err(broken) => broken,
             };
             attempt += 1;
-            let again = matches!(failure.reason, Reason::ModelCut | Reason::ModelTimedOut);
-            if shown || !again || attempt > self.settings().retry_attempts {
+            let is_retryable = matches!(failure.reason, Reason::ModelCut | Reason::ModelTimedOut);
+            if displayed || !is_retryable || attempt > self.settings().retry_attempts {
                 return Err(failure);
             }
             let text = format!("{failure}; asking again ({attempt} of {})", self.settings().retry_attempts);
@@ -114,7 +114,7 @@ impl TurnContext {
         }
     }
 
-    async fn leave_of_plugins(&self, provider: &dyn Provider, ask: &Ask) -> Result<(), Failure> {
+    async fn check_plugins(&self, provider: &dyn Provider, ask: &Ask) -> Result<(), Failure> {
         let event = || HookEvent::BeforeModel {
             session_id: self.session().clone(),
             run_id: self.run().clone(),
@@ -122,26 +122,26 @@ impl TurnContext {
             model: provider.model().into(),
             messages: ask.messages.len() as u64,
         };
-        match self.engine().tell(event).await {
+        match self.engine().notify_plugins(event).await {
             Some(why) => Err(Failure::new(Reason::PluginRefused, format!("the model is not asked: {why}"))),
             None => Ok(()),
         }
     }
 
-    async fn tell_plugins(&self, outcome: &Result<Answer, (Failure, bool)>) {
+    async fn notify_after_model(&self, outcome: &Result<Answer, (Failure, bool)>) {
         let event = || HookEvent::AfterModel {
             session_id: self.session().clone(),
             run_id: self.run().clone(),
             outcome: outcome.as_ref().err().map_or("ok", |(failure, _)| failure.reason.as_str()).to_owned(),
             usage: outcome.as_ref().ok().map(|answer| answer.usage),
         };
-        self.engine().tell(event).await;
+        self.engine().notify_plugins(event).await;
     }
 
     /// Waits until a request may be made.
     async fn rate(&self) -> Result<(), Failure> {
         if let Some(feed) = self.feed() {
-            feed.parts().asked += 1;
+            feed.parts().answers_requested += 1;
             return Ok(());
         }
         while let Some(wait) = self.engine().inner.models.wait(Instant::now())? {
@@ -178,13 +178,15 @@ impl TurnContext {
                 Err(error) => Err(error.into()),
             },
         };
-        let shown = partial.first.is_some();
-        if outcome.is_err() && !shown {
+        let displayed = partial.first.is_some();
+        if outcome.is_err() && !displayed {
             return Err((unless_ok(outcome), false));
         }
         let digest = digest(provider, ask);
-        let answer =
-            self.keep(provider, ask, partial, digest, recording.take()).await.map_err(|e| (e, true))?;
+        let answer = self
+            .record_answer(provider, ask, partial, digest, recording.take())
+            .await
+            .map_err(|e| (e, true))?;
         match outcome {
             Ok(()) => Ok(answer),
             Err(failure) => Err((failure, true)),
@@ -199,11 +201,11 @@ impl TurnContext {
     ) -> Result<(), Failure> {
         let far = Instant::now() + Duration::from_secs(24 * 60 * 60);
         loop {
-            let due = [partial.text.due(), partial.thinking.due()].into_iter().flatten().min();
+            let deadline = [partial.text.deadline(), partial.thinking.deadline()].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 () = self.cancel().cancelled() => return Err(super::drive::cancelled()),
-                () = tokio::time::sleep_until(due.unwrap_or(far).into()), if due.is_some() => {
+                () = tokio::time::sleep_until(deadline.unwrap_or(far).into()), if deadline.is_some() => {
                     self.flush(partial).await?;
                 }
                 chunk = stream.next() => match chunk {
@@ -286,7 +288,7 @@ impl TurnContext {
     }
 
     /// Records the rest of the text and the answer, complete or partial.
-    async fn keep(
+    async fn record_answer(
         &self,
         provider: &dyn Provider,
         ask: &Ask,
@@ -295,9 +297,9 @@ impl TurnContext {
         raw: Vec<u8>,
     ) -> Result<Answer, Failure> {
         let run = self.run();
-        let whole = partial.finish.is_some();
+        let is_complete = partial.finish.is_some();
         // Calls of an interrupted answer are not made: their arguments may be incomplete.
-        let calls = if whole { self.calls(std::mem::take(&mut partial.calls)) } else { vec![] };
+        let calls = if is_complete { self.calls(std::mem::take(&mut partial.calls)) } else { vec![] };
         let usage = partial.usage.unwrap_or_else(|| self.counted(provider, ask, &partial));
         self.engine().inner.models.spend(usage.input_tokens + usage.output_tokens);
         self.spend(usage);
@@ -336,7 +338,7 @@ impl TurnContext {
     fn calls(&self, partial: BTreeMap<usize, (String, String, String)>) -> Vec<ToolUse> {
         let recorded = self.feed().map(|feed| {
             let parts = feed.parts();
-            parts.ids.get(parts.asked.saturating_sub(1)).cloned().unwrap_or_default()
+            parts.ids.get(parts.answers_requested.saturating_sub(1)).cloned().unwrap_or_default()
         });
         let read = |(at, (id, name, text)): (usize, (String, String, String))| {
             let arguments = serde_json::from_str(&text).unwrap_or(Value::String(text));

@@ -14,9 +14,9 @@ pub(crate) struct ReplaySource(Mutex<Remaining>);
 #[derive(Debug, Default)]
 pub(crate) struct Remaining {
     /// Steering texts of clients before the answer of each number.
-    pub said: Vec<Vec<(u64, String)>>,
+    pub steering: Vec<Vec<(u64, String)>>,
     /// Number of answers requested so far.
-    pub asked: usize,
+    pub answers_requested: usize,
     /// Ids of the calls of each answer: recorded bytes without ids would get new ones.
     pub ids: Vec<Vec<String>>,
     /// Results by id of the call.
@@ -37,9 +37,9 @@ impl ReplaySource {
     }
 
     /// Returns the texts before the next answer, each once.
-    pub fn said(&self) -> Vec<(u64, String)> {
+    pub fn take_steering(&self) -> Vec<(u64, String)> {
         let mut parts = self.parts();
-        let at = parts.asked;
-        parts.said.get_mut(at).map(std::mem::take).unwrap_or_default()
+        let at = parts.answers_requested;
+        parts.steering.get_mut(at).map(std::mem::take).unwrap_or_default()
     }
 }

@@ -42,7 +42,7 @@ impl Engine {
         params: RunStartParams,
         client: Option<String>,
     ) -> Result<RunReceipt, Failure> {
-        self.need_open()?;
+        self.require_open()?;
         check(&params)?;
         let session = params.session_id.clone();
         let request = Request::Start { params: Box::new(params), client };
@@ -63,8 +63,8 @@ impl Engine {
         session: &SessionId,
         turn: &QueuedTurn,
     ) -> Result<TurnContext, Failure> {
-        let found = self.inner.trace.session(session).await?;
-        let root = self.root_of(found.root.as_deref())?;
+        let row = self.inner.trace.session(session).await?;
+        let root = self.root_of(row.root.as_deref())?;
         let policy = turn.params.policy.clone().unwrap_or_default();
         if root.is_some() {
             check_run_paths(root.as_ref(), policy.paths.as_deref())?;
@@ -101,14 +101,14 @@ impl Engine {
         let inner = context::Inner {
             core,
             handle,
-            created_at: found.created_at,
+            created_at: row.created_at,
             began: Timestamp::now(),
             policy,
             settings,
             provider: self.model_source().and_then(|models| models.provider(&choice)),
             resumed: turn.resumed,
             timed_out: AtomicBool::new(false),
-            heard: AtomicU64::new(0),
+            received_seq: AtomicU64::new(0),
             usage: Mutex::default(),
             tools: Mutex::default(),
             ids: Mutex::default(),
@@ -160,7 +160,7 @@ impl Engine {
     /// # Errors
     /// `session_not_found`.
     pub async fn run_status(&self, session: &SessionId) -> Result<RunStatus, Failure> {
-        let found = self.inner.trace.session(session).await?;
+        let row = self.inner.trace.session(session).await?;
         let view = self.inner.sessions.view(session);
         let run_id = match view.turn {
             Some(handle) => Some(handle.run),
@@ -169,8 +169,8 @@ impl Engine {
         Ok(RunStatus {
             session_id: session.clone(),
             run_id,
-            state: found.state,
-            head_seq: found.head_seq,
+            state: row.state,
+            head_seq: row.head_seq,
             queued: view.queued,
         })
     }

@@ -17,10 +17,10 @@ pub struct Streamed {
     /// Text that is not in a record yet.
     waiting: String,
     since: Instant,
-    /// Bytes published live.
-    told: u64,
-    /// Bytes in records.
-    kept: u64,
+    /// Bytes published live so far.
+    published_bytes: u64,
+    /// Bytes in records so far.
+    recorded_bytes: u64,
     /// Complete text so far.
     pub text: String,
 }
@@ -31,8 +31,8 @@ impl Streamed {
             reasoning,
             waiting: String::new(),
             since: Instant::now(),
-            told: 0,
-            kept: 0,
+            published_bytes: 0,
+            recorded_bytes: 0,
             text: String::new(),
         }
     }
@@ -44,13 +44,13 @@ impl Streamed {
         }
         self.waiting.push_str(&piece);
         self.text.push_str(&piece);
-        let offset = self.told;
-        self.told += piece.len() as u64;
+        let offset = self.published_bytes;
+        self.published_bytes += piece.len() as u64;
         AgentEvt::TokenDelta { run_id: run.clone(), reasoning: self.reasoning, offset, text: piece }
     }
 
     /// Returns the time at which pending text must be recorded, if there is any.
-    pub fn due(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         (!self.waiting.is_empty())
             .then(|| if self.waiting.len() >= ENOUGH { self.since } else { self.since + EVERY })
     }
@@ -61,8 +61,8 @@ impl Streamed {
             return None;
         }
         let text = std::mem::take(&mut self.waiting);
-        let offset = self.kept;
-        self.kept += text.len() as u64;
+        let offset = self.recorded_bytes;
+        self.recorded_bytes += text.len() as u64;
         Some(AgentEvt::Text { run_id: run.clone(), reasoning: self.reasoning, offset, text })
     }
 }

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_shown_as_text_and_long_text_says_what_is_missing() {
+    fn text_is_rendered_as_text_and_long_text_reports_omission() {
         assert_eq!(value(&json!("a\nb"), 1000), "a\nb");
         assert_eq!(
             value(&json!({"content": "1|x", "truncated": true, "note": null}), 1000),

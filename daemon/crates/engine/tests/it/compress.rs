@@ -71,7 +71,7 @@ async fn stage(dir: &std::path::Path) -> (Stage, cairn_protocol::id::SessionId) 
     stage.engine.set_models(Arc::new(One(Arc::new(Gated { script, world: stage.world.clone() }))));
     let session = stage.session(None).await;
     stage.start(&session, "a", &"yield 1;".repeat(800)).await.unwrap();
-    stage.ended(&session, "a").await;
+    stage.wait_for_end(&session, "a").await;
     (stage, session)
 }
 
@@ -80,7 +80,7 @@ fn is_compacted(evt: &AgentEvt) -> bool {
 }
 
 #[tokio::test]
-async fn a_turn_that_starts_while_a_conversation_is_condensed_keeps_it() {
+async fn turn_started_during_compaction_is_retained() {
     let dir = tempfile::tempdir().unwrap();
     let (stage, session) = stage(dir.path()).await;
     let (engine, of) = (stage.engine.clone(), session.clone());
@@ -91,20 +91,20 @@ async fn a_turn_that_starts_while_a_conversation_is_condensed_keeps_it() {
     let refused = compressing.await.unwrap().unwrap_err();
     assert_eq!(refused.reason, Reason::SessionBusy, "{refused}");
     stage.world.open("b");
-    stage.ended(&session, "b").await;
+    stage.wait_for_end(&session, "b").await;
     let records = stage.records(&session).await;
     assert!(!records.iter().filter_map(|r| r.body.evt()).any(is_compacted));
 }
 
 #[tokio::test]
-async fn a_turn_that_came_and_went_while_a_conversation_is_condensed_is_not_lost() {
+async fn turn_finished_during_compaction_is_not_lost() {
     let dir = tempfile::tempdir().unwrap();
     let (stage, session) = stage(dir.path()).await;
     let (engine, of) = (stage.engine.clone(), session.clone());
     let compressing = tokio::spawn(async move { engine.compress(&of).await });
     stage.world.acted("asked").await;
     stage.start(&session, "b", "yield 1").await.unwrap();
-    stage.ended(&session, "b").await;
+    stage.wait_for_end(&session, "b").await;
     stage.world.open("model");
     assert_eq!(compressing.await.unwrap().unwrap_err().reason, Reason::SessionBusy);
     // Control: without a concurrent turn the conversation is condensed.

@@ -7,7 +7,7 @@ use crate::stage::{Setup, Stage, World};
 
 // R4
 #[tokio::test]
-async fn an_envelope_that_comes_twice_is_one_command_and_an_event_is_none() {
+async fn duplicate_envelope_is_one_command_and_event_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let session = stage.session(None).await;
@@ -28,7 +28,7 @@ async fn an_envelope_that_comes_twice_is_one_command_and_an_event_is_none() {
 
 // A12
 #[tokio::test]
-async fn a_title_has_its_limit_however_a_session_is_made() {
+async fn title_limit_applies_to_every_way_of_session_creation() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let long = "t".repeat(900_000);

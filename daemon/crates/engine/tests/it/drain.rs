@@ -35,7 +35,7 @@ async fn audit(trace: &Trace, session: &SessionId) -> Vec<Option<String>> {
 
 // R5
 #[tokio::test]
-async fn running_work_has_time_to_end() {
+async fn shutdown_waits_for_running_work() {
     let dir = tempfile::tempdir().unwrap();
     let setup = Setup { drain: Duration::from_secs(60), ..Setup::new() };
     let stage = Stage::open(dir.path(), &World::default(), &setup).await;
@@ -49,12 +49,12 @@ async fn running_work_has_time_to_end() {
     }
     stage.world.open("a");
     closing.await.unwrap();
-    assert_eq!(stage.ended(&session, "a").await.0, Outcome::Completed);
+    assert_eq!(stage.wait_for_end(&session, "a").await.0, Outcome::Completed);
 }
 
 // R5
 #[tokio::test]
-async fn a_question_that_nobody_answers_holds_up_no_shutdown() {
+async fn unanswered_approval_does_not_delay_shutdown() {
     let dir = tempfile::tempdir().unwrap();
     let setup = Setup { drain: Duration::from_secs(600), ..Setup::new() };
     let stage = Stage::open(dir.path(), &World::default(), &setup).await;
@@ -67,7 +67,7 @@ async fn a_question_that_nobody_answers_holds_up_no_shutdown() {
 
 // R5
 #[tokio::test]
-async fn a_call_that_a_shutdown_cuts_off_has_an_end() {
+async fn call_interrupted_by_shutdown_has_end_record() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let session = stage.session(None).await;
@@ -80,7 +80,7 @@ async fn a_call_that_a_shutdown_cuts_off_has_an_end() {
 
 // R5
 #[test]
-fn a_call_that_a_crash_cuts_off_has_an_end_after_the_next_start() {
+fn call_interrupted_by_crash_gets_end_record_at_restart() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::default();
     // One thread: with another, the first dropped value would cancel work that still runs there.
@@ -103,25 +103,25 @@ fn a_call_that_a_crash_cuts_off_has_an_end_after_the_next_start() {
         assert_eq!(next.state(&session).await, RunState::Interrupted);
         // It is written once.
         drop(next);
-        let again = Stage::open(dir.path(), &world, &Setup::new()).await;
-        assert_eq!(interrupted(&again.records(&session).await), 1);
+        let reopened = Stage::open(dir.path(), &world, &Setup::new()).await;
+        assert_eq!(interrupted(&reopened.records(&session).await), 1);
     });
 }
 
 fn commands(records: &[Envelope]) -> HashMap<String, u32> {
-    let mut made = HashMap::new();
+    let mut counts = HashMap::new();
     for record in records {
         if let Body::Cmd { cmd } = &record.body {
             let call = cmd.clone().into_call();
-            *made.entry(format!("{} {}", call.name, call.arguments)).or_default() += 1;
+            *counts.entry(format!("{} {}", call.name, call.arguments)).or_default() += 1;
         }
     }
-    made
+    counts
 }
 
 // R5
 #[tokio::test]
-async fn a_resumed_explore_repeats_nothing_that_the_log_holds() {
+async fn resumed_explore_repeats_no_recorded_call() {
     let dir = tempfile::tempdir().unwrap();
     let first = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let root = repo(dir.path());
@@ -140,9 +140,9 @@ async fn a_resumed_explore_repeats_nothing_that_the_log_holds() {
     world.open("go");
     next.engine.resume_session(&session).await.unwrap();
     next.until(&session, |e| matches!(e, AgentEvt::Completed { .. }).then_some(())).await;
-    let made = commands(&next.records(&session).await);
-    assert_eq!(made.len(), 4, "{made:?}");
-    assert!(made.values().all(|n| *n == 1), "{made:?}");
+    let counts = commands(&next.records(&session).await);
+    assert_eq!(counts.len(), 4, "{counts:?}");
+    assert!(counts.values().all(|n| *n == 1), "{counts:?}");
 }
 
 fn repo(dir: &Path) -> std::path::PathBuf {
@@ -158,7 +158,7 @@ static HUNG: AtomicBool = AtomicBool::new(false);
 
 // S13
 #[tokio::test(flavor = "multi_thread")]
-async fn closing_does_not_wait_for_an_index_that_hangs() {
+async fn close_does_not_wait_for_hanging_index() {
     let dir = tempfile::tempdir().unwrap();
     let mut setup = Setup::new();
     setup.options.trim_memory = || {

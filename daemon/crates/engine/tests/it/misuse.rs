@@ -59,28 +59,28 @@ fn approve(id: &ApprovalId) -> ApprovalResolveParams {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_stored_is_refused_and_counts_once_there_is_room() {
+async fn unstorable_resolution_is_refused_and_can_be_retried() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let session = stage.session(None).await;
     stage.start(&session, "a", "act x").await.unwrap();
-    let asked = question(&stage, &session).await;
+    let pending = question(&stage, &session).await;
     let full = FullDisk::new(dir.path());
     for _ in 0..3 {
-        let refused = stage.engine.resolve_approval(approve(&asked), "t").await.unwrap_err();
+        let refused = stage.engine.resolve_approval(approve(&pending), "t").await.unwrap_err();
         assert!(matches!(refused.reason, Reason::StorageFailed | Reason::DiskFull), "{refused}");
     }
     assert!(stage.world.acts().is_empty(), "nothing is done on an answer that is in no log");
     drop(full);
-    stage.engine.resolve_approval(approve(&asked), "t").await.unwrap();
-    assert_eq!(stage.ended(&session, "a").await.0, Outcome::Completed);
+    stage.engine.resolve_approval(approve(&pending), "t").await.unwrap();
+    assert_eq!(stage.wait_for_end(&session, "a").await.0, Outcome::Completed);
     assert_eq!(stage.world.acts().get("x"), Some(&1));
-    let again = stage.engine.resolve_approval(approve(&asked), "t").await.unwrap_err();
-    assert_eq!(again.reason, Reason::ApprovalResolved);
+    let second = stage.engine.resolve_approval(approve(&pending), "t").await.unwrap_err();
+    assert_eq!(second.reason, Reason::ApprovalResolved);
 }
 
 #[tokio::test]
-async fn a_call_whose_approval_ends_on_a_full_disk_wakes_and_log_and_state_agree_after_a_restart() {
+async fn approval_expiry_on_full_disk_wakes_call_and_state_matches_log() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::default();
     let session = {
@@ -115,7 +115,7 @@ async fn a_call_whose_approval_ends_on_a_full_disk_wakes_and_log_and_state_agree
                 tokio::task::yield_now().await;
             };
             stage.engine.resolve_approval(approve(&id), "t").await.unwrap();
-            assert_eq!(stage.ended(&session, "a").await.0, Outcome::Completed);
+            assert_eq!(stage.wait_for_end(&session, "a").await.0, Outcome::Completed);
             assert_eq!(world.acts().get("x"), Some(&1));
         }
         1 => assert_ne!(state, RunState::Running),
@@ -124,7 +124,7 @@ async fn a_call_whose_approval_ends_on_a_full_disk_wakes_and_log_and_state_agree
 }
 
 #[tokio::test]
-async fn of_ten_thousand_starts_the_queue_takes_what_it_may_and_ends_it_in_order() {
+async fn ten_thousand_starts_fill_queue_and_finish_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let session = stage.session(None).await;
@@ -138,7 +138,7 @@ async fn of_ten_thousand_starts_the_queue_takes_what_it_may_and_ends_it_in_order
     // One is active, and the queue has 32 slots.
     assert_eq!(refused, 10_000 - 33);
     stage.world.open("go");
-    stage.ended(&session, "t32").await;
+    stage.wait_for_end(&session, "t32").await;
     let records = stage.records(&session).await;
     assert_eq!(accepted(&records).len(), 33);
     assert_eq!(ends(&records), accepted(&records));
@@ -146,7 +146,7 @@ async fn of_ten_thousand_starts_the_queue_takes_what_it_may_and_ends_it_in_order
 }
 
 #[tokio::test]
-async fn a_root_that_is_removed_under_turns_ends_each_of_them_once() {
+async fn removed_root_ends_each_turn_once() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let root = stage.root(&dir.path().join("repo")).await;
@@ -155,17 +155,17 @@ async fn a_root_that_is_removed_under_turns_ends_each_of_them_once() {
     stage.start(&session, "waits", "write b.txt").await.unwrap();
     stage.remove_root(&root).await;
     stage.world.open("go");
-    stage.ended(&session, "waits").await;
+    stage.wait_for_end(&session, "waits").await;
     let records = stage.records(&session).await;
     assert_eq!(ends(&records), ["runs", "waits"]);
-    let (status, reason) = stage.ended(&session, "waits").await;
+    let (status, reason) = stage.wait_for_end(&session, "waits").await;
     assert_eq!((status, reason.as_deref()), (Outcome::Failed, Some("root_not_found")));
     assert!(!root.join("b.txt").exists());
     assert_eq!(stage.engine.running(), 0);
     // The session is usable again once its root is declared.
     stage.root(&root).await;
     stage.start(&session, "later", "write c.txt").await.unwrap();
-    assert_eq!(stage.ended(&session, "later").await.0, Outcome::Completed);
+    assert_eq!(stage.wait_for_end(&session, "later").await.0, Outcome::Completed);
     assert!(root.join("c.txt").exists());
 }
 
@@ -188,9 +188,9 @@ async fn disturb(stage: &Stage, session: &SessionId, name: &str) -> BTreeMap<&'s
             let (session_id, before) = (session.clone(), (n > 0).then(|| format!("{name}{}", n - 1)));
             let fork = ForkParams { session_id, before_turn_id: before, title: None };
             match stage.engine.fork_session(fork).await {
-                Ok(made) => {
+                Ok(created) => {
                     *done.entry("forked").or_default() += 1;
-                    let records = stage.records(&made.session_id).await;
+                    let records = stage.records(&created.session_id).await;
                     let pending = accepted(&records).len() - ends(&records).len();
                     assert_eq!(pending, 0, "a fork has a turn without an end: {records:?}");
                 }
@@ -207,7 +207,7 @@ async fn disturb(stage: &Stage, session: &SessionId, name: &str) -> BTreeMap<&'s
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_clients_that_start_cancel_and_fork_one_session_lose_nothing() {
+async fn concurrent_clients_of_one_session_lose_no_turn() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let session = stage.session(None).await;
@@ -218,10 +218,10 @@ async fn two_clients_that_start_cancel_and_fork_one_session_lose_nothing() {
     let records = stage.records(&session).await;
     let started = one["started"] + two["started"];
     assert_eq!(accepted(&records).len() as u32, started);
-    let (mut all, mut ended) = (accepted(&records), ends(&records));
+    let (mut all, mut finished) = (accepted(&records), ends(&records));
     all.sort();
-    ended.sort();
-    assert_eq!(ended, all, "each accepted turn has one end");
+    finished.sort();
+    assert_eq!(finished, all, "each accepted turn has one end");
     assert!(one["cancelled"] + two["cancelled"] > 0, "{one:?} {two:?}");
     let idle = [RunState::Completed, RunState::Stopped, RunState::Failed];
     assert!(idle.contains(&stage.state(&session).await));

@@ -19,7 +19,7 @@ async fn stage(dir: &Path, setup: &Setup) -> Stage {
 
 // S1
 #[tokio::test]
-async fn a_queued_turn_that_cannot_start_fails_and_the_next_ones_go_on() {
+async fn queued_turn_that_cannot_start_fails_and_queue_continues() {
     let dir = tempfile::tempdir().unwrap();
     let stage = stage(dir.path(), &Setup { max_runs: 1, ..Setup::new() }).await;
     let root = stage.root(&dir.path().join("repo")).await;
@@ -29,22 +29,22 @@ async fn a_queued_turn_that_cannot_start_fails_and_the_next_ones_go_on() {
     stage.start(&session, "c", "note c").await.unwrap();
     stage.remove_root(&root).await;
     stage.world.open("go");
-    assert_eq!(stage.ended(&session, "a").await.0, Outcome::Completed);
+    assert_eq!(stage.wait_for_end(&session, "a").await.0, Outcome::Completed);
     for turn in ["b", "c"] {
         let failed = (Outcome::Failed, Some(Reason::RootNotFound.as_str().to_owned()));
-        assert_eq!(stage.ended(&session, turn).await, failed, "{turn}");
+        assert_eq!(stage.wait_for_end(&session, turn).await, failed, "{turn}");
     }
     assert_eq!(ends(&stage.records(&session).await), ["a", "b", "c"]);
     assert_eq!(stage.state(&session).await, RunState::Failed);
     // The single permit is returned.
     stage.root(&root).await;
     stage.start(&session, "d", "note d").await.unwrap();
-    assert_eq!(stage.ended(&session, "d").await.0, Outcome::Completed);
+    assert_eq!(stage.wait_for_end(&session, "d").await.0, Outcome::Completed);
     assert_eq!(stage.world.acts().get("b"), None);
 }
 
 #[tokio::test]
-async fn the_queue_of_a_session_is_bounded() {
+async fn session_queue_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let stage = stage(dir.path(), &Setup::new()).await;
     let session = stage.session(None).await;
@@ -59,14 +59,14 @@ async fn the_queue_of_a_session_is_bounded() {
     assert_eq!(accepted, 33);
     assert_eq!(stage.engine.run_status(&session).await.unwrap().queued, 32);
     stage.world.open("go");
-    stage.ended(&session, "t32").await;
-    let wanted: Vec<String> = (0..33).map(|n| format!("t{n}")).collect();
-    assert_eq!(ends(&stage.records(&session).await), wanted);
+    stage.wait_for_end(&session, "t32").await;
+    let expected: Vec<String> = (0..33).map(|n| format!("t{n}")).collect();
+    assert_eq!(ends(&stage.records(&session).await), expected);
 }
 
 // S2
 #[tokio::test]
-async fn a_turn_that_cannot_be_accepted_leaves_nothing() {
+async fn rejected_turn_leaves_no_record() {
     let dir = tempfile::tempdir().unwrap();
     let stage = stage(dir.path(), &Setup::new()).await;
     let root = stage.root(&dir.path().join("repo")).await;
@@ -86,14 +86,14 @@ async fn a_turn_that_cannot_be_accepted_leaves_nothing() {
     assert_eq!(stage.engine.start_run(params, None).await.unwrap_err().reason, Reason::InvalidParams);
     stage.root(&root).await;
     stage.start(&session, "a", "note a").await.unwrap();
-    assert_eq!(stage.ended(&session, "a").await.0, Outcome::Completed);
+    assert_eq!(stage.wait_for_end(&session, "a").await.0, Outcome::Completed);
     let unknown = stage.start(&cairn_protocol::id::SessionId::new(), "a", "").await.unwrap_err();
     assert_eq!(unknown.reason, Reason::SessionNotFound);
 }
 
 // S3
 #[tokio::test]
-async fn nothing_starts_between_two_turns() {
+async fn no_run_starts_between_queued_turns() {
     let dir = tempfile::tempdir().unwrap();
     let stage = stage(dir.path(), &Setup::new()).await;
     let root = stage.root(&dir.path().join("repo")).await;
@@ -101,13 +101,13 @@ async fn nothing_starts_between_two_turns() {
     stage.start(&session, "a", "gate a").await.unwrap();
     stage.start(&session, "b", "gate b").await.unwrap();
     stage.world.open("a");
-    stage.ended(&session, "a").await;
+    stage.wait_for_end(&session, "a").await;
     // At any look after the end of `a`, the session is not idle.
     assert_eq!(stage.state(&session).await, RunState::Running);
     let explore = stage.explore(Some(&session), &root, &[]);
     assert_eq!(stage.engine.start_explore(explore, None).await.unwrap_err().reason, Reason::SessionBusy);
     stage.world.open("b");
-    stage.ended(&session, "b").await;
+    stage.wait_for_end(&session, "b").await;
     assert_eq!(stage.state(&session).await, RunState::Completed);
     let kinds: Vec<String> = stage.records(&session).await.iter().filter_map(kind).collect();
     assert_eq!(
@@ -123,7 +123,7 @@ fn kind(record: &cairn_protocol::envelope::Envelope) -> Option<String> {
 
 // S3
 #[tokio::test]
-async fn a_shutdown_leaves_waiting_turns_and_a_resume_takes_them_in_order() {
+async fn resume_runs_turns_queued_at_shutdown_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let setup = Setup { drain: std::time::Duration::from_secs(60), ..Setup::new() };
     let first = stage(dir.path(), &setup).await;
@@ -146,7 +146,7 @@ async fn a_shutdown_leaves_waiting_turns_and_a_resume_takes_them_in_order() {
     drop(first);
     let next = Stage::open(dir.path(), &world, &setup).await;
     next.engine.resume_session(&session).await.unwrap();
-    assert_eq!(next.ended(&session, "c").await.0, Outcome::Completed);
+    assert_eq!(next.wait_for_end(&session, "c").await.0, Outcome::Completed);
     let records = next.records(&session).await;
     let done: Vec<String> = ends(&records).into_iter().filter(|turn| turn != "late").collect();
     assert_eq!(done, ["a", "b", "c"]);
@@ -159,7 +159,7 @@ async fn a_shutdown_leaves_waiting_turns_and_a_resume_takes_them_in_order() {
 }
 
 #[tokio::test]
-async fn a_turn_for_an_interrupted_session_comes_after_those_that_wait() {
+async fn turn_for_interrupted_session_is_queued_last() {
     let dir = tempfile::tempdir().unwrap();
     let first = stage(dir.path(), &Setup::new()).await;
     let session = first.session(None).await;
@@ -172,13 +172,13 @@ async fn a_turn_for_an_interrupted_session_comes_after_those_that_wait() {
     let next = Stage::open(dir.path(), &world, &Setup::new()).await;
     next.start(&session, "c", "note c").await.unwrap();
     next.world.open("a");
-    next.ended(&session, "c").await;
+    next.wait_for_end(&session, "c").await;
     assert_eq!(ends(&next.records(&session).await), ["a", "b", "c"]);
     assert_eq!(next.world.acts().get("one"), Some(&1), "what was done is not done again");
 }
 
 #[tokio::test]
-async fn turns_of_an_interrupted_session_can_be_cancelled() {
+async fn turns_of_interrupted_session_can_be_cancelled() {
     let dir = tempfile::tempdir().unwrap();
     let first = stage(dir.path(), &Setup::new()).await;
     let session = first.session(None).await;
@@ -200,7 +200,7 @@ async fn turns_of_an_interrupted_session_can_be_cancelled() {
 
 // S4
 #[tokio::test]
-async fn a_fork_before_a_turn_that_waited_keeps_all_that_came_before_it() {
+async fn fork_before_queued_turn_copies_all_earlier_turns() {
     let dir = tempfile::tempdir().unwrap();
     let stage = stage(dir.path(), &Setup::new()).await;
     let session = stage.session(None).await;
@@ -210,26 +210,26 @@ async fn a_fork_before_a_turn_that_waited_keeps_all_that_came_before_it() {
     let turn = TurnRef { session_id: session.clone(), turn_id: Some("c".into()) };
     stage.engine.cancel_run(turn).await.unwrap();
     stage.world.open("a");
-    stage.ended(&session, "b").await;
+    stage.wait_for_end(&session, "b").await;
     let fork = |before: &str| {
         let (session_id, before_turn_id) = (session.clone(), Some(before.to_owned()));
         stage.engine.fork_session(ForkParams { session_id, before_turn_id, title: None })
     };
-    for (before, kept) in [("b", vec!["a"]), ("c", vec!["a", "b"]), ("a", vec![])] {
+    for (before, expected) in [("b", vec!["a"]), ("c", vec!["a", "b"]), ("a", vec![])] {
         let forked = fork(before).await.unwrap();
         let records = stage.records(&forked.session_id).await;
-        assert_eq!(ends(&records), kept, "before {before}");
+        assert_eq!(ends(&records), expected, "before {before}");
         let accepted = records.iter().filter(|r| kind(r).as_deref() == Some("turn_accepted")).count();
-        assert_eq!(accepted, kept.len(), "before {before}");
+        assert_eq!(accepted, expected.len(), "before {before}");
         let results = records.iter().filter(|r| kind(r).as_deref() == Some("tool_result")).count();
-        assert_eq!(results, kept.len(), "before {before}: answers of the turns before are there");
+        assert_eq!(results, expected.len(), "before {before}: answers of the turns before are there");
         let seqs: Vec<u64> = records.iter().map(|r| r.seq).collect();
         assert_eq!(seqs, (1..=forked.head_seq).collect::<Vec<_>>());
     }
 }
 
 #[tokio::test]
-async fn a_fork_of_an_interrupted_session_has_no_turn_without_an_end() {
+async fn fork_of_interrupted_session_has_no_open_turn() {
     let dir = tempfile::tempdir().unwrap();
     let first = stage(dir.path(), &Setup::new()).await;
     let session = first.session(None).await;
@@ -244,12 +244,12 @@ async fn a_fork_of_an_interrupted_session_has_no_turn_without_an_end() {
     assert_eq!(ends(&next.records(&forked).await), ["a"]);
     assert_eq!(next.engine.resume_session(&forked).await.unwrap_err().reason, Reason::NotResumable);
     next.start(&forked, "n", "note n").await.unwrap();
-    assert_eq!(next.ended(&forked, "n").await.0, Outcome::Completed);
+    assert_eq!(next.wait_for_end(&forked, "n").await.0, Outcome::Completed);
 }
 
 // S6
 #[tokio::test]
-async fn the_automatic_commit_is_an_action_of_its_turn() {
+async fn automatic_commit_belongs_to_its_turn() {
     let dir = tempfile::tempdir().unwrap();
     let stage = stage(dir.path(), &Setup { auto_commit: true, ..Setup::new() }).await;
     let root = stage.root(&dir.path().join("repo")).await;
@@ -262,9 +262,9 @@ async fn the_automatic_commit_is_an_action_of_its_turn() {
         ..turn_params(&session, turn, &format!("write {turn}.txt"))
     };
     stage.engine.start_run(params("a", &["note", "git_commit"]), None).await.unwrap();
-    stage.ended(&session, "a").await;
+    stage.wait_for_end(&session, "a").await;
     stage.engine.start_run(params("b", &["note"]), None).await.unwrap();
-    stage.ended(&session, "b").await;
+    stage.wait_for_end(&session, "b").await;
     let kinds: Vec<String> = stage.records(&session).await.iter().filter_map(kind).collect();
     let tail = |turn: usize| {
         let end = kinds.iter().enumerate().filter(|(_, k)| *k == "run_completed").nth(turn).unwrap().0;
@@ -278,7 +278,7 @@ async fn the_automatic_commit_is_an_action_of_its_turn() {
 
 // P12
 #[tokio::test]
-async fn a_cancelled_turn_leaves_no_open_question() {
+async fn cancelled_turn_leaves_no_open_approval() {
     let dir = tempfile::tempdir().unwrap();
     let stage = stage(dir.path(), &Setup::new()).await;
     let session = stage.session(None).await;
@@ -286,7 +286,7 @@ async fn a_cancelled_turn_leaves_no_open_question() {
     stage.until(&session, |e| matches!(e, AgentEvt::ApprovalRequired { .. }).then_some(())).await;
     let turn = TurnRef { session_id: session.clone(), turn_id: None };
     stage.engine.cancel_run(turn).await.unwrap();
-    assert_eq!(stage.ended(&session, "a").await.0, Outcome::Cancelled);
+    assert_eq!(stage.wait_for_end(&session, "a").await.0, Outcome::Cancelled);
     let by = stage
         .until(&session, |e| match e {
             AgentEvt::ApprovalResolved { resolution, .. } => Some(resolution.by.clone()),
@@ -297,13 +297,13 @@ async fn a_cancelled_turn_leaves_no_open_question() {
 }
 
 #[tokio::test]
-async fn an_answer_after_a_restart_goes_on_with_the_turn() {
+async fn approval_after_restart_resumes_turn() {
     let dir = tempfile::tempdir().unwrap();
     let first = stage(dir.path(), &Setup::new()).await;
     let session = first.session(None).await;
     first.start(&session, "a", "act a").await.unwrap();
     first.start(&session, "b", "note b").await.unwrap();
-    let asked = first
+    let pending = first
         .until(&session, |e| match e {
             AgentEvt::ApprovalRequired { approval } => Some(approval.approval_id.clone()),
             _ => None,
@@ -313,13 +313,13 @@ async fn an_answer_after_a_restart_goes_on_with_the_turn() {
     drop(first);
     let next = stage(dir.path(), &Setup::new()).await;
     let params = ApprovalResolveParams {
-        approval_id: asked,
+        approval_id: pending,
         decision: ApprovalDecision::Once,
         reason: None,
         pattern: None,
     };
     next.engine.resolve_approval(params, "me").await.unwrap();
-    assert_eq!(next.ended(&session, "b").await.0, Outcome::Completed);
+    assert_eq!(next.wait_for_end(&session, "b").await.0, Outcome::Completed);
     assert_eq!(ends(&next.records(&session).await), ["a", "b"]);
     assert_eq!(next.world.acts().get("a"), Some(&1));
 }

@@ -18,7 +18,7 @@ fn folder(path: &Path) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn a_link_in_the_place_of_a_declared_root_declares_nothing() {
+async fn symlink_in_place_of_declared_root_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let outer = stage.root(&folder(&dir.path().join("outer"))).await;
@@ -29,7 +29,7 @@ async fn a_link_in_the_place_of_a_declared_root_declares_nothing() {
     symlink(&outside, &inner).unwrap();
     let params = stage.explore(None, &inner, &["one"]);
     // It may start: the root is declared. Nothing is read through the link.
-    let _begun = stage.engine.explore_declared_root(params, None).await;
+    let _receipt = stage.engine.explore_declared_root(params, None).await;
     assert_eq!(roots(&stage), before);
     let undeclared = stage.explore(None, &outside, &["one"]);
     let refused = stage.engine.explore_declared_root(undeclared, None).await.unwrap_err();
@@ -42,7 +42,7 @@ async fn a_link_in_the_place_of_a_declared_root_declares_nothing() {
 }
 
 #[tokio::test]
-async fn resume_and_replay_do_not_declare_a_removed_root() {
+async fn resume_and_replay_do_not_declare_removed_root() {
     let dir = tempfile::tempdir().unwrap();
     let first = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let root = folder(&dir.path().join("repo"));
@@ -71,7 +71,7 @@ async fn resume_and_replay_do_not_declare_a_removed_root() {
 }
 
 #[tokio::test]
-async fn a_tool_makes_roots_of_clones_alone() {
+async fn tool_declares_only_clones_as_roots() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let root = stage.root(&folder(&dir.path().join("repo"))).await;

@@ -40,12 +40,12 @@ const SESSIONS: usize = 2;
 /// then nothing more.
 pub fn kill<T, F: Future<Output = (T, Trace)>>(life: impl FnOnce() -> F) -> (T, Trace) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let (made, trace) = runtime.block_on(life());
+    let (created, trace) = runtime.block_on(life());
     runtime.shutdown_timeout(Duration::from_secs(20));
     // Behind all queued records.
     let after = tokio::runtime::Runtime::new().unwrap();
     let _no_such_session = after.block_on(trace.archive(&SessionId::new(), false));
-    (made, trace)
+    (created, trace)
 }
 
 /// Knowledge of the clients.
@@ -265,9 +265,9 @@ impl Client<'_> {
 fn check(seed: u64, records: &[Envelope], is_fork: bool) {
     let mut accepted: Vec<RunId> = Vec::new();
     let mut started: BTreeSet<String> = BTreeSet::new();
-    let mut ended: Vec<RunId> = Vec::new();
+    let mut finished: Vec<RunId> = Vec::new();
     let mut open: Option<RunId> = None;
-    let mut asked: BTreeSet<ApprovalId> = BTreeSet::new();
+    let mut requested: BTreeSet<ApprovalId> = BTreeSet::new();
     let mut resolved: BTreeSet<ApprovalId> = BTreeSet::new();
     for (at, record) in (1..).zip(records) {
         assert_eq!(record.seq, at, "seed {seed}: a gap in the log");
@@ -292,14 +292,14 @@ fn check(seed: u64, records: &[Envelope], is_fork: bool) {
                 open = run;
             }
             AgentEvt::RunCompleted { result } => {
-                assert!(!ended.contains(&result.run_id), "seed {seed}: {} ended twice", result.run_id);
-                ended.push(result.run_id.clone());
+                assert!(!finished.contains(&result.run_id), "seed {seed}: {} ended twice", result.run_id);
+                finished.push(result.run_id.clone());
                 open = open.filter(|other| *other != result.run_id);
             }
             AgentEvt::Interrupted { .. } => open = None,
             evt if evt.ends("explore") => open = open.filter(|other| Some(other) != run.as_ref()),
             AgentEvt::ApprovalRequired { approval } => {
-                asked.insert(approval.approval_id.clone());
+                requested.insert(approval.approval_id.clone());
             }
             AgentEvt::ApprovalResolved { approval_id, .. } => {
                 assert!(resolved.insert(approval_id.clone()), "seed {seed}: an approval was resolved twice");
@@ -307,15 +307,15 @@ fn check(seed: u64, records: &[Envelope], is_fork: bool) {
             _ => {}
         }
     }
-    let mut all = ended.clone();
+    let mut all = finished.clone();
     all.sort_by_key(|run| accepted.iter().position(|a| a == run));
     assert_eq!(all, accepted, "seed {seed}: a turn has no end, or one that was not accepted has");
-    let order: Vec<&RunId> = ended.iter().filter(|run| started.contains(run.as_str())).collect();
+    let order: Vec<&RunId> = finished.iter().filter(|run| started.contains(run.as_str())).collect();
     assert!(
         order.is_sorted_by_key(|run| accepted.iter().position(|a| a == *run)),
         "seed {seed}: turns ended out of order"
     );
-    assert!(is_fork || asked == resolved, "seed {seed}: an approval is open at the end");
+    assert!(is_fork || requested == resolved, "seed {seed}: an approval is open at the end");
 }
 
 fn schedule(seed: u64, setup: &Setup, counts: &mut HashMap<&'static str, u32>) {
@@ -393,9 +393,9 @@ fn run(seeds: std::ops::Range<u64>) {
     let (setup, mut counts) = (Setup::new(), HashMap::new());
     let seeds = only.map_or(seeds, |seed| seed..seed + 1);
     for seed in seeds.clone() {
-        let (done, ended) = std::sync::mpsc::channel::<()>();
+        let (done, completion) = std::sync::mpsc::channel::<()>();
         let watch = std::thread::spawn(move || {
-            if ended.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            if completion.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("seed {seed}: something waits for ever");
                 std::process::abort();
             }
@@ -412,7 +412,7 @@ fn run(seeds: std::ops::Range<u64>) {
 }
 
 #[test]
-fn whatever_the_order_no_turn_is_lost_or_made_twice() {
+fn no_turn_is_lost_or_duplicated_in_any_schedule() {
     run(0..SHORT);
 }
 

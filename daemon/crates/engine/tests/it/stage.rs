@@ -110,7 +110,7 @@ impl Tool for Act {
             }
         }
         if let Some(path) = arguments["write"].as_str() {
-            permit.write_file(&permit.own_place(path)?, None, b"text\n".to_vec())?;
+            permit.write_file(&permit.resolve_own(path)?, None, b"text\n".to_vec())?;
         }
         Output::of("acted", &json!({"commit": "0".repeat(40), "paths": arguments["paths"]}), false)
     }
@@ -308,17 +308,17 @@ impl Stage {
     /// Waits until the session's log contains a record that `pick` accepts.
     pub async fn until<T>(&self, session: &SessionId, pick: impl Fn(&AgentEvt) -> Option<T>) -> T {
         loop {
-            if let Some(found) =
+            if let Some(value) =
                 self.records(session).await.iter().filter_map(|r| r.body.evt()).find_map(&pick)
             {
-                return found;
+                return value;
             }
             tokio::task::yield_now().await;
         }
     }
 
     /// Waits for the end of a turn; returns its status and the reason of its failure.
-    pub async fn ended(
+    pub async fn wait_for_end(
         &self,
         session: &SessionId,
         turn: &str,

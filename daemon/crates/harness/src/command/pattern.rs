@@ -27,12 +27,12 @@ impl Pattern {
     /// The reason why the text is no pattern.
     pub fn read(text: &str) -> Result<Self, CommandPatternError> {
         let text = text.strip_prefix("command:").unwrap_or(text).trim();
-        if let Some(whole) = text.strip_prefix('=') {
-            let whole = whole.trim();
-            return if whole.is_empty() {
+        if let Some(exact) = text.strip_prefix('=') {
+            let exact = exact.trim();
+            return if exact.is_empty() {
                 Err(CommandPatternError::EmptyText)
             } else {
-                Ok(Self::Text(whole.into()))
+                Ok(Self::Text(exact.into()))
             };
         }
         let (body, open) = match text.strip_suffix('*') {
@@ -106,7 +106,7 @@ impl Pattern {
         let Some((program, arguments)) = words.split_first() else { return false };
         if !part.words.is_empty()
             && named(part.program(), program)
-            && holds(program, arguments, &part.words[1..])
+            && has_arguments(program, arguments, &part.words[1..])
         {
             return true;
         }
@@ -201,8 +201,8 @@ fn operand(word: &str) -> String {
     if word.starts_with('/') { format!("/{joined}") } else { joined }
 }
 
-fn holds(program: &str, wanted: &[String], words: &[Word]) -> bool {
-    let (options, operands) = sorted(program, wanted.iter().map(String::as_str));
+fn has_arguments(program: &str, required: &[String], words: &[Word]) -> bool {
+    let (options, operands) = sorted(program, required.iter().map(String::as_str));
     // All entries of a folder stand for the folder.
     let text = |w: &Word| match w.certainty {
         Certainty::Pattern => w.text.trim_end_matches(['*', '?', '.', '[', ']', '!']).to_owned(),

@@ -254,7 +254,7 @@ mod tests {
 
     // G6
     #[test]
-    fn a_name_of_a_test_may_have_spaces() {
+    fn test_names_may_contain_spaces() {
         let takes = |rule: &str, more: &[&str]| {
             let fixed: Vec<String> = rule.split(' ').map(str::to_owned).collect();
             let more: Vec<Word> = more.iter().copied().map(Word::known).collect();
@@ -267,7 +267,7 @@ mod tests {
 
     // G6
     #[test]
-    fn rules_that_take_no_argument_are_known() {
+    fn rules_without_arguments_are_recognized() {
         let none = |rule: &str| takes_none(&rule.split(' ').map(str::to_owned).collect::<Vec<String>>());
         for rule in [
             "sed",
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_run_programs_are_not_taken() {
+    fn arguments_that_run_programs_are_rejected() {
         for (rule, fine, bad) in [
             ("git status", "-s --porcelain=v2 src", "--config-env=x"),
             ("git log", "-n 3 --oneline -5 HEAD", "--output=/x"),

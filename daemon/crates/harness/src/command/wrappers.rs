@@ -13,9 +13,9 @@ struct Wrapper {
     operands: usize,
     /// True if the wrapper is a part of its own too: it changes the user of the command, or what
     /// the command can reach.
-    matters: bool,
+    is_relevant: bool,
     /// True if further arguments come from elsewhere.
-    feeds: bool,
+    reads_stdin: bool,
 }
 
 const fn wrapper(
@@ -23,13 +23,13 @@ const fn wrapper(
     flags: &'static [&'static str],
     values: &'static [&'static str],
 ) -> Wrapper {
-    Wrapper { name, flags, values, operands: 0, matters: false, feeds: false }
+    Wrapper { name, flags, values, operands: 0, is_relevant: false, reads_stdin: false }
 }
 
 const WRAPPERS: &[Wrapper] = &[
     wrapper("env", &["-i", "-", "--ignore-environment", "-v"], &["-u", "--unset"]),
     Wrapper {
-        feeds: true,
+        reads_stdin: true,
         ..wrapper(
             "xargs",
             &["-0", "--null", "-r", "--no-run-if-empty", "-t", "-x", "-p"],
@@ -55,17 +55,17 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("exec", &["-c", "-l"], &["-a"]),
     wrapper("coproc", &[], &[]),
     Wrapper {
-        matters: true,
+        is_relevant: true,
         ..wrapper("sudo", &["-n", "-E", "-H", "-i", "-s", "-k", "-b"], &["-u", "-g", "-p", "-C"])
     },
-    Wrapper { matters: true, ..wrapper("doas", &["-n", "-s"], &["-u", "-C"]) },
-    Wrapper { matters: true, ..wrapper("busybox", &[], &[]) },
-    Wrapper { matters: true, ..wrapper("toybox", &[], &[]) },
-    Wrapper { matters: true, ..wrapper("unshare", &["-r", "-n", "-m", "-p", "-f", "-U"], &[]) },
-    Wrapper { matters: true, operands: 1, ..wrapper("chroot", &[], &[]) },
-    Wrapper { matters: true, operands: 1, ..wrapper("flock", &["-n", "-x", "-s"], &["-w"]) },
-    Wrapper { matters: true, ..wrapper("strace", &["-f", "-q"], &["-e", "-o"]) },
-    Wrapper { matters: true, ..wrapper("watch", &["-d", "-t"], &["-n"]) },
+    Wrapper { is_relevant: true, ..wrapper("doas", &["-n", "-s"], &["-u", "-C"]) },
+    Wrapper { is_relevant: true, ..wrapper("busybox", &[], &[]) },
+    Wrapper { is_relevant: true, ..wrapper("toybox", &[], &[]) },
+    Wrapper { is_relevant: true, ..wrapper("unshare", &["-r", "-n", "-m", "-p", "-f", "-U"], &[]) },
+    Wrapper { is_relevant: true, operands: 1, ..wrapper("chroot", &[], &[]) },
+    Wrapper { is_relevant: true, operands: 1, ..wrapper("flock", &["-n", "-x", "-s"], &["-w"]) },
+    Wrapper { is_relevant: true, ..wrapper("strace", &["-f", "-q"], &["-e", "-o"]) },
+    Wrapper { is_relevant: true, ..wrapper("watch", &["-d", "-t"], &["-n"]) },
 ];
 
 /// Shells that accept a command line after `-c`.
@@ -95,7 +95,7 @@ pub(super) fn unwrap(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'st
         };
     }
     if name == "find" || name == "fd" || name == "fdfind" {
-        return found(part, depth);
+        return unwrap_find(part, depth);
     }
     match WRAPPERS.iter().find(|w| w.name == name) {
         Some(wrapper) if part.words.len() > 1 => wrapped(wrapper, part, depth),
@@ -149,7 +149,7 @@ fn wrapped(wrapper: &Wrapper, part: Part, depth: usize) -> Result<(Vec<Part>, Op
         return Ok((vec![part], None));
     }
     let (mut parts, unsure) = unwrap(inner, depth + 1)?;
-    let kind = if wrapper.matters { Kind::Plain } else { Kind::Wrapper };
+    let kind = if wrapper.is_relevant { Kind::Plain } else { Kind::Wrapper };
     parts.push(Part { kind, ..part });
     Ok((parts, unsure))
 }
@@ -186,7 +186,7 @@ fn behind(wrapper: &Wrapper, part: &Part) -> Option<Part> {
         words.next()?.value()?;
     }
     let mut inner = Part { words: words.cloned().collect(), assignments, ..part.clone() };
-    if wrapper.feeds {
+    if wrapper.reads_stdin {
         inner.words.push(Word::unknown(""));
     }
     Some(inner)
@@ -199,7 +199,7 @@ fn suffixes(part: &Part) -> Vec<Part> {
 }
 
 /// Handles `find -exec` and similar: its command is examined, and the complete part is never plain.
-fn found(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+fn unwrap_find(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
     const RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
     let mut parts = Vec::new();
     let runs = |w: &Word| w.value().is_some_and(|v| RUNS.contains(&v));
@@ -210,7 +210,7 @@ fn found(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), 
         let inner = Part { words, redirections: vec![], ..part.clone() };
         parts.extend(unwrap(inner, depth + 1)?.0);
     }
-    let whole = if parts.is_empty() { part } else { opaque(part) };
-    parts.push(whole);
+    let outer = if parts.is_empty() { part } else { opaque(part) };
+    parts.push(outer);
     Ok((parts, None))
 }

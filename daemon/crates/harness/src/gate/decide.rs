@@ -180,8 +180,8 @@ fn strictest(own: Decision, parts: Vec<Decision>) -> Decision {
     let ruled = !own.by.is_fallback();
     let allowed = own.verdict == Verdict::Allow && ruled;
     let parts = parts.into_iter().filter(|part| !(allowed && part.by.is_fallback()));
-    let said = ruled.then(|| own.clone());
-    said.into_iter().chain(parts).max_by_key(rank).unwrap_or(own)
+    let own_rule = ruled.then(|| own.clone());
+    own_rule.into_iter().chain(parts).max_by_key(rank).unwrap_or(own)
 }
 
 /// Returns the command line in the arguments, parsed once for all rules.

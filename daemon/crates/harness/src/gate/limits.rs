@@ -73,8 +73,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_share_the_room_and_fields_stay() {
-        for (room, whole, want) in [
+    fn long_texts_are_truncated_and_fields_are_preserved() {
+        for (room, input, want) in [
             (9, json!({"a": "four", "b": ["four", "x"]}), None),
             (8, json!({"a": "four", "b": ["four"]}), None),
             (6, json!({"a": "four", "b": ["four", "x"]}), Some(json!({"a": "four", "b": ["fo… [cut]"]}))),
@@ -82,9 +82,9 @@ mod tests {
             (0, json!("é"), Some(json!("… [cut]"))),
         ] {
             let limits = CallLimits { max_output_chars: Some(room), ..CallLimits::default() };
-            let output = Output { tag: "x", value: whole.clone(), truncated: false, exit_code: None };
+            let output = Output { tag: "x", value: input.clone(), truncated: false, exit_code: None };
             let got = shortened(output, limits);
-            assert_eq!((got.truncated, got.value), (want.is_some(), want.unwrap_or(whole)));
+            assert_eq!((got.truncated, got.value), (want.is_some(), want.unwrap_or(input)));
         }
     }
 }

@@ -51,7 +51,7 @@ impl Capture {
                 truncated: false,
             };
         }
-        let (head, tail) = (whole_end(&self.head), whole_start(&tail));
+        let (head, tail) = (trim_partial_char_end(&self.head), trim_partial_char_start(&tail));
         let text = format!(
             "{}\n[… {} bytes left out …]\n{}",
             String::from_utf8_lossy(head),
@@ -63,7 +63,7 @@ impl Capture {
 }
 
 /// Strips a character that is cut at the end.
-fn whole_end(bytes: &[u8]) -> &[u8] {
+fn trim_partial_char_end(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(e) if e.error_len().is_none() => &bytes[..e.valid_up_to()],
         _ => bytes,
@@ -71,7 +71,7 @@ fn whole_end(bytes: &[u8]) -> &[u8] {
 }
 
 /// Strips the rest of a character that is cut at the start.
-fn whole_start(bytes: &[u8]) -> &[u8] {
+fn trim_partial_char_start(bytes: &[u8]) -> &[u8] {
     let rest = bytes.iter().take(3).take_while(|b| (**b & 0xc0) == 0x80).count();
     &bytes[rest..]
 }
@@ -81,17 +81,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_and_the_end_stay() {
+    fn capture_retains_head_and_tail() {
         let mut all = Capture::new(10);
         all.push(b"0123456789");
         assert_eq!(all.finish(), Captured { text: "0123456789".into(), bytes: 10, truncated: false });
         for pieces in [vec!["0123456789abcdefghij"], vec!["01234", "56789abcdefghi", "j"], vec!["0"; 1]] {
-            let whole = pieces.concat();
+            let input = pieces.concat();
             let mut capture = Capture::new(10);
             pieces.iter().for_each(|p| capture.push(p.as_bytes()));
             let got = capture.finish();
-            assert_eq!(got.bytes, whole.len() as u64);
-            if whole.len() > 10 {
+            assert_eq!(got.bytes, input.len() as u64);
+            if input.len() > 10 {
                 assert_eq!(got.text, "01234\n[… 10 bytes left out …]\nfghij");
             }
         }

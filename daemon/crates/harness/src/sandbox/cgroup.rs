@@ -84,20 +84,20 @@ impl Cgroup {
     pub(super) fn kill(&self) {
         let (until, mut pause) = (Instant::now() + EMPTY, PAUSE.0);
         loop {
-            let mut left = false;
+            let mut remaining = false;
             for dir in &self.dirs {
                 // Only version 2 has this file; in version 1 the processes are killed one by one.
                 let _older = fs::write(dir.join("cgroup.kill"), "1");
                 for line in fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default().lines() {
-                    left = true;
+                    remaining = true;
                     let pid = line.parse().ok().and_then(rustix::process::Pid::from_raw);
                     // Our own process is listed when a thread could not leave.
                     if let Some(pid) = pid.filter(|pid| *pid != rustix::process::getpid()) {
-                        let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                        let _result = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                     }
                 }
             }
-            if !left || Instant::now() > until {
+            if !remaining || Instant::now() > until {
                 return;
             }
             rest(&mut pause);
@@ -156,7 +156,7 @@ fn unified(own: &str, base: &Path, name: &str, limits: &Limits) -> Option<Cgroup
 
 /// Creates a group in the tree of each controller of version 1.
 fn split(own: &str, base: &Path, name: &str, limits: &Limits) -> Option<Cgroup> {
-    let place = |controller: &str| {
+    let group_path = |controller: &str| {
         own.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
             let named = fields.next()?.split(',').any(|c| c == controller);
@@ -164,7 +164,7 @@ fn split(own: &str, base: &Path, name: &str, limits: &Limits) -> Option<Cgroup> 
         })
     };
     let make = |controller: &str, file: &str, value: u64, group: &mut Cgroup| -> io::Result<()> {
-        let path = place(controller).ok_or(io::ErrorKind::NotFound)?;
+        let path = group_path(controller).ok_or(io::ErrorKind::NotFound)?;
         let dir = base.join(controller).join(path.trim_start_matches('/')).join(name);
         fs::create_dir(&dir)?;
         group.dirs.push(dir.clone());

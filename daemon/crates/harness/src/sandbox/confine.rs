@@ -11,23 +11,23 @@ use super::{spec::Expected, step::Confine};
 /// # Errors
 /// The step that failed.
 #[cfg(target_os = "linux")]
-pub(super) fn apply(wanted: &Confine) -> Result<serde_json::Value, String> {
+pub(super) fn apply(confine: &Confine) -> Result<serde_json::Value, String> {
     use super::seccomp::{Sockets, apply as forbid_calls};
     close_descriptors();
-    wanted.expected.iter().try_for_each(check)?;
-    wanted.limits.apply()?;
+    confine.expected.iter().try_for_each(check)?;
+    confine.limits.apply()?;
     rustix::thread::set_no_new_privs(true).map_err(|e| format!("no_new_privs: {e}"))?;
-    let landlock = landlock(wanted)?;
+    let landlock = landlock(confine)?;
     drop_capabilities()?;
-    let sockets = if wanted.network || wanted.own_network { Sockets::Network } else { Sockets::Local };
+    let sockets = if confine.network || confine.own_network { Sockets::Network } else { Sockets::Local };
     forbid_calls(sockets)?;
     Ok(json!({"landlock": landlock, "seccomp": true, "uid": rustix::process::getuid().as_raw()}))
 }
 
 /// Only Linux has Landlock and seccomp.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn apply(wanted: &Confine) -> Result<serde_json::Value, String> {
-    wanted.limits.apply()?;
+pub(super) fn apply(confine: &Confine) -> Result<serde_json::Value, String> {
+    confine.limits.apply()?;
     Ok(json!({"landlock": null, "seccomp": false, "uid": rustix::process::getuid().as_raw()}))
 }
 
@@ -73,8 +73,8 @@ fn beneath<'a>(
         // A path that does not exist needs no rule.
         let opened = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()?;
         let stat = rustix::fs::fstat(&opened).ok()?;
-        let wanted = expected.iter().find(|e| e.path == *path);
-        if wanted.is_some_and(|e| (e.device, e.inode) != (stat.st_dev, stat.st_ino)) {
+        let judged = expected.iter().find(|e| e.path == *path);
+        if judged.is_some_and(|e| (e.device, e.inode) != (stat.st_dev, stat.st_ino)) {
             return None;
         }
         let folder = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
@@ -85,7 +85,7 @@ fn beneath<'a>(
 /// Closes all but the listed paths; returns the version of the interface, `None` if the kernel has
 /// none.
 #[cfg(target_os = "linux")]
-fn landlock(wanted: &Confine) -> Result<Option<i32>, String> {
+fn landlock(confine: &Confine) -> Result<Option<i32>, String> {
     use landlock::{
         ABI, Access as _, AccessFs, AccessNet, Compatible as _, LandlockStatus, Ruleset, RulesetAttr as _,
         RulesetCreatedAttr as _, Scope,
@@ -97,13 +97,13 @@ fn landlock(wanted: &Confine) -> Result<Option<i32>, String> {
         .handle_access(AccessFs::from_all(newest))
         .and_then(|r| r.scope(Scope::AbstractUnixSocket | Scope::Signal))
         .map_err(failed)?;
-    if !wanted.network && !wanted.own_network {
+    if !confine.network && !confine.own_network {
         rules = rules.handle_access(AccessNet::from_all(newest)).map_err(failed)?;
     }
     let status = rules
         .create()
-        .and_then(|r| r.add_rules(beneath(&wanted.read, AccessFs::from_read(newest), &wanted.expected)))
-        .and_then(|r| r.add_rules(beneath(&wanted.write, AccessFs::from_all(newest), &wanted.expected)))
+        .and_then(|r| r.add_rules(beneath(&confine.read, AccessFs::from_read(newest), &confine.expected)))
+        .and_then(|r| r.add_rules(beneath(&confine.write, AccessFs::from_all(newest), &confine.expected)))
         .and_then(|r| r.restrict_self())
         .map_err(failed)?;
     Ok(match status.landlock {

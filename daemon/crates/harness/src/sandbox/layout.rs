@@ -11,7 +11,7 @@ use cairn_protocol::error::{Failure, Reason};
 
 use super::{
     Confined, Host, Limits,
-    placeholder::{self, Held, PROTECTED, PROTECTED_IF_THERE},
+    placeholder::{self, PROTECTED, PROTECTED_IF_THERE, Placeholders},
     toolchain::{SECRETS, Toolchains, toolchains},
 };
 
@@ -61,7 +61,7 @@ pub(super) struct Layout {
     hidden: Vec<PathBuf>,
     tools: Toolchains,
     /// Placeholders for names that must not be created.
-    _held: Option<Held>,
+    _placeholders: Option<Placeholders>,
 }
 
 impl Layout {
@@ -95,10 +95,11 @@ impl Layout {
         hidden.dedup();
         let writable = writable(confined, &spaces);
         let root = confined.root.as_deref().filter(|r| writable.iter().any(|s| s == r));
-        let held = root.map(placeholder::hold).transpose().map_err(unprotected)?;
+        let placeholders = root.map(placeholder::create_placeholders).transpose().map_err(unprotected)?;
         let protected = if writable.is_empty() { vec![] } else { protected(root, &writable)? };
         let readable = confined.readable.clone();
-        let layout = Self { spaces, writable, readable, protected, hidden, tools, _held: held };
+        let layout =
+            Self { spaces, writable, readable, protected, hidden, tools, _placeholders: placeholders };
         layout.check_folder(&confined.folder)?;
         Ok(layout)
     }
@@ -109,8 +110,8 @@ impl Layout {
         // The target of the path counts, not its spelling.
         let real = folder.canonicalize().unwrap_or_default();
         let hidden = self.hidden.iter().any(|h| real.starts_with(h));
-        let shown = folder == Path::new("/tmp") || seen.chain(system).any(|p| real.starts_with(p));
-        if !hidden && shown && folder.is_dir() {
+        let visible = folder == Path::new("/tmp") || seen.chain(system).any(|p| real.starts_with(p));
+        if !hidden && visible && folder.is_dir() {
             return Ok(());
         }
         let text = format!("folder '{}' cannot be seen in the sandbox", folder.display());
@@ -215,14 +216,16 @@ impl Layout {
 
     /// Returns the paths for the profile of macOS.
     pub(super) fn seatbelt<'a>(&'a self, temp: &'a Path, network: bool, absent: &'a [PathBuf]) -> String {
-        let mut places = super::seatbelt::Places { network, ..Default::default() };
-        places.read.extend(self.tools.folders.iter().chain(&self.readable).map(PathBuf::as_path));
-        places.write.push(temp);
-        places.read.extend(self.spaces.iter().filter(|s| !self.writable.contains(s)).map(PathBuf::as_path));
-        places.write.extend(self.writable.iter().map(PathBuf::as_path));
-        places.protected.extend(self.protected.iter().chain(absent).map(PathBuf::as_path));
-        places.blocked.extend(self.hidden.iter().map(PathBuf::as_path));
-        super::seatbelt::profile(&places)
+        let mut sandbox_paths = super::seatbelt::SandboxPaths { network, ..Default::default() };
+        sandbox_paths.read.extend(self.tools.folders.iter().chain(&self.readable).map(PathBuf::as_path));
+        sandbox_paths.write.push(temp);
+        sandbox_paths
+            .read
+            .extend(self.spaces.iter().filter(|s| !self.writable.contains(s)).map(PathBuf::as_path));
+        sandbox_paths.write.extend(self.writable.iter().map(PathBuf::as_path));
+        sandbox_paths.protected.extend(self.protected.iter().chain(absent).map(PathBuf::as_path));
+        sandbox_paths.blocked.extend(self.hidden.iter().map(PathBuf::as_path));
+        super::seatbelt::profile(&sandbox_paths)
     }
 
     /// Returns the environment of the command. `home` is its home folder.
@@ -233,8 +236,8 @@ impl Layout {
         home: &str,
         temp: &str,
     ) -> Vec<(String, String)> {
-        let shown = host.path.iter().filter(|p| self.shows(p)).map(|p| p.to_string_lossy().into_owned());
-        let mut path: Vec<String> = shown.collect();
+        let visible = host.path.iter().filter(|p| self.shows(p)).map(|p| p.to_string_lossy().into_owned());
+        let mut path: Vec<String> = visible.collect();
         for usual in ["/usr/local/bin", "/usr/bin", "/bin"] {
             if !path.iter().any(|p| p == usual) {
                 path.push(usual.into());

@@ -56,7 +56,7 @@ pub(super) enum Form {
 const MODE: u32 = 0o1444;
 
 /// Placeholders of one run.
-pub(super) struct Held {
+pub(super) struct Placeholders {
     /// The workspace, with a shared lock that marks a run in it.
     folder: Option<File>,
     root: PathBuf,
@@ -66,29 +66,29 @@ pub(super) struct Held {
 ///
 /// # Errors
 /// A placeholder that cannot be created: the workspace then cannot be protected.
-pub(super) fn hold(root: &Path) -> io::Result<Held> {
+pub(super) fn create_placeholders(root: &Path) -> io::Result<Placeholders> {
     let folder = File::open(root)?;
     flock(&folder, FlockOperation::LockShared)?;
-    let held = Held { folder: Some(folder), root: root.to_owned() };
+    let placeholders = Placeholders { folder: Some(folder), root: root.to_owned() };
     for (name, form) in PROTECTED {
         let path = root.join(name);
-        let made = match form {
+        let created = match form {
             Form::Folder => fs::DirBuilder::new().mode(MODE).create(&path),
             Form::File => {
                 fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&path).map(drop)
             }
         };
-        match made {
+        match created {
             // The umask of the process may have removed bits.
             Ok(()) => fs::set_permissions(&path, fs::Permissions::from_mode(MODE))?,
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
     }
-    Ok(held)
+    Ok(placeholders)
 }
 
-impl Drop for Held {
+impl Drop for Placeholders {
     fn drop(&mut self) {
         // Another run in this workspace still needs them.
         let Some(folder) = self.folder.take() else { return };
@@ -101,7 +101,7 @@ impl Drop for Held {
     }
 }
 
-impl Held {
+impl Placeholders {
     fn remove(&self) {
         for (name, form) in PROTECTED {
             let path = self.root.join(name);
@@ -110,7 +110,7 @@ impl Held {
                 continue;
             }
             // Neither call removes anything that is not empty.
-            let _kept = match form {
+            let _result = match form {
                 Form::Folder if meta.is_dir() => fs::remove_dir(&path),
                 Form::File if meta.is_file() && meta.len() == 0 => fs::remove_file(&path),
                 _ => Ok(()),
@@ -121,22 +121,22 @@ impl Held {
 
 /// Returns every `.git` beneath `root`, at any depth, without descending into one; at most `most`.
 pub(super) fn repositories(root: &Path, most: usize) -> Vec<PathBuf> {
-    let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    let (mut repos, mut folders) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();
             if name == ".git" {
-                found.push(entry.path());
-                if found.len() >= most {
-                    return found;
+                repos.push(entry.path());
+                if repos.len() >= most {
+                    return repos;
                 }
             } else if entry.file_type().is_ok_and(|t| t.is_dir()) {
                 folders.push(entry.path());
             }
         }
     }
-    found
+    repos
 }
 
 #[cfg(test)]
@@ -144,32 +144,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_go_with_the_last_run_and_nothing_else_does() {
+    fn placeholders_are_removed_with_last_run_only() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         fs::create_dir(root.join(".vscode")).unwrap();
         fs::write(root.join(".envrc"), "x").unwrap();
-        let first = hold(root).unwrap();
-        let second = hold(root).unwrap();
+        let first = create_placeholders(root).unwrap();
+        let second = create_placeholders(root).unwrap();
         assert!(root.join(".git").is_dir() && root.join(".cairn.json").is_file());
         drop(first);
         assert!(root.join(".git").is_dir());
         drop(second);
-        let mut left: Vec<_> = fs::read_dir(root).unwrap().map(|e| e.unwrap().file_name()).collect();
-        left.sort();
-        assert_eq!(left, [".envrc", ".vscode"]);
+        let mut names: Vec<_> = fs::read_dir(root).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".envrc", ".vscode"]);
     }
 
     #[test]
-    fn repositories_are_found_however_deep() {
+    fn finds_repositories_at_any_depth() {
         let dir = tempfile::tempdir().unwrap();
         for path in [".git/x/.git", "a/b/c/.git", "d"] {
             fs::create_dir_all(dir.path().join(path)).unwrap();
         }
         fs::write(dir.path().join("d/.git"), "gitdir: x").unwrap();
-        let mut found = repositories(dir.path(), 100);
-        found.sort();
+        let mut repos = repositories(dir.path(), 100);
+        repos.sort();
         let want: Vec<_> = [".git", "a/b/c/.git", "d/.git"].iter().map(|p| dir.path().join(p)).collect();
-        assert_eq!(found, want);
+        assert_eq!(repos, want);
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn probe(sandbox: &Sandbox) -> Probe {
     if cfg!(target_os = "macos") {
         return seatbelt();
     }
-    let mut found = Probe {
+    let mut outcome = Probe {
         tier: Tier::None,
         bubblewrap: None,
         why_not_full: None,
@@ -67,44 +67,44 @@ pub(super) fn probe(sandbox: &Sandbox) -> Probe {
         notes: vec![],
     };
     let Some(bubblewrap) = &sandbox.bubblewrap else {
-        found.why_not_full = Some("bubblewrap is not installed (bwrap)".into());
-        return weaker(sandbox, found);
+        outcome.why_not_full = Some("bubblewrap is not installed (bwrap)".into());
+        return weaker(sandbox, outcome);
     };
-    found.bubblewrap = Some(version(bubblewrap));
+    outcome.bubblewrap = Some(version(bubblewrap));
     match attempt(sandbox, Tier::Full) {
-        Ok(told) => {
-            (found.tier, found.user_namespaces) = (Tier::Full, true);
-            take(&mut found, &told);
-            found
+        Ok(report) => {
+            (outcome.tier, outcome.user_namespaces) = (Tier::Full, true);
+            apply_report(&mut outcome, &report);
+            outcome
         }
         Err(why) => {
-            found.why_not_full = Some(why);
-            weaker(sandbox, found)
+            outcome.why_not_full = Some(why);
+            weaker(sandbox, outcome)
         }
     }
-    .noted()
+    .with_notes()
 }
 
-fn weaker(sandbox: &Sandbox, mut found: Probe) -> Probe {
+fn weaker(sandbox: &Sandbox, mut outcome: Probe) -> Probe {
     match attempt(sandbox, Tier::Weaker) {
-        Ok(told) => {
-            take(&mut found, &told);
+        Ok(report) => {
+            apply_report(&mut outcome, &report);
             // Without Landlock no path would be closed.
-            if found.landlock.is_some() {
-                found.tier = Tier::Weaker;
+            if outcome.landlock.is_some() {
+                outcome.tier = Tier::Weaker;
             }
         }
         Err(why) => {
-            let before = found.why_not_full.take().unwrap_or_default();
-            found.why_not_full = Some(format!("{before}; {why}"));
+            let before = outcome.why_not_full.take().unwrap_or_default();
+            outcome.why_not_full = Some(format!("{before}; {why}"));
         }
     }
-    found.noted()
+    outcome.with_notes()
 }
 
-fn take(found: &mut Probe, told: &serde_json::Value) {
-    found.landlock = told["landlock"].as_i64().and_then(|v| i32::try_from(v).ok());
-    found.seccomp = told["seccomp"].as_bool().unwrap_or(false);
+fn apply_report(outcome: &mut Probe, report: &serde_json::Value) {
+    outcome.landlock = report["landlock"].as_i64().and_then(|v| i32::try_from(v).ok());
+    outcome.seccomp = report["seccomp"].as_bool().unwrap_or(false);
 }
 
 /// Runs the helper without a command: it reports what it could set up.
@@ -112,16 +112,16 @@ fn attempt(sandbox: &Sandbox, tier: Tier) -> Result<serde_json::Value, String> {
     let mut confined = Confined::program(vec![], PathBuf::from("/tmp"));
     confined.limits.wall = Duration::from_secs(10);
     let wake = Wake::new().map_err(|e| e.message)?;
-    let ended = run::run(sandbox, tier, &confined, &wake, &mut |_, _| {}).map_err(|e| e.message)?;
-    match serde_json::from_str(&ended.stdout.text) {
-        Ok(told) if ended.exit_code == 0 => Ok(told),
-        _ => Err(format!("it ended with {}: {}", ended.exit_code, ended.stderr.text.trim())),
+    let output = run::run(sandbox, tier, &confined, &wake, &mut |_, _| {}).map_err(|e| e.message)?;
+    match serde_json::from_str(&output.stdout.text) {
+        Ok(report) if output.exit_code == 0 => Ok(report),
+        _ => Err(format!("it ended with {}: {}", output.exit_code, output.stderr.text.trim())),
     }
 }
 
 fn version(bubblewrap: &std::path::Path) -> String {
-    let asked = std::process::Command::new(bubblewrap).arg("--version").env_clear().output();
-    asked.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_else(|e| e.to_string())
+    let result = std::process::Command::new(bubblewrap).arg("--version").env_clear().output();
+    result.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_else(|e| e.to_string())
 }
 
 fn seatbelt() -> Probe {
@@ -139,7 +139,7 @@ fn seatbelt() -> Probe {
 }
 
 impl Probe {
-    fn noted(mut self) -> Self {
+    fn with_notes(mut self) -> Self {
         self.notes.clear();
         let mut note = |text: &str| self.notes.push(text.into());
         let root = rustix::process::getuid().is_root();

@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{
-    Confined, Ended, HELPER_WORD, Sandbox, Stream, Tier, Wake,
+    Confined, HELPER_WORD, ProcessOutput, Sandbox, Stream, Tier, Wake,
     capture::Capture,
     cgroup::Cgroup,
     layout::{self, Layout},
@@ -38,7 +38,7 @@ struct Prepared {
     command: Command,
     group: Option<Cgroup>,
     /// Content of its standard input, written once it is in its group.
-    told: Option<Vec<u8>>,
+    stdin: Option<Vec<u8>>,
     _layout: Option<Layout>,
     _temp: Option<tempfile::TempDir>,
 }
@@ -50,7 +50,7 @@ pub(super) fn run(
     confined: &Confined,
     wake: &Wake,
     output: &mut dyn FnMut(Stream, &[u8]),
-) -> Result<Ended, Failure> {
+) -> Result<ProcessOutput, Failure> {
     let mut prepared = match tier {
         Tier::Full if cfg!(target_os = "macos") => seatbelt(sandbox, confined)?,
         Tier::Full => full(sandbox, confined)?,
@@ -60,30 +60,30 @@ pub(super) fn run(
     let supervised =
         matches!(tier, Tier::Full | Tier::Weaker) && prepared.group.is_none() && !cfg!(target_os = "macos");
     let command = &mut prepared.command;
-    let stdin = if prepared.told.is_some() { Stdio::piped() } else { input(confined)? };
+    let stdin = if prepared.stdin.is_some() { Stdio::piped() } else { input(confined)? };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let ended = follow(&mut prepared, (tier, supervised), confined, wake, output);
+    let result = follow(&mut prepared, (tier, supervised), confined, wake, output);
     if let Some(group) = &prepared.group {
         group.kill();
     }
-    set_up(ended?)
+    check_setup(result?)
 }
 
 /// Starts a process in its group. A process under a supervisor has none.
-fn start(command: &mut Command, group: Option<&Cgroup>, told: Option<&[u8]>) -> Result<Child, Failure> {
+fn start(command: &mut Command, group: Option<&Cgroup>, input: Option<&[u8]>) -> Result<Child, Failure> {
     let failed = |e: String| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
     let entered = group.filter(|g| g.takes_threads()).map(|g| g.enter().map_err(&failed)).transpose()?;
     let started = command.spawn();
     drop(entered);
     let mut child = started.map_err(|e| failed(e.to_string()))?;
-    let Some(told) = told else { return Ok(child) };
+    let Some(input) = input else { return Ok(child) };
     if let Some(Err(why)) = group.map(|g| g.join(child.id())) {
-        let _gone = child.kill();
-        let _taken = child.wait();
+        let _result = child.kill();
+        let _status = child.wait();
         return Err(Failure::new(Reason::ToolFailed, why));
     }
     // If it has exited already, its output gives the reason.
-    let _ended = child.stdin.take().map(|mut pipe| pipe.write_all(told));
+    let _result = child.stdin.take().map(|mut pipe| pipe.write_all(input));
     Ok(child)
 }
 
@@ -96,19 +96,22 @@ fn input(confined: &Confined) -> Result<Stdio, Failure> {
 }
 
 /// Distinguishes a sandbox that could not be set up from a command that failed.
-fn set_up(ended: Ended) -> Result<Ended, Failure> {
-    let said = ended.stderr.text.trim();
-    if ended.exit_code == FAILED && said.starts_with(MARK) {
-        return Err(Failure::new(Reason::ToolFailed, said.trim_start_matches(MARK)));
+fn check_setup(process: ProcessOutput) -> Result<ProcessOutput, Failure> {
+    let message = process.stderr.text.trim();
+    if process.exit_code == FAILED && message.starts_with(MARK) {
+        return Err(Failure::new(Reason::ToolFailed, message.trim_start_matches(MARK)));
     }
-    if ended.exit_code == 1
-        && said.starts_with("bwrap: ")
-        && ended.stdout.bytes == 0
-        && ended.tier == Tier::Full
+    if process.exit_code == 1
+        && message.starts_with("bwrap: ")
+        && process.stdout.bytes == 0
+        && process.tier == Tier::Full
     {
-        return Err(Failure::new(Reason::SandboxMissing, format!("the sandbox could not be set up: {said}")));
+        return Err(Failure::new(
+            Reason::SandboxMissing,
+            format!("the sandbox could not be set up: {message}"),
+        ));
     }
-    Ok(ended)
+    Ok(process)
 }
 
 fn rlimits(confined: &Confined, group: bool, others: u64) -> Rlimits {
@@ -171,14 +174,23 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let (network, argv) = (confined.network, program_of(confined, &env)?);
     let (expected, sole_program) = (confined.expected.clone(), confined.sole_program);
     // Until it has read its options it starts nothing, and can be moved into the group from here.
-    let told = group.as_ref().is_some_and(|g| !g.takes_threads()) && confined.input.is_none();
+    let uses_stdin = group.as_ref().is_some_and(|g| !g.takes_threads()) && confined.input.is_none();
     let own_network = !network;
-    let inner =
-        Confine { read, write, network, own_network, used_input: told, expected, sole_program, limits, argv };
+    let inner = Confine {
+        read,
+        write,
+        network,
+        own_network,
+        used_input: uses_stdin,
+        expected,
+        sole_program,
+        limits,
+        argv,
+    };
     let options = layout.bubblewrap(confined, helper);
     let command =
         ["--".into(), layout::HELPER.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
-    let (mut command, told) = if told {
+    let (mut command, stdin) = if uses_stdin {
         let mut waiting = Command::new(bubblewrap);
         waiting.args(["--args", "0"]).args(command);
         (waiting, Some(lines(&options)))
@@ -187,7 +199,7 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
         (entering(helper, group.as_ref(), argv.collect())?, None)
     };
     command.env_clear().envs(env).current_dir("/");
-    Ok(Prepared { command, group, told, _layout: Some(layout), _temp: None })
+    Ok(Prepared { command, group, stdin, _layout: Some(layout), _temp: None })
 }
 
 /// Returns the options as bubblewrap reads them: each terminated by a zero byte.
@@ -208,10 +220,10 @@ fn program_of(confined: &Confined, env: &[(String, String)]) -> Result<Vec<Strin
         let mut magic = [0; 4];
         std::fs::File::open(file).and_then(|mut f| f.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
     };
-    let found = path.split(':').map(|folder| Path::new(folder).join(&name)).find(is_binary);
+    let binary = path.split(':').map(|folder| Path::new(folder).join(&name)).find(is_binary);
     let missing = || Failure::new(Reason::ToolFailed, format!("{name} is not installed here as a program"));
     if let Some(first) = argv.first_mut() {
-        *first = found.ok_or_else(missing)?.to_string_lossy().into_owned();
+        *first = binary.ok_or_else(missing)?.to_string_lossy().into_owned();
     }
     Ok(argv)
 }
@@ -233,7 +245,7 @@ fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let argv = vec![helper.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
     let mut command = entering(helper, group.as_ref(), argv)?;
     command.env_clear().envs(env).current_dir(&confined.folder);
-    Ok(Prepared { command, group, told: None, _layout: Some(layout), _temp: Some(temp) })
+    Ok(Prepared { command, group, stdin: None, _layout: Some(layout), _temp: Some(temp) })
 }
 
 fn seatbelt(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
@@ -246,7 +258,7 @@ fn seatbelt(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure>
     command.args(["-p", &layout.seatbelt(&real, confined.network, &absent)]).args(&confined.argv);
     let home = real.to_string_lossy().into_owned();
     command.env_clear().envs(layout.env(confined, &sandbox.host, &home, &home)).current_dir(&confined.folder);
-    Ok(Prepared { command, group: None, told: None, _layout: Some(layout), _temp: Some(temp) })
+    Ok(Prepared { command, group: None, stdin: None, _layout: Some(layout), _temp: Some(temp) })
 }
 
 /// Prepares a process without a sandbox: only the time and the output are bounded, and memory if a
@@ -260,7 +272,7 @@ fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
     if let Some(home) = &sandbox.host.home {
         command.env("HOME", home);
     }
-    Prepared { command, group: None, told: None, _layout: None, _temp: None }
+    Prepared { command, group: None, stdin: None, _layout: None, _temp: None }
 }
 
 fn temp() -> Result<tempfile::TempDir, Failure> {
@@ -329,44 +341,44 @@ fn follow(
     confined: &Confined,
     wake: &Wake,
     output: &mut dyn FnMut(Stream, &[u8]),
-) -> Result<Ended, Failure> {
+) -> Result<ProcessOutput, Failure> {
     let room = confined.limits.output;
     let failed =
         |e: std::io::Error| Failure::new(Reason::Internal, format!("the process cannot be watched: {e}"));
-    let (end, ended) =
+    let (exit_reader, exit_writer) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
-    let (Prepared { command, group, told, .. }, until) = (prepared, Instant::now() + confined.limits.wall);
-    let (tell, hear) = std::sync::mpsc::sync_channel(1);
+    let (Prepared { command, group, stdin, .. }, until) = (prepared, Instant::now() + confined.limits.wall);
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     std::thread::scope(|scope| {
         // This thread enters the group for a moment, and is the parent whose exit would kill the
         // child. The child remains a zombie until it is reaped below, so that its pid cannot be
         // reused meanwhile.
         let parent = move || {
-            let child = start(command, group.as_ref(), told.as_deref());
+            let child = start(command, group.as_ref(), stdin.as_deref());
             let pid = child.as_ref().ok().and_then(pid_of);
-            let _heard = tell.send(child);
+            let _result = sender.send(child);
             while let Some(pid) = pid
                 && waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
                     .is_err_and(|e| e == rustix::io::Errno::INTR)
             {}
-            drop(ended);
+            drop(exit_writer);
         };
         std::thread::Builder::new().name("command".into()).spawn_scoped(scope, parent).map_err(failed)?;
-        let mut child = hear.recv().map_err(|e| failed(std::io::Error::other(e)))??;
+        let mut child = receiver.recv().map_err(|e| failed(std::io::Error::other(e)))??;
         let pid = pid_of(&child);
         let mut out = Reading::new(Stream::Out, child.stdout.take(), room);
         let mut err = Reading::new(Stream::Err, child.stderr.take(), room);
-        let cut = watch(&mut out, &mut err, &end, Some(until), Some(wake), output);
+        let cut = watch(&mut out, &mut err, &exit_reader, Some(until), Some(wake), output);
         if cut != Cut::No {
-            stop(pid, supervised, &end, output, (&mut out, &mut err));
+            stop(pid, supervised, &exit_reader, output, (&mut out, &mut err));
         }
         // Only the exit is awaited, without reaping: the pid must not be reused before the signal
         // below.
-        let _over = poll(&mut [PollFd::new(&end, PollFlags::IN)], None);
+        let _over = poll(&mut [PollFd::new(&exit_reader, PollFlags::IN)], None);
         if let Some(pid) = pid {
             // Kills the rest of its group; in the full sandbox all processes have exited with the
             // first one.
-            let _none_left = kill_process_group(pid, Signal::KILL);
+            let _result = kill_process_group(pid, Signal::KILL);
         }
         let status = child.wait().map_err(failed)?;
         let grace = Instant::now() + GRACE;
@@ -374,7 +386,7 @@ fn follow(
         let exit_code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         let (timed_out, cancelled) = (cut == Cut::TimedOut, cut == Cut::Cancelled);
         let (stdout, stderr) = (out.capture.finish(), err.capture.finish());
-        Ok(Ended { exit_code, timed_out, cancelled, stdout, stderr, tier })
+        Ok(ProcessOutput { exit_code, timed_out, cancelled, stdout, stderr, tier })
     })
 }
 
@@ -392,18 +404,18 @@ fn watch(
     output: &mut dyn FnMut(Stream, &[u8]),
 ) -> Cut {
     loop {
-        if wake.is_some_and(Wake::is_ended) {
+        if wake.is_some_and(Wake::is_cancelled) {
             return Cut::Cancelled;
         }
-        let left = until.map(|u| u.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) {
+        let remaining = until.map(|u| u.saturating_duration_since(Instant::now()));
+        if remaining == Some(Duration::ZERO) {
             return Cut::TimedOut;
         }
         let mut fds = vec![PollFd::new(end, PollFlags::IN)];
         fds.extend(wake.map(|w| PollFd::new(w.reader(), PollFlags::IN)));
         let pipes = [&*out, &*err].into_iter().filter_map(|r| r.pipe.as_ref());
         fds.extend(pipes.map(|p| PollFd::from_borrowed_fd(p.as_fd(), PollFlags::IN)));
-        let _interrupted = poll(&mut fds, left.map(timespec).as_ref());
+        let _interrupted = poll(&mut fds, remaining.map(timespec).as_ref());
         let over = !fds[0].revents().is_empty();
         drop(fds);
         out.take(output);
@@ -419,13 +431,13 @@ fn watch_rest(out: &mut Reading, err: &mut Reading, until: Instant, output: &mut
     loop {
         out.take(output);
         err.take(output);
-        let left = until.saturating_duration_since(Instant::now());
+        let remaining = until.saturating_duration_since(Instant::now());
         let pipes = [&*out, &*err].into_iter().filter_map(|r| r.pipe.as_ref());
         let mut fds: Vec<_> = pipes.map(|p| PollFd::from_borrowed_fd(p.as_fd(), PollFlags::IN)).collect();
-        if fds.is_empty() || left.is_zero() {
+        if fds.is_empty() || remaining.is_zero() {
             return;
         }
-        let _interrupted = poll(&mut fds, Some(&timespec(left)));
+        let _interrupted = poll(&mut fds, Some(&timespec(remaining)));
     }
 }
 
@@ -440,13 +452,13 @@ fn stop(
     let Some(pid) = pid else { return };
     if supervised {
         // The supervisor kills its descendants, in whatever group they are.
-        let _gone = kill_process(pid, Signal::TERM);
+        let _result = kill_process(pid, Signal::TERM);
         let until = Instant::now() + SUPERVISOR;
         if watch(out, err, end, Some(until), None, output) == Cut::No {
             return;
         }
     }
-    let _gone = kill_process_group(pid, Signal::KILL);
+    let _result = kill_process_group(pid, Signal::KILL);
 }
 
 fn timespec(duration: Duration) -> Timespec {

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::Path};
 
 /// Paths of a run on macOS; all absolute and without symlinks.
 #[derive(Debug, Clone, Default)]
-pub struct Places<'a> {
+pub struct SandboxPaths<'a> {
     /// Readable paths besides the system's.
     pub read: Vec<&'a Path>,
     pub write: Vec<&'a Path>,
@@ -38,7 +38,7 @@ const SYSTEM: &[&str] = &[
 
 /// Returns the profile: everything is denied that is not named. Later rules win, so blocked paths
 /// come last.
-pub fn profile(places: &Places<'_>) -> String {
+pub fn profile(sandbox_paths: &SandboxPaths<'_>) -> String {
     let mut out = String::from(
         "(version 1)\n(deny default)\n(allow process-fork)\n(allow process-exec)\n(allow signal (target same-sandbox))\n\
          (allow sysctl-read)\n(allow mach-lookup (global-name \"com.apple.system.opendirectoryd.libinfo\"))\n\
@@ -48,22 +48,22 @@ pub fn profile(places: &Places<'_>) -> String {
     let mut rule = |what: &str, path: &Path| {
         let _infallible = writeln!(out, "({what} (subpath {}))", quoted(path));
     };
-    for path in SYSTEM.iter().map(Path::new).chain(places.read.iter().copied()) {
+    for path in SYSTEM.iter().map(Path::new).chain(sandbox_paths.read.iter().copied()) {
         rule("allow file-read*", path);
     }
-    for path in &places.write {
+    for path in &sandbox_paths.write {
         rule("allow file-read* file-write*", path);
     }
     for path in ["/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper"] {
         rule("allow file-write* file-ioctl", Path::new(path));
     }
-    for path in &places.protected {
+    for path in &sandbox_paths.protected {
         rule("deny file-write*", path);
     }
-    for path in &places.blocked {
+    for path in &sandbox_paths.blocked {
         rule("deny file-read* file-write*", path);
     }
-    out.push_str(if places.network {
+    out.push_str(if sandbox_paths.network {
         "(allow network*)\n(allow system-socket)\n(allow mach-lookup (global-name \"com.apple.trustd.agent\"))\n"
     } else {
         "(deny network*)\n"
@@ -82,15 +82,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_blocked_comes_after_what_is_allowed() {
+    fn deny_rules_follow_allow_rules() {
         let paths = ["/w", "/w/.git", "/w/secret\"(allow default)\\"].map(Path::new);
-        let places = Places {
+        let sandbox_paths = SandboxPaths {
             write: vec![paths[0]],
             protected: vec![paths[1]],
             blocked: vec![paths[2]],
-            ..Places::default()
+            ..SandboxPaths::default()
         };
-        let text = profile(&places);
+        let text = profile(&sandbox_paths);
         assert!(text.starts_with("(version 1)\n(deny default)\n"));
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));
         assert!(
@@ -99,7 +99,7 @@ mod tests {
         );
         at("(deny file-read* file-write* (subpath \"/w/secret\\\"(allow default)\\\\\"))");
         assert!(text.ends_with("(deny network*)\n"));
-        assert!(profile(&Places { network: true, ..places }).contains("(allow network*)"));
+        assert!(profile(&SandboxPaths { network: true, ..sandbox_paths }).contains("(allow network*)"));
         // Parentheses outside strings are balanced.
         let mut depth = 0_i32;
         let (mut inside, mut escaped) = (false, false);

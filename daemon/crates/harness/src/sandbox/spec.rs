@@ -10,7 +10,7 @@ use super::{Captured, Tier};
 /// Treatment of commands where the full sandbox is not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenMissing {
-    /// They are refused.
+    /// Processes are refused without a sandbox.
     Refuse,
     /// The user is asked for each; see [`Confined::accepted`].
     Ask,
@@ -22,7 +22,7 @@ pub enum WhenMissing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall-clock time.
+    /// Limit of the wall-clock time.
     pub wall: Duration,
     /// Memory in bytes: of all processes in total if a control group is available, else of each.
     pub memory: u64,
@@ -71,7 +71,7 @@ pub struct Confined {
     pub writable: bool,
     /// The only writable paths of the workspace, absolute; all of it when `None`.
     pub(crate) write_paths: Option<Vec<PathBuf>>,
-    /// Further readable folders.
+    /// Readable folders besides the workspace.
     pub readable: Vec<PathBuf>,
     /// Further readable roots, without the paths that rules hide.
     pub roots: Vec<Root>,
@@ -160,7 +160,7 @@ pub enum Stream {
 
 /// Result of a run.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub struct ProcessOutput {
     /// Exit code; 128 plus the signal's number when a signal killed the process.
     pub exit_code: i32,
     /// True if the time limit expired.

@@ -53,7 +53,7 @@ pub(super) enum Step {
         /// The program and its arguments.
         argv: Vec<String>,
     },
-    /// Print [`BUILD`].
+    /// Print [`BUILD`], to compare versions.
     Build,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn is_of_this_build(helper: &std::path::Path) -> bool {
     let Ok(step) = serde_json::to_string(&Step::Build) else { return false };
     let mut ask = Command::new(helper);
     ask.args([super::HELPER_WORD, &step]).env_clear().stdin(std::process::Stdio::null());
-    ask.output().is_ok_and(|told| told.status.success() && told.stdout == BUILD.to_string().as_bytes())
+    ask.output().is_ok_and(|report| report.status.success() && report.stdout == BUILD.to_string().as_bytes())
 }
 
 /// Confinement of a process from inside.
@@ -113,18 +113,18 @@ fn take(step: Step) -> Result<u8, String> {
             if inner.used_input {
                 empty_input()?;
             }
-            let told = confine::apply(&inner)?;
+            let report = confine::apply(&inner)?;
             if inner.argv.is_empty() {
-                return say(&told.to_string());
+                return print(&report.to_string());
             }
             Err(if inner.sole_program { become_sole(&inner.argv) } else { become_command(&inner.argv) })
         }
         Step::Supervise { argv } => supervise::supervise(&argv),
-        Step::Build => say(&BUILD.to_string()),
+        Step::Build => print(&BUILD.to_string()),
     }
 }
 
-fn say(text: &str) -> Result<u8, String> {
+fn print(text: &str) -> Result<u8, String> {
     use std::io::Write as _;
     std::io::stdout().write_all(text.as_bytes()).map(|()| 0).map_err(|e| e.to_string())
 }
@@ -135,7 +135,7 @@ fn empty_input() -> Result<(), String> {
     let nothing = std::fs::File::open("/dev/null").map_err(failed)?;
     if nothing.as_raw_fd() == 0 {
         // Descriptor 0 was closed, and the new file has taken its number.
-        let _kept = nothing.into_raw_fd();
+        let _fd = nothing.into_raw_fd();
         return Ok(());
     }
     rustix::stdio::dup2_stdin(&nothing).map_err(|e| failed(e.into()))

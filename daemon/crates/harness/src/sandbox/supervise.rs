@@ -97,7 +97,7 @@ fn kill_all() {
     loop {
         for pid in std::fs::read_to_string(&children).unwrap_or_default().split_whitespace() {
             if let Some(pid) = pid.parse().ok().and_then(Pid::from_raw) {
-                let _gone = kill_process(pid, Signal::KILL);
+                let _result = kill_process(pid, Signal::KILL);
             }
         }
         match wait(WaitOptions::empty()) {

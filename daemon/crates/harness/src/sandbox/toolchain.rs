@@ -37,28 +37,28 @@ pub(super) struct Toolchains {
 
 /// Finds the toolchains in `home` that `path` leads to. `exists` says if a path exists.
 pub(super) fn toolchains(home: &Path, path: &[PathBuf], exists: impl Fn(&Path) -> bool) -> Toolchains {
-    let mut found = Toolchains::default();
+    let mut result = Toolchains::default();
     let mut used: Vec<&str> = path
         .iter()
         .filter_map(|dir| {
             let inner = dir.strip_prefix(home).ok()?;
-            KNOWN.iter().find(|(place, ..)| inner.starts_with(place)).map(|(place, ..)| *place)
+            KNOWN.iter().find(|(bin, ..)| inner.starts_with(bin)).map(|(bin, ..)| *bin)
         })
         .collect();
     if used.contains(&".cargo/bin") {
         used.push(".rustup");
     }
-    for (_, folders, env) in KNOWN.iter().filter(|(place, ..)| used.contains(place)) {
+    for (_, folders, env) in KNOWN.iter().filter(|(bin, ..)| used.contains(bin)) {
         for folder in folders.iter().map(|f| home.join(f)) {
-            if exists(&folder) && !found.folders.contains(&folder) {
-                found.folders.push(folder);
+            if exists(&folder) && !result.folders.contains(&folder) {
+                result.folders.push(folder);
             }
         }
         if let Some((name, folder)) = env {
-            found.env.push(((*name).into(), home.join(folder).to_string_lossy().into_owned()));
+            result.env.push(((*name).into(), home.join(folder).to_string_lossy().into_owned()));
         }
     }
-    found
+    result
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_toolchains_on_the_search_path_are_read() {
+    fn only_toolchains_on_search_path_are_readable() {
         let home = Path::new("/home/a");
         let find =
             |dirs: &[&str]| toolchains(home, &dirs.iter().map(PathBuf::from).collect::<Vec<_>>(), |_| true);

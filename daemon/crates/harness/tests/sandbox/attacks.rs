@@ -47,9 +47,9 @@ fn escapes(scene: &Scene, sandbox: &Sandbox, attack: &Attack) -> (bool, String) 
         confined.root = Some(scene.empty.clone());
         confined.folder = scene.empty.clone();
     }
-    let ended = run(sandbox, &confined);
-    assert!(!ended.timed_out, "{}: {ended:?}", attack.name);
-    (ended.stdout.text.contains("ESCAPED"), format!("{} {}", ended.stdout.text, ended.stderr.text))
+    let output = run(sandbox, &confined);
+    assert!(!output.timed_out, "{}: {output:?}", attack.name);
+    (output.stdout.text.contains("ESCAPED"), format!("{} {}", output.stdout.text, output.stderr.text))
 }
 
 fn has_control(scene: &Scene, attack: &Attack) -> bool {
@@ -70,9 +70,9 @@ pub fn no_attack_escapes(scene: &Scene) {
     assert_eq!(sandbox.probe().tier, Tier::Full, "{:?}", sandbox.probe());
     let mut escaped = BTreeMap::new();
     for attack in &attacks {
-        let (out, told) = escapes(scene, &sandbox, attack);
+        let (out, value) = escapes(scene, &sandbox, attack);
         if out {
-            escaped.insert(attack.name.clone(), told);
+            escaped.insert(attack.name.clone(), value);
         }
     }
     let weak = controls(scene, &attacks);
@@ -87,15 +87,15 @@ pub fn no_attack_escapes(scene: &Scene) {
     assert!(weak.is_empty(), "{weak:#?}");
 }
 
-pub fn the_weaker_sandbox_stops_what_it_says(scene: &Scene) {
+pub fn weaker_sandbox_stops_documented_attacks(scene: &Scene) {
     let attacks = table();
     let sandbox = scene.weaker();
     assert_eq!(sandbox.probe().tier, Tier::Weaker, "{:?}", sandbox.probe());
     let mut wrong = Vec::new();
     for attack in attacks.iter().filter(|a| !a.gap) {
-        let (out, told) = escapes(scene, &sandbox, attack);
+        let (out, value) = escapes(scene, &sandbox, attack);
         if out {
-            wrong.push(format!("{}: {told}", attack.name));
+            wrong.push(format!("{}: {value}", attack.name));
         }
     }
     println!("{} attacks, {} escaped", attacks.iter().filter(|a| !a.gap).count(), wrong.len());

@@ -14,80 +14,88 @@ fn both(scene: &Scene) -> [(&'static str, Sandbox); 2] {
     [("full", scene.sandbox()), ("weaker", scene.weaker())]
 }
 
-pub fn time_is_bounded(scene: &Scene) {
+pub fn run_time_is_bounded(scene: &Scene) {
     for (name, sandbox) in both(scene) {
         sandbox.probe();
         let mut confined = scene.script("echo before; trap '' TERM INT HUP; sleep 60; echo after");
         confined.limits.wall = Duration::from_millis(500);
         let started = Instant::now();
-        let ended = run(&sandbox, &confined);
-        assert!(ended.timed_out && started.elapsed() < Duration::from_secs(20), "{name}: {ended:?}");
-        assert_eq!(ended.stdout.text, "before\n", "{name}");
+        let output = run(&sandbox, &confined);
+        assert!(output.timed_out && started.elapsed() < Duration::from_secs(20), "{name}: {output:?}");
+        assert_eq!(output.stdout.text, "before\n", "{name}");
         // Control: with more time it finishes by itself.
-        let ended = run(&sandbox, &scene.script("sleep 0.6; echo after"));
-        assert_eq!((ended.timed_out, ended.stdout.text.as_str()), (false, "after\n"), "{name}");
+        let output = run(&sandbox, &scene.script("sleep 0.6; echo after"));
+        assert_eq!((output.timed_out, output.stdout.text.as_str()), (false, "after\n"), "{name}");
     }
 }
 
-pub fn a_run_can_be_cancelled(scene: &Scene) {
+pub fn run_can_be_cancelled(scene: &Scene) {
     for (name, sandbox) in both(scene) {
         sandbox.probe();
         let wake = Wake::new().unwrap();
-        let told = wake.clone();
+        let canceller = wake.clone();
         let started = Instant::now();
         // Cancelled once its output shows that it runs.
-        let ended =
-            sandbox.run(&scene.script("echo ready; sleep 60"), &wake, &mut |_, _| told.end()).unwrap();
-        assert!(ended.cancelled && started.elapsed() < Duration::from_secs(20), "{name}: {ended:?}");
+        let output = sandbox
+            .run(&scene.script("echo ready; sleep 60"), &wake, &mut |_, _| canceller.cancel())
+            .unwrap();
+        assert!(output.cancelled && started.elapsed() < Duration::from_secs(20), "{name}: {output:?}");
     }
 }
 
-pub fn output_is_bounded(scene: &Scene) {
+pub fn output_size_is_bounded(scene: &Scene) {
     for (name, sandbox) in both(scene) {
         let mut confined = scene.script("echo first; yes | head -c 20000000; echo last; yes >&2 | head -c 0");
         confined.limits.output = 64 * 1024;
         confined.limits.wall = Duration::from_secs(60);
-        let ended = run(&sandbox, &scene.script("echo first; yes | head -c 20000000; echo last"));
-        assert!(ended.stdout.truncated && ended.stdout.bytes > 20_000_000, "{name}: {}", ended.stdout.bytes);
-        assert!(ended.stdout.text.len() < 300 * 1024, "{name}");
-        assert!(ended.stdout.text.starts_with("first\n") && ended.stdout.text.ends_with("last\n"), "{name}");
-        assert!(ended.stdout.text.contains("bytes left out"), "{name}");
+        let output = run(&sandbox, &scene.script("echo first; yes | head -c 20000000; echo last"));
+        assert!(
+            output.stdout.truncated && output.stdout.bytes > 20_000_000,
+            "{name}: {}",
+            output.stdout.bytes
+        );
+        assert!(output.stdout.text.len() < 300 * 1024, "{name}");
+        assert!(
+            output.stdout.text.starts_with("first\n") && output.stdout.text.ends_with("last\n"),
+            "{name}"
+        );
+        assert!(output.stdout.text.contains("bytes left out"), "{name}");
         let mut endless = scene.script("yes");
         endless.limits.wall = Duration::from_millis(500);
-        let ended = run(&sandbox, &endless);
-        assert!(ended.timed_out && ended.stdout.text.len() < 300 * 1024, "{name}");
+        let output = run(&sandbox, &endless);
+        assert!(output.timed_out && output.stdout.text.len() < 300 * 1024, "{name}");
     }
 }
 
-pub fn files_are_bounded(scene: &Scene) {
+pub fn file_size_is_bounded(scene: &Scene) {
     let script = "head -c 3000000 /dev/zero > big; stat -c %s big; rm -f big";
     for (name, sandbox) in both(scene) {
-        let place = |mut c: cairn_harness::sandbox::Confined| {
+        let in_project = |mut c: cairn_harness::sandbox::Confined| {
             c.folder = scene.root.join("part");
             c
         };
-        let mut confined = place(scene.script(script));
+        let mut confined = in_project(scene.script(script));
         confined.limits.file_bytes = 1 << 20;
-        let ended = run(&sandbox, &confined);
-        assert!(ended.stdout.text.contains("1048576"), "{name}: {ended:?}");
-        let ended = run(&sandbox, &place(scene.script(script)));
-        assert!(ended.stdout.text.contains("3000000"), "{name}: {ended:?}");
+        let output = run(&sandbox, &confined);
+        assert!(output.stdout.text.contains("1048576"), "{name}: {output:?}");
+        let output = run(&sandbox, &in_project(scene.script(script)));
+        assert!(output.stdout.text.contains("3000000"), "{name}: {output:?}");
     }
 }
 
-pub fn memory_is_bounded(scene: &Scene) {
+pub fn memory_use_is_bounded(scene: &Scene) {
     for (name, sandbox) in both(scene) {
         let script = "python3 -c 'x = bytearray(300 << 20); print(len(x))'";
         let mut confined = scene.script(script);
         confined.limits.memory = 100 << 20;
-        let ended = run(&sandbox, &confined);
-        assert!(!ended.stdout.text.contains("314572800") && ended.exit_code != 0, "{name}: {ended:?}");
-        let ended = run(&sandbox, &scene.script(script));
-        assert!(ended.stdout.text.contains("314572800"), "{name}: {ended:?}");
+        let output = run(&sandbox, &confined);
+        assert!(!output.stdout.text.contains("314572800") && output.exit_code != 0, "{name}: {output:?}");
+        let output = run(&sandbox, &scene.script(script));
+        assert!(output.stdout.text.contains("314572800"), "{name}: {output:?}");
     }
 }
 
-pub fn processes_are_bounded(scene: &Scene) {
+pub fn process_count_is_bounded(scene: &Scene) {
     let script = "python3 -c '
 import os, time
 n = 0
@@ -100,39 +108,39 @@ print(n)'";
     for (name, sandbox) in both(scene) {
         let mut confined = scene.script(script);
         confined.limits.processes = 40;
-        let ended = run(&sandbox, &confined);
-        let started: u32 = ended.stdout.text.trim().parse().unwrap_or(0);
-        assert!(started < 60, "{name}: {ended:?}");
-        let ended = run(&sandbox, &scene.script(script));
-        assert_eq!(ended.stdout.text.trim(), "200", "{name}: {ended:?}");
+        let output = run(&sandbox, &confined);
+        let started: u32 = output.stdout.text.trim().parse().unwrap_or(0);
+        assert!(started < 60, "{name}: {output:?}");
+        let output = run(&sandbox, &scene.script(script));
+        assert_eq!(output.stdout.text.trim(), "200", "{name}: {output:?}");
         // A fork bomb: it is bounded, and killed at its time limit.
         let mut bomb = scene.script("f() { f | f & }; f; sleep 60");
         bomb.limits.processes = 100;
         bomb.limits.wall = Duration::from_secs(2);
         let marker = format!("cairn-bomb-{}", std::process::id());
         bomb.env.push(("MARKER".into(), marker.clone()));
-        let begun = Instant::now();
-        let _ended = run(&sandbox, &bomb);
-        assert!(begun.elapsed() < Duration::from_secs(60), "{name}: {:?}", begun.elapsed());
+        let start_time = Instant::now();
+        let _output = run(&sandbox, &bomb);
+        assert!(start_time.elapsed() < Duration::from_secs(60), "{name}: {:?}", start_time.elapsed());
         assert_eq!(survivors(&marker), 0, "{name}");
     }
 }
 
 /// Returns the number of processes with a word in their environment.
-fn holders(marker: &str) -> usize {
-    let holds = |e: &fs::DirEntry| {
+fn processes_with(marker: &str) -> usize {
+    let has_marker = |e: &fs::DirEntry| {
         fs::read(e.path().join("environ")).is_ok_and(|v| String::from_utf8_lossy(&v).contains(marker))
     };
-    fs::read_dir("/proc").unwrap().flatten().filter(holds).count()
+    fs::read_dir("/proc").unwrap().flatten().filter(has_marker).count()
 }
 
 /// Returns the processes that remain after they have had time to exit.
 fn survivors(marker: &str) -> usize {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
-        let left = holders(marker);
-        if left == 0 || Instant::now() > until {
-            return left;
+        let remaining = processes_with(marker);
+        if remaining == 0 || Instant::now() > until {
+            return remaining;
         }
         std::thread::yield_now();
     }
@@ -149,15 +157,15 @@ const LEAVERS: &[&str] = &[
     "setsid -f sh -c 'while :; do setsid -f sleep 0.05; sleep 0.01; done'",
 ];
 
-pub fn nothing_outlives_its_run(scene: &Scene) {
+pub fn no_process_outlives_its_run(scene: &Scene) {
     for (name, sandbox) in both(scene) {
         for (n, leaver) in LEAVERS.iter().enumerate() {
             let marker = format!("cairn-leaver-{}-{name}-{n}", std::process::id());
             let mut confined = scene.script(&format!("{leaver}\necho done"));
             confined.env.push(("MARKER".into(), marker.clone()));
             let started = Instant::now();
-            let ended = run(&sandbox, &confined);
-            assert_eq!(ended.stdout.text, "done\n", "{name} {leaver}: {ended:?}");
+            let output = run(&sandbox, &confined);
+            assert_eq!(output.stdout.text, "done\n", "{name} {leaver}: {output:?}");
             // It does not wait for processes that have its output open.
             assert!(started.elapsed() < Duration::from_secs(20), "{name} {leaver}");
             assert_eq!(survivors(&marker), 0, "{name}: {leaver}");
@@ -169,10 +177,10 @@ pub fn nothing_outlives_its_run(scene: &Scene) {
     let mut confined = scene.script(leaver);
     confined.env.push(("MARKER".into(), marker.clone()));
     run(&scene.none(), &confined);
-    assert!(holders(&marker) > 0);
+    assert!(processes_with(&marker) > 0);
 }
 
-pub fn a_tree_is_killed_two_hundred_times(scene: &Scene) {
+pub fn process_tree_is_killed_in_200_runs(scene: &Scene) {
     let sandbox = scene.sandbox();
     sandbox.probe();
     let marker = format!("cairn-tree-{}", std::process::id());
@@ -185,11 +193,11 @@ pub fn a_tree_is_killed_two_hundred_times(scene: &Scene) {
         if round % 2 == 0 {
             // At any moment of its start.
             confined.limits.wall = Duration::from_micros(u64::from(round) * 150);
-            let _ended = sandbox.run(&confined, &wake, &mut |_, _| {}).unwrap();
+            let _output = sandbox.run(&confined, &wake, &mut |_, _| {}).unwrap();
         } else {
-            let told = wake.clone();
-            let ended = sandbox.run(&confined, &wake, &mut |_, _| told.end()).unwrap();
-            assert!(ended.cancelled, "{ended:?}");
+            let canceller = wake.clone();
+            let output = sandbox.run(&confined, &wake, &mut |_, _| canceller.cancel()).unwrap();
+            assert!(output.cancelled, "{output:?}");
         }
     }
     assert_eq!(survivors(&marker), 0);

@@ -7,7 +7,7 @@ use cairn_protocol::error::Reason;
 
 use crate::scene::{Scene, run};
 
-pub fn what_a_command_needs_is_there(scene: &Scene) {
+pub fn command_environment_is_complete(scene: &Scene) {
     for (sandbox, tier) in [(scene.sandbox(), Tier::Full), (scene.weaker(), Tier::Weaker)] {
         for (script, want) in [
             ("cat read.txt", "inside"),
@@ -26,22 +26,23 @@ pub fn what_a_command_needs_is_there(scene: &Scene) {
             ),
             ("exit 3", ""),
         ] {
-            let ended = run(&sandbox, &scene.script(script));
-            assert_eq!((ended.stdout.text.as_str(), ended.tier), (want, tier), "{script}: {ended:?}");
-            assert_eq!(ended.exit_code, if script == "exit 3" { 3 } else { 0 }, "{script}");
+            let output = run(&sandbox, &scene.script(script));
+            assert_eq!((output.stdout.text.as_str(), output.tier), (want, tier), "{script}: {output:?}");
+            assert_eq!(output.exit_code, if script == "exit 3" { 3 } else { 0 }, "{script}");
         }
-        let ended = run(&sandbox, &scene.script("kill -SEGV $$"));
-        assert_eq!(ended.exit_code, 128 + 11, "{ended:?}");
+        let output = run(&sandbox, &scene.script("kill -SEGV $$"));
+        assert_eq!(output.exit_code, 128 + 11, "{output:?}");
         let mut confined = scene.script("true");
         confined.argv = vec!["/usr/bin/no-such-program".into()];
         let error = sandbox.run(&confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap_err();
         assert!(error.reason == Reason::ToolFailed && error.message.contains("no-such-program"), "{error}");
     }
-    let ended = run(&scene.sandbox(), &scene.script("touch top.txt && mkdir target && ls -d top.txt target"));
-    assert_eq!(ended.stdout.text, "target\ntop.txt\n", "{ended:?}");
+    let output =
+        run(&scene.sandbox(), &scene.script("touch top.txt && mkdir target && ls -d top.txt target"));
+    assert_eq!(output.stdout.text, "target\ntop.txt\n", "{output:?}");
 }
 
-pub fn a_run_sees_its_own_parts_alone(scene: &Scene) {
+pub fn run_sees_only_its_own_paths(scene: &Scene) {
     for sandbox in [scene.sandbox(), scene.weaker()] {
         let narrowed = |script: &str| {
             let mut confined = scene.script(script);
@@ -61,17 +62,17 @@ pub fn a_run_sees_its_own_parts_alone(scene: &Scene) {
     }
 }
 
-pub fn a_read_only_workspace_stays_as_it_is(scene: &Scene) {
+pub fn read_only_workspace_is_not_changed(scene: &Scene) {
     for sandbox in [scene.sandbox(), scene.weaker()] {
         let mut confined = scene.script("cat read.txt; echo x > part/new && echo made; rm read.txt");
         confined.writable = false;
-        let ended = run(&sandbox, &confined);
-        assert_eq!(ended.stdout.text, "inside", "{ended:?}");
+        let output = run(&sandbox, &confined);
+        assert_eq!(output.stdout.text, "inside", "{output:?}");
         assert!(scene.root.join("read.txt").exists() && !scene.root.join("part/new").exists());
     }
 }
 
-pub fn the_network_is_there_when_granted(scene: &Scene) {
+pub fn network_is_available_when_granted(scene: &Scene) {
     for sandbox in [scene.sandbox(), scene.weaker()] {
         let mut confined = scene.script("(exec 3<>/dev/tcp/127.0.0.1/{TCP}) && echo connected");
         confined.network = true;
@@ -81,7 +82,7 @@ pub fn the_network_is_there_when_granted(scene: &Scene) {
     }
 }
 
-pub fn nothing_runs_without_a_sandbox(scene: &Scene) {
+pub fn command_is_refused_without_sandbox(scene: &Scene) {
     let refused = |sandbox: &Sandbox, confined: &Confined| {
         sandbox.run(confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap_err().reason
     };
@@ -92,9 +93,9 @@ pub fn nothing_runs_without_a_sandbox(scene: &Scene) {
     let weaker = scene.sandbox().with_bubblewrap(None);
     assert_eq!(refused(&weaker, &touch), Reason::SandboxMissing);
     assert_eq!(weaker.consent().unwrap_err().reason, Reason::SandboxMissing);
-    let asked = scene.sandbox().with_bubblewrap(None).when_missing(WhenMissing::Ask);
-    assert_eq!(refused(&asked, &touch), Reason::SandboxMissing);
-    assert!(asked.consent().unwrap().unwrap().starts_with("a weaker sandbox: "));
+    let prompting = scene.sandbox().with_bubblewrap(None).when_missing(WhenMissing::Ask);
+    assert_eq!(refused(&prompting, &touch), Reason::SandboxMissing);
+    assert!(prompting.consent().unwrap().unwrap().starts_with("a weaker sandbox: "));
     // A bubblewrap that does not work.
     let broken = scene.sandbox().with_bubblewrap(Some("/bin/false".into()));
     assert_eq!(refused(&broken, &touch), Reason::SandboxMissing);
@@ -103,12 +104,12 @@ pub fn nothing_runs_without_a_sandbox(scene: &Scene) {
     // With the user's consent it runs.
     let mut accepted = scene.script("touch part/ran");
     accepted.accepted = true;
-    assert_eq!(run(&asked, &accepted).tier, Tier::Weaker);
+    assert_eq!(run(&prompting, &accepted).tier, Tier::Weaker);
     assert!(scene.root.join("part/ran").exists());
     assert_eq!(scene.sandbox().consent().unwrap(), None);
 }
 
-pub fn a_sandbox_that_fails_is_told(scene: &Scene) {
+pub fn sandbox_setup_failure_is_reported(scene: &Scene) {
     let sandbox = scene.sandbox();
     sandbox.probe();
     let mut blocked = scene.script("true");
@@ -129,7 +130,7 @@ pub fn a_sandbox_that_fails_is_told(scene: &Scene) {
     assert!(error.message.contains("symlink"), "{error}");
 }
 
-pub fn placeholders_do_not_stay(scene: &Scene) {
+pub fn placeholders_are_removed(scene: &Scene) {
     let sandbox = scene.sandbox();
     let mut confined = scene.script("ls -A; sleep 0.2");
     (confined.root, confined.folder) = (Some(scene.empty.clone()), scene.empty.clone());

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::sandbox::{Confined, Ended, Host, Sandbox, Wake, WhenMissing};
+use cairn_harness::sandbox::{Confined, Host, ProcessOutput, Sandbox, Wake, WhenMissing};
 
 pub struct Scene {
     pub role: String,
@@ -149,15 +149,15 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        let _gone = self.victim.kill();
-        let _gone = self.victim.wait();
+        let _result = self.victim.kill();
+        let _result = self.victim.wait();
         let remove =
             format!("import ctypes\nl = ctypes.CDLL(None)\nl.shmctl(l.shmget({}, 0, 0), 0, None)", self.shm);
-        let _gone = Command::new("python3").args(["-c", &remove]).status();
+        let _result = Command::new("python3").args(["-c", &remove]).status();
     }
 }
 
-pub fn run(sandbox: &Sandbox, confined: &Confined) -> Ended {
+pub fn run(sandbox: &Sandbox, confined: &Confined) -> ProcessOutput {
     sandbox.run(confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap()
 }
 
@@ -224,7 +224,7 @@ fn network() -> (u16, u16) {
     std::thread::spawn(move || {
         let mut buffer = [0; 16];
         while let Ok((n, from)) = udp.recv_from(&mut buffer) {
-            let _gone = udp.send_to(&buffer[..n], from);
+            let _result = udp.send_to(&buffer[..n], from);
         }
     });
     ports

@@ -23,11 +23,11 @@ const NEAR: usize = 3;
 
 impl Change {
     /// Replaces the complete content.
-    pub fn whole(path: &str, before: Option<Vec<u8>>, after: Vec<u8>) -> Self {
+    pub fn replace(path: &str, before: Option<Vec<u8>>, after: Vec<u8>) -> Self {
         Self { path: path.to_owned(), before, after: Some(after), replacements: None }
     }
 
-    /// Deletes the file.
+    /// Creates a change that deletes the file.
     pub fn delete(path: &str, before: Vec<u8>) -> Self {
         Self { path: path.to_owned(), before: Some(before), after: None, replacements: None }
     }
@@ -89,7 +89,7 @@ impl Change {
     }
 
     /// Returns the result of the tool.
-    pub fn told(&self) -> Value {
+    pub fn result(&self) -> Value {
         match &self.after {
             Some(after) => super::done(&self.path, after.len(), self.replacements),
             None => json!({"success": true, "path": self.path, "deleted": true}),
@@ -100,15 +100,15 @@ impl Change {
     ///
     /// # Errors
     /// Errors of [`Permit::write_file`].
-    pub fn make(self, permit: &Permit, place: &ResolvedPath, seen: &Seen) -> Result<(), Failure> {
+    pub fn apply(self, permit: &Permit, target: &ResolvedPath, seen: &Seen) -> Result<(), Failure> {
         match self.after {
             Some(after) => {
-                permit.write_file(place, self.before, after.clone())?;
+                permit.write_file(target, self.before, after.clone())?;
                 // The writer knows the content.
-                seen.note(permit.session(), place.real(), &after);
+                seen.note(permit.session(), target.real(), &after);
                 Ok(())
             }
-            None => permit.remove_file(place, self.before.unwrap_or_default()),
+            None => permit.remove_file(target, self.before.unwrap_or_default()),
         }
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_is_exact_and_says_what_is_there_instead() {
+    fn edit_requires_exact_match_and_error_shows_nearest_lines() {
         assert_eq!(edit("a b a", "b", "c", false).unwrap(), "a c a");
         assert_eq!(edit("a b a", "a", "c", true).unwrap(), "c b c");
         assert!(edit("a\nb\na", "a", "c", false).unwrap_err().contains("2 times in 'f' (lines 1, 3)"));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_the_file_stay() {
+    fn edit_preserves_line_endings() {
         assert_eq!(edit("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", false).unwrap(), "x\r\ny\r\nz\r\nc\r\n");
     }
 }

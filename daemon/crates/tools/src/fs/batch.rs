@@ -8,7 +8,7 @@ use cairn_search::CancelFlag;
 use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath};
 use serde_json::{Value, json};
 
-use super::{Action, Asked, FsEdit, Op, look_at};
+use super::{Action, FsEdit, FsRequest, Op, look_at};
 use crate::{
     Deps,
     edit::{self, Change, Plan},
@@ -27,19 +27,19 @@ const MAX_READ: usize = 2048;
 pub struct Files(BTreeMap<String, Option<Vec<u8>>>);
 
 impl Files {
-    fn original(&mut self, place: &ResolvedPath) -> Result<Option<Vec<u8>>, Failure> {
-        if let Some(known) = self.0.get(place.real()) {
+    fn original(&mut self, target: &ResolvedPath) -> Result<Option<Vec<u8>>, Failure> {
+        if let Some(known) = self.0.get(target.real()) {
             return Ok(known.clone());
         }
-        let content = place.root().read_whole(place.real(), MAX_WRITTEN_BYTES)?;
-        self.0.insert(place.real().to_owned(), content.clone());
+        let content = target.root().read_file(target.real(), MAX_WRITTEN_BYTES)?;
+        self.0.insert(target.real().to_owned(), content.clone());
         Ok(content)
     }
 }
 
 /// A file that the call changes.
 struct Touched {
-    place: ResolvedPath,
+    target: ResolvedPath,
     before: Option<Vec<u8>>,
     now: Option<Vec<u8>>,
     /// The first line that an edit changed since the complete file was written.
@@ -57,7 +57,7 @@ enum Step {
 /// Reader of files while a call is executed.
 type Look<'a> = &'a dyn Fn(&Op) -> Result<(Value, bool), Failure>;
 
-/// A planned call.
+/// Planned operations of a call, and the files they change.
 #[derive(Default)]
 pub struct Batch {
     steps: Vec<Step>,
@@ -70,18 +70,18 @@ impl Batch {
     pub fn plan(
         deps: &Deps,
         caller: &Caller<'_>,
-        asked: &Asked,
+        request: &FsRequest,
         files: &mut Files,
         look: Option<Look<'_>>,
     ) -> Self {
-        let ops = asked.ops();
+        let ops = request.ops();
         let mut batch = Self { steps: ops.iter().map(|_| Step::NotRun).collect(), ..Self::default() };
         for at in order(ops) {
             let step = match batch.step(deps, caller, &ops[at], files, look) {
-                Ok((told, read)) => Step::Done(told, read),
+                Ok((message, read)) => Step::Done(message, read),
                 Err(failure) => Step::Failed(failure),
             };
-            let stop = matches!(step, Step::Failed(_)) && !asked.goes_on();
+            let stop = matches!(step, Step::Failed(_)) && !request.continues_on_error();
             batch.steps[at] = step;
             if stop {
                 break;
@@ -99,31 +99,34 @@ impl Batch {
         look: Option<Look<'_>>,
     ) -> Result<(String, Option<(Value, bool)>), Failure> {
         if op.action == Action::Read
-            && let Ok(place) = caller.own_path(op.path())
-            && let Some(file) = self.touched.iter().find(|t| t.place.real() == place.real())
+            && let Ok(target) = caller.own_path(op.path())
+            && let Some(file) = self.touched.iter().find(|t| t.target.real() == target.real())
         {
-            let rel = place.real();
+            let rel = target.real();
             // The file as the call has changed it so far.
             let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist any more"));
             let content = file.now.as_deref().ok_or_else(missing)?;
-            return Ok(("ok".into(), Some(look::shown(rel, content, &arguments(op.arguments.clone())?))));
+            return Ok((
+                "ok".into(),
+                Some(look::render_file(rel, content, &arguments(op.arguments.clone())?)),
+            ));
         }
         if !op.action.changes() {
             return Ok(("ok".into(), look.map(|look| look(op)).transpose()?));
         }
-        let place = caller.own_path(op.path())?;
-        let rel = if op.action == Action::Delete { place.entry() } else { place.real() };
-        let earlier = self.touched.iter().position(|t| t.place.real() == place.real());
+        let target = caller.own_path(op.path())?;
+        let rel = if op.action == Action::Delete { target.entry() } else { target.real() };
+        let earlier = self.touched.iter().position(|t| t.target.real() == target.real());
         let (before, now, below) = match earlier.map(|at| &self.touched[at]) {
             Some(t) => (t.before.clone(), t.now.clone(), t.below),
             None => {
-                let original = files.original(&place)?;
+                let original = files.original(&target)?;
                 (original.clone(), original, None)
             }
         };
         let first = earlier.is_none();
-        let seen = now.as_deref().is_some_and(|b| deps.seen.knows(caller.session, place.real(), b));
-        let (change, why, below, told) = work_out(op, rel, now.clone(), seen, below)?;
+        let seen = now.as_deref().is_some_and(|b| deps.seen.knows(caller.session, target.real(), b));
+        let (change, why, below, message) = work_out(op, rel, now.clone(), seen, below)?;
         // Content that the call itself has written is known to it.
         let deletes = op.action == Action::Delete;
         let why = why.filter(|_| first || deletes);
@@ -132,23 +135,23 @@ impl Batch {
             (Some(MustAsk::Unruled(_)), Some(why @ MustAsk::Always(_))) => Some(why),
             (earlier, why) => earlier.or(why),
         };
-        let file = Touched { place, before, now: change, below };
+        let file = Touched { target, before, now: change, below };
         match earlier {
             Some(at) => self.touched[at] = file,
             None => self.touched.push(file),
         }
-        Ok((told, None))
+        Ok((message, None))
     }
 
     /// Returns the changes, one for each file.
     pub fn changes(&self) -> Vec<(ResolvedPath, Change)> {
         let change = |t: &Touched| match (&t.before, &t.now) {
-            (before, Some(now)) => Some(Change::whole(t.place.real(), before.clone(), now.clone())),
-            (Some(before), None) => Some(Change::delete(t.place.entry(), before.clone())),
+            (before, Some(now)) => Some(Change::replace(t.target.real(), before.clone(), now.clone())),
+            (Some(before), None) => Some(Change::delete(t.target.entry(), before.clone())),
             (None, None) => None,
         };
         let net = self.touched.iter().filter(|t| t.before != t.now);
-        net.filter_map(|t| Some((t.place.clone(), change(t)?))).collect()
+        net.filter_map(|t| Some((t.target.clone(), change(t)?))).collect()
     }
 
     /// Returns the reason why this call needs an approval.
@@ -214,7 +217,7 @@ fn work_out(
 fn order(ops: &[Op]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..ops.len()).collect();
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    let mut settle = |group: Vec<usize>| {
+    let mut assign_slots = |group: Vec<usize>| {
         let key = |at: &usize| {
             let line = ops[*at].arguments.get("start_line").and_then(Value::as_u64);
             (ops[*at].action == Action::Read, std::cmp::Reverse(line))
@@ -222,17 +225,17 @@ fn order(ops: &[Op]) -> Vec<usize> {
         let mut sorted = group.clone();
         // A stable sort; of edits the largest line first, those without one last.
         sorted.sort_by_key(key);
-        group.into_iter().zip(sorted).for_each(|(place, at)| order[place] = at);
+        group.into_iter().zip(sorted).for_each(|(slot, at)| order[slot] = at);
     };
     for (at, op) in ops.iter().enumerate().filter(|(_, op)| op.action.names_file()) {
         let path = op.path().trim_start_matches("./").to_owned();
         match op.action {
             Action::Edit => groups.entry(path).or_default().push(at),
             Action::Read => groups.get_mut(&path).map_or((), |group| group.push(at)),
-            _ => groups.remove(&path).map_or((), &mut settle),
+            _ => groups.remove(&path).map_or((), &mut assign_slots),
         }
     }
-    groups.into_values().for_each(settle);
+    groups.into_values().for_each(assign_slots);
     order
 }
 
@@ -240,26 +243,26 @@ fn order(ops: &[Op]) -> Vec<usize> {
 ///
 /// # Errors
 /// Errors of a single operation; `file_changed` when the changes are not the approved ones.
-pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Result<Output, Failure> {
+pub fn run(deps: &Deps, permit: &Permit, request: &FsRequest, flag: &CancelFlag) -> Result<Output, Failure> {
     let caller = Caller { session: permit.session(), root: permit.root(), paths: permit.paths() };
     let mut files = Files::default();
-    let planned = Batch::plan(deps, &caller, asked, &mut files, None);
-    edit::need_same(permit, &planned.changes())?;
+    let planned = Batch::plan(deps, &caller, request, &mut files, None);
+    edit::require_same(permit, &planned.changes())?;
     let look = |op: &Op| look_at(deps, permit, op, flag);
-    let mut batch = Batch::plan(deps, &caller, asked, &mut files, Some(&look));
+    let mut batch = Batch::plan(deps, &caller, request, &mut files, Some(&look));
     let changes = batch.changes();
-    let many = matches!(asked, Asked::Many { .. });
+    let many = matches!(request, FsRequest::Many { .. });
     if let (false, Some(failure)) = (many, batch.first_failure()) {
         return Err(failure);
     }
-    let told = changes.first().map(|(_, change)| change.told());
-    for (place, change) in changes {
-        if let Err(failure) = change.make(permit, &place, &deps.seen) {
+    let result = changes.first().map(|(_, change)| change.result());
+    for (target, change) in changes {
+        if let Err(failure) = change.apply(permit, &target, &deps.seen) {
             if !many {
                 return Err(failure);
             }
-            batch.lost(&caller, asked.ops(), &place, &failure);
-            if !asked.goes_on() {
+            batch.lost(&caller, request.ops(), &target, &failure);
+            if !request.continues_on_error() {
                 break;
             }
         }
@@ -267,11 +270,11 @@ pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Re
     if !many {
         return Output::of(
             "file_change",
-            &told.unwrap_or_else(|| json!({"success": true, "unchanged": true})),
+            &result.unwrap_or_else(|| json!({"success": true, "unchanged": true})),
             false,
         );
     }
-    let (text, cut) = batch.report(asked.ops());
+    let (text, cut) = batch.report(request.ops());
     let failed = batch.steps.iter().filter(|s| matches!(s, Step::Failed(_))).count();
     let value = json!({"content": text, "success": failed == 0, "failed": failed, "truncated": cut});
     Output::of("batch", &value, cut)
@@ -279,9 +282,9 @@ pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Re
 
 impl Batch {
     /// Marks the operations on a file that could not be written as failed.
-    fn lost(&mut self, caller: &Caller<'_>, ops: &[Op], place: &ResolvedPath, failure: &Failure) {
+    fn lost(&mut self, caller: &Caller<'_>, ops: &[Op], target: &ResolvedPath, failure: &Failure) {
         for (op, step) in ops.iter().zip(&mut self.steps) {
-            let same = caller.own_path(op.path()).is_ok_and(|own| own.real() == place.real());
+            let same = caller.own_path(op.path()).is_ok_and(|own| own.real() == target.real());
             if op.action.changes() && same && matches!(step, Step::Done(..)) {
                 *step = Step::Failed(failure.clone());
             }
@@ -303,18 +306,18 @@ impl Batch {
             let _ok = match step {
                 Step::NotRun => writeln!(text, "not run"),
                 Step::Failed(f) => writeln!(text, "error {}: {}", f.reason.as_str(), f.message),
-                Step::Done(told, None) => writeln!(text, "{told}"),
-                Step::Done(told, Some((value, clipped))) => {
+                Step::Done(message, None) => writeln!(text, "{message}"),
+                Step::Done(message, Some((value, clipped))) => {
                     let content = value.get("content").and_then(Value::as_str);
                     let content = content.map_or_else(|| value.to_string(), str::to_owned);
-                    let (shown, more) = clip(&content);
+                    let (excerpt, more) = clip(&content);
                     cut |= more || *clipped;
                     let note = if more {
                         format!("\n[cut at {MAX_READ} bytes: read it alone for the rest]")
                     } else {
                         String::new()
                     };
-                    writeln!(text, "{told}\n{}{note}", shown.trim_end())
+                    writeln!(text, "{message}\n{}{note}", excerpt.trim_end())
                 }
             };
         }
@@ -338,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_of_a_file_go_from_the_bottom_up() {
+    fn edits_of_a_file_are_applied_bottom_up() {
         let ops =
             |all: Value| all.as_array().unwrap().iter().map(|v| Op::read(v).unwrap()).collect::<Vec<_>>();
         let edit = |path: &str, line: u64| json!({"action": "edit", "path": path, "start_line": line});
@@ -357,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_cut_at_a_character() {
+    fn output_is_truncated_at_char_boundary() {
         let text = format!("{}ä", "x".repeat(MAX_READ - 1));
         assert_eq!(clip(&text), (&text[..MAX_READ - 1], true));
         assert_eq!(clip("abc"), ("abc", false));

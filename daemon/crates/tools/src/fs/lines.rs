@@ -67,8 +67,8 @@ impl FsEdit {
             }
             (Some(first), Some(old)) => {
                 let (head, tail, tail_starts) = split(rel, before, first)?;
-                let wanted = old.lines().count().max(1);
-                overlaps(first, first + wanted - 1)?;
+                let line_count = old.lines().count().max(1);
+                overlaps(first, first + line_count - 1)?;
                 // Only a match that begins in that line counts.
                 let line_end = tail.find('\n').map_or(tail.len(), |at| at + 1);
                 let windows = tail_starts && !old.contains('\r');
@@ -82,7 +82,7 @@ impl FsEdit {
                 };
                 let content =
                     [&head, &tail[..at], new.as_str(), &tail[at + old.len()..]].concat().into_bytes();
-                Ok(Edited { content, replacements: 1, lines: Some((first, first + wanted - 1)) })
+                Ok(Edited { content, replacements: 1, lines: Some((first, first + line_count - 1)) })
             }
             (Some(first), None) => {
                 let last = self.end_line.unwrap_or(first);
@@ -91,11 +91,11 @@ impl FsEdit {
                 }
                 overlaps(first, last)?;
                 let (head, tail, windows) = split(rel, before, first)?;
-                let taken: usize = tail.split_inclusive('\n').take(last + 1 - first).map(str::len).sum();
-                let rest = &tail[taken..];
+                let removed: usize = tail.split_inclusive('\n').take(last + 1 - first).map(str::len).sum();
+                let rest = &tail[removed..];
                 let mut new = self.new_text.clone();
-                let whole = taken == 0 || tail[..taken].ends_with('\n') || !rest.is_empty();
-                if !new.is_empty() && !new.ends_with('\n') && whole {
+                let needs_newline = removed == 0 || tail[..removed].ends_with('\n') || !rest.is_empty();
+                if !new.is_empty() && !new.ends_with('\n') && needs_newline {
                     new.push('\n');
                 }
                 if windows && !new.contains('\r') {
@@ -134,12 +134,12 @@ mod tests {
         let mut all = json!({"path": "f"});
         all.as_object_mut().unwrap().extend(args.as_object().unwrap().clone());
         let edit: FsEdit = serde_json::from_value(all).unwrap();
-        let made = edit.make(text.into(), below).map_err(|e| e.message)?;
-        Ok(String::from_utf8(made.content).unwrap())
+        let edited = edit.make(text.into(), below).map_err(|e| e.message)?;
+        Ok(String::from_utf8(edited.content).unwrap())
     }
 
     #[test]
-    fn lines_are_replaced_inserted_and_removed() {
+    fn lines_can_be_replaced_inserted_and_removed() {
         let text = "a\nb\nc";
         for (args, want) in [
             (json!({"start_line": 1, "new_text": "x"}), "x\nb\nc"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_edits_return_errors() {
         let text = "a\nb\na\n";
         for (args, below, want) in [
             (json!({"new_text": "x"}), None, "needs old_text or start_line"),

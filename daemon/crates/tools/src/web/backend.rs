@@ -21,19 +21,18 @@ pub enum SearchBackend {
     Brave,
 }
 
-/// A search result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct SearchResult {
     title: String,
     url: String,
     snippet: String,
 }
 
-type Asked = (String, Vec<(String, String)>);
+type HttpRequest = (String, Vec<(String, String)>);
 
 impl SearchBackend {
     /// Returns the address to fetch and the headers to send.
-    pub fn request(self, options: &WebOptions, query: &str, most: usize) -> Result<Asked, Failure> {
+    pub fn request(self, options: &WebOptions, query: &str, most: usize) -> Result<HttpRequest, Failure> {
         let bad = |text: String| Failure::new(Reason::InvalidParams, text);
         let usual = match self {
             Self::DuckDuckGo => Some("https://html.duckduckgo.com/html/"),
@@ -67,18 +66,18 @@ impl SearchBackend {
     }
 
     /// Parses the results in an answer.
-    pub fn results(self, answer: &str, most: usize) -> Result<Vec<Found>, Failure> {
-        let mut found = match self {
+    pub fn results(self, answer: &str, most: usize) -> Result<Vec<SearchResult>, Failure> {
+        let mut results = match self {
             Self::DuckDuckGo => from_page(answer)?,
             Self::Searxng => from_json(answer, "/results", "content")?,
             Self::Brave => from_json(answer, "/web/results", "description")?,
         };
-        found.truncate(most);
-        Ok(found)
+        results.truncate(most);
+        Ok(results)
     }
 }
 
-fn from_json(answer: &str, list: &str, snippet: &str) -> Result<Vec<Found>, Failure> {
+fn from_json(answer: &str, list: &str, snippet: &str) -> Result<Vec<SearchResult>, Failure> {
     let wrong =
         |what: &str| Failure::new(Reason::ToolFailed, format!("the search engine answered with {what}"));
     let value: Value = serde_json::from_str(answer).map_err(|_| wrong("no JSON: check tools.web"))?;
@@ -90,15 +89,15 @@ fn from_json(answer: &str, list: &str, snippet: &str) -> Result<Vec<Found>, Fail
     let text = |item: &Value, key: &str| plain(item.get(key).and_then(Value::as_str).unwrap_or_default());
     let one = |item: &Value| {
         let url = item.get("url")?.as_str()?.to_owned();
-        Some(Found { title: text(item, "title"), url, snippet: text(item, snippet) })
+        Some(SearchResult { title: text(item, "title"), url, snippet: text(item, snippet) })
     };
     Ok(items.iter().filter_map(one).collect())
 }
 
 /// Parses a page of DuckDuckGo: each result is a link of one class, followed by a snippet of
 /// another.
-fn from_page(page: &str) -> Result<Vec<Found>, Failure> {
-    let mut found = Vec::new();
+fn from_page(page: &str) -> Result<Vec<SearchResult>, Failure> {
+    let mut results = Vec::new();
     let mut parts = page.split("class=\"result__a\"");
     let before = parts.next().unwrap_or_default();
     for part in parts {
@@ -108,10 +107,10 @@ fn from_page(page: &str) -> Result<Vec<Found>, Failure> {
         let title = plain(rest.split_once("</a>").map_or("", |(title, _)| title));
         let after = rest.split_once("class=\"result__snippet\"").and_then(|(_, s)| s.split_once('>'));
         let snippet = plain(after.map_or("", |(_, s)| s.split_once("</a>").map_or("", |(s, _)| s)));
-        found.push(Found { title, url, snippet });
+        results.push(SearchResult { title, url, snippet });
     }
     let nothing = page.contains("no-results") || page.contains("No results");
-    if found.is_empty() && !nothing {
+    if results.is_empty() && !nothing {
         let what = if before.contains("anomaly") {
             "asks for proof of a person"
         } else {
@@ -120,7 +119,7 @@ fn from_page(page: &str) -> Result<Vec<Found>, Failure> {
         let text = format!("duckduckgo {what}: set another backend in tools.web");
         return Err(Failure::new(Reason::ToolFailed, text));
     }
-    Ok(found)
+    Ok(results)
 }
 
 /// Returns the target of a link, which goes through the engine's own address. Advertisements have
@@ -145,34 +144,34 @@ fn plain(html: &str) -> String {
 mod tests {
     use super::*;
 
-    fn found(title: &str, url: &str, snippet: &str) -> Found {
-        Found { title: title.into(), url: url.into(), snippet: snippet.into() }
+    fn result(title: &str, url: &str, snippet: &str) -> SearchResult {
+        SearchResult { title: title.into(), url: url.into(), snippet: snippet.into() }
     }
 
     #[test]
-    fn answers_of_each_engine_are_read() {
+    fn parses_response_of_each_engine() {
         let page = r#"<div><a rel="nofollow" class="result__a" href="//duckduckgo.com/l/?uddg=https%3A%2F%2Fa.org%2Fx&amp;rut=1">A &amp; <b>b</b></a>
             <a class="result__snippet" href="x">Some <b>text</b></a></div>
             <div><a class="result__a" href="https://duckduckgo.com/y.js?ad=1">Ad</a></div>"#;
-        let want = [found("A & b", "https://a.org/x", "Some text")];
+        let want = [result("A & b", "https://a.org/x", "Some text")];
         assert_eq!(SearchBackend::DuckDuckGo.results(page, 5).unwrap(), want);
         assert!(SearchBackend::DuckDuckGo.results("<html>", 5).unwrap_err().message.contains("another page"));
         assert_eq!(SearchBackend::DuckDuckGo.results("<p class=\"no-results\">", 5).unwrap(), []);
         let answer = r#"{"results": [{"title": "T", "url": "u", "content": "<b>c</b>"}, {"title": "x"}, {"url": "v"}]}"#;
         assert_eq!(
             SearchBackend::Searxng.results(answer, 5).unwrap(),
-            [found("T", "u", "c"), found("", "v", "")]
+            [result("T", "u", "c"), result("", "v", "")]
         );
         assert_eq!(SearchBackend::Searxng.results(answer, 1).unwrap().len(), 1);
         let answer = r#"{"web": {"results": [{"title": "T", "url": "u", "description": "d"}]}}"#;
-        assert_eq!(SearchBackend::Brave.results(answer, 5).unwrap(), [found("T", "u", "d")]);
+        assert_eq!(SearchBackend::Brave.results(answer, 5).unwrap(), [result("T", "u", "d")]);
         for wrong in ["<html>", "[]", r#"{"web": {"results": 5}}"#] {
             assert!(SearchBackend::Brave.results(wrong, 5).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn engines_are_asked_as_they_want_it() {
+    fn requests_match_each_engine() {
         let set = |endpoint: Option<&str>, key: Option<&str>| WebOptions {
             endpoint: endpoint.map(str::to_owned),
             key: key.map(str::to_owned),
@@ -184,8 +183,8 @@ mod tests {
         assert!(
             url(SearchBackend::Searxng, &set(None, None)).unwrap_err().message.contains("tools.web.endpoint")
         );
-        let (asked, headers) = url(SearchBackend::Brave, &set(None, Some("k"))).unwrap();
-        assert_eq!(asked, "https://api.search.brave.com/res/v1/web/search?count=7&q=a%26b+c");
+        let (address, headers) = url(SearchBackend::Brave, &set(None, Some("k"))).unwrap();
+        assert_eq!(address, "https://api.search.brave.com/res/v1/web/search?count=7&q=a%26b+c");
         assert_eq!(headers, [("X-Subscription-Token".to_owned(), "k".to_owned())]);
         assert!(url(SearchBackend::Brave, &set(None, None)).unwrap_err().message.contains("api_key_env"));
         assert!(url(SearchBackend::DuckDuckGo, &set(None, None)).unwrap().0.ends_with("/html/?q=a%26b+c"));

@@ -4,14 +4,14 @@ use cairn_harness::{Grants, Rules};
 use cairn_protocol::error::Reason;
 use serde_json::json;
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 
 #[tokio::test]
-async fn a_plan_is_taken_or_told_what_is_wrong() {
-    let place = Place::new(&[], Rules::default()).await;
+async fn plan_is_accepted_or_rejected_with_reason() {
+    let fixture = Fixture::new(&[], Rules::default()).await;
     let items =
         json!({"items": [{"text": "read", "status": "done"}, {"text": "write", "status": "in_progress"}]});
-    let output = place.output("plan", items.clone(), Grants::default()).await.unwrap();
+    let output = fixture.output("plan", items.clone(), Grants::default()).await.unwrap();
     assert_eq!((output.tag, &output.value), ("plan", &items));
     for wrong in [
         json!({"items": [{"text": "", "status": "done"}]}),
@@ -19,23 +19,23 @@ async fn a_plan_is_taken_or_told_what_is_wrong() {
         json!({"items": "x", "more": 1}),
         json!({"items": vec![json!({"text": "x", "status": "done"}); 51]}),
     ] {
-        let error = place.call("plan", wrong.clone()).await.unwrap_err();
+        let error = fixture.call("plan", wrong.clone()).await.unwrap_err();
         assert_eq!(error.reason, Reason::InvalidParams, "{wrong}: {error}");
     }
 }
 
 #[tokio::test]
-async fn tools_are_looked_up_by_name() {
-    let place = Place::new(&[], Rules::default()).await;
-    let all = place.call("tool_lookup", json!({})).await.unwrap();
+async fn tool_lookup_finds_tools_by_name() {
+    let fixture = Fixture::new(&[], Rules::default()).await;
+    let all = fixture.call("tool_lookup", json!({})).await.unwrap();
     let all = all["content"].as_str().unwrap();
     assert!(all.starts_with("1. ") && all.contains(". read_file: Reads a file with line numbers\n"), "{all}");
     // Tools for clients alone are not listed.
     assert!(!all.contains("fs_read"), "{all}");
     // Tools that are added later are listed too.
-    let one = place.call("tool_lookup", json!({"name": "lookup"})).await.unwrap();
+    let one = fixture.call("tool_lookup", json!({"name": "lookup"})).await.unwrap();
     assert!(one["content"].as_str().unwrap().starts_with("tool_lookup\nTells about the tools."), "{one}");
-    let error = place.call("tool_lookup", json!({"name": "\u{7}zz"})).await.unwrap_err();
+    let error = fixture.call("tool_lookup", json!({"name": "\u{7}zz"})).await.unwrap_err();
     assert_eq!(error.reason, Reason::UnknownTool);
     assert!(error.message.contains("\\u{7}zz"), "{error}");
 }

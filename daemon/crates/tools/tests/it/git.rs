@@ -6,7 +6,7 @@ use cairn_harness::{Grants, Rules};
 use cairn_protocol::error::Reason;
 use serde_json::{Value, json};
 
-use crate::place::{Place, within};
+use crate::fixture::{Fixture, within};
 
 /// Creates a repository at `folder` whose every file is committed.
 fn commit(folder: &Path) -> git2::Repository {
@@ -20,10 +20,10 @@ fn commit(folder: &Path) -> git2::Repository {
     repo
 }
 
-async fn place() -> Place {
+async fn fixture() -> Fixture {
     let files =
         [("repo/a.txt", "one\ntwo\n"), ("repo/sub/b.txt", "b\n"), ("repo/c.txt", "c\n"), ("x.txt", "x\n")];
-    Place::new(&files, Rules::default()).await
+    Fixture::new(&files, Rules::default()).await
 }
 
 fn files(value: &Value) -> Vec<&str> {
@@ -31,42 +31,42 @@ fn files(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn changes_are_told_staged_and_not() {
-    let place = place().await;
-    let none = place.call("git_diff", json!({})).await.unwrap();
+async fn git_diff_reports_staged_and_unstaged_changes() {
+    let fixture = fixture().await;
+    let none = fixture.call("git_diff", json!({})).await.unwrap();
     assert_eq!(none["is_repository"], false);
-    let repo = commit(&place.path("repo"));
-    let clean = place.call("git_diff", json!({"path": "repo"})).await.unwrap();
+    let repo = commit(&fixture.path("repo"));
+    let clean = fixture.call("git_diff", json!({"path": "repo"})).await.unwrap();
     assert_eq!(clean, json!({"is_repository": true, "diff": "", "files": [], "truncated": false}));
-    std::fs::write(place.path("repo/a.txt"), "one\n2\n").unwrap();
-    std::fs::write(place.path("repo/new.txt"), "n\n").unwrap();
-    std::fs::remove_file(place.path("repo/sub/b.txt")).unwrap();
-    let changed = place.call("git_diff", json!({"path": "repo"})).await.unwrap();
+    std::fs::write(fixture.path("repo/a.txt"), "one\n2\n").unwrap();
+    std::fs::write(fixture.path("repo/new.txt"), "n\n").unwrap();
+    std::fs::remove_file(fixture.path("repo/sub/b.txt")).unwrap();
+    let changed = fixture.call("git_diff", json!({"path": "repo"})).await.unwrap();
     assert_eq!(files(&changed), ["repo/a.txt", "repo/sub/b.txt"]);
     let text = changed["diff"].as_str().unwrap();
     assert!(text.contains("--- a/repo/a.txt\n+++ b/repo/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"), "{text}");
     // A deleted file is requested by its own path, and by its folder.
     for path in ["repo/sub/b.txt", "repo/sub"] {
-        let one = place.call("git_diff", json!({"path": path})).await.unwrap();
+        let one = fixture.call("git_diff", json!({"path": path})).await.unwrap();
         assert_eq!(files(&one), ["repo/sub/b.txt"], "{path}");
     }
-    let staged = || place.call("git_diff", json!({"path": "repo", "staged": true}));
+    let staged = || fixture.call("git_diff", json!({"path": "repo", "staged": true}));
     assert_eq!(files(&staged().await.unwrap()), [""; 0]);
     let mut index = repo.index().unwrap();
     index.add_path(Path::new("a.txt")).unwrap();
     index.write().unwrap();
     assert_eq!(files(&staged().await.unwrap()), ["repo/a.txt"]);
-    let cut = place.call("git_diff", json!({"path": "repo", "max_bytes": 40})).await.unwrap();
+    let cut = fixture.call("git_diff", json!({"path": "repo", "max_bytes": 40})).await.unwrap();
     assert!(cut["truncated"] == true && cut["diff"].as_str().unwrap().len() <= 40, "{cut}");
-    let error = place.call("git_diff", json!({"path": "../.."})).await.unwrap_err();
+    let error = fixture.call("git_diff", json!({"path": "../.."})).await.unwrap_err();
     assert_eq!(error.reason, Reason::PathOutsideRoots, "{error}");
 }
 
 #[tokio::test]
-async fn no_program_of_the_repository_runs_and_paths_bind() {
-    let place = place().await;
-    let repo = commit(&place.path("repo"));
-    let ran = place.path("ran");
+async fn git_diff_runs_no_repository_program_and_respects_paths() {
+    let fixture = fixture().await;
+    let repo = commit(&fixture.path("repo"));
+    let ran = fixture.path("ran");
     let program = format!("touch {}; cat", ran.display());
     for key in [
         "diff.external",
@@ -78,40 +78,40 @@ async fn no_program_of_the_repository_runs_and_paths_bind() {
     ] {
         repo.config().unwrap().set_str(key, &program).unwrap();
     }
-    std::fs::write(place.path("repo/.gitattributes"), "* diff=x filter=x\n").unwrap();
+    std::fs::write(fixture.path("repo/.gitattributes"), "* diff=x filter=x\n").unwrap();
     for file in ["repo/a.txt", "repo/c.txt"] {
-        std::fs::write(place.path(file), "changed\n").unwrap();
+        std::fs::write(fixture.path(file), "changed\n").unwrap();
     }
-    let all = place.with("git_diff", json!({"path": "repo"}), Grants::default()).await.unwrap();
+    let all = fixture.with("git_diff", json!({"path": "repo"}), Grants::default()).await.unwrap();
     assert_eq!(files(&all), ["repo/a.txt", "repo/c.txt"]);
     assert!(!ran.exists());
     // Control: the same programs run under git itself.
-    let asked = std::process::Command::new("git").args(["diff"]).current_dir(place.path("repo")).output();
-    assert!(asked.is_err() || ran.exists());
-    let narrow = place.with("git_diff", json!({"path": "repo"}), within(&["repo/a.txt"])).await.unwrap();
+    let control = std::process::Command::new("git").args(["diff"]).current_dir(fixture.path("repo")).output();
+    assert!(control.is_err() || ran.exists());
+    let narrow = fixture.with("git_diff", json!({"path": "repo"}), within(&["repo/a.txt"])).await.unwrap();
     assert_eq!(files(&narrow), ["repo/a.txt"]);
-    let error = place.with("git_diff", json!({"path": "x.txt"}), within(&["repo"])).await.unwrap_err();
+    let error = fixture.with("git_diff", json!({"path": "x.txt"}), within(&["repo"])).await.unwrap_err();
     assert_eq!(error.reason, Reason::ToolDenied, "{error}");
 }
 
 #[tokio::test]
-async fn a_status_keeps_to_the_paths_of_the_run_wherever_the_repository_lies() {
-    let place = place().await;
-    commit(&place.path("repo"));
-    std::fs::write(place.path("repo/a.txt"), "other\n").unwrap();
-    std::fs::write(place.path("repo/sub/b.txt"), "other\n").unwrap();
+async fn git_status_is_limited_to_paths_of_run() {
+    let fixture = fixture().await;
+    commit(&fixture.path("repo"));
+    std::fs::write(fixture.path("repo/a.txt"), "other\n").unwrap();
+    std::fs::write(fixture.path("repo/sub/b.txt"), "other\n").unwrap();
     let changes = |value: &Value| -> Vec<String> {
         let all = value["changes"].as_array().unwrap().iter();
         all.map(|change| change["path"].as_str().unwrap().to_owned()).collect()
     };
-    let all = place.call("git_status", json!({"path": "repo"})).await.unwrap();
+    let all = fixture.call("git_status", json!({"path": "repo"})).await.unwrap();
     assert_eq!(
         (changes(&all), all["top"].as_str()),
         (vec!["a.txt".into(), "sub/b.txt".into()], Some("repo"))
     );
-    let some = place.with("git_status", json!({"path": "repo"}), within(&["repo/sub"])).await.unwrap();
+    let some = fixture.with("git_status", json!({"path": "repo"}), within(&["repo/sub"])).await.unwrap();
     assert_eq!(changes(&some), ["sub/b.txt"]);
     // A path of the run that only the repository contains.
-    let none = place.with("git_status", json!({"path": "repo"}), within(&["sub"])).await;
+    let none = fixture.with("git_status", json!({"path": "repo"}), within(&["sub"])).await;
     assert!(none.is_err() || changes(&none.unwrap()).is_empty());
 }

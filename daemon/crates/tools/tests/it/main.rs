@@ -7,7 +7,7 @@
 )]
 
 #[expect(dead_code, reason = "not all of it is wanted here")]
-mod place;
+mod fixture;
 
 mod asking;
 mod external;

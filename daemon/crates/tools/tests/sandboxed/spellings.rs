@@ -10,7 +10,7 @@ use cairn_harness::{Grants, Rule, Rules, Sandbox, Verdict, WhenMissing};
 use cairn_protocol::error::Failure;
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::fixture::{Fixture, allow, within};
 
 /// Text that occurs only in the closed folder.
 const MARK: &str = "TOPSECRET";
@@ -200,9 +200,9 @@ fn rules(tool: &str, top: &str) -> Vec<(&'static str, Rules, Grants)> {
             },
             free,
         ),
-        ("run paths", base(), crate::place::within(&["public"])),
-        ("run paths, several", base(), crate::place::within(&["public/sub", "./public/a.txt"])),
-        ("run paths that lead through a link", base(), crate::place::within(&["open-link"])),
+        ("run paths", base(), within(&["public"])),
+        ("run paths, several", base(), within(&["public/sub", "./public/a.txt"])),
+        ("run paths that lead through a link", base(), within(&["open-link"])),
     ];
     // A delegating tool is subject to the rules of its delegates; rules of its own name are tried
     // with the others.
@@ -219,8 +219,8 @@ fn rules(tool: &str, top: &str) -> Vec<(&'static str, Rules, Grants)> {
     all
 }
 
-fn furnish(place: &Place) {
-    let at = |rel: &str| place.path(rel);
+fn furnish(fixture: &Fixture) {
+    let at = |rel: &str| fixture.path(rel);
     symlink("secret", at("folder")).unwrap();
     symlink("chain2", at("chain1")).unwrap();
     symlink("secret", at("chain2")).unwrap();
@@ -239,8 +239,8 @@ fn furnish(place: &Place) {
 }
 
 /// Makes the workspace a repository and commits its contents.
-fn commit_all(place: &Place) {
-    let repo = git2::Repository::init(place.path("")).unwrap();
+fn commit_all(fixture: &Fixture) {
+    let repo = git2::Repository::init(fixture.path("")).unwrap();
     let mut index = repo.index().unwrap();
     index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).unwrap();
     index.write().unwrap();
@@ -250,9 +250,9 @@ fn commit_all(place: &Place) {
 }
 
 /// Returns the content of the workspace, as text.
-fn state(place: &Place) -> String {
+fn state(fixture: &Fixture) -> String {
     let mut all = Vec::new();
-    let mut folders = vec![place.path("")];
+    let mut folders = vec![fixture.path("")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             let (path, kind) = (entry.path(), entry.file_type().unwrap());
@@ -277,30 +277,30 @@ fn state(place: &Place) -> String {
 }
 
 /// Restores the original content.
-fn restore(place: &Place) {
-    for entry in std::fs::read_dir(place.path("")).unwrap().flatten() {
+fn restore(fixture: &Fixture) {
+    for entry in std::fs::read_dir(fixture.path("")).unwrap().flatten() {
         let path = entry.path();
         if path.ends_with(".git") {
             continue;
         }
-        let _gone = if entry.file_type().unwrap().is_dir() {
+        let _result = if entry.file_type().unwrap().is_dir() {
             std::fs::remove_dir_all(path)
         } else {
             std::fs::remove_file(path)
         };
     }
     for (file, text) in FILES {
-        std::fs::create_dir_all(place.path(file).parent().unwrap()).unwrap();
-        std::fs::write(place.path(file), text).unwrap();
+        std::fs::create_dir_all(fixture.path(file).parent().unwrap()).unwrap();
+        std::fs::write(fixture.path(file), text).unwrap();
     }
-    furnish(place);
+    furnish(fixture);
 }
 
 /// Lets the session read every file, so that no edit is refused because its file was not read.
-async fn see_all(place: &Place) {
-    place.set_rules(Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() });
+async fn see_all(fixture: &Fixture) {
+    fixture.set_rules(Rules { default: Verdict::Allow, ..allow(&["*"]) });
     for (file, _) in FILES {
-        place.call("read_file", json!({"path": file})).await.unwrap();
+        fixture.call("read_file", json!({"path": file})).await.unwrap();
     }
 }
 
@@ -328,23 +328,23 @@ fn targets(takes: Takes) -> &'static [&'static str] {
 }
 
 /// Returns the workspace, indexed and read, and true if commands are confined in it.
-async fn furnished() -> (Place, bool) {
+async fn furnished() -> (Fixture, bool) {
     let sandbox = crate::sandbox();
     let confined = sandbox.is_some();
     let sandbox = sandbox.unwrap_or_else(|| Sandbox::new(None).when_missing(WhenMissing::Off));
-    let place = Place::sandboxed(OLD, Rules::default(), |deps| deps, sandbox).await;
-    commit_all(&place);
-    restore(&place);
-    place.index();
-    see_all(&place).await;
-    (place, confined)
+    let fixture = Fixture::sandboxed(OLD, Rules::default(), |deps| deps, sandbox).await;
+    commit_all(&fixture);
+    restore(&fixture);
+    fixture.index();
+    see_all(&fixture).await;
+    (fixture, confined)
 }
 
-pub async fn no_spelling_of_a_path_gets_around_a_rule() {
+pub async fn no_path_spelling_bypasses_rules() {
     let long = std::env::var_os("CAIRN_LONG").is_some();
-    let (place, confined) = furnished().await;
-    let top = place.path("").to_string_lossy().trim_end_matches('/').to_owned();
-    let before = state(&place);
+    let (fixture, confined) = furnished().await;
+    let top = fixture.path("").to_string_lossy().trim_end_matches('/').to_owned();
+    let before = state(&fixture);
     let mut tally = Tally { cases: 0, controls: 0, wrong: vec![] };
     let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
     let mut number = 0_usize;
@@ -354,16 +354,16 @@ pub async fn no_spelling_of_a_path_gets_around_a_rule() {
             for spelling in spellings(&top, path) {
                 let arguments = (form.arguments)(&spelling);
                 // Control: without a rule, some spelling of each form shows or changes something.
-                place.set_rules(open.clone());
+                fixture.set_rules(open.clone());
                 if !controlled || long && number.is_multiple_of(97) {
-                    let outcome = place.call(form.tool, arguments.clone()).await;
-                    let changed = state(&place) != before;
+                    let outcome = fixture.call(form.tool, arguments.clone()).await;
+                    let changed = state(&fixture) != before;
                     controlled |=
                         if form.changes { changed } else { shows(&outcome) || form.tool == "git_status" };
                     tally.controls += 1;
                     if changed {
-                        restore(&place);
-                        see_all(&place).await;
+                        restore(&fixture);
+                        see_all(&fixture).await;
                     }
                 }
                 for (name, rules, grants) in rules(form.tool, &top) {
@@ -375,16 +375,16 @@ pub async fn no_spelling_of_a_path_gets_around_a_rule() {
                         continue;
                     }
                     tally.cases += 1;
-                    place.set_rules(rules);
-                    let outcome = place.with(form.tool, arguments.clone(), grants).await;
-                    let changed = form.changes && state(&place) != before;
+                    fixture.set_rules(rules);
+                    let outcome = fixture.with(form.tool, arguments.clone(), grants).await;
+                    let changed = form.changes && state(&fixture) != before;
                     if shows(&outcome) || changed {
                         tally.wrong.push(format!(
                             "{} {arguments} under '{name}': {outcome:?} changed {changed}",
                             form.tool
                         ));
-                        restore(&place);
-                        see_all(&place).await;
+                        restore(&fixture);
+                        see_all(&fixture).await;
                     }
                 }
             }
@@ -408,47 +408,49 @@ pub async fn no_spelling_of_a_path_gets_around_a_rule() {
 
 /// Reads and writes a path whose last folder is swapped between an open and a closed one: the
 /// result is the open file or an error, never the closed one.
-pub async fn a_link_swapped_during_a_call_shows_nothing() {
-    let place = Place::with_deps(FILES, Rules::default(), |deps| deps).await;
-    std::fs::write(place.path("public/sub/k.key"), "alpha open line\n").unwrap();
+pub async fn symlink_swapped_during_call_discloses_nothing() {
+    let fixture = Fixture::with_deps(FILES, Rules::default(), |deps| deps).await;
+    std::fs::write(fixture.path("public/sub/k.key"), "alpha open line\n").unwrap();
     let rules = |name: &str| Rules {
         final_deny: vec![name.parse().unwrap()],
         allow: vec!["*".parse().unwrap()],
         ..Rules::default()
     };
-    place.set_rules(rules("*(secret)"));
-    let at = place.path("flip");
+    fixture.set_rules(rules("*(secret)"));
+    let at = fixture.path("flip");
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let (mut shown, mut denied) = ([0; 4], [0; 4]);
-    let before = std::fs::read_to_string(place.path("secret/k.key")).unwrap();
+    let (mut allowed, mut denied) = ([0; 4], [0; 4]);
+    let before = std::fs::read_to_string(fixture.path("secret/k.key")).unwrap();
     let flip = || {
         while !stop.load(std::sync::atomic::Ordering::Relaxed) {
             for target in ["public/sub", "secret"] {
-                let fresh = place.path("fresh");
+                let fresh = fixture.path("fresh");
                 let _there = symlink(target, &fresh);
-                let _moved = std::fs::rename(&fresh, &at);
+                let _renamed = std::fs::rename(&fresh, &at);
             }
         }
     };
     let calls = async {
         for turn in 0..4000 {
             let call = match turn % 4 {
-                0 => place.call("read_file", json!({"path": "flip/k.key"})).await,
+                0 => fixture.call("read_file", json!({"path": "flip/k.key"})).await,
                 1 => {
-                    place.call("content_get_span", json!({"path": "flip/k.key", "start": 1, "end": 3})).await
+                    fixture
+                        .call("content_get_span", json!({"path": "flip/k.key", "start": 1, "end": 3}))
+                        .await
                 }
                 2 => {
-                    place
+                    fixture
                         .call(
                             "write_file",
                             json!({"path": format!("flip/new{turn}.txt"), "content": "changed"}),
                         )
                         .await
                 }
-                _ => place.call("fs_list_dir", json!({"path": "flip", "depth": 2})).await,
+                _ => fixture.call("fs_list_dir", json!({"path": "flip", "depth": 2})).await,
             };
             assert!(!call.as_ref().is_ok_and(|v| v.to_string().contains(MARK)), "{call:?}");
-            let tally = if call.is_ok() { &mut shown } else { &mut denied };
+            let tally = if call.is_ok() { &mut allowed } else { &mut denied };
             tally[turn % 4] += 1;
         }
     };
@@ -459,24 +461,24 @@ pub async fn a_link_swapped_during_a_call_shows_nothing() {
         tokio::task::block_in_place(|| handle.block_on(calls));
     });
     println!(
-        "swapped links: {shown:?} went through, {denied:?} were refused, none showed or changed what is closed"
+        "swapped links: {allowed:?} went through, {denied:?} were refused, none showed or changed what is closed"
     );
-    let swapped = |kind: usize| shown[kind] > 20 && denied[kind] > 20;
-    assert!((0..4).all(swapped), "{shown:?} {denied:?}: nothing was swapped in time");
-    assert_eq!(std::fs::read_to_string(place.path("secret/k.key")).unwrap(), before);
-    assert_eq!(std::fs::read_dir(place.path("secret")).unwrap().count(), 2);
+    let swapped = |kind: usize| allowed[kind] > 20 && denied[kind] > 20;
+    assert!((0..4).all(swapped), "{allowed:?} {denied:?}: nothing was swapped in time");
+    assert_eq!(std::fs::read_to_string(fixture.path("secret/k.key")).unwrap(), before);
+    assert_eq!(std::fs::read_dir(fixture.path("secret")).unwrap().count(), 2);
 }
 
 /// A1: the paths of a run are resolved beneath the root before they are mounted.
 pub async fn run_paths_are_mounted_only_beneath_the_root() {
     let Some(sandbox) = crate::sandbox() else { return };
     let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
-    let place = Place::sandboxed(FILES, open, |deps| deps, sandbox).await;
-    let outside = place.beside("outside");
+    let fixture = Fixture::sandboxed(FILES, open, |deps| deps, sandbox).await;
+    let outside = fixture.beside("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("id"), MARK).unwrap();
-    symlink(&outside, place.path("docs")).unwrap();
-    symlink("../../outside", place.path("public/docs")).unwrap();
+    symlink(&outside, fixture.path("docs")).unwrap();
+    symlink("../../outside", fixture.path("public/docs")).unwrap();
     let absolute = outside.to_string_lossy().into_owned();
     for path in [
         "docs",
@@ -495,39 +497,39 @@ pub async fn run_paths_are_mounted_only_beneath_the_root() {
                 }
                 _ => json!({"code": format!("print(open('{absolute}/id').read())")}),
             };
-            let grants = crate::place::within(&["public", path]);
-            let got = place.with(tool, arguments, grants).await;
+            let grants = within(&["public", path]);
+            let got = fixture.with(tool, arguments, grants).await;
             assert!(got.is_err(), "{tool} with {path}: {got:?}");
         }
     }
     assert!(!outside.join("new").exists());
     // Control: only paths beneath the root are mounted, under any link's name.
-    symlink("public/sub", place.path("inner")).unwrap();
+    symlink("public/sub", fixture.path("inner")).unwrap();
     let list = json!({"command": "cat b.rs; cat ../../secret/k.key"});
-    let got = place.with("run_shell", list, crate::place::within(&["inner"])).await.unwrap();
+    let got = fixture.with("run_shell", list, within(&["inner"])).await.unwrap();
     assert!(got["stdout"].as_str().unwrap().contains("open_function"), "{got}");
     assert!(!got.to_string().contains(MARK), "{got}");
 }
 
 /// A4: a folder above an inner root is swapped for a link to the outside while commands and Python
 /// run in that root. They see the inner root or do not start.
-pub async fn a_folder_above_the_root_that_is_swapped_leads_no_command_outside() {
+pub async fn swapped_parent_folder_leads_no_command_outside_root() {
     let Some(sandbox) = crate::sandbox() else { return };
     let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
-    let place = Place::sandboxed(FILES, open, |deps| deps, sandbox).await;
-    let inner = place.path("mid/inner");
+    let fixture = Fixture::sandboxed(FILES, open, |deps| deps, sandbox).await;
+    let inner = fixture.path("mid/inner");
     std::fs::create_dir_all(&inner).unwrap();
     std::fs::write(inner.join("f"), "inner\n").unwrap();
-    let outside = place.beside("outside");
+    let outside = fixture.beside("outside");
     std::fs::create_dir_all(outside.join("inner")).unwrap();
     std::fs::write(outside.join("inner/f"), MARK).unwrap();
-    let root = place.declare(&inner);
+    let root = fixture.declare(&inner);
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let (mid, away, link) = (place.path("mid"), place.path("away"), place.path("link"));
+    let (mid, away, link) = (fixture.path("mid"), fixture.path("away"), fixture.path("link"));
     let swap = || {
         while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-            let _made = symlink(&outside, &link);
-            let _moved = std::fs::rename(&mid, &away);
+            let _created = symlink(&outside, &link);
+            let _renamed = std::fs::rename(&mid, &away);
             let _swapped = std::fs::rename(&link, &mid);
             let _removed = std::fs::remove_file(&mid);
             let _back = std::fs::rename(&away, &mid);
@@ -549,7 +551,7 @@ pub async fn a_folder_above_the_root_that_is_swapped_leads_no_command_outside() 
                 1 => ("run_shell", json!({"command": "cat f; echo x > new", "cwd": "."})),
                 _ => ("run_shell", json!({"command": "cat f; echo x > new; cat ../inner/f"})),
             };
-            let got = place.in_root(&root, tool, arguments).await;
+            let got = fixture.in_root(&root, tool, arguments).await;
             assert!(!format!("{got:?}").contains(MARK), "{tool}: {got:?}");
             let is_seen =
                 got.is_ok_and(|value| value["stdout"].as_str().is_some_and(|out| out.contains("inner")));
@@ -572,8 +574,8 @@ pub async fn a_folder_above_the_root_that_is_swapped_leads_no_command_outside() 
 /// A6: Python computes and starts no program, whatever it tries; the audit stores its code.
 pub async fn evaluate_starts_no_program() {
     let Some(sandbox) = crate::sandbox() else { return };
-    let place = Place::sandboxed(FILES, Rules::default(), |deps| deps, sandbox).await;
-    let got = place.call("evaluate", json!({"code": "print(6 * 7)"})).await.unwrap();
+    let fixture = Fixture::sandboxed(FILES, Rules::default(), |deps| deps, sandbox).await;
+    let got = fixture.call("evaluate", json!({"code": "print(6 * 7)"})).await.unwrap();
     assert_eq!(got["stdout"], "42\n", "{got}");
     for code in [
         "import os; os.execv('/bin/echo', ['echo', 'STARTED'])",
@@ -583,16 +585,16 @@ pub async fn evaluate_starts_no_program() {
         "import sys; m = sys.modules['os']; m.execve('/lib64/ld-linux-x86-64.so.2', ['x', '/bin/echo', 'STARTED'], {})",
         "import os; fd = os.open('/bin/echo', os.O_RDONLY); os.execve(fd, ['echo', 'STARTED'], {})",
     ] {
-        let got = place.call("evaluate", json!({"code": code})).await.unwrap();
+        let got = fixture.call("evaluate", json!({"code": code})).await.unwrap();
         assert!(!got["stdout"].as_str().unwrap().contains("STARTED"), "{code}: {got}");
         // Control: the same words run where programs may be started.
         let quoted = json!({"command": format!("/usr/bin/python3 - <<'EOF'\n{code}\nEOF")});
         let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
-        place.set_rules(open);
-        let control = place.call("run_shell", quoted).await.unwrap();
+        fixture.set_rules(open);
+        let control = fixture.call("run_shell", quoted).await.unwrap();
         assert!(control["stdout"].as_str().unwrap().contains("STARTED"), "{code}: {control}");
     }
-    let audit = place.audit().await;
+    let audit = fixture.audit().await;
     assert!(
         audit.iter().any(|row| row.tool == "evaluate" && row.command.as_deref() == Some("print(6 * 7)")),
         "{audit:?}"

@@ -18,7 +18,7 @@ use super::{
     source::{CloneSource, Reached},
     url::{same_remote, without_credentials},
 };
-use crate::root::shown;
+use crate::root::display_text;
 
 /// Default time limit of a clone.
 pub const CLONE_LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -60,7 +60,10 @@ pub fn git_clone(
             || branch.starts_with('-')
             || branch.chars().any(char::is_control))
     {
-        return Err(Failure::new(Reason::InvalidParams, format!("'{}' is not a branch name", shown(branch))));
+        return Err(Failure::new(
+            Reason::InvalidParams,
+            format!("'{}' is not a branch name", display_text(branch)),
+        ));
     }
     if std::fs::symlink_metadata(&request.dest).is_ok() && !is_empty_dir(&request.dest) {
         return reuse(request, progress, cancelled);

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Most files of one commit.
 const MAX_FILES: usize = 1000;
 /// Author and committer if the user's git has none configured.
-const NOBODY: (&str, &str) = ("cairn", "cairn@localhost");
+const DEFAULT_AUTHOR: (&str, &str) = ("cairn", "cairn@localhost");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
@@ -46,11 +46,11 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
         let text = format!("{} files are to be committed, {MAX_FILES} are allowed", paths.len());
         return Err(Failure::new(Reason::TooLarge, text));
     }
-    let Some(found) = open::find(root, ".")? else { return Ok(None) };
-    if found.top != root.path {
+    let Some(repo_paths) = open::find(root, ".")? else { return Ok(None) };
+    if repo_paths.top != root.path {
         return Ok(None);
     }
-    if let Some(foreign) = found.git_dirs.iter().find_map(|dir| pipes::find_foreign(dir)) {
+    if let Some(foreign) = repo_paths.git_dirs.iter().find_map(|dir| pipes::find_foreign(dir)) {
         let text = format!(
             "'{}' is no file or folder of the repository's own: nothing is written there",
             foreign.display()
@@ -58,7 +58,7 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
         return Err(Failure::new(Reason::GitFailed, text));
     }
     let read = |path: &String| -> Result<Now, Failure> {
-        let content = root.read_whole(path, MAX_WRITTEN_BYTES)?;
+        let content = root.read_file(path, MAX_WRITTEN_BYTES)?;
         let executable = || {
             let mode = root.open_file(path).ok()?.metadata().ok()?.permissions().mode();
             Some(mode & 0o100 != 0)
@@ -68,17 +68,17 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
     let now = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let message = message.to_owned();
     let (deadline, what) = (Instant::now() + LIMIT, "the commit");
-    let repository = found.clone();
+    let repository = repo_paths.clone();
     let mut reading: open::Reading<_> = open::on_thread(&repository, move |tx| {
-        let made = match open::open(&found) {
+        let result = match open::open(&repo_paths) {
             Ok(Some(repo)) => commit(&repo, &now, &message),
             Ok(None) => Ok(None),
             Err(e) => Err(e),
         };
-        let _gone = tx.send(made);
+        let _result = tx.send(result);
     })?;
     match reading.next(deadline) {
-        Ok(made) => made.map_err(|e| git_failed(what, &e)),
+        Ok(result) => result.map_err(|e| git_failed(what, &e)),
         Err(_) => Err(Failure::new(Reason::GitFailed, format!("{what}: no answer within {LIMIT:?}"))),
     }
 }
@@ -125,7 +125,7 @@ fn commit(repo: &Repository, files: &[Now], message: &str) -> Result<Option<Comm
         return Ok(None);
     }
     let tree = repo.find_tree(tree.write_tree_to(repo)?)?;
-    let who = repo.signature().or_else(|_| Signature::now(NOBODY.0, NOBODY.1))?;
+    let who = repo.signature().or_else(|_| Signature::now(DEFAULT_AUTHOR.0, DEFAULT_AUTHOR.1))?;
     let parents: Vec<_> = parent.iter().collect();
     let id = repo.commit(Some("HEAD"), &who, &who, message, &tree, &parents)?;
     own.write()?;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_named_is_committed_and_nothing_else_is_touched() {
+    fn only_named_paths_are_committed() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap();
         let root = Roots::new(vec![]).declare(&at).unwrap();

@@ -13,7 +13,7 @@ use super::{git_failed, open};
 use crate::{
     WorkspaceError,
     guard::{IGNORE_FILES, rules_are_readable},
-    root::{Root, shown},
+    root::{Root, display_text},
 };
 
 /// Time limit of one diff; the files compared by then are returned, marked as truncated.
@@ -62,33 +62,34 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
         }
         _ => rel,
     };
-    let Some(found) = open::find(root, folder)? else { return Ok(GitDiff::default()) };
-    let what = format!("git diff of '{}'", shown(rel));
+    let Some(repo_paths) = open::find(root, folder)? else { return Ok(GitDiff::default()) };
+    let what = format!("git diff of '{}'", display_text(rel));
     let is_closed = root.closed();
-    let parts = inside(&root.path, &found.top, &request.parts);
+    let parts = inside(&root.path, &repo_paths.top, &request.parts);
     let Some(parts) = parts else { return Ok(GitDiff { is_repository: true, ..GitDiff::default() }) };
-    let place = found.top.strip_prefix(&root.path).unwrap_or(Path::new("")).to_string_lossy().into_owned();
+    let root_prefix =
+        repo_paths.top.strip_prefix(&root.path).unwrap_or(Path::new("")).to_string_lossy().into_owned();
     let (staged, most) = (request.staged, request.max_bytes);
     let deadline = Instant::now() + DIFF_LIMIT;
-    let repository = found.clone();
+    let repository = repo_paths.clone();
     let mut reading = open::on_thread(&repository, move |tx| {
         let work = || -> Result<(), git2::Error> {
-            let Some(repo) = open::open(&found)? else { return Ok(()) };
-            let _begun = tx.send(Ok(Piece::Found));
-            if !rules_are_readable(&found.top, &RULES) {
+            let Some(repo) = open::open(&repo_paths)? else { return Ok(()) };
+            let _result = tx.send(Ok(Piece::Repository));
+            if !rules_are_readable(&repo_paths.top, &RULES) {
                 return Ok(());
             }
-            let closed = |path: &Path| is_closed(&found.top.join(path));
-            read(&repo, staged, &parts, &place, most, &closed, tx)
+            let closed = |path: &Path| is_closed(&repo_paths.top.join(path));
+            read(&repo, staged, &parts, &root_prefix, most, &closed, tx)
         };
         if let Err(error) = work() {
-            let _gone = tx.send(Err(error));
+            let _result = tx.send(Err(error));
         }
     })?;
     let mut answer = GitDiff { truncated: true, ..GitDiff::default() };
     loop {
         match reading.next(deadline) {
-            Ok(Ok(Piece::Found)) => answer.is_repository = true,
+            Ok(Ok(Piece::Repository)) => answer.is_repository = true,
             Ok(Ok(Piece::File(path, patch))) => {
                 answer.files.push(path);
                 answer.diff.push_str(&patch);
@@ -114,7 +115,7 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
 
 /// A message of the reading thread.
 enum Piece {
-    Found,
+    Repository,
     File(String, String),
     End,
 }
@@ -138,12 +139,13 @@ fn read(
     repo: &Repository,
     staged: bool,
     parts: &[PathBuf],
-    place: &str,
+    root_prefix: &str,
     most: usize,
     closed: &dyn Fn(&Path) -> bool,
     tx: &Sender<Result<Piece, git2::Error>>,
 ) -> Result<(), git2::Error> {
-    let lead = |side: &str| if place.is_empty() { side.to_owned() } else { format!("{side}/{place}") };
+    let lead =
+        |side: &str| if root_prefix.is_empty() { side.to_owned() } else { format!("{side}/{root_prefix}") };
     let mut options = DiffOptions::new();
     options
         .ignore_submodules(true)
@@ -169,12 +171,12 @@ fn read(
         let Some(mut patch) = Patch::from_diff(&diff, at)? else { continue };
         let text = String::from_utf8_lossy(&patch.to_buf()?).into_owned();
         bytes += text.len();
-        let path = Path::new(place).join(path).to_string_lossy().into_owned();
+        let path = Path::new(root_prefix).join(path).to_string_lossy().into_owned();
         if tx.send(Ok(Piece::File(path, text))).is_err() || bytes > most {
             return Ok(());
         }
     }
-    let _gone = tx.send(Ok(Piece::End));
+    let _result = tx.send(Ok(Piece::End));
     Ok(())
 }
 
@@ -192,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_named_as_the_repository_sees_them() {
+    fn parts_are_relative_to_repository() {
         let some = |parts: &[&str]| {
             let parts: Vec<String> = parts.iter().map(|p| (*p).to_owned()).collect();
             inside(Path::new("/r"), Path::new("/r/repo"), &parts)
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_keeps_whole_lines() {
+    fn truncation_ends_at_line_boundary() {
         let mut text = "one\ntwö\nthree\n".to_owned();
         cut(&mut text, 7);
         assert_eq!(text, "one\n");

@@ -25,12 +25,12 @@ const MAX_TEXT: usize = 300;
 /// # Errors
 /// `GitFailed` for a repository that cannot be read.
 pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
-    let Some(found) = open::find(root, ".")? else { return Ok(vec![]) };
+    let Some(repo_paths) = open::find(root, ".")? else { return Ok(vec![]) };
     let deadline = Instant::now() + LOG_LIMIT;
-    let (is_closed, top) = (root.closed(), found.top.clone());
-    let repository = found.clone();
+    let (is_closed, top) = (root.closed(), repo_paths.top.clone());
+    let repository = repo_paths.clone();
     let mut reading = open::on_thread(&repository, move |tx| {
-        let result = (|| match open::open(&found)? {
+        let result = (|| match open::open(&repo_paths)? {
             Some(repo) => {
                 read(&repo, n.min(MAX_COMMITS), deadline, &mut |commit| tx.send(Ok(commit)).is_ok())
             }

@@ -23,8 +23,8 @@ use crate::root::Root;
 /// Most simultaneous reads of one repository and of all, abandoned ones included: a hostile
 /// repository may block a read for ever.
 const MAX_OF_REPOSITORY: usize = 4;
-const MAX_AT_WORK: usize = 64;
-static AT_WORK: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
+const MAX_RUNNING: usize = 64;
+static RUNNING: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
 
 /// Wait for an answer before named pipes that may block it are searched; interval in which their
 /// other ends are opened then; and how long that continues after the caller has given up.
@@ -58,7 +58,7 @@ const READ_AT_ONCE: [&str; 20] = [
 
 /// A repository that was checked.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct RepoPaths {
     /// The folder that contains `.git`, canonical; the git folder itself for a bare repository.
     pub(super) top: PathBuf,
     /// The git folder, and the one that it shares with other work trees.
@@ -71,7 +71,7 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// Errors of opening the folder; `GitFailed` for a repository that cannot be read without blocking.
-pub(super) fn find(root: &Root, rel: &str) -> Result<Option<Found>, Failure> {
+pub(super) fn find(root: &Root, rel: &str) -> Result<Option<RepoPaths>, Failure> {
     let (_, real) = root.open_dir(rel)?;
     for top in real.ancestors().take_while(|a| a.starts_with(&root.path)) {
         let dot_git = top.join(".git");
@@ -79,7 +79,7 @@ pub(super) fn find(root: &Root, rel: &str) -> Result<Option<Found>, Failure> {
             continue;
         }
         return match look_at(root, top, &dot_git) {
-            Ok(found) => without_traps(found).map(Some),
+            Ok(repo_paths) => without_traps(repo_paths).map(Some),
             Err(why) => {
                 tracing::warn!(folder = %dot_git.display(), why, "not taken as a repository");
                 Ok(None)
@@ -93,24 +93,28 @@ pub(super) fn find(root: &Root, rel: &str) -> Result<Option<Found>, Failure> {
 ///
 /// # Errors
 /// `GitFailed` with the reason why it cannot be read.
-pub(super) fn find_here(root: &Root, folder: &Path) -> Result<Found, Failure> {
+pub(super) fn find_here(root: &Root, folder: &Path) -> Result<RepoPaths, Failure> {
     let dot_git = folder.join(".git");
-    let found = if std::fs::symlink_metadata(&dot_git).is_ok() {
+    let repo_paths = if std::fs::symlink_metadata(&dot_git).is_ok() {
         look_at(root, folder, &dot_git)
     } else {
-        let found = Found { top: folder.to_path_buf(), git_dirs: vec![folder.to_path_buf()] };
-        look_inside(root, folder).map(|()| found)
+        let repo_paths = RepoPaths { top: folder.to_path_buf(), git_dirs: vec![folder.to_path_buf()] };
+        look_inside(root, folder).map(|()| repo_paths)
     };
     let refuse = |why| {
-        Failure::new(Reason::GitFailed, format!("'{}': {why}", crate::root::shown(&folder.to_string_lossy())))
+        Failure::new(
+            Reason::GitFailed,
+            format!("'{}': {why}", crate::root::display_text(&folder.to_string_lossy())),
+        )
     };
-    without_traps(found.map_err(refuse)?)
+    without_traps(repo_paths.map_err(refuse)?)
 }
 
-fn without_traps(found: Found) -> Result<Found, Failure> {
-    let trap = found.git_dirs.iter().find_map(|dir| pipes::find_trap(&found.top, dir, &READ_AT_ONCE));
-    let Some(trap) = trap else { return Ok(found) };
-    let trap = crate::root::shown(&trap.to_string_lossy());
+fn without_traps(repo_paths: RepoPaths) -> Result<RepoPaths, Failure> {
+    let trap =
+        repo_paths.git_dirs.iter().find_map(|dir| pipes::find_trap(&repo_paths.top, dir, &READ_AT_ONCE));
+    let Some(trap) = trap else { return Ok(repo_paths) };
+    let trap = crate::root::display_text(&trap.to_string_lossy());
     Err(Failure::new(
         Reason::GitFailed,
         format!("'{trap}' is a pipe, socket or device: the repository is not read"),
@@ -118,18 +122,18 @@ fn without_traps(found: Found) -> Result<Found, Failure> {
 }
 
 /// Opens the result of [`find`]. `None` when its configuration places its files elsewhere.
-pub(super) fn open(found: &Found) -> Result<Option<Repository>, git2::Error> {
+pub(super) fn open(repo_paths: &RepoPaths) -> Result<Option<Repository>, git2::Error> {
     let none: [&std::ffi::OsStr; 0] = [];
-    let repo = Repository::open_ext(&found.top, RepositoryOpenFlags::NO_SEARCH, none)?;
-    let here = repo.workdir().and_then(|w| w.canonicalize().ok()).is_some_and(|w| w == found.top);
+    let repo = Repository::open_ext(&repo_paths.top, RepositoryOpenFlags::NO_SEARCH, none)?;
+    let here = repo.workdir().and_then(|w| w.canonicalize().ok()).is_some_and(|w| w == repo_paths.top);
     if !here {
-        tracing::warn!(folder = %found.top.display(), "not taken as a repository: its work tree lies elsewhere");
+        tracing::warn!(folder = %repo_paths.top.display(), "not taken as a repository: its work tree lies elsewhere");
     }
     Ok(here.then_some(repo))
 }
 
 /// Checks a git folder: it and all paths that it names must lie in declared roots.
-fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<Found, &'static str> {
+fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<RepoPaths, &'static str> {
     let meta = std::fs::symlink_metadata(dot_git).map_err(|_| "it cannot be read")?;
     let git_dir = match () {
         () if meta.is_dir() => dot_git.to_path_buf(),
@@ -150,7 +154,7 @@ fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<Found, &'static st
         look_inside(root, &common)?;
         git_dirs.push(common);
     }
-    Ok(Found { top: top.to_path_buf(), git_dirs })
+    Ok(RepoPaths { top: top.to_path_buf(), git_dirs })
 }
 
 fn look_inside(root: &Root, git_dir: &Path) -> Result<(), &'static str> {
@@ -189,8 +193,8 @@ fn read_short(path: &Path) -> Option<String> {
 /// A repository that is being read on a separate thread.
 pub(super) struct Reading<T> {
     answers: mpsc::Receiver<T>,
-    ended: Arc<AtomicBool>,
-    found: Found,
+    is_finished: Arc<AtomicBool>,
+    repo_paths: RepoPaths,
     pipes: Option<Vec<PathBuf>>,
 }
 
@@ -213,13 +217,13 @@ impl<T> Reading<T> {
                 Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 end => return end,
             }
-            let pipes = self.pipes.get_or_insert_with(|| pipes::below(&self.found.folders()));
+            let pipes = self.pipes.get_or_insert_with(|| pipes::below(&self.repo_paths.folders()));
             pipes::release(pipes);
         }
     }
 }
 
-impl Found {
+impl RepoPaths {
     /// Returns the folders that a reader of the repository may read.
     fn folders(&self) -> Vec<PathBuf> {
         let outside = self.git_dirs.iter().filter(|dir| !dir.starts_with(&self.top));
@@ -229,16 +233,16 @@ impl Found {
 
 impl<T> Drop for Reading<T> {
     fn drop(&mut self) {
-        if self.ended.load(Ordering::Acquire) {
+        if self.is_finished.load(Ordering::Acquire) {
             return;
         }
-        let (ended, folders) = (Arc::clone(&self.ended), self.found.folders());
+        let (is_finished, folders) = (Arc::clone(&self.is_finished), self.repo_paths.folders());
         // Releases a thread that blocks at a pipe, so that it does not count against the repository
         // for ever.
         let _unreleased = std::thread::Builder::new().name("git-release".into()).spawn(move || {
             let until = Instant::now() + RELEASE_FOR;
             let pipes = pipes::below(&folders);
-            while !pipes.is_empty() && !ended.load(Ordering::Acquire) && Instant::now() < until {
+            while !pipes.is_empty() && !is_finished.load(Ordering::Acquire) && Instant::now() < until {
                 pipes::release(&pipes);
                 std::thread::sleep(RELEASE_EVERY);
             }
@@ -249,30 +253,30 @@ impl<T> Drop for Reading<T> {
 /// A running read, counted for its repository.
 struct Slot {
     top: PathBuf,
-    ended: Arc<AtomicBool>,
+    is_finished: Arc<AtomicBool>,
 }
 
 impl Slot {
     fn take(top: &Path) -> Result<Slot, Failure> {
-        let mut at_work = AT_WORK.lock().unwrap_or_else(PoisonError::into_inner);
-        let (own, all) = (at_work.get(top).copied().unwrap_or(0), at_work.values().sum::<usize>());
-        if own >= MAX_OF_REPOSITORY || all >= MAX_AT_WORK {
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        let (own, all) = (running.get(top).copied().unwrap_or(0), running.values().sum::<usize>());
+        if own >= MAX_OF_REPOSITORY || all >= MAX_RUNNING {
             let text = format!("{own} reads of this git repository and {all} of all are at work");
             return Err(Failure::new(Reason::Overloaded, text));
         }
-        at_work.insert(top.to_path_buf(), own + 1);
-        Ok(Slot { top: top.to_path_buf(), ended: Arc::default() })
+        running.insert(top.to_path_buf(), own + 1);
+        Ok(Slot { top: top.to_path_buf(), is_finished: Arc::default() })
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut at_work = AT_WORK.lock().unwrap_or_else(PoisonError::into_inner);
-        match at_work.get_mut(&self.top) {
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        match running.get_mut(&self.top) {
             Some(own) if *own > 1 => *own -= 1,
-            _ => drop(at_work.remove(&self.top)),
+            _ => drop(running.remove(&self.top)),
         }
-        self.ended.store(true, Ordering::Release);
+        self.is_finished.store(true, Ordering::Release);
     }
 }
 
@@ -282,11 +286,11 @@ impl Drop for Slot {
 /// # Errors
 /// `Overloaded`; `GitFailed` without a thread.
 pub(super) fn on_thread<T: Send + 'static>(
-    found: &Found,
+    repo_paths: &RepoPaths,
     work: impl FnOnce(&mpsc::Sender<T>) + Send + 'static,
 ) -> Result<Reading<T>, Failure> {
-    let slot = Slot::take(&found.top)?;
-    let ended = Arc::clone(&slot.ended);
+    let slot = Slot::take(&repo_paths.top)?;
+    let is_finished = Arc::clone(&slot.is_finished);
     let (tx, answers) = mpsc::channel();
     std::thread::Builder::new()
         .name("git".into())
@@ -295,5 +299,5 @@ pub(super) fn on_thread<T: Send + 'static>(
             work(&tx);
         })
         .map_err(|e| Failure::new(Reason::GitFailed, format!("starting a thread: {e}")))?;
-    Ok(Reading { answers, ended, found: found.clone(), pipes: None })
+    Ok(Reading { answers, is_finished, repo_paths: repo_paths.clone(), pipes: None })
 }

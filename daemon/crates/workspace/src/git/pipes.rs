@@ -70,16 +70,16 @@ fn trap_in_config(top: &Path, file: &Path, depth: usize) -> Option<PathBuf> {
 }
 
 fn trap_in_references(git_dir: &Path) -> Option<PathBuf> {
-    let mut found = None;
+    let mut first_match = None;
     let deadline = Instant::now() + MAX_TIME;
-    let mut left = MAX_ENTRIES / 10;
-    each_below(&git_dir.join("refs"), &mut left, deadline, &mut |path, kind| {
+    let mut remaining = MAX_ENTRIES / 10;
+    each_below(&git_dir.join("refs"), &mut remaining, deadline, &mut |path, kind| {
         if !kind.is_file() && !kind.is_dir() && is_trap(path) {
-            found = Some(path.to_path_buf());
+            first_match = Some(path.to_path_buf());
         }
-        found.is_none()
+        first_match.is_none()
     });
-    found
+    first_match
 }
 
 /// Returns the path because of which nothing may be written into a git folder: an entry that is
@@ -89,25 +89,25 @@ pub(super) fn find_foreign(git_dir: &Path) -> Option<PathBuf> {
     if !std::fs::symlink_metadata(git_dir).is_ok_and(|meta| meta.is_dir()) {
         return Some(git_dir.to_path_buf());
     }
-    let (mut found, mut left) = (None, MAX_ENTRIES);
+    let (mut first_match, mut remaining) = (None, MAX_ENTRIES);
     let objects = git_dir.join("objects");
-    let complete = each_below(git_dir, &mut left, Instant::now() + MAX_TIME, &mut |path, kind| {
+    let complete = each_below(git_dir, &mut remaining, Instant::now() + MAX_TIME, &mut |path, kind| {
         if !kind.is_file() && !kind.is_dir() {
-            found = Some(path.to_path_buf());
+            first_match = Some(path.to_path_buf());
         }
         let loose = kind.is_dir()
             && path.parent() == Some(&objects)
             && path.file_name().is_some_and(|name| name.len() == 2);
-        found.is_none() && !loose
+        first_match.is_none() && !loose
     });
-    found.or_else(|| (!complete).then(|| git_dir.to_path_buf()))
+    first_match.or_else(|| (!complete).then(|| git_dir.to_path_buf()))
 }
 
 /// Passes everything below a folder to `visit`, links not followed; a folder is entered if the
 /// answer is true. Returns true if all of it was visited.
 fn each_below(
     folder: &Path,
-    left: &mut usize,
+    remaining: &mut usize,
     deadline: Instant,
     visit: &mut dyn FnMut(&Path, std::fs::FileType) -> bool,
 ) -> bool {
@@ -115,10 +115,10 @@ fn each_below(
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
-            if *left == 0 || Instant::now() > deadline {
+            if *remaining == 0 || Instant::now() > deadline {
                 return false;
             }
-            *left -= 1;
+            *remaining -= 1;
             let Ok(kind) = entry.file_type() else { continue };
             let path = entry.path();
             if visit(&path, kind) && kind.is_dir() {
@@ -131,9 +131,9 @@ fn each_below(
 
 /// Returns every named pipe below these folders.
 pub(super) fn below(folders: &[PathBuf]) -> Vec<PathBuf> {
-    let (mut pipes, mut left, deadline) = (Vec::new(), MAX_ENTRIES, Instant::now() + MAX_TIME);
+    let (mut pipes, mut remaining, deadline) = (Vec::new(), MAX_ENTRIES, Instant::now() + MAX_TIME);
     for folder in folders {
-        each_below(folder, &mut left, deadline, &mut |path, kind| {
+        each_below(folder, &mut remaining, deadline, &mut |path, kind| {
             if kind.is_fifo() && pipes.len() < MAX_PIPES {
                 pipes.push(path.to_path_buf());
             }

@@ -27,12 +27,12 @@ impl Words {
             let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).trim().to_owned();
             match parse(&line) {
                 Some((stage, percent)) => step(stage, percent),
-                None => self.keep(&line),
+                None => self.append_message(&line),
             }
         }
     }
 
-    fn keep(&mut self, line: &str) {
+    fn append_message(&mut self, line: &str) {
         // The first line names the folder of the unfinished clone, which is of no use to the user.
         if line.is_empty() || line.starts_with("Cloning into ") || self.text.len() + line.len() > MAX_WORDS {
             return;
@@ -46,7 +46,7 @@ impl Words {
     /// Returns the complete message, the last unfinished line included.
     pub(super) fn finish(mut self) -> String {
         let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
-        self.keep(line.trim());
+        self.append_message(line.trim());
         self.text
     }
 }
@@ -67,7 +67,7 @@ fn parse(line: &str) -> Option<(&'static str, f64)> {
     Some((stage, percent.clamp(0.0, 100.0)))
 }
 
-/// Classifies git's message.
+/// Maps git's message to a reason.
 pub(super) fn reason(words: &str) -> Reason {
     const WANTS_LOGIN: [&str; 11] = [
         "unable to get password from user",
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_and_words_are_told_apart() {
+    fn progress_and_messages_are_distinguished() {
         let mut words = Words::default();
         let mut steps = vec![];
         let text = b"Cloning into 'x'...\nremote: Counting objects: 100% (9/9), done.\nReceiving obj";
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_by_words() {
+    fn classifies_failures_by_message() {
         for (words, want) in [
             (
                 "fatal: could not read Username for 'https://h': terminal prompts disabled",

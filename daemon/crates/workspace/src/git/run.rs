@@ -95,9 +95,11 @@ pub(super) fn command(folder: &Path, source: &CloneSource) -> Command {
 /// Returns true if the user's ssh configuration maps a host to another one, which is then left as
 /// it is.
 fn is_mapped(name: &str) -> bool {
-    let shown = Command::new("ssh").args(["-G", name]).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let shown = shown.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let host = shown.lines().find_map(|line| line.strip_prefix("hostname "));
+    let ssh_config =
+        Command::new("ssh").args(["-G", name]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let ssh_config =
+        ssh_config.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let host = ssh_config.lines().find_map(|line| line.strip_prefix("hostname "));
     host.is_some_and(|host| !host.eq_ignore_ascii_case(name))
 }
 
@@ -109,7 +111,7 @@ fn has_ssh_command() -> bool {
 
 /// Purpose and limits of a git process.
 pub(super) struct Task<'a> {
-    /// `cloning` or `fetching`.
+    /// `cloning` or `fetching`, for messages.
     pub(super) what: &'static str,
     /// The remote, without credentials.
     pub(super) url: &'a str,
@@ -186,12 +188,12 @@ fn supervise(
     feed: &mut dyn FnMut(&[u8]),
 ) -> End {
     let deadline = Instant::now() + task.limit;
-    let mut heard = Instant::now();
+    let mut last_output = Instant::now();
     let mut open = true;
     loop {
         match open.then(|| output.recv_timeout(TICK)) {
             Some(Ok(bytes)) => {
-                heard = Instant::now();
+                last_output = Instant::now();
                 feed(&bytes);
             }
             Some(Err(RecvTimeoutError::Disconnected)) => open = false,
@@ -204,7 +206,7 @@ fn supervise(
         if Instant::now() >= deadline {
             return End::TimedOut;
         }
-        if heard.elapsed() >= task.silence {
+        if last_output.elapsed() >= task.silence {
             return End::Silent;
         }
         if !matches!(child.try_wait(), Ok(None)) {
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_reaches_the_address_that_was_judged_and_checks_the_key_of_the_name() {
+    fn ssh_connects_to_judged_address_and_verifies_key_of_host_name() {
         for url in ["ssh://git@host.invalid/x", "git@host.invalid:x", "ssh://git@host.invalid:2222/x"] {
             let arguments = arguments_of_ssh(url, Some("192.0.2.7"));
             let options = ["-o", "HostName=192.0.2.7", "-o", "HostKeyAlias=host.invalid"];

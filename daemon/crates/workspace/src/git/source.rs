@@ -9,7 +9,7 @@ use super::{
     open,
     url::{Remote, RemoteLocation},
 };
-use crate::{Roots, root::shown};
+use crate::{Roots, root::display_text};
 
 /// A remote that may be cloned.
 #[derive(Debug)]
@@ -39,15 +39,16 @@ impl CloneSource {
         let RemoteLocation::Folder(path) = remote.location() else {
             return Err(Failure::new(
                 Reason::InvalidParams,
-                format!("'{}' is no folder", shown(remote.url())),
+                format!("'{}' is no folder", display_text(remote.url())),
             ));
         };
         let text = path.to_str().unwrap_or_default();
-        let place = roots.resolve(text, None)?;
-        let root = place.root();
-        let (folder, real) = root.open_dir(place.real())?;
+        let target = roots.resolve(text, None)?;
+        let root = target.root();
+        let (folder, real) = root.open_dir(target.real())?;
         if root.closed_below(&real) {
-            let text = format!("'{}' holds a path that may not be read: a clone would show it", shown(text));
+            let text =
+                format!("'{}' holds a path that may not be read: a clone would show it", display_text(text));
             return Err(Failure::new(Reason::PathBlocked, text));
         }
         open::find_here(root, &real)?;

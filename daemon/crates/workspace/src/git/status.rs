@@ -11,7 +11,7 @@ use git2::{Repository, Status, StatusOptions};
 use super::{git_failed, open, without_credentials};
 use crate::{
     guard::{IGNORE_FILES, rules_are_readable},
-    root::{Root, shown},
+    root::{Root, display_text},
 };
 
 /// Most changes of one status.
@@ -27,24 +27,24 @@ pub const STATUS_LIMIT: Duration = Duration::from_secs(5);
 /// # Errors
 /// `GitFailed` for a repository that cannot be read, and errors of [`crate::list_dir`] for `rel`.
 pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
-    let Some(found) = open::find(root, rel)? else { return Ok(GitStatus::default()) };
-    let what = format!("git status of '{}'", shown(rel));
+    let Some(repo_paths) = open::find(root, rel)? else { return Ok(GitStatus::default()) };
+    let what = format!("git status of '{}'", display_text(rel));
     let top =
-        found.top.strip_prefix(&root.path).map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+        repo_paths.top.strip_prefix(&root.path).map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     let is_closed = root.closed();
     let deadline = Instant::now() + STATUS_LIMIT;
     // First the cheap part, then the complete one: the first is the answer when the second is late.
-    let repository = found.clone();
+    let repository = repo_paths.clone();
     let mut reading = open::on_thread(&repository, move |tx| {
-        let result = match open::open(&found) {
+        let result = match open::open(&repo_paths) {
             Ok(Some(repo)) => {
                 let facts = facts(&repo);
                 let _ = tx.send(Ok(GitStatus { truncated: true, ..facts.clone() }));
                 // The most likely trap is detected at once; one further down costs the time limit.
-                if !rules_are_readable(&found.top, &IGNORE_FILES) {
+                if !rules_are_readable(&repo_paths.top, &IGNORE_FILES) {
                     return;
                 }
-                let closed = |path: &str| is_closed(&found.top.join(path));
+                let closed = |path: &str| is_closed(&repo_paths.top.join(path));
                 changes(&repo, &closed).map(|(changes, truncated)| GitStatus { changes, truncated, ..facts })
             }
             Ok(None) => Ok(GitStatus::default()),

@@ -26,7 +26,7 @@ pub struct Remote {
 pub enum RemoteLocation {
     /// A folder of this machine, absolute.
     Folder(PathBuf),
-    /// A server.
+    /// A repository on a server.
     Host {
         /// `https`, `ssh` or `git`.
         scheme: &'static str,
@@ -59,8 +59,8 @@ impl Remote {
     /// `BadUrl`, with a text that repeats no credentials.
     pub fn parse(url: &str) -> Result<Remote, Failure> {
         parse(url).map_err(|why| {
-            let shown = crate::root::shown(&printable(url));
-            Failure::new(Reason::BadUrl, format!("'{shown}' {why}"))
+            let url_text = crate::root::display_text(&printable(url));
+            Failure::new(Reason::BadUrl, format!("'{url_text}' {why}"))
         })
     }
 
@@ -109,7 +109,7 @@ pub fn folder_name(url: &str, given: Option<&str>) -> Result<String, Failure> {
             && !name.starts_with(['.', '-'])
             && name.chars().all(plain);
         if !good || name.contains(".partial-") {
-            let text = format!("dest '{}' is not a plain folder name", crate::root::shown(name));
+            let text = format!("dest '{}' is not a plain folder name", crate::root::display_text(name));
             return Err(Failure::new(Reason::InvalidParams, text));
         }
         return Ok(name.to_owned());
@@ -118,8 +118,8 @@ pub fn folder_name(url: &str, given: Option<&str>) -> Result<String, Failure> {
     let host = host.rsplit('@').next().unwrap_or(host);
     let path = path.trim_end_matches('/');
     let path = path.strip_suffix(".git").unwrap_or(path);
-    let whole = format!("{host}/{path}");
-    let words: Vec<String> = whole
+    let full_path = format!("{host}/{path}");
+    let words: Vec<String> = full_path
         .split(['/', '\\'])
         .map(|w| w.chars().map(|c| if plain(c) { c } else { '-' }).collect::<String>())
         .map(|w| w.trim_matches(['.', '-']).to_owned())
@@ -237,14 +237,14 @@ fn server(
     if path.trim_matches('/').is_empty() {
         return Err("names no repository");
     }
-    let (kept, credentials) = match (scheme, user) {
+    let (user_prefix, credentials) = match (scheme, user) {
         (_, None) => (String::new(), None),
         ("https", Some(user)) => (String::new(), Some(credentials(user)?)),
         ("ssh", Some(user)) if is_user(user) => (format!("{user}@"), None),
         ("ssh", Some(_)) => return Err("holds a password or a strange user name; ssh is given keys instead"),
         _ => return Err("holds a user name, which git:// does not know"),
     };
-    let url = format!("{scheme}://{kept}{host}{path}");
+    let url = format!("{scheme}://{user_prefix}{host}{path}");
     Ok(Remote { url, location: RemoteLocation::Host { scheme, name, port }, credentials })
 }
 
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_and_names() {
+    fn parses_urls_and_names() {
         for (url, name) in [
             ("https://github.com/tokio-rs/axum.git", "github.com-tokio-rs-axum"),
             ("https://u:p@h.org:8443/a/b/", "h.org-8443-a-b"),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_not_shown() {
+    fn credentials_are_not_displayed() {
         for (url, want) in [
             ("https://user:pa@ss@h/x", "https://h/x"),
             ("https://token@h/x", "https://h/x"),
@@ -396,9 +396,8 @@ mod tests {
         assert!(!same_remote("https://h/x", "https://h/y"));
     }
 
-    /// G3
     #[test]
-    fn credentials_leave_the_url_and_no_error_repeats_them() {
+    fn credentials_are_removed_from_url_and_errors() {
         let of = |url: &str| Remote::parse(url).unwrap();
         let full = of("https://me:hunter%402@h.org:8443/a/b.git");
         assert_eq!(full.url(), "https://h.org:8443/a/b.git");
@@ -424,9 +423,8 @@ mod tests {
         }
     }
 
-    /// G4
     #[test]
-    fn hosts_are_named_as_git_reads_them() {
+    fn hosts_are_parsed_as_git_parses_them() {
         let host = |url: &str| match Remote::parse(url).unwrap().location {
             RemoteLocation::Host { scheme, name, port } => (scheme, name, port),
             RemoteLocation::Folder(folder) => ("file", folder.display().to_string(), 0),

@@ -23,7 +23,7 @@ pub(super) struct Batch {
     /// Paths that were created or changed.
     pub(super) changed: HashSet<PathBuf>,
     /// Paths that were deleted or moved away (and may exist again).
-    pub(super) gone: HashSet<PathBuf>,
+    pub(super) removed: HashSet<PathBuf>,
     /// True if events were lost: only the fact that something changed is known.
     pub(super) lost: bool,
     /// The tick of the newest event in this batch or taken before.
@@ -32,7 +32,7 @@ pub(super) struct Batch {
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.changed.is_empty() && self.gone.is_empty() && !self.lost
+        self.changed.is_empty() && self.removed.is_empty() && !self.lost
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Inbox {
     stopped: AtomicBool,
     polling: AtomicBool,
     seen: AtomicU64,
-    told: AtomicU64,
+    sent_tick: AtomicU64,
     sent: AtomicU64,
     is_remote: bool,
 }
@@ -57,7 +57,7 @@ impl Inbox {
             stopped: AtomicBool::new(false),
             polling: AtomicBool::new(false),
             seen: AtomicU64::new(0),
-            told: AtomicU64::new(0),
+            sent_tick: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             is_remote: is_remote(root),
         }
@@ -75,7 +75,7 @@ impl Inbox {
                 return self.lose();
             }
         };
-        let gone = match event.kind {
+        let is_removal = match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
             // Both halves of a rename are reported separately as well.
             EventKind::Access(_) | EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => return,
@@ -87,9 +87,9 @@ impl Inbox {
             return;
         }
         let mut batch = self.lock();
-        let set = if gone { &mut batch.gone } else { &mut batch.changed };
+        let set = if is_removal { &mut batch.removed } else { &mut batch.changed };
         set.extend(paths);
-        if batch.changed.len() + batch.gone.len() > MAX_PENDING {
+        if batch.changed.len() + batch.removed.len() > MAX_PENDING {
             *batch = Batch { lost: true, ..Batch::default() };
         }
         self.tick();
@@ -119,11 +119,11 @@ impl Inbox {
     pub(super) fn take(&self, deadline: Instant) -> Option<Batch> {
         let mut batch = self.lock();
         while batch.is_empty() && !self.is_stopped() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left == Duration::ZERO {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining == Duration::ZERO {
                 break;
             }
-            batch = self.wake.wait_timeout(batch, left).unwrap_or_else(|e| e.into_inner()).0;
+            batch = self.wake.wait_timeout(batch, remaining).unwrap_or_else(|e| e.into_inner()).0;
         }
         // Under the same lock as incoming events: this is the tick of the newest of them.
         batch.tick = self.seen();
@@ -140,8 +140,8 @@ impl Inbox {
     }
 
     /// Records that everything up to this tick was sent.
-    pub(super) fn tell(&self, tick: u64) {
-        self.told.store(tick, Ordering::SeqCst);
+    pub(super) fn mark_sent(&self, tick: u64) {
+        self.sent_tick.store(tick, Ordering::SeqCst);
     }
 
     /// Counts a change that was sent, before its events are marked as sent.
@@ -150,15 +150,15 @@ impl Inbox {
     }
 
     pub(super) fn settled(&self) -> Option<u64> {
-        let (seen, told) = (self.seen(), self.told.load(Ordering::SeqCst));
-        let is_sure = seen == told && !self.is_remote && !self.is_polling() && !self.is_stopped();
+        let (seen, sent_tick) = (self.seen(), self.sent_tick.load(Ordering::SeqCst));
+        let is_sure = seen == sent_tick && !self.is_remote && !self.is_polling() && !self.is_stopped();
         is_sure.then(|| self.sent.load(Ordering::SeqCst))
     }
 
     pub(super) fn stop(&self) {
-        let held = self.lock();
+        let guard = self.lock();
         self.stopped.store(true, Ordering::Relaxed);
-        drop(held);
+        drop(guard);
         self.wake.notify_all();
     }
 

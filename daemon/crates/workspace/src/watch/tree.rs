@@ -71,9 +71,9 @@ impl Tree {
         }
     }
 
-    /// Watches a folder and those below it, and passes every file in them to `found`: each folder
+    /// Watches a folder and those below it, and passes every file in them to `on_file`: each folder
     /// is watched first and listed then, so that a file is either listed or reported.
-    pub(super) fn watch_below(&mut self, rel: &str, found: &mut dyn FnMut(String)) {
+    pub(super) fn watch_below(&mut self, rel: &str, on_file: &mut dyn FnMut(String)) {
         let mut todo = vec![rel.to_owned()];
         while let Some(dir) = todo.pop() {
             if self.inbox.is_stopped() {
@@ -89,7 +89,7 @@ impl Tree {
                 match kind.is_dir() {
                     true if self.rules.is_walked(&path, true) => todo.push(path),
                     true => {}
-                    false => found(path),
+                    false => on_file(path),
                 }
             }
         }

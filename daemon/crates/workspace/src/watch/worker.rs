@@ -32,7 +32,7 @@ pub(super) struct Worker {
     /// Events were lost; the rescan follows once `next_loss` is reached.
     lost: bool,
     /// The root's folder did not exist at the last check; that was reported.
-    gone: bool,
+    root_missing: bool,
     next_loss: Instant,
     next_sweep: Instant,
 }
@@ -76,9 +76,9 @@ impl Pending {
     }
 
     /// Returns the time at which to send it.
-    fn due(&self) -> Instant {
-        let due = (self.last + QUIET).min(self.first + LATEST);
-        self.refused.map_or(due, |at| due.max(at + RETRY))
+    fn send_time(&self) -> Instant {
+        let send_at = (self.last + QUIET).min(self.first + LATEST);
+        self.refused.map_or(send_at, |at| send_at.max(at + RETRY))
     }
 }
 
@@ -93,7 +93,7 @@ impl Worker {
             pending,
             reload: false,
             lost: false,
-            gone: false,
+            root_missing: false,
             next_loss: now,
             next_sweep: now + SWEEP,
         }
@@ -110,24 +110,24 @@ impl Worker {
             self.next_sweep = sweep;
             let mut deadline = sweep;
             if !self.pending.is_empty() {
-                deadline = deadline.min(self.pending.due());
+                deadline = deadline.min(self.pending.send_time());
             }
             if self.lost {
                 deadline = deadline.min(self.next_loss);
             }
             let Some(batch) = self.inbox.take(deadline) else { return };
             let tick = batch.tick;
-            self.take_in(batch);
+            self.process(batch);
             let now = Instant::now();
             if self.lost && now >= self.next_loss {
-                self.make_good(now);
+                self.recover_lost_events(now);
             }
             if now >= self.next_sweep {
                 self.next_sweep = now + SWEEP;
                 self.pending.rescan(now);
             }
-            if self.pending.is_empty() || now < self.pending.due() {
-                self.tell(tick);
+            if self.pending.is_empty() || now < self.pending.send_time() {
+                self.mark_sent(tick);
                 continue;
             }
             if std::mem::take(&mut self.reload) {
@@ -137,29 +137,29 @@ impl Worker {
             if !self.send() {
                 return;
             }
-            self.tell(tick);
+            self.mark_sent(tick);
         }
     }
 
     /// Records that all up to this tick was sent, if it was.
-    fn tell(&self, tick: u64) {
+    fn mark_sent(&self, tick: u64) {
         if self.pending.is_empty() && !self.lost {
-            self.inbox.tell(tick);
+            self.inbox.mark_sent(tick);
         }
     }
 
     /// Recreates all watches and schedules a rescan. A missing root is reported once, and again
     /// when it is back.
-    fn make_good(&mut self, now: Instant) {
+    fn recover_lost_events(&mut self, now: Instant) {
         // Checked first: a root that comes back while its watches are created is checked once more.
-        let gone = !self.tree.root_exists();
+        let is_missing = !self.tree.root_exists();
         self.tree.restart();
         self.next_loss = Instant::now() + BETWEEN_LOSSES;
-        if !gone || !self.gone {
+        if !is_missing || !self.root_missing {
             self.pending.rescan(now);
         }
-        self.lost = gone;
-        self.gone = gone;
+        self.lost = is_missing;
+        self.root_missing = is_missing;
     }
 
     /// Sends the pending changes; returns false when the receiver is dropped.
@@ -186,17 +186,17 @@ impl Worker {
         }
     }
 
-    fn take_in(&mut self, batch: Batch) {
+    fn process(&mut self, batch: Batch) {
         self.lost |= batch.lost;
         let now = Instant::now();
-        for path in &batch.gone {
+        for path in &batch.removed {
             let Some(rel) = self.tree.rel(path) else { continue };
             self.tree.forget(&rel);
             self.note_rule(&rel, now);
             // A path that exists again may contain less than before: no event names the missing
             // entries.
             if !batch.changed.contains(path) || is_dir(path) {
-                self.look_at_gone(path, rel, now);
+                self.check_removed(path, rel, now);
             }
         }
         for path in &batch.changed {
@@ -220,7 +220,7 @@ impl Worker {
         is_rule
     }
 
-    fn look_at_gone(&mut self, path: &Path, rel: String, now: Instant) {
+    fn check_removed(&mut self, path: &Path, rel: String, now: Instant) {
         match std::fs::symlink_metadata(path) {
             Ok(meta) if meta.is_dir() => {
                 if self.tree.is_walked(&rel, true) {
@@ -231,14 +231,14 @@ impl Worker {
             Ok(_) => self.look_at(path, rel, now),
             // The watch of the root itself: its folder was removed.
             Err(_) if rel.is_empty() => self.lost = true,
-            Err(_) => self.report_gone(rel, now),
+            Err(_) => self.report_removed(rel, now),
         }
     }
 
     fn look_at(&mut self, path: &Path, rel: String, now: Instant) {
         let meta = match std::fs::symlink_metadata(path) {
             Ok(meta) => meta,
-            Err(_) => return self.report_gone(rel, now),
+            Err(_) => return self.report_removed(rel, now),
         };
         if rel == ".git" {
             self.tree.watch_git();
@@ -255,14 +255,14 @@ impl Worker {
         if self.tree.is_watched(&rel) || !self.tree.is_walked(&rel, true) {
             return;
         }
-        let mut found = Vec::new();
+        let mut files = Vec::new();
         self.tree.watch_below(&rel, &mut |file| {
             // Above the limit this becomes a rescan and the names are not needed.
-            if found.len() <= MAX_PENDING {
-                found.push(file);
+            if files.len() <= MAX_PENDING {
+                files.push(file);
             }
         });
-        for file in found {
+        for file in files {
             if !self.note_rule(&file, now) && self.tree.is_walked(&file, false) {
                 self.pending.add(file, now);
             }
@@ -271,7 +271,7 @@ impl Worker {
 
     /// A removed path may have been a file or a folder; it is reported if either kind would be
     /// walked.
-    fn report_gone(&mut self, rel: String, now: Instant) {
+    fn report_removed(&mut self, rel: String, now: Instant) {
         if !rel.is_empty() && (self.tree.is_walked(&rel, false) || self.tree.is_walked(&rel, true)) {
             self.pending.add(rel, now);
         }

@@ -42,7 +42,7 @@ fn repository(dir: &Path) {
 }
 
 #[test]
-fn status_and_log() {
+fn git_status_and_log() {
     let (dir, root) = root();
     assert!(!git_status(&root, ".").unwrap().is_repository);
     assert!(git_log(&root, 10).unwrap().is_empty());
@@ -73,7 +73,7 @@ fn status_and_log() {
 }
 
 #[test]
-fn no_program_of_a_hostile_repository_runs() {
+fn hostile_repository_runs_no_program() {
     let (dir, root) = root();
     repository(dir.path());
     let marker = dir.path().join(".git/marker");
@@ -107,7 +107,7 @@ fn no_program_of_a_hostile_repository_runs() {
 }
 
 #[test]
-fn repositories_that_lead_elsewhere_are_none() {
+fn repositories_leading_outside_roots_are_ignored() {
     let outer = tempfile::tempdir().unwrap();
     let base = outer.path().canonicalize().unwrap();
     std::fs::create_dir(base.join("secret")).unwrap();
@@ -160,7 +160,7 @@ fn repositories_that_lead_elsewhere_are_none() {
 }
 
 #[test]
-fn pipes_in_the_tree_do_not_hang_status() {
+fn pipes_in_tree_do_not_block_status() {
     let (dir, root) = root();
     repository(dir.path());
     std::fs::remove_file(dir.path().join("a.rs")).unwrap();
@@ -191,7 +191,7 @@ fn request(url: &str, dest: &Path) -> CloneRequest {
     CloneRequest { source, branch: None, dest: dest.to_path_buf(), limit: CLONE_LIMIT }
 }
 
-fn left(dir: &Path) -> Vec<String> {
+fn entry_names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -199,7 +199,7 @@ fn left(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn clones_reuses_and_refuses() {
+fn clone_creates_reuses_and_refuses() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     std::fs::create_dir(base.join("origin")).unwrap();
@@ -213,8 +213,8 @@ fn clones_reuses_and_refuses() {
     assert_eq!((done.branch.as_deref(), done.reused), (Some("main"), false));
     assert!(stages.contains(&("receiving", 100.0)), "{stages:?}");
     assert!(dest.join("a.rs").exists());
-    let again = git_clone(&request(&url, &dest), &mut |_, _| {}, &|| false).unwrap();
-    assert!(again.reused && again.head == done.head);
+    let repeated = git_clone(&request(&url, &dest), &mut |_, _| {}, &|| false).unwrap();
+    assert!(repeated.reused && repeated.head == done.head);
     let reason = |r: CloneRequest| git_clone(&r, &mut |_, _| {}, &|| false).unwrap_err().reason;
     assert_eq!(
         reason(CloneRequest { branch: Some("other".into()), ..request(&url, &dest) }),
@@ -240,14 +240,14 @@ fn clones_reuses_and_refuses() {
     git(&base.join("empty"), &["init", "-q"]);
     let empty = format!("file://{}", base.join("empty").display());
     assert_eq!(reason(request(&empty, &base.join("ws/none"))), Reason::CloneFailed);
-    assert_eq!(left(&base.join("ws")), ["clone", "mine", "other"]);
+    assert_eq!(entry_names(&base.join("ws")), ["clone", "mine", "other"]);
     std::fs::create_dir_all(base.join("ws/x.partial-00/.git")).unwrap();
     assert_eq!(remove_partials(&base.join("ws")), 1);
-    assert_eq!(left(&base.join("ws")), ["clone", "mine", "other"]);
+    assert_eq!(entry_names(&base.join("ws")), ["clone", "mine", "other"]);
 }
 
 #[test]
-fn an_earlier_clone_is_brought_up_to_date_or_says_why_not() {
+fn existing_clone_is_updated_or_reports_reason() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     let (origin, dest) = (base.join("origin"), base.join("ws/clone"));
@@ -277,24 +277,24 @@ fn an_earlier_clone_is_brought_up_to_date_or_says_why_not() {
     let third = commit("a.rs", "fn a() { 4 }\n");
     assert_eq!((clone().head, text("b.rs").as_str()), (third.clone(), "mine\n"));
     commit("b.rs", "theirs\n");
-    let kept = clone();
-    assert!(kept.stale.unwrap().starts_with("fetched and not checked out: "));
-    assert_eq!((kept.head, text("b.rs").as_str()), (third, "mine\n"));
+    let stale_clone = clone();
+    assert!(stale_clone.stale.unwrap().starts_with("fetched and not checked out: "));
+    assert_eq!((stale_clone.head, text("b.rs").as_str()), (third, "mine\n"));
     git(&dest, &["checkout", "-q", "b.rs"]);
     git(&dest, &["commit", "-q", "--allow-empty", "-m", "my own"]);
     assert!(clone().stale.unwrap().contains("commits of its own"));
     git(&dest, &["reset", "-q", "--hard", "origin/main"]);
     assert_eq!((clone().stale, text("b.rs").as_str()), (None, "theirs\n"));
     // Without the remote it is returned unchanged, with git's message.
-    let gone = request(&url, &dest);
+    let clone_request = request(&url, &dest);
     std::fs::remove_dir_all(origin.join(".git")).unwrap();
-    let offline = git_clone(&gone, &mut |_, _| {}, &|| false).unwrap();
+    let offline = git_clone(&clone_request, &mut |_, _| {}, &|| false).unwrap();
     assert!(offline.reused && offline.stale.unwrap().starts_with("not fetched: fetching file://"));
     assert_eq!(text("b.rs"), "theirs\n");
 }
 
 #[test]
-fn an_earlier_clone_that_was_tampered_with_runs_nothing() {
+fn tampered_clone_runs_no_program() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     let (origin, dest, marker) = (base.join("origin"), base.join("ws/clone"), base.join("marker"));
@@ -343,24 +343,25 @@ fn silent_server() -> u16 {
 }
 
 #[test]
-fn a_clone_is_cancelled_or_runs_out_of_time() {
+fn clone_can_be_cancelled_and_times_out() {
     let port = silent_server();
     let url = format!("git://127.0.0.1:{port}/r.git");
     let dir = tempfile::tempdir().unwrap();
     let start = Instant::now();
-    let asked = start + Duration::from_millis(300);
-    let failed = git_clone(&request(&url, &dir.path().join("c")), &mut |_, _| {}, &|| Instant::now() > asked)
-        .unwrap_err();
+    let cancel_at = start + Duration::from_millis(300);
+    let failed =
+        git_clone(&request(&url, &dir.path().join("c")), &mut |_, _| {}, &|| Instant::now() > cancel_at)
+            .unwrap_err();
     assert_eq!(failed.reason, Reason::Cancelled);
     let limited = CloneRequest { limit: Duration::from_millis(300), ..request(&url, &dir.path().join("c")) };
     assert_eq!(git_clone(&limited, &mut |_, _| {}, &|| false).unwrap_err().reason, Reason::CloneFailed);
     assert!(start.elapsed() < Duration::from_secs(20));
-    assert!(left(dir.path()).is_empty());
+    assert!(entry_names(dir.path()).is_empty());
 }
 
 /// Waits until no thread of this process reads a repository; other tests may have some for a
 /// moment.
-fn no_thread_is_left() -> bool {
+fn no_git_thread_is_running() -> bool {
     let reads = |task: std::fs::DirEntry| {
         std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "git")
     };
@@ -408,7 +409,7 @@ fn named(dir: &Path, key: &str, value: &str) {
 
 // A5, G5: pipes in a git folder are reported by name at once, by every call.
 #[test]
-fn a_pipe_that_git_would_open_is_refused_by_name_at_once() {
+fn pipe_that_git_would_open_is_refused_by_name() {
     for (what, make) in TRAPS {
         let (dir, root) = root();
         repository(dir.path());
@@ -429,12 +430,12 @@ fn a_pipe_that_git_would_open_is_refused_by_name_at_once() {
         }
         assert!(start.elapsed() < Duration::from_secs(2), "{what}: {:?}", start.elapsed());
     }
-    assert!(no_thread_is_left());
+    assert!(no_git_thread_is_running());
 }
 
 // A5, G5: pipes deep in a tree block no thread, and no other repository waits for them.
 #[test]
-fn pipes_deep_in_a_tree_hold_no_thread() {
+fn pipes_deep_in_tree_block_no_thread() {
     let (good, good_root) = root();
     repository(good.path());
     let mut hostile = Vec::new();
@@ -461,12 +462,12 @@ fn pipes_deep_in_a_tree_hold_no_thread() {
     }
     assert!(start.elapsed() < Duration::from_secs(16), "{:?}", start.elapsed());
     assert!(git_status(&good_root, ".").unwrap().is_repository);
-    assert!(no_thread_is_left());
+    assert!(no_git_thread_is_running());
 }
 
 // G8: a clone of a folder with pipes in its git folder is refused at once.
 #[test]
-fn a_clone_of_a_repository_with_pipes_is_refused_at_once() {
+fn clone_of_repository_with_pipes_is_refused() {
     let base = tempfile::tempdir().unwrap();
     for (what, make) in TRAPS {
         let dir = tempfile::tempdir().unwrap();
@@ -486,13 +487,13 @@ fn a_clone_of_a_repository_with_pipes_is_refused_at_once() {
 
 // G1: a folder stays the one that was judged, even if its path is replaced.
 #[test]
-fn a_folder_that_is_replaced_after_it_was_judged_is_not_cloned() {
+fn folder_replaced_after_judgement_is_not_cloned() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     let (inner, secret) = (base.join("inner"), base.join("secret"));
-    for place in [&inner, &secret] {
-        std::fs::create_dir(place).unwrap();
-        repository(place);
+    for repo_folder in [&inner, &secret] {
+        std::fs::create_dir(repo_folder).unwrap();
+        repository(repo_folder);
     }
     put(&secret, "password", "hunter2");
     git(&secret, &["add", "."]);
@@ -511,7 +512,7 @@ fn a_folder_that_is_replaced_after_it_was_judged_is_not_cloned() {
 
 // G2: nothing is written into a git folder through a link.
 #[test]
-fn a_commit_follows_no_link_out_of_the_git_folder() {
+fn commit_follows_no_symlink_out_of_git_folder() {
     let links: [(&str, &str); 9] = [
         (".git/logs/HEAD", "outside/file"),
         (".git/logs/refs/heads/main", "outside/file"),
@@ -534,7 +535,7 @@ fn a_commit_follows_no_link_out_of_the_git_folder() {
         if from.exists() && !to.exists() {
             std::fs::rename(&from, &to).unwrap();
         }
-        let _gone = std::fs::remove_file(&from);
+        let _result = std::fs::remove_file(&from);
         symlink(&to, &from).unwrap();
         put(&base, "repo/a.rs", "changed\n");
         // The target folder is declared as well: that is no permission to write to it.

@@ -21,11 +21,11 @@ fn read(mut file: std::fs::File) -> String {
 
 /// Resolves a path, then opens the result.
 fn open(root: &Root, rel: &str) -> Result<std::fs::File, WorkspaceError> {
-    root.locate(rel).and_then(|found| root.open_file(found.real()))
+    root.locate(rel).and_then(|resolved| root.open_file(resolved.real()))
 }
 
 #[test]
-fn escapes_are_denied_and_inner_links_followed() {
+fn escapes_are_denied_and_inner_symlinks_followed() {
     let outer = tempfile::tempdir().unwrap();
     put(outer.path(), "secret", "secret");
     put(outer.path(), "in/a.txt", "inner");
@@ -60,7 +60,7 @@ fn escapes_are_denied_and_inner_links_followed() {
 }
 
 #[test]
-fn pipes_sockets_and_devices_are_refused_at_once() {
+fn pipes_sockets_and_devices_are_refused() {
     let (dir, root) = root();
     pipe(&dir.path().join("pipe"));
     let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
@@ -73,7 +73,7 @@ fn pipes_sockets_and_devices_are_refused_at_once() {
 }
 
 #[test]
-fn a_link_swapped_during_the_call_never_escapes() {
+fn symlink_swapped_during_call_never_escapes() {
     let outer = tempfile::tempdir().unwrap();
     put(outer.path(), "out/f", "secret");
     put(outer.path(), "in/real/f", "inner");
@@ -125,7 +125,7 @@ fn a_link_swapped_during_the_call_never_escapes() {
 }
 
 #[test]
-fn blocked_paths_win_by_component() {
+fn blocked_paths_match_by_component() {
     let home = tempfile::tempdir().unwrap();
     let base = home.path().canonicalize().unwrap();
     for rel in [".ssh/id", ".ssh/deep/k", ".sshx/id", "work/a"] {
@@ -158,7 +158,7 @@ fn blocked_paths_win_by_component() {
 }
 
 #[test]
-fn roots_are_declared_and_found() {
+fn roots_can_be_declared_and_found() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     put(&base, "a/x/f", "");
@@ -182,8 +182,8 @@ fn roots_are_declared_and_found() {
     for (path, root, rel) in
         [("a/x/f", &x, "f"), ("a/x", &x, "."), ("s/x/f", &x, "f"), ("a/y/new", &a, "y/new"), ("s", &a, ".")]
     {
-        let found = roots.resolve(base.join(path).to_str().unwrap(), None).unwrap();
-        assert_eq!((&found.root().id, found.real()), (&root.id, rel), "{path}");
+        let resolved = roots.resolve(base.join(path).to_str().unwrap(), None).unwrap();
+        assert_eq!((&resolved.root().id, resolved.real()), (&root.id, rel), "{path}");
     }
     for path in ["ab/f", "a/../ab/f", ""] {
         assert_eq!(
@@ -200,7 +200,7 @@ fn roots_are_declared_and_found() {
 }
 
 #[test]
-fn a_root_made_again_is_the_root_again() {
+fn recreated_root_folder_is_reopened() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "r/f", "old");
     let root = Roots::new(vec![]).declare(&dir.path().join("r")).unwrap();
@@ -212,7 +212,7 @@ fn a_root_made_again_is_the_root_again() {
 
 /// A4: a folder above a root that is swapped for a link must not make another folder the root.
 #[test]
-fn a_link_above_the_root_is_not_followed() {
+fn symlink_above_root_is_not_followed() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "outer/mid/r/f", "inner");
     put(dir.path(), "outside/r/f", "secret");
@@ -234,7 +234,7 @@ fn resolution_reports_every_spelling() {
     symlink("nowhere/x", dir.path().join("dangling")).unwrap();
     symlink(root.path.join("real/deep"), dir.path().join("absolute")).unwrap();
     symlink("deep/../../l1/deep/f", dir.path().join("real/up")).unwrap();
-    for (asked, entry, real) in [
+    for (requested, entry, real) in [
         ("real/deep/f", "real/deep/f", "real/deep/f"),
         ("./real/./deep/../deep/f", "real/deep/f", "real/deep/f"),
         ("l1/deep/f", "real/deep/f", "real/deep/f"),
@@ -250,14 +250,14 @@ fn resolution_reports_every_spelling() {
         (".", ".", "."),
         ("l1/..", ".", "."),
     ] {
-        let found = root.locate(asked).unwrap();
-        assert_eq!((found.entry(), found.real()), (entry, real), "{asked}");
+        let resolved = root.locate(requested).unwrap();
+        assert_eq!((resolved.entry(), resolved.real()), (entry, real), "{requested}");
     }
 }
 
 // R3
 #[test]
-fn what_the_kernel_makes_and_the_whole_machine_are_no_roots() {
+fn kernel_filesystems_and_top_folder_are_rejected_as_roots() {
     let dir = tempfile::tempdir().unwrap();
     let roots = Roots::new(vec![]);
     symlink("/", dir.path().join("all")).unwrap();
@@ -275,7 +275,7 @@ fn what_the_kernel_makes_and_the_whole_machine_are_no_roots() {
 // A10: the folder that is declared is the one that was checked, even if its path is replaced
 // meanwhile.
 #[test]
-fn a_folder_that_is_swapped_while_it_is_declared_is_not_declared() {
+fn folder_swapped_during_declaration_is_rejected() {
     let outer = tempfile::tempdir().unwrap();
     let base = outer.path().canonicalize().unwrap();
     put(&base, "out/sub/f", "secret");

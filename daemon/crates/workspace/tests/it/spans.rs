@@ -18,7 +18,7 @@ fn span(root: &Root, start: u32, end: u32) -> Span {
 }
 
 #[test]
-fn ranges() {
+fn ranges_are_validated() {
     let (dir, root) = root();
     // (text, start, end, wanted text, first, last, total)
     for (text, start, end, want, last, total) in [
@@ -59,7 +59,7 @@ fn ranges() {
 }
 
 #[test]
-fn limits() {
+fn span_limits_are_enforced() {
     let (dir, root) = root();
     put(dir.path(), "f", &"x\n".repeat(5000));
     let got = span(&root, 10, 4000);
@@ -79,7 +79,7 @@ fn limits() {
 }
 
 #[test]
-fn a_giant_is_not_read_whole() {
+fn huge_file_is_not_read_completely() {
     let (dir, root) = root();
     put(dir.path(), "f", "first\n");
     std::fs::OpenOptions::new().write(true).open(dir.path().join("f")).unwrap().set_len(1 << 40).unwrap();
@@ -92,7 +92,7 @@ fn a_giant_is_not_read_whole() {
 
 proptest! {
     #[test]
-    fn a_span_is_the_lines(lines in prop::collection::vec("[a-zä]{0,6}", 0..40), open in any::<bool>(), start in 1_u32..45, len in 0_u32..45) {
+    fn span_returns_requested_lines(lines in prop::collection::vec("[a-zä]{0,6}", 0..40), open in any::<bool>(), start in 1_u32..45, len in 0_u32..45) {
         let (dir, root) = root();
         let mut text: String = lines.iter().map(|l| format!("{l}\n")).collect();
         if open { text.push('z'); }

@@ -7,13 +7,13 @@ use cairn_workspace::{Ignore, Root, Roots, WalkOptions, count_languages, list_di
 use crate::{pipe, put, root};
 
 fn files(root: &Root, opts: &WalkOptions) -> BTreeSet<String> {
-    let found = Mutex::new(BTreeSet::new());
+    let paths = Mutex::new(BTreeSet::new());
     let report = walk(root, opts, &|w| {
-        assert!(found.lock().unwrap().insert(w.rel));
+        assert!(paths.lock().unwrap().insert(w.rel));
     });
-    let found = found.into_inner().unwrap();
-    assert_eq!(report.files, found.len() as u64);
-    found
+    let paths = paths.into_inner().unwrap();
+    assert_eq!(report.files, paths.len() as u64);
+    paths
 }
 
 fn fixture(dir: &std::path::Path) {
@@ -49,7 +49,7 @@ fn fixture(dir: &std::path::Path) {
 }
 
 #[test]
-fn walks_as_ripgrep_does() {
+fn walk_matches_ripgrep() {
     let (dir, root) = root();
     fixture(dir.path());
     let want = ["a.rs", "keep.log", "sub/again.log", "sub/only-top", "sub/other", "vendor/v.js", "ü/ö.txt"];
@@ -70,7 +70,7 @@ fn walks_as_ripgrep_does() {
 }
 
 #[test]
-fn single_paths_are_judged_as_walked() {
+fn single_path_check_matches_walk() {
     let (dir, root) = root();
     fixture(dir.path());
     let opts = WalkOptions { exclude: vec!["vendor/".into()], threads: 2 };
@@ -101,7 +101,7 @@ fn single_paths_are_judged_as_walked() {
 }
 
 #[test]
-fn blocked_parts_bad_names_and_traps_are_passed_over() {
+fn blocked_paths_invalid_names_and_traps_are_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     for rel in ["a.rs", "closed/b.rs", "trap/c.rs", "pipe/d.rs"] {
@@ -111,9 +111,9 @@ fn blocked_parts_bad_names_and_traps_are_passed_over() {
     std::os::unix::fs::symlink("/dev/zero", base.join("trap/.gitignore")).unwrap();
     pipe(&base.join("pipe/.ignore"));
     let root = Roots::new(vec![base.join("closed")]).declare(&base).unwrap();
-    let found = Mutex::new(vec![]);
-    let report = walk(&root, &WalkOptions::default(), &|w| found.lock().unwrap().push(w.rel));
-    assert_eq!(*found.lock().unwrap(), ["a.rs"]);
+    let paths = Mutex::new(vec![]);
+    let report = walk(&root, &WalkOptions::default(), &|w| paths.lock().unwrap().push(w.rel));
+    assert_eq!(*paths.lock().unwrap(), ["a.rs"]);
     assert_eq!((report.invalid_names, report.unreadable_count), (1, 2));
     let rules = Ignore::build(&root, &WalkOptions::default());
     for rel in ["closed/b.rs", "trap/c.rs", "pipe/d.rs"] {
@@ -125,7 +125,7 @@ fn blocked_parts_bad_names_and_traps_are_passed_over() {
 }
 
 #[test]
-fn lines_are_those_of_the_library() {
+fn line_counts_match_tokei() {
     let (dir, root) = root();
     fixture(dir.path());
     put(dir.path(), "r.rs", "//! Doc\n//! ```\n//! let x = 1;\n//! ```\nfn a() {}\n\n/* c */\n");
@@ -143,7 +143,7 @@ fn lines_are_those_of_the_library() {
 }
 
 #[test]
-fn lists_level_by_level() {
+fn listing_is_breadth_first() {
     let (dir, root) = root();
     fixture(dir.path());
     let paths = |rel, depth| -> Vec<String> {
@@ -167,7 +167,7 @@ fn lists_level_by_level() {
 
 // G8: the requested folder is examined, and nothing beside it.
 #[test]
-fn files_of_a_folder_are_found_without_a_look_at_the_rest() {
+fn find_files_reads_only_requested_folder() {
     let (dir, root) = root();
     for n in 0..300 {
         put(dir.path(), &format!("large/{n}.rs"), "");
@@ -177,27 +177,23 @@ fn files_of_a_folder_are_found_without_a_look_at_the_rest() {
     }
     put(dir.path(), ".gitignore", "ignored.rs\n");
     put(dir.path(), ".git/HEAD", "");
-    let found = |rel: &str| {
+    let find = |rel: &str| {
         let mut files = Vec::new();
         let examined = cairn_workspace::find_files(&root, rel, &mut |file| files.push(file)).unwrap();
         files.sort();
         (files, examined.entries)
     };
-    assert_eq!(found("small"), (vec!["small/a.rs".to_owned(), "small/deep/b.rs".to_owned()], 5));
-    let (all, examined) = found(".");
+    assert_eq!(find("small"), (vec!["small/a.rs".to_owned(), "small/deep/b.rs".to_owned()], 5));
+    let (all, examined) = find(".");
     assert!(all.len() == 302 && examined > 300, "the control: {examined}");
-    assert_eq!(
-        found("small/.hidden").0,
-        ["small/.hidden/c.rs"],
-        "a hidden folder is listed when it is named"
-    );
+    assert_eq!(find("small/.hidden").0, ["small/.hidden/c.rs"], "a hidden folder is listed when it is named");
     let refused = cairn_workspace::find_files(&root, "small/a.rs", &mut |_| ()).unwrap_err();
     assert_eq!(refused.reason(), cairn_protocol::error::Reason::NotADirectory);
 }
 
 // G9: no name of a file outside is reported, even if a link is swapped meanwhile.
 #[test]
-fn a_link_that_is_swapped_while_files_are_found_names_nothing_outside() {
+fn symlink_swapped_during_find_lists_nothing_outside() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let outer = tempfile::tempdir().unwrap();
     put(outer.path(), "out/secret.rs", "");
@@ -222,10 +218,10 @@ fn a_link_that_is_swapped_while_files_are_found_names_nothing_outside() {
             let entries = std::fs::read_dir(inside.join("d")).into_iter().flatten().flatten();
             seen_by_path |= entries.into_iter().any(|entry| entry.file_name() == "secret.rs");
             let mut files = Vec::new();
-            let found = root.locate("d").and_then(|found| {
-                cairn_workspace::find_files(&root, found.real(), &mut |file| files.push(file))
+            let listed = root.locate("d").and_then(|listed| {
+                cairn_workspace::find_files(&root, listed.real(), &mut |file| files.push(file))
             });
-            if found.is_ok() {
+            if listed.is_ok() {
                 assert!(files.iter().all(|file| file == "real/inner.rs"), "{files:?}");
                 good += usize::from(!files.is_empty());
             }

@@ -31,7 +31,7 @@ fn named(rx: &Receiver<Change>, path: &str) -> Duration {
 }
 
 #[test]
-fn edits_creates_renames_and_deletes_are_named() {
+fn edits_creations_renames_and_deletions_are_reported() {
     let (dir, root) = root();
     put(dir.path(), "a.rs", "1");
     put(dir.path(), "d/b.rs", "1");
@@ -63,7 +63,7 @@ fn edits_creates_renames_and_deletes_are_named() {
 }
 
 #[test]
-fn a_burst_in_new_folders_is_not_missed() {
+fn burst_in_new_folders_is_reported() {
     let (dir, root) = root();
     let (tx, rx) = bounded(1);
     let _watch = Watch::start(&root, &WalkOptions::default(), tx).unwrap();
@@ -80,7 +80,7 @@ fn a_burst_in_new_folders_is_not_missed() {
 }
 
 #[test]
-fn an_empty_git_folder_makes_no_repository() {
+fn empty_git_folder_is_no_repository() {
     let (dir, root) = root();
     let (tx, rx) = bounded(4);
     let _watch = Watch::start(&root, &WalkOptions::default(), tx).unwrap();
@@ -98,7 +98,7 @@ fn an_empty_git_folder_makes_no_repository() {
 }
 
 #[test]
-fn rules_branches_and_replaced_folders_cause_a_rescan() {
+fn ignore_rules_branches_and_replaced_folders_cause_rescan() {
     let (dir, root) = root();
     put(dir.path(), ".git/HEAD", "ref: refs/heads/a");
     put(dir.path(), "d/a", "1");
@@ -122,7 +122,7 @@ fn rules_branches_and_replaced_folders_cause_a_rescan() {
 }
 
 #[test]
-fn a_full_channel_loses_nothing_and_drop_ends_at_once() {
+fn full_channel_loses_no_event_and_drop_stops_watch() {
     let (dir, root) = root();
     let (tx, rx) = bounded(1);
     let watch = Watch::start(&root, &WalkOptions::default(), tx).unwrap();
@@ -144,7 +144,7 @@ fn a_full_channel_loses_nothing_and_drop_ends_at_once() {
 }
 
 #[test]
-fn a_root_that_comes_back_is_watched_again() {
+fn recreated_root_is_watched() {
     let (dir, _) = root();
     let at = dir.path().join("r");
     put(&at, "a", "1");

@@ -8,39 +8,44 @@ fn text(table: &Table, key: &str) -> Option<String> {
     table.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Parses the manifest.
+/// Parses a `Cargo.toml` of a package or a workspace.
 pub fn read(path: &str, content: &str) -> Manifest {
-    let mut found = Manifest::new(path, "cargo");
-    let Ok(table) = content.parse::<Table>() else { return found };
+    let mut manifest = Manifest::new(path, "cargo");
+    let Ok(table) = content.parse::<Table>() else { return manifest };
     let dir = paths::folder(path);
     let root = dir.is_empty();
     if root {
-        found.build.push("cargo build".into());
+        manifest.build.push("cargo build".into());
         let workspace = table.contains_key("workspace");
-        found.test.push(if workspace { "cargo test --workspace" } else { "cargo test" }.into());
+        manifest.test.push(if workspace { "cargo test --workspace" } else { "cargo test" }.into());
     }
-    let Some(package) = table.get("package").and_then(Value::as_table) else { return found };
-    found.name = text(package, "name");
-    found.description = text(package, "description");
-    let name = found.name.clone().unwrap_or_default();
-    let place = |rel: &str| paths::join(dir, rel);
+    let Some(package) = table.get("package").and_then(Value::as_table) else { return manifest };
+    manifest.name = text(package, "name");
+    manifest.description = text(package, "description");
+    let name = manifest.name.clone().unwrap_or_default();
+    let path_of = |rel: &str| paths::join(dir, rel);
     let mut listed = Vec::new();
     for bin in table.get("bin").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table) {
         let bin_name = text(bin, "name").unwrap_or_default();
-        let given = text(bin, "path").and_then(|p| place(&p));
+        let given = text(bin, "path").and_then(|p| path_of(&p));
         let guesses = [
-            place("src/main.rs").filter(|_| bin_name == name),
-            place(&format!("src/bin/{bin_name}.rs")),
-            place(&format!("src/bin/{bin_name}/main.rs")),
-            place("src/main.rs"),
+            path_of("src/main.rs").filter(|_| bin_name == name),
+            path_of(&format!("src/bin/{bin_name}.rs")),
+            path_of(&format!("src/bin/{bin_name}/main.rs")),
+            path_of("src/main.rs"),
         ];
         let candidates: Vec<Option<String>> = if given.is_some() { vec![given] } else { guesses.into() };
         listed.push(bin_name.clone());
-        found.start(candidates, "manifest", format!("binary '{bin_name}' of package {name} ([[bin]])"), true);
+        manifest.start(
+            candidates,
+            "manifest",
+            format!("binary '{bin_name}' of package {name} ([[bin]])"),
+            true,
+        );
     }
     if listed.is_empty() {
-        found.start(
-            vec![place("src/main.rs")],
+        manifest.start(
+            vec![path_of("src/main.rs")],
             "manifest",
             format!("binary of package {name} (src/main.rs)"),
             false,
@@ -50,7 +55,7 @@ pub fn read(path: &str, content: &str) -> Manifest {
         let run = text(package, "default-run").or_else(|| listed.first().cloned()).unwrap_or_default();
         let run =
             if root { format!("cargo run --bin {run}") } else { format!("cargo run -p {name} --bin {run}") };
-        found.run.push(run);
+        manifest.run.push(run);
     }
     let lib = table
         .get("lib")
@@ -62,8 +67,8 @@ pub fn read(path: &str, content: &str) -> Manifest {
     } else {
         "library"
     };
-    found.start(vec![place(&lib)], "library", format!("{library} of package {name}"), false);
-    found
+    manifest.start(vec![path_of(&lib)], "library", format!("{library} of package {name}"), false);
+    manifest
 }
 
 #[cfg(test)]
@@ -71,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_and_libraries() {
+    fn parses_binaries_and_libraries() {
         let text = "[package]\nname='a'\ndescription='d'\n[[bin]]\nname='rg'\npath='crates/core/main.rs'";
         let m = read("Cargo.toml", text);
         assert_eq!(m.starts[0].candidates, ["crates/core/main.rs"]);

@@ -4,34 +4,34 @@ use regex::Regex;
 
 use super::{Manifest, paths};
 
-/// Reads `go.mod`.
+/// Parses a `go.mod` of Go.
 pub fn go_mod(path: &str, content: &str) -> Manifest {
-    let mut found = Manifest::new(path, "go");
-    found.name = content.lines().find_map(|l| l.strip_prefix("module ")).map(|m| m.trim().to_owned());
+    let mut manifest = Manifest::new(path, "go");
+    manifest.name = content.lines().find_map(|l| l.strip_prefix("module ")).map(|m| m.trim().to_owned());
     let dir = paths::folder(path);
-    if let Some(name) = found.name.clone() {
+    if let Some(name) = manifest.name.clone() {
         // The package of the module's own folder, by the file with its name; a version suffix is no
         // name.
         let version = |part: &str| part.strip_prefix('v').is_some_and(|v| v.parse::<u32>().is_ok());
         let last = name.rsplit('/').find(|part| !version(part)).unwrap_or(&name);
         let bare = last.trim_start_matches("go-").trim_end_matches("-go").trim_end_matches(".go");
         let files = [last, bare, "doc", "lib"].map(|stem| paths::join(dir, &format!("{stem}.go")));
-        found.start(files.into(), "library", format!("import {name}"), false);
+        manifest.start(files.into(), "library", format!("import {name}"), false);
     }
     if dir.is_empty() {
-        found.build.push("go build ./...".into());
-        found.test.push("go test ./...".into());
+        manifest.build.push("go build ./...".into());
+        manifest.test.push("go test ./...".into());
     }
-    found
+    manifest
 }
 
 /// Reads a CMake project: its name and the sources of its programs.
 pub fn cmake(path: &str, content: &str) -> Manifest {
-    let mut found = Manifest::new(path, "cmake");
+    let mut manifest = Manifest::new(path, "cmake");
     let dir = paths::folder(path);
     let first = |pattern: &str| Regex::new(pattern).ok()?.captures(content).map(|hit| hit[1].to_owned());
-    found.name = first(r"(?im)^\s*project\s*\(\s*([\w.-]+)");
-    found.description = first(r#"(?is)project\s*\([^)]*DESCRIPTION\s+"([^"]+)""#);
+    manifest.name = first(r"(?im)^\s*project\s*\(\s*([\w.-]+)");
+    manifest.description = first(r#"(?is)project\s*\([^)]*DESCRIPTION\s+"([^"]+)""#);
     if let Ok(pattern) = Regex::new(r"(?is)add_executable\s*\(\s*([\w.+-]+)\s+([^)]*)\)") {
         for hit in pattern.captures_iter(content).take(20) {
             let sources: Vec<&str> = hit[2]
@@ -40,23 +40,23 @@ pub fn cmake(path: &str, content: &str) -> Manifest {
                 .collect();
             let mains = sources.iter().filter(|s| s.contains("main")).chain(&sources);
             let candidates = mains.filter(|s| !s.contains('$')).map(|s| paths::join(dir, s)).collect();
-            found.start(candidates, "manifest", format!("program '{}' (add_executable)", &hit[1]), false);
+            manifest.start(candidates, "manifest", format!("program '{}' (add_executable)", &hit[1]), false);
         }
     }
     if dir.is_empty() {
-        found.build.push("cmake -B build && cmake --build build".into());
+        manifest.build.push("cmake -B build && cmake --build build".into());
         if content.to_lowercase().contains("enable_testing") || content.contains("CTest") {
-            found.test.push("ctest --test-dir build".into());
+            manifest.test.push("ctest --test-dir build".into());
         }
     }
-    found
+    manifest
 }
 
 /// Reads the targets of a makefile.
 pub fn make(path: &str, content: &str) -> Manifest {
-    let mut found = Manifest::new(path, "make");
+    let mut manifest = Manifest::new(path, "make");
     if !paths::folder(path).is_empty() {
-        return found;
+        return manifest;
     }
     let targets: Vec<&str> = content
         .lines()
@@ -65,23 +65,23 @@ pub fn make(path: &str, content: &str) -> Manifest {
         .flat_map(|(names, _)| names.split_whitespace())
         .collect();
     let has = |name: &str| targets.contains(&name);
-    found.build.push(if has("build") && !has("all") { "make build" } else { "make" }.into());
-    found.test.extend(
+    manifest.build.push(if has("build") && !has("all") { "make build" } else { "make" }.into());
+    manifest.test.extend(
         ["test", "check", "tests"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")),
     );
-    found.run.extend(
+    manifest.run.extend(
         ["run", "serve", "start"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")),
     );
-    found
+    manifest
 }
 
 /// Reads a Meson project.
 pub fn meson(path: &str, content: &str) -> Manifest {
-    let mut found = Manifest::new(path, "meson");
+    let mut manifest = Manifest::new(path, "meson");
     let dir = paths::folder(path);
     let programs = Regex::new(r#"executable\(\s*'([\w.+-]+)'\s*,\s*'([\w./+-]+)'"#);
     for hit in programs.iter().flat_map(|p| p.captures_iter(content)).take(20) {
-        found.start(
+        manifest.start(
             vec![paths::join(dir, &hit[2])],
             "manifest",
             format!("program '{}' (executable)", &hit[1]),
@@ -92,25 +92,25 @@ pub fn meson(path: &str, content: &str) -> Manifest {
         let name = Regex::new(r"project\(\s*'([^']+)'")
             .ok()
             .and_then(|p| p.captures(content).map(|hit| hit[1].to_owned()));
-        found.name = name;
-        found.build.push("meson setup build && ninja -C build".into());
-        found.test.push("meson test -C build".into());
+        manifest.name = name;
+        manifest.build.push("meson setup build && ninja -C build".into());
+        manifest.test.push("meson test -C build".into());
     }
-    found
+    manifest
 }
 
 /// Reads an Autotools project.
 pub fn autotools(path: &str, content: &str) -> Manifest {
-    let mut found = Manifest::new(path, "autotools");
+    let mut manifest = Manifest::new(path, "autotools");
     if paths::folder(path).is_empty() {
         let name = Regex::new(r"AC_INIT\(\s*\[?([^\],)]+)")
             .ok()
             .and_then(|p| p.captures(content).map(|hit| hit[1].trim().to_owned()));
-        found.name = name;
-        found.build.push("autoreconf -i && ./configure && make".into());
-        found.test.push("make check".into());
+        manifest.name = name;
+        manifest.build.push("autoreconf -i && ./configure && make".into());
+        manifest.test.push("make check".into());
     }
-    found
+    manifest
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_of_cmake_and_targets_of_make() {
+    fn parses_cmake_programs_and_make_targets() {
         let m = cmake("src/CMakeLists.txt", "project(x C)\nadd_executable(prog util.c main.c ${MORE})");
         assert_eq!(m.starts[0].candidates[0], "src/main.c");
         let m = make("Makefile", "CC := cc\nall: prog\n\ttrue\ntest: all\nrun:\n.PHONY: x");

@@ -7,7 +7,7 @@ use super::{Manifest, paths};
 
 /// Reads a Maven project.
 pub fn maven(path: &str, content: &str) -> Manifest {
-    let mut found = Manifest::new(path, "maven");
+    let mut manifest = Manifest::new(path, "maven");
     let dir = paths::folder(path);
     let mut reader = Reader::from_str(content);
     let mut stack: Vec<String> = Vec::new();
@@ -20,15 +20,15 @@ pub fn maven(path: &str, content: &str) -> Manifest {
             }
             Ok(Event::Text(text)) => {
                 let value = text.trim().to_owned();
-                let place: Vec<&str> = stack.iter().map(String::as_str).collect();
-                match place.as_slice() {
-                    ["project", "artifactId"] => found.name = Some(value),
+                let element_path: Vec<&str> = stack.iter().map(String::as_str).collect();
+                match element_path.as_slice() {
+                    ["project", "artifactId"] => manifest.name = Some(value),
                     ["project", "description"] if !value.is_empty() => {
-                        found.description = Some(value.split_whitespace().collect::<Vec<_>>().join(" "));
+                        manifest.description = Some(value.split_whitespace().collect::<Vec<_>>().join(" "));
                     }
                     ["project", "modules", "module"] => modules = true,
                     [.., "mainClass" | "start-class"] if !value.contains('$') => {
-                        main_class(&mut found, dir, &value)
+                        main_class(&mut manifest, dir, &value)
                     }
                     _ => {}
                 }
@@ -39,49 +39,49 @@ pub fn maven(path: &str, content: &str) -> Manifest {
         }
     }
     if dir.is_empty() {
-        found.build.push("mvn package".into());
-        found.test.push("mvn test".into());
+        manifest.build.push("mvn package".into());
+        manifest.test.push("mvn test".into());
     }
     if !modules {
-        found.start(
+        manifest.start(
             vec![paths::join(dir, "src/main/java/module-info.java")],
             "library",
-            format!("Java module of {}", found.name.clone().unwrap_or_default()),
+            format!("Java module of {}", manifest.name.clone().unwrap_or_default()),
             false,
         );
     }
-    found
+    manifest
 }
 
-fn main_class(found: &mut Manifest, dir: &str, class: &str) {
+fn main_class(manifest: &mut Manifest, dir: &str, class: &str) {
     let file = class.replace('.', "/");
     let candidates = ["src/main/java", "src/main/kotlin", "src"]
         .iter()
         .flat_map(|base| ["java", "kt"].map(|ending| paths::join(dir, &format!("{base}/{file}.{ending}"))));
-    found.start(candidates.collect(), "manifest", format!("main class {class}"), true);
+    manifest.start(candidates.collect(), "manifest", format!("main class {class}"), true);
 }
 
 /// Reads a Gradle build, as far as it is plain text.
 pub fn gradle(path: &str, content: &str) -> Manifest {
-    let mut found = Manifest::new(path, "gradle");
+    let mut manifest = Manifest::new(path, "gradle");
     let dir = paths::folder(path);
     if let Ok(pattern) = Regex::new(r#"mainClass(?:Name)?(?:\.set\(|\s*=)\s*['"]([\w.$]+)['"]"#) {
         for hit in pattern.captures_iter(content).take(5) {
-            main_class(&mut found, dir, &hit[1]);
+            main_class(&mut manifest, dir, &hit[1]);
         }
     }
     if let Some(line) = content.lines().map(str::trim).find(|l| l.starts_with("description")) {
-        found.description = super::quoted(line).map(str::to_owned);
+        manifest.description = super::quoted(line).map(str::to_owned);
     }
     let folder = paths::file_name(dir);
     if !folder.is_empty() {
-        found.name = Some(folder.to_owned());
+        manifest.name = Some(folder.to_owned());
     }
     if dir.is_empty() {
-        found.build.push("./gradlew build".into());
-        found.test.push("./gradlew test".into());
+        manifest.build.push("./gradlew build".into());
+        manifest.test.push("./gradlew test".into());
         if content.contains("application") || content.contains("org.springframework.boot") {
-            found.run.push(
+            manifest.run.push(
                 if content.contains("org.springframework.boot") {
                     "./gradlew bootRun"
                 } else {
@@ -91,7 +91,7 @@ pub fn gradle(path: &str, content: &str) -> Manifest {
             );
         }
     }
-    found
+    manifest
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn main_classes() {
+    fn finds_main_classes() {
         let m = maven(
             "pom.xml",
             "<project><artifactId>a</artifactId><description>x\n y</description><build><plugins><plugin><configuration><mainClass>org.x.Main</mainClass></configuration></plugin></plugins></build></project>",

@@ -4,17 +4,17 @@ use serde_json::Value;
 
 use super::{Manifest, paths};
 
-/// Parses the manifest.
+/// Parses a `package.json` of a package or a workspace.
 pub fn read(path: &str, content: &str) -> Manifest {
-    let mut found = Manifest::new(path, "npm");
-    let Ok(json) = serde_json::from_str::<Value>(content) else { return found };
+    let mut manifest = Manifest::new(path, "npm");
+    let Ok(json) = serde_json::from_str::<Value>(content) else { return manifest };
     let text = |key: &str| json[key].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
     let dir = paths::folder(path);
-    found.name = text("name");
-    found.description = text("description");
+    manifest.name = text("name");
+    manifest.description = text("description");
     let name =
-        found.name.clone().unwrap_or_else(|| if dir.is_empty() { "the root".into() } else { dir.into() });
-    bins(&mut found, &json, dir, &name);
+        manifest.name.clone().unwrap_or_else(|| if dir.is_empty() { "the root".into() } else { dir.into() });
+    bins(&mut manifest, &json, dir, &name);
     let published = text("main").or_else(|| text("module")).or_else(|| exported(&json["exports"]));
     let promised = published.is_some();
     let main = published.unwrap_or_else(|| "index.js".into());
@@ -24,18 +24,23 @@ pub fn read(path: &str, content: &str) -> Manifest {
         format!("default module of package {name}")
     };
     let kind = if promised { "manifest" } else { "library" };
-    found.start(sources(dir, &main), kind, reason, promised && !built(&main));
-    scripts(&mut found, &json["scripts"], dir, &name);
-    found
+    manifest.start(sources(dir, &main), kind, reason, promised && !built(&main));
+    scripts(&mut manifest, &json["scripts"], dir, &name);
+    manifest
 }
 
-fn bins(found: &mut Manifest, json: &Value, dir: &str, name: &str) {
+fn bins(manifest: &mut Manifest, json: &Value, dir: &str, name: &str) {
     if let Some(bin) = json["bin"].as_str() {
-        found.start(sources(dir, bin), "manifest", format!("command '{name}' (bin)"), !built(bin));
+        manifest.start(sources(dir, bin), "manifest", format!("command '{name}' (bin)"), !built(bin));
     }
     for (command, file) in json["bin"].as_object().into_iter().flatten() {
         if let Some(file) = file.as_str() {
-            found.start(sources(dir, file), "manifest", format!("command '{command}' (bin)"), !built(file));
+            manifest.start(
+                sources(dir, file),
+                "manifest",
+                format!("command '{command}' (bin)"),
+                !built(file),
+            );
         }
     }
 }
@@ -78,12 +83,12 @@ fn sources(dir: &str, file: &str) -> Vec<Option<String>> {
     all
 }
 
-fn scripts(found: &mut Manifest, scripts: &Value, dir: &str, name: &str) {
+fn scripts(manifest: &mut Manifest, scripts: &Value, dir: &str, name: &str) {
     for (script, line) in scripts.as_object().into_iter().flatten() {
         let Some(line) = line.as_str() else { continue };
         let runs = ["start", "dev", "serve"].contains(&script.as_str());
         if runs && let Some(file) = started_file(line) {
-            found.start(
+            manifest.start(
                 sources(dir, file),
                 "manifest",
                 format!("script '{script}' of {name}: {line}"),
@@ -96,15 +101,15 @@ fn scripts(found: &mut Manifest, scripts: &Value, dir: &str, name: &str) {
         // The package manager is filled in later, where the lock files are known.
         let run = format!("npm run {script}");
         match script.as_str() {
-            "build" | "compile" => found.build.push(run),
-            "test" if !line.contains("no test specified") => found.test.push("npm test".into()),
-            _ if script.starts_with("test:") && found.test.len() < 3 => found.test.push(run),
-            "start" | "dev" | "serve" => found.run.push(run),
+            "build" | "compile" => manifest.build.push(run),
+            "test" if !line.contains("no test specified") => manifest.test.push("npm test".into()),
+            _ if script.starts_with("test:") && manifest.test.len() < 3 => manifest.test.push(run),
+            "start" | "dev" | "serve" => manifest.run.push(run),
             _ => {}
         }
     }
     if dir.is_empty() {
-        found.build.insert(0, "npm install".into());
+        manifest.build.insert(0, "npm install".into());
     }
 }
 
@@ -122,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mains_bins_and_scripts() {
+    fn parses_main_bins_and_scripts() {
         let m = read(
             "package.json",
             r#"{"name":"x","main":"dist/index.js","bin":{"x":"./bin/x.js"},"scripts":{"start":"node --inspect server.js","test":"mocha"}}"#,

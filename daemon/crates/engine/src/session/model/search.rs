@@ -19,7 +19,7 @@ pub struct Limits {
 
 /// Result of a search.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct SearchResult {
     pub states: usize,
     pub transitions: usize,
     pub depth: usize,
@@ -54,51 +54,51 @@ impl Trail {
 
 /// Examines all worlds that `rules` reach, up to the limits, and stops at the first violated
 /// invariant. A second search that records its steps finds the path to it.
-pub fn check(rules: Rules, budget: Budget, limits: Limits) -> Found {
-    let mut found = search(rules, budget, limits, false);
-    if found.violation.is_some() {
-        found.violation = search(rules, budget, limits, true).violation;
+pub fn check(rules: Rules, budget: Budget, limits: Limits) -> SearchResult {
+    let mut result = search(rules, budget, limits, false);
+    if result.violation.is_some() {
+        result.violation = search(rules, budget, limits, true).violation;
     }
-    found
+    result
 }
 
-fn search(rules: Rules, budget: Budget, limits: Limits, remember: bool) -> Found {
+fn search(rules: Rules, budget: Budget, limits: Limits, remember: bool) -> SearchResult {
     let began = Instant::now();
     let first = World::new(budget);
     let mut seen: HashSet<u64> = HashSet::from([hash(&first)]);
     let mut trail = Trail(vec![(0, Action::None)]);
     let mut level: Vec<(World, usize)> = vec![(first, 0)];
-    let mut found = Found { states: 1, ..Found::default() };
-    while !level.is_empty() && found.depth < limits.depth && found.states < limits.states {
+    let mut result = SearchResult { states: 1, ..SearchResult::default() };
+    while !level.is_empty() && result.depth < limits.depth && result.states < limits.states {
         let mut next = Vec::new();
         for (world, at) in std::mem::take(&mut level) {
             for (what, after) in world.successors(rules) {
-                found.transitions += 1;
+                result.transitions += 1;
                 if !seen.insert(hash(&after)) {
                     continue;
                 }
-                let place = if remember {
+                let index = if remember {
                     trail.0.push((at, what));
                     trail.0.len() - 1
                 } else {
                     0
                 };
                 if let Err(broken) = after.check() {
-                    let way = trail.way(place);
-                    found.violation = Some(format!("{broken}\n  {way}\n{after:#?}"));
-                    found.states = seen.len();
-                    found.depth += 1;
-                    found.seconds = began.elapsed().as_secs_f64();
-                    return found;
+                    let way = trail.way(index);
+                    result.violation = Some(format!("{broken}\n  {way}\n{after:#?}"));
+                    result.states = seen.len();
+                    result.depth += 1;
+                    result.seconds = began.elapsed().as_secs_f64();
+                    return result;
                 }
-                next.push((after, place));
+                next.push((after, index));
             }
         }
         level = next;
-        found.depth += 1;
-        found.states = seen.len();
+        result.depth += 1;
+        result.states = seen.len();
     }
-    found.complete = level.is_empty();
-    found.seconds = began.elapsed().as_secs_f64();
-    found
+    result.complete = level.is_empty();
+    result.seconds = began.elapsed().as_secs_f64();
+    result
 }

@@ -60,19 +60,19 @@ enum Record {
     Resumed(u8),
     Completed(u8),
     ExploreStarted(u8),
-    ExploreEnded(u8),
+    ExploreFinished(u8),
     Interrupted,
     Steered(u8),
-    Asked(u8),
+    ApprovalRequested(u8),
     Resolved(u8, bool),
-    ActBegun(u8),
-    ActEnded(u8),
+    ActStarted(u8),
+    ActFinished(u8),
 }
 
 /// The state in the session's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Row {
-    Ended,
+    Finished,
     Running,
     Interrupted,
     Deleted,
@@ -82,10 +82,10 @@ enum Row {
 /// an explore only reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
-    Asks,
+    RequestsApproval,
     Waits,
     Allowed,
-    Begun,
+    Started,
     Acted,
     Done,
 }
@@ -141,7 +141,7 @@ impl World {
     pub fn new(budget: Budget) -> Self {
         Self {
             log: vec![],
-            row: Row::Ended,
+            row: Row::Finished,
             acknowledged: BTreeSet::new(),
             next: 0,
             daemon: Some(Daemon::default()),
@@ -172,7 +172,7 @@ impl World {
 
     /// Returns the latest approval request of a run: `None` without one, else its answer, if any.
     fn question(&self, run: u8) -> Option<Option<bool>> {
-        let at = self.log.iter().rposition(|r| *r == Record::Asked(run))?;
+        let at = self.log.iter().rposition(|r| *r == Record::ApprovalRequested(run))?;
         Some(self.log[at..].iter().find_map(|r| match r {
             Record::Resolved(of, yes) if *of == run => Some(*yes),
             _ => None,
@@ -185,14 +185,14 @@ impl World {
 
     /// Returns the state that an actor reads from the log when it starts.
     fn recovered(&self) -> State<u8> {
-        if matches!(self.row, Row::Ended | Row::Deleted) {
+        if matches!(self.row, Row::Finished | Row::Deleted) {
             return State { deleted: self.row == Row::Deleted, ..State::default() };
         }
         let explore = self.log.iter().rev().find_map(|r| match r {
             Record::ExploreStarted(run) => Some(*run),
             _ => None,
         });
-        let explore = explore.filter(|run| !self.has(Record::ExploreEnded(*run)));
+        let explore = explore.filter(|run| !self.has(Record::ExploreFinished(*run)));
         State::recovered(self.pending(), explore)
     }
 
@@ -311,8 +311,8 @@ impl World {
     fn rare_requests(&self, rules: Rules, daemon: &Daemon, steps: &mut Steps) {
         let budget = self.budget;
         // Including an answered request: two clients may answer.
-        let asked = (0..self.next).rev().find(|run| self.question(*run).is_some());
-        if let (Some(run), true) = (asked, budget.answers > 0) {
+        let waiting_run = (0..self.next).rev().find(|run| self.question(*run).is_some());
+        if let (Some(run), true) = (waiting_run, budget.answers > 0) {
             for yes in [true, false] {
                 self.request(rules, steps, Action::Answer(yes), |w| {
                     w.budget.answers -= 1;
@@ -404,24 +404,24 @@ impl World {
     }
 
     fn run(&mut self, run: u8) {
-        let over = self.has(Record::Completed(run)) || self.has(Record::ExploreEnded(run));
-        let begun = self.has(Record::Started(run)) || self.has(Record::ExploreStarted(run));
+        let over = self.has(Record::Completed(run)) || self.has(Record::ExploreFinished(run));
+        let has_started = self.has(Record::Started(run)) || self.has(Record::ExploreStarted(run));
         if over {
             self.broken = Some("3: a run starts after its terminal record");
-        } else if !begun {
+        } else if !has_started {
             self.broken = Some("4: a run starts before its record");
         } else if self.daemon().task.is_some() {
             self.broken = Some("5: two runs at a time");
         } else if self.daemon().draining {
             self.broken = Some("5: a run starts while the daemon stops");
         }
-        let phase = if self.has(Record::ExploreStarted(run)) || self.has(Record::ActEnded(run)) {
+        let phase = if self.has(Record::ExploreStarted(run)) || self.has(Record::ActFinished(run)) {
             Phase::Acted
-        } else if self.has(Record::ActBegun(run)) && self.question(run) != Some(None) {
-            Phase::Asks
+        } else if self.has(Record::ActStarted(run)) && self.question(run) != Some(None) {
+            Phase::RequestsApproval
         } else {
             match self.question(run) {
-                None => Phase::Asks,
+                None => Phase::RequestsApproval,
                 Some(None) => Phase::Waits,
                 Some(Some(true)) => Phase::Allowed,
                 Some(Some(false)) => Phase::Acted,
@@ -432,8 +432,8 @@ impl World {
 
     /// Writes a commit of the actor; returns false when the log fails.
     fn write(&mut self, commit: &Commit<u8>) -> bool {
-        let ended = |then: Then| match then {
-            Then::Idle => Some(Row::Ended),
+        let row_after = |then: Then| match then {
+            Then::Idle => Some(Row::Finished),
             Then::Next => None,
             Then::Halt => Some(Row::Interrupted),
         };
@@ -455,12 +455,12 @@ impl World {
                     self.withdraw(run);
                 }
                 self.log.push(Record::Completed(run));
-                ended(then)
+                row_after(then)
             }
             Commit::Fail { run, then } | Commit::CancelQueued { run, then } => {
                 self.withdraw(run);
                 self.log.push(Record::Completed(run));
-                ended(then)
+                row_after(then)
             }
             Commit::BeginExplore { run, replaces } => {
                 self.replace(replaces);
@@ -469,8 +469,8 @@ impl World {
             }
             Commit::ResumeExplore { .. } => Some(Row::Running),
             Commit::EndExplore { run } => {
-                self.log.push(Record::ExploreEnded(run));
-                Some(Row::Ended)
+                self.log.push(Record::ExploreFinished(run));
+                Some(Row::Finished)
             }
             Commit::Interrupt { .. } => {
                 self.log.push(Record::Interrupted);
@@ -502,7 +502,7 @@ impl World {
 
     fn replace(&mut self, explore: Option<u8>) {
         if let Some(run) = explore {
-            self.log.push(Record::ExploreEnded(run));
+            self.log.push(Record::ExploreFinished(run));
         }
     }
 
@@ -531,7 +531,7 @@ impl World {
                 let interrupted = task.cut && task.stop == Some(Stop::Interrupt);
                 self.request(rules, steps, Action::End, |w| {
                     w.daemon().task = None;
-                    Input::Ended { run, interrupted }
+                    Input::RunFinished { run, interrupted }
                 });
             }
             return;
@@ -556,8 +556,8 @@ impl World {
             });
         }
         match task.phase {
-            Phase::Asks => push(Action::Act, &|w| {
-                w.log.push(Record::Asked(run));
+            Phase::RequestsApproval => push(Action::Act, &|w| {
+                w.log.push(Record::ApprovalRequested(run));
                 Phase::Waits
             }),
             Phase::Waits if self.budget.expiries > 0 => push(Action::Expire, &|w| {
@@ -576,20 +576,20 @@ impl World {
             Phase::Allowed => push(Action::Act, &|w| {
                 // An action that may have happened had a second approval request: its answer
                 // permits the repetition.
-                if w.has(Record::ActBegun(run))
-                    && w.count(Record::Asked(run)) > w.count(Record::ActBegun(run))
+                if w.has(Record::ActStarted(run))
+                    && w.count(Record::ApprovalRequested(run)) > w.count(Record::ActStarted(run))
                 {
                     w.acts[usize::from(run)] = 0;
                 }
-                w.log.push(Record::ActBegun(run));
-                Phase::Begun
+                w.log.push(Record::ActStarted(run));
+                Phase::Started
             }),
-            Phase::Begun => push(Action::Act, &|w| {
+            Phase::Started => push(Action::Act, &|w| {
                 w.acts[usize::from(run)] += 1;
                 if w.acts[usize::from(run)] > 1 {
                     w.broken = Some("3: an action was repeated and nobody agreed");
                 }
-                w.log.push(Record::ActEnded(run));
+                w.log.push(Record::ActFinished(run));
                 Phase::Acted
             }),
             Phase::Acted => push(Action::Act, &|_| Phase::Done),

@@ -39,7 +39,7 @@ impl World {
 
     fn check_log(&self) -> Result<(), String> {
         let mut open: Option<u8> = None;
-        let mut ended: Vec<u8> = Vec::new();
+        let mut finished: Vec<u8> = Vec::new();
         for record in &self.log {
             match *record {
                 Record::Started(run) | Record::Resumed(run) | Record::ExploreStarted(run) => {
@@ -49,20 +49,20 @@ impl World {
                     open = Some(run);
                 }
                 Record::Completed(run) => {
-                    if ended.contains(&run) {
+                    if finished.contains(&run) {
                         return Err("1: a second terminal record".into());
                     }
                     if self.has(Record::Started(run)) {
-                        ended.push(run);
+                        finished.push(run);
                     }
                     open = open.filter(|other| *other != run);
                 }
-                Record::ExploreEnded(run) => open = open.filter(|other| *other != run),
+                Record::ExploreFinished(run) => open = open.filter(|other| *other != run),
                 Record::Interrupted => open = None,
                 _ => {}
             }
         }
-        if !ended.is_sorted() {
+        if !finished.is_sorted() {
             return Err("2: turns ended in another order than they were accepted in".into());
         }
         for run in 0..self.next {
@@ -72,23 +72,23 @@ impl World {
             if self.count(Record::Started(run)) > 1 {
                 return Err("3: a turn started twice".into());
             }
-            let asked = self.count(Record::Asked(run));
+            let requested = self.count(Record::ApprovalRequested(run));
             let resolved =
                 self.log.iter().filter(|r| matches!(r, Record::Resolved(of, _) if *of == run)).count();
-            if resolved > asked {
+            if resolved > requested {
                 return Err("6: an approval was resolved twice".into());
             }
-            if self.has(Record::Completed(run)) && resolved < asked {
+            if self.has(Record::Completed(run)) && resolved < requested {
                 return Err("6: a turn ended and its approval is open".into());
             }
         }
         if let Some(run) = self.acknowledged.iter().find(|run| !self.has(Record::Accepted(**run))) {
             return Err(format!("4: turn {run} was acknowledged and is not in the log"));
         }
-        if self.row == Row::Ended && !self.pending().is_empty() {
+        if self.row == Row::Finished && !self.pending().is_empty() {
             return Err("4: turns are pending in a session that counts as ended".into());
         }
-        if self.row == Row::Ended && self.open_question().is_some() {
+        if self.row == Row::Finished && self.open_question().is_some() {
             return Err("6: an approval is open in a session that has ended".into());
         }
         Ok(())

@@ -20,13 +20,13 @@ use cairn_protocol::{
 use cairn_trace::{Append, NewSession};
 use serde_json::{Value, json};
 
-use super::compare::{self, Moved};
+use super::compare::{self, RootMapping};
 use crate::{
     Engine, prompts, recorded,
     turns::{QueuedTurn, ReplayParts, ReplaySource},
 };
 
-/// One recorded turn.
+/// One turn of the recorded trace.
 struct Turn {
     run: RunId,
     turn_id: String,
@@ -71,7 +71,7 @@ impl Engine {
             replay: replay.clone(),
             ..ReplayReport::default()
         };
-        let moved = Moved::new(session.root.as_deref(), root);
+        let mapping = RootMapping::new(session.root.as_deref(), root);
         for turn in turns {
             if turn.status.is_none_or(|s| s == Outcome::Cancelled) && turn.answers.is_empty() {
                 continue;
@@ -79,12 +79,12 @@ impl Engine {
             let recorded = turn.steps.clone();
             let cancelled = turn.status.is_none_or(|s| s == Outcome::Cancelled);
             let from = self.inner.trace.session(&replay).await?.head_seq;
-            let differs = self.take_again(&replay, turn, &moved).await?;
+            let differs = self.replay_turn(&replay, turn, &mapping).await?;
             let now = self.every_record(&replay).await?;
             let now: Vec<Envelope> = now.into_iter().filter(|r| r.seq > from).collect();
             let steps = steps(&now);
             let count = &mut report.compared;
-            report.first = first_difference(&recorded, &steps, cancelled, count, &moved).or(differs);
+            report.first = first_difference(&recorded, &steps, cancelled, count, &mapping).or(differs);
             if report.first.is_some() {
                 break;
             }
@@ -94,11 +94,11 @@ impl Engine {
     }
 
     /// Replays one turn; returns the first reading call whose result differs now.
-    async fn take_again(
+    async fn replay_turn(
         &self,
         replay: &cairn_protocol::id::SessionId,
         turn: Turn,
-        moved: &Moved,
+        mapping: &RootMapping,
     ) -> Result<Option<ReplayDifference>, Failure> {
         let provider = self.recorded_model(&turn.answers).await?;
         let run = RunId::new();
@@ -110,13 +110,13 @@ impl Engine {
             policy: turn.policy,
             metadata: Default::default(),
         };
-        let taken = QueuedTurn { run, params, client: Some("replay".into()), resumed: false };
+        let queued = QueuedTurn { run, params, client: Some("replay".into()), resumed: false };
         let feed = Arc::new(ReplaySource::new(turn.feed));
-        self.take_recorded(replay, &taken, provider, Arc::clone(&feed), (turn.shown_chars, turn.began))
+        self.take_recorded(replay, &queued, provider, Arc::clone(&feed), (turn.shown_chars, turn.began))
             .await?;
         let differs = std::mem::take(&mut feed.parts().differs);
         Ok(differs.into_iter().find_map(|(name, was, is)| {
-            compare::difference(0, format!("what {name} reads"), &was, &is, moved)
+            compare::difference(0, format!("what {name} reads"), &was, &is, mapping)
         }))
     }
 
@@ -138,7 +138,7 @@ impl Engine {
 
     async fn turns_of(&self, records: &[Envelope]) -> Result<Vec<Turn>, Failure> {
         let mut turns: Vec<Turn> = Vec::new();
-        let mut said: Vec<(u64, String)> = Vec::new();
+        let mut pending_texts: Vec<(u64, String)> = Vec::new();
         let mut by_run: HashMap<RunId, Vec<Envelope>> = HashMap::new();
         for record in records {
             let run = record.origin.as_ref().and_then(|o| o.run_id.clone());
@@ -165,14 +165,14 @@ impl Engine {
                         (turns[at].shown_chars, turns[at].began) = (*shown_chars, record.ts);
                     }
                 }
-                AgentEvt::Steered { text, .. } => said.push((record.seq, text.clone())),
+                AgentEvt::Steered { text, .. } => pending_texts.push((record.seq, text.clone())),
                 AgentEvt::ModelAnswer(answer) => {
                     if let Some(at) = of(&mut turns) {
-                        let (heard, later) = std::mem::take(&mut said)
+                        let (received, later) = std::mem::take(&mut pending_texts)
                             .into_iter()
                             .partition(|(seq, _)| *seq <= answer.heard_seq);
-                        said = later;
-                        turns[at].feed.said.push(heard);
+                        pending_texts = later;
+                        turns[at].feed.steering.push(received);
                         turns[at].feed.ids.push(answer.calls.iter().map(|c| c.id.clone()).collect());
                         turns[at].answers.push(answer.clone());
                     }
@@ -183,14 +183,14 @@ impl Engine {
                     }
                 }
                 AgentEvt::ToolResult(outcome) => {
-                    let whole = match &outcome.blob {
+                    let value = match &outcome.blob {
                         Some(blob) => {
-                            recorded::whole_blob(&self.inner.trace, blob).await?.unwrap_or_default()
+                            recorded::read_json_blob(&self.inner.trace, blob).await?.unwrap_or_default()
                         }
                         None => outcome.output.clone().unwrap_or_default(),
                     };
                     if let Some(at) = of(&mut turns) {
-                        turns[at].feed.results.insert(outcome.call_id.clone(), (outcome.clone(), whole));
+                        turns[at].feed.results.insert(outcome.call_id.clone(), (outcome.clone(), value));
                     }
                 }
                 AgentEvt::RunCompleted { result } => {
@@ -224,7 +224,7 @@ fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
         match evt {
             AgentEvt::Text { reasoning: false, text: more, .. } => text.push_str(more),
             AgentEvt::ModelAnswer(answer) => {
-                settle(&mut results, &mut steps);
+                flush_sorted(&mut results, &mut steps);
                 answers += 1;
                 let what = json!({
                     "asked": answer.request_digest, "text": std::mem::take(&mut text), "calls": answer.calls,
@@ -242,7 +242,7 @@ fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
                 steps.push((record.seq, "condensing".into(), json!({"summary": summary, "kept": kept})));
             }
             AgentEvt::RunCompleted { result } => {
-                settle(&mut results, &mut steps);
+                flush_sorted(&mut results, &mut steps);
                 let error = result.error.as_ref().map(|e| e.reason.clone());
                 let what = json!({"status": result.status, "output": result.final_output, "error": error});
                 steps.push((record.seq, "the end of the turn".into(), what));
@@ -254,7 +254,7 @@ fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
 }
 
 /// Sorts parallel results, which have no order of their own.
-fn settle(results: &mut VecDeque<(u64, String, Value)>, steps: &mut Vec<(u64, String, Value)>) {
+fn flush_sorted(results: &mut VecDeque<(u64, String, Value)>, steps: &mut Vec<(u64, String, Value)>) {
     let mut all: Vec<_> = std::mem::take(results).into();
     all.sort_by(|a, b| a.1.cmp(&b.1));
     steps.extend(all);
@@ -265,7 +265,7 @@ fn first_difference(
     is: &[(u64, String, Value)],
     cancelled: bool,
     compared: &mut u64,
-    moved: &Moved,
+    mapping: &RootMapping,
 ) -> Option<ReplayDifference> {
     for (at, (seq, what, recorded)) in was.iter().enumerate() {
         // The point at which a turn was cancelled depends on timing alone.
@@ -283,8 +283,8 @@ fn first_difference(
                 now: name.to_owned(),
             });
         }
-        if let Some(found) = compare::difference(*seq, what.clone(), recorded, now, moved) {
-            return Some(found);
+        if let Some(mismatch) = compare::difference(*seq, what.clone(), recorded, now, mapping) {
+            return Some(mismatch);
         }
     }
     None

@@ -12,11 +12,11 @@ use cairn_protocol::{
 };
 use serde_json::{Value, json};
 
-use super::compare::{self, Moved};
+use super::compare::{self, RootMapping};
 use crate::{Engine, explore, queue, record::Step, recorded};
 
 /// A call and its outcome.
-struct Made {
+struct RecordedCall {
     seq: u64,
     name: String,
     outcome: Value,
@@ -36,7 +36,7 @@ impl Engine {
             None => trace.artifact(&session.session_id, cairn_trace::RUN_PARAMS).await?,
         };
         let params: Option<ExploreStartParams> = latest.and_then(|params| serde_json::from_str(&params).ok());
-        let moved = Moved::new(session.root.as_deref(), root);
+        let mapping = RootMapping::new(session.root.as_deref(), root);
         let root = root.map(str::to_owned).or_else(|| session.root.clone()).ok_or_else(lost)?;
         // A clone is not repeated: its result is the root.
         let mut params = params.unwrap_or_default();
@@ -50,13 +50,13 @@ impl Engine {
         let receipt = self.explore_declared_root(params, Some("replay".into())).await?;
         let replay = receipt.session_id.clone();
         let (mut follower, _) = self.inner.trace.follow(&replay, &After::Seq(0)).await?;
-        'whole: loop {
+        'follow: loop {
             match follower.step().await? {
                 Step::Records(lines) => {
                     for line in lines {
                         let envelope: Option<Envelope> = serde_json::from_str(&line).ok();
                         if envelope.is_some_and(|e| e.body.evt().is_some_and(|evt| evt.ends(explore::OP))) {
-                            break 'whole;
+                            break 'follow;
                         }
                     }
                 }
@@ -65,16 +65,16 @@ impl Engine {
             }
         }
         let now = self.every_record(&replay).await?;
-        let (was, is) = (self.made(records).await?, self.made(&now).await?);
+        let (was, is) = (self.recorded_calls(records).await?, self.recorded_calls(&now).await?);
         let mut report =
             ReplayReport { trace_id: session.session_id.clone(), replay, ..ReplayReport::default() };
-        let known: HashMap<&str, &Made> = is.iter().map(|(key, made)| (key.as_str(), made)).collect();
+        let known: HashMap<&str, &RecordedCall> = is.iter().map(|(key, call)| (key.as_str(), call)).collect();
         for (key, recorded) in &was {
             report.compared += 1;
             let what = format!("call {}", recorded.name);
-            let found = known.get(key.as_str()).map_or(&Value::Null, |made| &made.outcome);
+            let current = known.get(key.as_str()).map_or(&Value::Null, |call| &call.outcome);
             if let Some(difference) =
-                compare::difference(recorded.seq, what, &recorded.outcome, found, &moved)
+                compare::difference(recorded.seq, what, &recorded.outcome, current, &mapping)
             {
                 report.first = Some(difference);
                 break;
@@ -83,7 +83,7 @@ impl Engine {
         if report.first.is_none() {
             report.compared += 1;
             let ((seq, was), (_, is)) = (summary(records), summary(&now));
-            report.first = compare::difference(seq, "the summary".into(), &was, &is, &moved);
+            report.first = compare::difference(seq, "the summary".into(), &was, &is, &mapping);
         }
         report.identical = report.first.is_none();
         Ok(report)
@@ -91,9 +91,9 @@ impl Engine {
 
     /// Returns calls in the order of the log, by operation. Calls that update the index report its
     /// state, not the tree, and are left out.
-    async fn made(&self, records: &[Envelope]) -> Result<Vec<(String, Made)>, Failure> {
+    async fn recorded_calls(&self, records: &[Envelope]) -> Result<Vec<(String, RecordedCall)>, Failure> {
         let mut open = HashMap::new();
-        let mut made = Vec::new();
+        let mut calls = Vec::new();
         for record in records {
             match &record.body {
                 Body::Cmd { cmd } => {
@@ -104,24 +104,24 @@ impl Engine {
                     let outcome = match evt {
                         AgentEvt::Result { data: Some(data), .. } => data.clone(),
                         AgentEvt::Result { blob: Some(blob), .. } => {
-                            recorded::whole_blob(&self.inner.trace, blob).await?.unwrap_or_default()
+                            recorded::read_json_blob(&self.inner.trace, blob).await?.unwrap_or_default()
                         }
                         AgentEvt::Error { reason, .. } => json!({"error": reason}),
                         _ => continue,
                     };
                     if !call.name.starts_with("index_") && call.name != "git_clone" {
                         let (seq, name) = (record.seq, call.name.clone());
-                        made.push((queue::key(call), Made { seq, name, outcome }));
+                        calls.push((queue::key(call), RecordedCall { seq, name, outcome }));
                     }
                 }
             }
         }
-        Ok(made)
+        Ok(calls)
     }
 }
 
 fn summary(records: &[Envelope]) -> (u64, Value) {
-    let found = records.iter().rev().find_map(|r| match r.body.evt() {
+    let completed = records.iter().rev().find_map(|r| match r.body.evt() {
         Some(AgentEvt::Completed { summary }) => {
             let mut value = serde_json::to_value(summary).unwrap_or_default();
             // The duration and the progress of the index are no part of the result.
@@ -132,5 +132,5 @@ fn summary(records: &[Envelope]) -> (u64, Value) {
         }
         _ => None,
     });
-    found.unwrap_or_default()
+    completed.unwrap_or_default()
 }

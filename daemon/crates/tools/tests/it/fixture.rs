@@ -15,7 +15,7 @@ use cairn_workspace::{Root, Roots};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-pub struct Place {
+pub struct Fixture {
     dir: tempfile::TempDir,
     pub harness: Harness,
     trace: Trace,
@@ -26,7 +26,7 @@ pub struct Place {
     _log: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     /// Creates a workspace with these files; a call that no rule allows is denied, as no approver
     /// is connected.
     pub async fn new(files: &[(&str, &str)], rules: Rules) -> Self {
@@ -99,7 +99,7 @@ impl Place {
         self.with(name, arguments, Grants::default()).await
     }
 
-    /// Declares another root.
+    /// Declares another root, beside the workspace.
     pub fn declare(&self, path: &Path) -> Root {
         self.roots.declare(path).unwrap()
     }
