@@ -43,7 +43,7 @@ pub struct Changes {
 #[derive(Debug, Default)]
 struct SeenChanges {
     all: Vec<Change>,
-    left_out: Option<String>,
+    incomplete_reason: Option<String>,
 }
 
 /// One file that a call changed.
@@ -76,13 +76,13 @@ impl Changes {
     }
 
     /// Records that there may be further changes, and why they are not known.
-    pub(crate) fn leave_out(&self, why: String) {
-        self.seen().left_out = Some(why);
+    pub(crate) fn mark_incomplete(&self, why: String) {
+        self.seen().incomplete_reason = Some(why);
     }
 
     /// Returns the reason why there may be further changes.
-    pub fn left_out(&self) -> Option<String> {
-        self.seen().left_out.clone()
+    pub fn incomplete_reason(&self) -> Option<String> {
+        self.seen().incomplete_reason.clone()
     }
 
     /// Removes and returns all changes.

@@ -82,7 +82,7 @@ impl Snapshots {
             self.cache().large.as_ref().is_some_and(|(id, at)| *id == root.id && at.elapsed() < TOO_LARGE);
         let snapshot = if known { None } else { Snapshot::take(root, last, self.max_files) };
         if snapshot.is_none() {
-            changes.leave_out(format!("the workspace has more than {} files", self.max_files));
+            changes.mark_incomplete(format!("the workspace has more than {} files", self.max_files));
             if !known {
                 self.cache().large = Some((root.id.clone(), Instant::now()));
             }
@@ -130,7 +130,7 @@ impl Snapshot {
             }
             // A file that had no room before may be readable now; its former contents are lost.
             let Some(content) = now.bytes.clone().or_else(|| read(root, path)) else {
-                changes.leave_out(format!(
+                changes.mark_incomplete(format!(
                     "'{path}' cannot be read, or has more than {MAX_WRITTEN_BYTES} bytes"
                 ));
                 continue;
@@ -208,7 +208,7 @@ mod tests {
         fs::write(at("same"), "between").unwrap();
         snapshots.around(&root, &changes, || fs::write(at("made"), "newer").unwrap());
         assert_eq!(take_changes(&changes), [("made".to_owned(), some("new"), some("newer"), false)]);
-        assert_eq!(changes.left_out(), None);
+        assert_eq!(changes.incomplete_reason(), None);
     }
 
     #[test]
@@ -221,15 +221,15 @@ mod tests {
         let edit = |text: &str| fs::write(dir.path().join("0"), text).unwrap();
         let changes = Changes::default();
         snapshots.around(&root, &changes, || edit("y"));
-        assert_eq!((take_changes(&changes).len(), changes.left_out()), (1, None));
+        assert_eq!((take_changes(&changes).len(), changes.incomplete_reason()), (1, None));
         // It grows past the bound, and is not counted again soon.
         snapshots.around(&root, &changes, || fs::write(dir.path().join("3"), "x").unwrap());
         let why = Some("the workspace has more than 3 files".to_owned());
-        assert_eq!((take_changes(&changes).len(), changes.left_out()), (0, why.clone()));
+        assert_eq!((take_changes(&changes).len(), changes.incomplete_reason()), (0, why.clone()));
         fs::remove_file(dir.path().join("3")).unwrap();
         let changes = Changes::default();
         snapshots.around(&root, &changes, || edit("z"));
-        assert_eq!((take_changes(&changes).len(), changes.left_out()), (0, why));
+        assert_eq!((take_changes(&changes).len(), changes.incomplete_reason()), (0, why));
     }
 
     #[test]

@@ -50,10 +50,10 @@ pub fn cut(text: String, chars: u64) -> String {
         return text;
     }
     let (head, tail) = (limit * 7 / 10, limit * 3 / 10);
-    let left_out = count - head - tail;
+    let omitted = count - head - tail;
     let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(i, _)| i);
     let (first, last) = (&text[..at(head)], &text[at(count - tail)..]);
-    format!("{first}\n[… {left_out} characters are left out here; ask for a smaller part …]\n{last}")
+    format!("{first}\n[… {omitted} characters are left out here; ask for a smaller part …]\n{last}")
 }
 
 #[cfg(test)]
