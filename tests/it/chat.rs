@@ -251,7 +251,7 @@ fn prompt(cairn: &Scripted, args: &[&str]) -> Option<Terminal> {
 }
 
 #[test]
-fn interactive_chat_answers_shows_help_and_keeps_history() {
+fn interactive_chat_answers_and_has_help_and_history() {
     let words = "# Head\n\nSome **bold** words and `code`:\n\n```rust\nfn main() {}\n```\n- one\n- two\n";
     let cairn = scripted(&json!([
         {"steps": [{"text": words}, {"delayMs": 100}, {"text": "- three\n"}, {"usage": {"inputTokens": 100, "outputTokens": 20}}]},

@@ -208,7 +208,7 @@ fn only_the_edges_name_rpc() {
 }
 
 #[test]
-fn files_say_what_they_are_for_and_stay_small() {
+fn files_have_a_purpose_line_and_are_small() {
     let mut wrong = Vec::new();
     for (path, text) in sources() {
         if !text.starts_with("//! ") {
@@ -237,6 +237,7 @@ fn files_say_what_they_are_for_and_stay_small() {
 
 /// Code that may inspect the text of a failure, with the reason.
 const READS_ERROR_TEXTS: &[(&str, &str)] = &[
+    ("daemon/crates/harness/src/sandbox/run.rs", "the words of bubblewrap, which has no exit code for it"),
     ("daemon/crates/llm/src/program.rs", "the last words of a program that is not ours"),
     ("daemon/crates/tools/src/evaluate.rs", "the words of a launcher that finds no program"),
 ];
@@ -379,7 +380,7 @@ fn public_functions_fail_with_types() {
 }
 
 #[test]
-fn a_permit_is_made_in_the_gate_alone() {
+fn permits_are_created_in_the_gate_alone() {
     // Its documentation shows that other code cannot create one: these lines are compiled, and must
     // fail to compile.
     let makes = |text: &str| {

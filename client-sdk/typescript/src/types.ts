@@ -638,7 +638,7 @@ export type AgentOp =
     name: string;
   };
 
-/** Params of `search.partial`. */
+/** Parameters of the notification `search.partial`. */
 export type AnyPartial =
   /** Results of a search for passages. */
   | SearchPartial
@@ -1439,11 +1439,11 @@ export interface GitStatusParams {
   path: string;
 }
 
-/** Params of `orchestrate.gone`. */
+/** Parameters of the notification `orchestrate.gone`. */
 export interface GoneNotification {
-  /** Human-readable explanation. */
+  /** Explanation of the end for a person. */
   message: string;
-  /** Always `gone`. */
+  /** The constant value `gone`. */
   reason: string;
   /** The subscription that ended. */
   subscriptionId: SubscriptionId;
@@ -3122,7 +3122,7 @@ export interface UnsubscribeParams {
   subscriptionId: SubscriptionId;
 }
 
-/** Answer of `viewer.link`. */
+/** Answer of the method `viewer.link`. */
 export interface ViewerLink {
   /** Seconds within which it must be opened, once. */
   expiresInSeconds: number;

@@ -796,7 +796,7 @@ AnyPartial: TypeAlias = (
     "GrepPartial | "
     "LinesPartial"
 )
-"""Params of `search.partial`."""
+"""Parameters of the notification `search.partial`."""
 
 
 class Approval(TypedDict):
@@ -1639,12 +1639,12 @@ class GitStatusParams(TypedDict):
 
 
 class GoneNotification(TypedDict):
-    """Params of `orchestrate.gone`."""
+    """Parameters of the notification `orchestrate.gone`."""
 
     message: str
-    """Human-readable explanation."""
+    """Explanation of the end for a person."""
     reason: str
-    """Always `gone`."""
+    """The constant value `gone`."""
     subscriptionId: SubscriptionId
     """The subscription that ended."""
 
@@ -3423,7 +3423,7 @@ class UnsubscribeParams(TypedDict):
 
 
 class ViewerLink(TypedDict):
-    """Answer of `viewer.link`."""
+    """Answer of the method `viewer.link`."""
 
     expiresInSeconds: int
     """Seconds within which it must be opened, once."""

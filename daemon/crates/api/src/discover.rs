@@ -35,7 +35,7 @@ fn notifications(schemas: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// Params of `search.partial`.
+/// Parameters of the notification `search.partial`.
 #[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -48,15 +48,15 @@ enum AnyPartial {
     Lines(LinesPartial),
 }
 
-/// Params of `orchestrate.gone`.
+/// Parameters of the notification `orchestrate.gone`.
 #[derive(schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GoneNotification {
     /// The subscription that ended.
     subscription_id: cairn_protocol::id::SubscriptionId,
-    /// Always `gone`.
+    /// The constant value `gone`.
     reason: String,
-    /// Human-readable explanation.
+    /// Explanation of the end for a person.
     message: String,
 }
 

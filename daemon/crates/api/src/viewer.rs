@@ -25,7 +25,7 @@ const PAGE_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
 /// Maximum number of stored links and of stored pages; the oldest is dropped first.
 const MAX_ENTRIES: usize = 32;
 
-/// Answer of `viewer.link`.
+/// Answer of the method `viewer.link`.
 #[derive(schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ViewerLink {

@@ -365,11 +365,11 @@ fn home_is_expanded_and_secrets_are_redacted() {
     assert_eq!(got.config.roots, [PathBuf::from("/h/code"), PathBuf::from("/h")]);
     assert!(got.config.safety.sandbox_blocked_paths.contains(&"/h/.ssh".into()));
     assert_eq!(got.config.llm.api_key.as_deref(), Some("hunter2"));
-    let shown = redacted(&got.config);
-    assert!(!shown.to_string().contains("hunter2"), "{shown}");
-    assert_eq!(shown["llm"]["endpoint"], "https://(set)@h/x");
-    assert_eq!(shown["telemetry"]["endpoint"], "https://(set)@c/y");
-    assert_eq!(shown["telemetry"]["headers"]["x-key"], "(set)");
+    let rendered = redacted(&got.config);
+    assert!(!rendered.to_string().contains("hunter2"), "{rendered}");
+    assert_eq!(rendered["llm"]["endpoint"], "https://(set)@h/x");
+    assert_eq!(rendered["telemetry"]["endpoint"], "https://(set)@c/y");
+    assert_eq!(rendered["telemetry"]["headers"]["x-key"], "(set)");
     let rows = rows(&got);
     assert!(!rows.iter().any(|r| r.value.to_string().contains("hunter2")));
     let redacted: Vec<&str> = rows.iter().filter(|r| r.is_redacted).map(|r| r.key.as_str()).collect();

@@ -58,7 +58,6 @@ impl Name {
         Self::of(stem).ok().filter(|name| name.0 == stem)
     }
 
-    /// The keywords, sorted.
     pub fn keywords(&self) -> impl Iterator<Item = &str> {
         self.0.split('_')
     }

@@ -10,7 +10,6 @@ const MAX_WORDS: usize = 32;
 const KEYWORD_WEIGHT: f64 = 3.0;
 /// The `k1` of BM25: it controls how fast repetitions of a word stop adding to the score.
 const SATURATION: f64 = 1.2;
-/// In characters.
 const MAX_EXCERPT: usize = 160;
 
 pub struct Hit {

@@ -43,7 +43,6 @@ struct Inner {
     vocabulary: Mutex<Option<vocabulary::CachedLine>>,
 }
 
-/// An entry's file.
 pub(crate) struct EntryFile {
     pub name: Name,
     bytes: u64,

@@ -18,7 +18,6 @@ const STACK: usize = TOTAL_BYTES / 2;
 const TOTAL_BYTES: usize = 128 * 1024 * 1024;
 /// Peak memory above which a thread is not reused, since its stack may have grown.
 const MAX_REUSED_PEAK: usize = 16 * 1024 * 1024;
-/// Maximum idle threads.
 const MAX_IDLE: usize = 16;
 /// Number of abandoned threads, each with its text, at which parsing is disabled.
 const MAX_ABANDONED: usize = 128;

@@ -183,7 +183,6 @@ impl Readers {
     }
 }
 
-/// A borrowed connection.
 pub struct Reader<'a> {
     conn: Option<Connection>,
     generation: u64,

@@ -29,7 +29,6 @@ const MAX_HIGHLIGHTS: usize = 500;
 pub struct Ranked<'a> {
     pub candidates: &'a [Candidate],
     pub passages: &'a [Passage],
-    /// Best first.
     pub scored: Vec<Scored>,
     /// Texts of some candidates by index; others are read on demand.
     pub texts: &'a FxHashMap<usize, Vec<u8>>,
@@ -181,7 +180,7 @@ pub fn answer_range<'a>(
         return (c.spans.iter().rfind(around), passage.lines);
     };
     // A short definition is shown completely, beyond the edge of the window.
-    let fits = rank::is_shown_complete(span) && !changed;
+    let fits = rank::is_returned_complete(span) && !changed;
     (Some(span), if fits { (span.start_line, span.end_line) } else { passage.lines })
 }
 

@@ -128,7 +128,6 @@ impl Rebuild {
         !self.thread.is_finished() && !replaced
     }
 
-    /// Aborts the rebuild.
     pub fn stop(&self) {
         if let Some(index) = self.index.upgrade() {
             index.stop.store(true, Ordering::Relaxed);

@@ -44,7 +44,6 @@ pub struct Rescorer {
 pub enum Rescored {
     /// Not at all: there is no model, or the search is not hybrid.
     Off,
-    /// All selected passages.
     Complete,
     /// Only the best passages within the time limit.
     Partial,

@@ -31,7 +31,6 @@ const MAX_READ: usize = 40;
 /// Passages that MMR chooses from, per requested result.
 const MMR_DEPTH: usize = 3;
 
-/// Receives partial answers.
 pub type OnPartial<'a> = &'a (dyn Fn(SearchPartial) + Sync);
 
 impl Indexes {
@@ -148,7 +147,6 @@ impl Indexes {
     }
 }
 
-/// A ranked passage.
 #[derive(Debug, Clone)]
 pub struct RankedLines {
     /// Path in its root.

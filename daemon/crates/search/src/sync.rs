@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn concurrent_queries_stay_within_the_budget() {
         let (shared, never_cancelled) = (ThreadBudget::new(3), CancelFlag::new());
-        let (at_once, slots_taken_total) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (at_once, acquired_slots_total) = (AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -91,7 +91,7 @@ mod tests {
                         let slots = shared.take(2, &never_cancelled).unwrap();
                         let in_use = at_once.fetch_add(slots.count, Ordering::SeqCst) + slots.count;
                         assert!((1..=2).contains(&slots.count) && in_use <= 3);
-                        slots_taken_total.fetch_add(1, Ordering::SeqCst);
+                        acquired_slots_total.fetch_add(1, Ordering::SeqCst);
                         std::thread::yield_now();
                         at_once.fetch_sub(slots.count, Ordering::SeqCst);
                     }
@@ -99,7 +99,7 @@ mod tests {
             }
         });
         assert_eq!(
-            (slots_taken_total.into_inner(), shared.take(9, &never_cancelled).unwrap().count),
+            (acquired_slots_total.into_inner(), shared.take(9, &never_cancelled).unwrap().count),
             (400, 3)
         );
     }

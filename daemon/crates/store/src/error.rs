@@ -13,7 +13,6 @@ pub enum StoreError {
         "database {path} has version {found}, this build reads up to {known}: use a newer cairn, or move the file away"
     )]
     Newer {
-        /// The database file.
         path: PathBuf,
         /// Version of the file.
         found: u32,

@@ -195,7 +195,7 @@ fn run_process(lang: &str, path: &Path, seed: u64) -> Result<(), String> {
 
 fn kill(child: &mut Child) {
     let _gone = child.kill();
-    let _ended = child.wait();
+    let _status = child.wait();
 }
 
 /// Writes a text to a file and returns its path.

@@ -22,7 +22,6 @@ use super::extract::ident_hash;
 pub struct ReducedText {
     /// The text without the removed parts.
     pub text: Vec<u8>,
-    /// The removed lines.
     pub lines: LineMap,
 }
 

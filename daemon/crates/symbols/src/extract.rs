@@ -36,17 +36,14 @@ pub struct Extracted {
     pub idents: Vec<u32>,
 }
 
-/// A definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
     pub name: String,
-    /// `function`, `class`, …
     pub kind: &'static str,
     /// Name of the enclosing definition.
     pub container: Option<String>,
     /// First line, counted from 1.
     pub start_line: u32,
-    /// Last line, inclusive.
     pub end_line: u32,
 }
 

@@ -9,13 +9,11 @@ use super::tables;
 /// The source of a definition's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameSource {
-    /// The field `name`.
     Field,
     /// The innermost declarator, as in C.
     Declarator,
     /// The field `left`: its last identifier.
     Left,
-    /// The field `key`.
     Key,
     /// The field `type`, which names a scope that is not a definition (Rust's `impl`).
     Type,
@@ -26,13 +24,11 @@ pub enum NameSource {
 /// The condition under which a node is a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// Anywhere.
     Always,
     /// Outside of all other definitions, near the root of the tree.
     TopLevel,
     /// With a function as its value.
     FunctionValue,
-    /// With a body.
     Body,
     /// With an assignment target that is a constant by its spelling, as in Ruby.
     Constant,
@@ -48,7 +44,6 @@ pub type Row = (&'static str, &'static str, NameSource, Condition);
 /// The action at a node.
 #[derive(Debug, Clone, Copy)]
 pub enum Action {
-    /// Visit its children.
     Pass,
     /// Record an identifier as a reference.
     Ident,

@@ -14,7 +14,6 @@ const SNIFF_BYTES: usize = 8 * 1024;
 pub struct Window {
     /// First line, counted from 1.
     pub start_line: u32,
-    /// Last line, inclusive.
     pub end_line: u32,
     pub start: usize,
     pub end: usize,

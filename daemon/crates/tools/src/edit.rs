@@ -26,7 +26,7 @@ use crate::{Deps, reading};
 pub struct WriteFile {
     /// Path of the file, relative to the workspace. Folders are made where there are none.
     path: String,
-    /// The whole content.
+    /// The complete new content of the file.
     content: String,
 }
 
@@ -40,7 +40,7 @@ pub struct EditFile {
     old_text: String,
     /// Text that replaces it.
     new_text: String,
-    /// Replaces every occurrence.
+    /// Replaces every occurrence instead of one.
     #[serde(default)]
     replace_all: bool,
 }

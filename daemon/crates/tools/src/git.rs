@@ -67,7 +67,7 @@ fn diff(_: &Deps, permit: &Permit, params: GitDiffParams) -> Result<(Value, bool
 struct GitCommitParams {
     /// The files to commit, relative to the workspace; what else is changed or staged stays so.
     paths: Vec<String>,
-    /// The message.
+    /// The message of the commit.
     message: String,
 }
 

@@ -80,7 +80,7 @@ fn hundred() -> usize {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFiles {
-    /// Regular expression.
+    /// Regular expression to search for.
     pattern: String,
     /// Folder or file to search.
     #[serde(default = "here")]

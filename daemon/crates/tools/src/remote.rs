@@ -131,8 +131,8 @@ impl RemoteTools {
 }
 
 /// Returns the local name of a server's tool: `mcp_<server>_<tool>`, of plain characters, bounded,
-/// and not `is_taken`.
-fn local_name(server: &str, tool: &str, is_taken: impl Fn(&str) -> bool) -> String {
+/// and not `is_used`.
+fn local_name(server: &str, tool: &str, is_used: impl Fn(&str) -> bool) -> String {
     let plain = |text: &str| -> String {
         text.chars()
             .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' })
@@ -141,7 +141,7 @@ fn local_name(server: &str, tool: &str, is_taken: impl Fn(&str) -> bool) -> Stri
     let server: String = plain(server).chars().take(SERVER).collect();
     let full_name = format!("mcp_{server}_{}", plain(tool));
     let exact = plain(tool) == tool && !tool.is_empty();
-    if exact && full_name.len() <= NAME && !is_taken(&full_name) {
+    if exact && full_name.len() <= NAME && !is_used(&full_name) {
         return full_name;
     }
     // Two names may become equal when simplified or cut: a part of the digest distinguishes them,

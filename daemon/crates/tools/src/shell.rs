@@ -55,7 +55,7 @@ pub struct ShellOptions {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ShellParams {
-    /// The command line.
+    /// The command line to run.
     command: String,
     /// Folder to run it in, relative to the root.
     #[serde(default = "here")]
@@ -90,7 +90,7 @@ struct AsSkill(Arc<Shell>);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct SkillParams {
-    /// The command line.
+    /// The command line to run.
     cmd: String,
     /// Folder to run it in, relative to the root.
     #[serde(default = "here")]

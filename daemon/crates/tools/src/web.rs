@@ -52,7 +52,7 @@ struct FetchParams {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchParams {
-    /// The search text.
+    /// Words to search the web for.
     query: String,
     /// Results wanted: 5 by default, at most 20.
     #[serde(default)]
@@ -63,7 +63,7 @@ struct SearchParams {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case", tag = "action")]
 enum WebParams {
-    /// Gets a page.
+    /// Gets a page as text.
     Fetch {
         /// An `http` or `https` address.
         url: String,
@@ -71,9 +71,9 @@ enum WebParams {
         #[serde(default)]
         max_chars: Option<usize>,
     },
-    /// Searches the web.
+    /// Searches the web for words.
     Search {
-        /// The search text.
+        /// Words to search the web for.
         query: String,
         /// Results wanted: 5 by default, at most 20.
         #[serde(default)]

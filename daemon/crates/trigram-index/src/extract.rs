@@ -10,7 +10,6 @@ pub const MAX_GRAMS: usize = 1 << 16;
 pub struct Extractor {
     bits: Box<[u64]>,
     trigrams: Vec<Gram>,
-    /// The last bytes.
     key: Gram,
     /// Number of bytes since the last line end, up to 2.
     run: usize,

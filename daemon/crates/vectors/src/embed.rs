@@ -22,7 +22,7 @@ use crate::bulk;
 pub use rows::{MAX_WORDS, Table};
 use transformer::Transformer;
 
-/// Largest dimension accepted.
+/// Largest dimension that is accepted.
 const MAX_DIM: usize = 1024;
 /// Maximum bytes of a text that a transformer receives, far more than its token limit needs.
 const MAX_TEXT: usize = 8 * 1024;

@@ -18,7 +18,7 @@ fn folder(path: &Path) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn symlink_in_place_of_declared_root_is_rejected() {
+async fn symlink_that_replaces_a_declared_root_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let outer = stage.root(&folder(&dir.path().join("outer"))).await;

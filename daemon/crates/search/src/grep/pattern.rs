@@ -17,7 +17,6 @@ const MAX_CACHE: usize = 16 * 1024 * 1024;
 /// Maximum steps that a character class counts for, regardless of its ranges.
 const MAX_OF_CLASS: u64 = 32;
 
-/// A compiled pattern.
 pub(super) struct Pattern {
     pub(super) matcher: RegexMatcher,
     pub(super) text: String,

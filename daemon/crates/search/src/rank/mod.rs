@@ -11,7 +11,7 @@ mod windows;
 use cairn_protocol::search::Share;
 
 pub use diverse::{Repeat, diversify, mmr};
-pub use passages::{Passage, SemanticContext, by_definitions, is_shown_complete, window_passage};
+pub use passages::{Passage, SemanticContext, by_definitions, is_returned_complete, window_passage};
 pub use prior::is_secondary;
 pub use trim::trim;
 pub use windows::{Base, Ranker};
@@ -19,9 +19,7 @@ pub use windows::{Base, Ranker};
 /// The kind of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// By words.
     Lexical,
-    /// By vectors.
     Semantic,
     /// By words and vectors.
     Hybrid,

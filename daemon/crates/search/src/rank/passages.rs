@@ -111,12 +111,12 @@ pub fn by_definitions(
             let best = page.best_line(lines);
             (features.line, best_line) = (line_coverage(best.0 / ranker.total(c)), best.1);
         }
-        let shown_lines = if is_shown_complete(span) { (span.start_line, span.end_line) } else { lines };
-        features.size = length_feature(shown_lines).max(exact);
+        let visible_lines = if is_returned_complete(span) { (span.start_line, span.end_line) } else { lines };
+        features.size = length_feature(visible_lines).max(exact);
         features.container = if is_container(&span.kind) { 1.0 - exact } else { 0.0 };
         if has_vector {
             if let Some((low, range)) = base.cosines {
-                let [before, own_text, behind] = page.extended_text(shown_lines);
+                let [before, own_text, behind] = page.extended_text(visible_lines);
                 let own_text = dot(&[path.as_bytes(), b" ", before, own_text, behind]);
                 let (zero, from) =
                     if semantics.relative { (window_similarity, features.meaning) } else { (low, 0.0) };
@@ -144,7 +144,7 @@ fn contains_another(span: &Span, spans: &[Span]) -> bool {
 }
 
 /// True if a definition is shown completely, even beyond its window.
-pub fn is_shown_complete(span: &Span) -> bool {
+pub fn is_returned_complete(span: &Span) -> bool {
     span.end_line - span.start_line < MAX_COMPLETE
 }
 

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn secondary_files_rank_lower_unless_the_query_asks_for_them() {
+    fn secondary_files_rank_lower_unless_the_query_names_them() {
         let p = |path, query| prior(path, &QueryTopics::new(query));
         assert_eq!(p("src/server.rs", "start server"), 1.0);
         for path in ["src/contest.rs", "src/latest_run.rs", "src/attest/sign.rs", "src/protest.go"] {

@@ -13,7 +13,6 @@ use cairn_tokenizer::words;
 const DEFS: f32 = 1.8;
 /// Weight of the path relative to words of the body in BM25F.
 const PATH: f32 = 3.2;
-/// Saturation of BM25.
 pub(super) const K1: f32 = 1.2;
 /// Length normalisation of BM25.
 const B: f32 = 0.95;

@@ -14,7 +14,6 @@ use cairn_symbols::extract::ident_hash;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Definition<'a> {
     pub name: &'a str,
-    /// `function`, `class`, …
     pub kind: &'a str,
     /// First line of the definition.
     pub line: u32,
@@ -33,9 +32,7 @@ pub struct Source<'a> {
 /// The focus of a map; empty for a map of the entire repository.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Focus<'a> {
-    /// Files in focus.
     pub files: &'a [&'a str],
-    /// Requested names.
     pub names: &'a [&'a str],
 }
 

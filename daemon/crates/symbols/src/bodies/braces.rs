@@ -12,7 +12,6 @@ pub enum Lang {
     Go,
     Java,
     Cpp,
-    /// JavaScript and TypeScript.
     Script,
 }
 
@@ -29,7 +28,6 @@ impl Lang {
     }
 }
 
-/// An open bracket.
 pub struct Open {
     at: usize,
     pub bracket: u8,

@@ -10,7 +10,6 @@ pub enum Role {
     Body,
     /// Members: a class, a namespace, an object literal.
     Type,
-    /// Statements.
     Code,
     /// A part of an expression or of a type; the statement continues after it.
     Data,
@@ -24,7 +23,6 @@ pub enum Word {
     Number,
     /// `if`, `for`, …: the following parentheses are not a call.
     Control,
-    /// Starts a function.
     Function,
     /// Starts a type definition.
     Type,
@@ -41,7 +39,6 @@ pub enum Word {
     Requires,
 }
 
-/// The preceding token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prev {
     None,

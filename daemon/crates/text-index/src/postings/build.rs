@@ -186,7 +186,6 @@ struct StemEntry {
     at: u32,
 }
 
-/// Interned stems.
 struct Stems {
     table: Table,
     entries: Vec<StemEntry>,

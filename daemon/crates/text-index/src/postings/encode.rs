@@ -149,7 +149,6 @@ impl Parts {
         self.0.each_ref().map(Vec::as_slice)
     }
 
-    /// Concatenates the pieces.
     pub fn joined(&self) -> Vec<u8> {
         self.0.concat()
     }

@@ -19,9 +19,7 @@ pub struct Doc {
     pub file: u32,
     /// First line, counted from 1.
     pub start_line: u32,
-    /// Last line, inclusive.
     pub end_line: u32,
-    /// Number of words.
     pub tokens: u32,
     /// Hash of the text; windows with equal fingerprints are treated as duplicates.
     pub fingerprint: u64,

@@ -122,7 +122,7 @@ pub fn tools() -> Vec<Tool> {
     BUILTIN_TOOLS.iter().map(tool).collect()
 }
 
-/// Arguments of `search`.
+/// Arguments of the tool `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Search {
@@ -147,7 +147,7 @@ struct Search {
     root: Option<String>,
 }
 
-/// Arguments of `search_lines`.
+/// Arguments of the tool `search_lines`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Lines {
@@ -178,7 +178,7 @@ struct Lines {
     root: Option<String>,
 }
 
-/// Arguments of `symbols`.
+/// Arguments of the tool `symbols`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Symbols {
@@ -195,7 +195,7 @@ struct Symbols {
     root: Option<String>,
 }
 
-/// Arguments of `read_span`.
+/// Arguments of the tool `read_span`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ReadSpan {
@@ -211,7 +211,7 @@ struct ReadSpan {
     root: Option<String>,
 }
 
-/// Arguments of `repo_map`.
+/// Arguments of the tool `repo_map`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RepoMap {

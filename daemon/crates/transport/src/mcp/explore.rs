@@ -26,7 +26,7 @@ use crate::in_process::{InProcessClient, Notification};
 /// Name of the tool and of the operation whose end is the end of the run.
 pub const NAME: &str = "explore";
 
-/// Arguments of `explore`.
+/// Arguments of the tool `explore`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Explore {

@@ -17,7 +17,6 @@ const OVERSAMPLE: usize = 3;
 /// Number of scattered rows that are prefetched ahead.
 const PREFETCH_ROWS: usize = 4;
 
-/// A running scan.
 pub struct Scan<'a> {
     dense: &'a DenseIndex,
     query: &'a [f32],
@@ -31,7 +30,6 @@ pub struct Scan<'a> {
     hits: Mutex<Vec<RowHit>>,
 }
 
-/// A candidate row.
 #[derive(Debug, Clone, Copy)]
 struct RowHit {
     score: f32,

@@ -93,7 +93,6 @@ impl Transformer {
         self.dim
     }
 
-    /// The folder's name.
     pub fn name(&self) -> &str {
         &self.name
     }

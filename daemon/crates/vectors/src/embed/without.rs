@@ -7,7 +7,6 @@ use cairn_protocol::error::{Failure, Reason};
 /// The file that marks a folder as a transformer.
 pub const WEIGHTS: &str = "model.safetensors";
 
-/// An uninhabited type.
 pub enum Transformer {}
 
 impl Transformer {
