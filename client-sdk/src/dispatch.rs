@@ -308,8 +308,8 @@ impl Shared {
         let Some((id, step)) = Step::read(method, params) else { return };
         let Some(queue) = self.state().streams.get(&id).cloned() else { return };
         let last = matches!(step, Step::Gone(_));
-        let left = queue.send(step).await.is_err();
-        if last || left {
+        let reader_dropped = queue.send(step).await.is_err();
+        if last || reader_dropped {
             self.state().streams.remove(&id);
         }
     }

@@ -150,7 +150,7 @@ async fn forward(client: TcpStream, server: TcpStream, mut remaining: usize) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let up = tokio::spawn(async move {
-        let _result = tokio::io::copy(&mut from_client, &mut to_server).await;
+        let _ignored = tokio::io::copy(&mut from_client, &mut to_server).await;
     });
     let mut buffer = [0; 1024];
     while remaining > 0 {

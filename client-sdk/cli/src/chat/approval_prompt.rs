@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_preview_is_rendered() {
+    fn complete_preview_is_displayed() {
         let approval = Approval {
             approval_id: ApprovalId::new(),
             session_id: SessionId::new(),

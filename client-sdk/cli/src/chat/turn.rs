@@ -287,8 +287,8 @@ impl Turn<'_, '_> {
 
     async fn interrupted(&mut self) -> Result<(), Failure> {
         let quick = self.chat.interrupts.add(Instant::now());
-        let stop_again = self.stopping && (self.chat.display.quiet || !self.chat.interactive);
-        if stop_again || quick >= 3 {
+        let second_stop = self.stopping && (self.chat.display.quiet || !self.chat.interactive);
+        if second_stop || quick >= 3 {
             self.detached = true;
             self.chat.quit = true;
             return Ok(());

@@ -126,15 +126,15 @@ fn offer_text(offer: &PairOffer, rights: &[Right]) -> String {
 }
 
 async fn wait(app: &App<'_>, client: &Client) -> Result<(), Failure> {
-    let mut last_tries_left = None;
+    let mut last_tries = None;
     loop {
         let status = client.pair_status(&Empty {}).await?;
         match status.state {
             PairState::Waiting => {
-                if last_tries_left.is_some_and(|last_tries_left| last_tries_left != status.tries_left) {
+                if last_tries.is_some_and(|last_tries| last_tries != status.tries_left) {
                     app.info(&format!("a wrong attempt; {} left", status.tries_left));
                 }
-                last_tries_left = Some(status.tries_left);
+                last_tries = Some(status.tries_left);
             }
             PairState::Paired => {
                 // The device may not be in the list yet when the code has just been used.

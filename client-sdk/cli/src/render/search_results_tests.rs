@@ -56,7 +56,7 @@ fn terminal_output_shows_passage_and_reasons() {
 }
 
 #[test]
-fn score_shares_are_rendered_with_explain() {
+fn explain_displays_score_shares() {
     let explained = Page { explain: true, ..page(true, false) }.text(&[item()]);
     let expected = " 1. src/a.rs:7-11  function show  1.250
     by meaning and name

@@ -111,10 +111,10 @@ async fn run(
                 let note = LaggedNotification { subscription_id: id.clone(), from_seq };
                 Outgoing::One(message::notification(rpc::LAGGED, &note))
             }
-            Ok(Step::Deleted) => break notify_gone(&connection, &id, "the session was deleted").await,
+            Ok(Step::Deleted) => break notify_removed(&connection, &id, "the session was deleted").await,
             Err(cause) => {
                 tracing::error!(%session, %cause, "a subscription cannot read the log");
-                break notify_gone(&connection, &id, &cause.to_string()).await;
+                break notify_removed(&connection, &id, &cause.to_string()).await;
             }
         };
         if connection.inner.out.send(message).await.is_err() {
@@ -135,7 +135,7 @@ fn frame(head: &str, line: &str) -> String {
 }
 
 /// Notifies the client that the daemon ended the subscription.
-async fn notify_gone(connection: &Connection, id: &SubscriptionId, why: &str) {
+async fn notify_removed(connection: &Connection, id: &SubscriptionId, why: &str) {
     let note = serde_json::json!({"subscriptionId": id, "reason": Reason::Gone.as_str(), "message": why});
     connection.reply(message::notification(rpc::GONE, &note)).await;
 }

@@ -96,7 +96,7 @@ impl fmt::Debug for Scripted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scripted")
             .field("model", &self.script.model)
-            .field("left", &self.remaining())
+            .field("remaining", &self.remaining())
             .finish()
     }
 }

@@ -148,10 +148,10 @@ mod tests {
         assert_eq!(merge(&after, &entry(), false), Ok(Merged::Same));
         // An existing entry of the same name is replaced.
         let older = after.replace("/bin/cairn", "/old/cairn");
-        let merged_again = text(merge(&older, &entry(), false));
+        let second_merge = text(merge(&older, &entry(), false));
         assert!(
-            !merged_again.contains("/old/cairn") && merged_again.matches("\"cairn\"").count() == 1,
-            "{merged_again}"
+            !second_merge.contains("/old/cairn") && second_merge.matches("\"cairn\"").count() == 1,
+            "{second_merge}"
         );
         let value: Value = serde_json::from_str(&text(merge("", &entry(), false))).unwrap();
         assert_eq!(value["mcpServers"]["cairn"]["args"], json!(["mcp"]));
@@ -167,10 +167,10 @@ mod tests {
             "{after}"
         );
         assert_eq!(merge(&after, &entry(), true), Ok(Merged::Same));
-        let merged_again = text(merge(&after.replace("/bin/cairn", "/old/cairn"), &entry(), true));
+        let second_merge = text(merge(&after.replace("/bin/cairn", "/old/cairn"), &entry(), true));
         assert!(
-            !merged_again.contains("/old/cairn") && merged_again.contains("[mcpServers.other]"),
-            "{merged_again}"
+            !second_merge.contains("/old/cairn") && second_merge.contains("[mcpServers.other]"),
+            "{second_merge}"
         );
     }
 

@@ -26,7 +26,7 @@ pub async fn run(agent: Arc<Inner>, mut notifications: mpsc::Receiver<Notificati
         match method.as_str() {
             rpc::EVENT => agent.handle_event(params).await,
             rpc::SYNCED => agent.handle_synced(&params),
-            rpc::GONE => agent.subscription_gone(&params),
+            rpc::GONE => agent.subscription_removed(&params),
             _ => {}
         }
     }
@@ -100,7 +100,7 @@ impl Inner {
         tokio::spawn(async move { this.request_open_permissions(&session).await });
     }
 
-    fn subscription_gone(&self, params: &Value) {
+    fn subscription_removed(&self, params: &Value) {
         let subscription = params["subscriptionId"].as_str().unwrap_or_default();
         let session = {
             let state = self.state();

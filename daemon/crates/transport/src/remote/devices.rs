@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn pairing_again_replaces_rights() {
+    fn repeated_pairing_replaces_rights() {
         let dir = tempfile::tempdir().unwrap();
         let devices = devices(dir.path());
         let key = Pin::of_key(b"a");
