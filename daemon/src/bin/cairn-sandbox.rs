@@ -1,7 +1,7 @@
 //! The sandbox helper on its own, as a program small enough to start quickly. If it is missing
 //! beside `cairn`, or from another build, `cairn` serves as its own helper.
 
-use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};
+use cairn_sandbox::{HELPER_WORD, sandbox_main};
 
 fn main() -> std::process::ExitCode {
     let mut args = std::env::args_os().skip(1);

@@ -6,7 +6,6 @@
 
 mod approval;
 mod call;
-pub mod command;
 mod decided_by;
 pub mod diff;
 mod fetch;
@@ -20,13 +19,14 @@ mod redact;
 mod registry;
 mod repair;
 mod rule_error;
-pub mod sandbox;
 mod snapshot;
 pub mod span;
 mod tool;
 mod wait_clock;
 
 pub use approval::{Approvals, Approver};
+pub use cairn_command::{self as command, CommandPatternError};
+pub use cairn_sandbox::{self as sandbox, Sandbox, WhenMissing};
 pub use call::Call;
 pub use decided_by::{Answered, DecidedBy, Fallback, RuleList, RunLimit};
 pub use fetch::{FetchRequest, Fetched, is_public};
@@ -39,7 +39,6 @@ pub use policy::{CallLimits, CheckedRule, Decision, Rule, Rules, Subject, Verdic
 pub use redact::secrets as redact_secrets;
 pub use registry::{Catalogue, Registry};
 pub use repair::{parse_partial_json, unfenced};
-pub use rule_error::{CommandPatternError, RuleError};
-pub use sandbox::{Sandbox, WhenMissing};
+pub use rule_error::RuleError;
 pub use tool::{Caller, Intent, MustAsk, Output, Tool, ToolSpec, arguments};
 pub use wait_clock::WaitClock;

@@ -53,7 +53,7 @@ impl Word {
     }
 
     /// Returns true if the shell changes the text of the word.
-    pub(crate) fn value_hidden(&self) -> bool {
+    pub fn value_hidden(&self) -> bool {
         self.certainty != Certainty::Known
     }
 

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::sandbox::{Confined, Host, ProcessOutput, Sandbox, Wake, WhenMissing};
+use cairn_sandbox::{Confined, Host, ProcessOutput, Sandbox, Wake, WhenMissing};
 
 pub struct Scene {
     pub role: String,

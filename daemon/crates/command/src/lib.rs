@@ -4,6 +4,7 @@
 //! reads only what every shell reads alike. A line that only the parser can read is still searched
 //! for denied commands, and never allowed by a rule.
 
+mod error;
 mod lexer;
 mod pattern;
 mod programs;
@@ -12,6 +13,7 @@ mod wrappers;
 
 use std::ops::Range;
 
+pub use error::CommandPatternError;
 pub use lexer::{Certainty, Word};
 pub use pattern::Pattern;
 
@@ -67,7 +69,7 @@ pub struct Part {
 
 impl Part {
     /// Returns the program without its folder, as far as it is known.
-    pub(crate) fn program(&self) -> &str {
+    pub fn program(&self) -> &str {
         let text = self.words.first().map_or("", |w| w.text.as_str());
         text.rsplit('/').next().unwrap_or(text)
     }
@@ -132,7 +134,7 @@ impl CommandLine {
     }
 
     /// Returns true if a part changes the working folder, so that relative paths are not known.
-    pub(crate) fn changes_directory(&self) -> bool {
+    pub fn changes_directory(&self) -> bool {
         self.parts.iter().any(|p| matches!(p.program(), "cd" | "pushd" | "popd" | "chdir"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cairn_harness::sandbox::{Sandbox, Tier};
+use cairn_sandbox::{Sandbox, Tier};
 
 use crate::scene::{Scene, run};
 

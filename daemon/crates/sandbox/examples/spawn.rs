@@ -4,7 +4,7 @@
 
 use std::{path::PathBuf, time::Instant};
 
-use cairn_harness::sandbox::{Confined, Sandbox, Wake, WhenMissing};
+use cairn_sandbox::{Confined, Sandbox, Wake, WhenMissing};
 
 fn main() {
     let mut args = std::env::args().skip(1);

@@ -2,8 +2,8 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use cairn_harness::sandbox::{Confined, Sandbox, Tier, Wake, WhenMissing};
 use cairn_protocol::error::Reason;
+use cairn_sandbox::{Confined, Sandbox, Tier, Wake, WhenMissing};
 
 use crate::scene::{Scene, run};
 

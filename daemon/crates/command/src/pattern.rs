@@ -76,14 +76,14 @@ impl Pattern {
     }
 
     /// Returns true if this is a rule for `part` whose `*` accepts none of its arguments.
-    pub(crate) fn stops_before_arguments(&self, part: &Part) -> bool {
+    pub fn stops_before_arguments(&self, part: &Part) -> bool {
         let Self::Words { words, .. } = self else { return false };
         let same = || part.words.iter().zip(words).all(|(have, want)| have.value() == Some(want));
         self.takes_none() && part.words.len() > words.len() && same()
     }
 
     /// Returns true if this allows `part` of `line`, apart from its redirections and variables.
-    pub(crate) fn allows(&self, line: &CommandLine, part: &Part) -> bool {
+    pub fn allows(&self, line: &CommandLine, part: &Part) -> bool {
         let (words, open) = match self {
             Self::Text(text) => return line.text.trim() == text,
             Self::Words { words, open } => (words, *open),
@@ -98,7 +98,7 @@ impl Pattern {
 
     /// Returns true if this denies `part` of `line`, in any spelling, and at any position in text
     /// that cannot be parsed.
-    pub(crate) fn denies(&self, line: &CommandLine, part: &Part) -> bool {
+    pub fn denies(&self, line: &CommandLine, part: &Part) -> bool {
         let words = match self {
             Self::Text(text) => return line.text.trim() == text,
             Self::Words { words, .. } => words,
@@ -118,7 +118,7 @@ impl Pattern {
 impl CommandLine {
     /// Returns true if the redirections and variables of a part need no approval; `writes` says if
     /// a file may be written.
-    pub(crate) fn extras_allowed(&self, part: &Part, writes: impl Fn(&str) -> bool) -> bool {
+    pub fn extras_allowed(&self, part: &Part, writes: impl Fn(&str) -> bool) -> bool {
         use super::Direction::{Join, Read, Text, Write};
         let target_fits = |r: &super::Redirection| match (r.direction, r.target.value()) {
             (_, None) => false,
@@ -132,7 +132,7 @@ impl CommandLine {
     }
 
     /// Returns the paths that the command line names in any of its words.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().flat_map(|part| {
             let targets = part.redirections.iter().map(|r| r.target.text.as_str());
             let words = part.words.iter().map(|w| w.text.as_str());

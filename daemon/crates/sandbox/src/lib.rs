@@ -131,12 +131,12 @@ impl Sandbox {
     }
 
     /// Returns the user's choice for machines without a full sandbox.
-    pub(crate) fn when_missing_is(&self) -> WhenMissing {
+    pub fn when_missing_is(&self) -> WhenMissing {
         self.when_missing
     }
 
     /// Returns a sandbox that confines nothing, for a run whose user has chosen that.
-    pub(crate) fn off(&self) -> Self {
+    pub fn off(&self) -> Self {
         let (helper, host, bubblewrap) = (self.helper.clone(), self.host.clone(), self.bubblewrap.clone());
         let (probe, chosen) = (self.probe.clone(), self.chosen.clone());
         Self { helper, host, when_missing: WhenMissing::Off, bubblewrap, probe, chosen }

@@ -70,7 +70,7 @@ pub struct Confined {
     /// True if the workspace is writable.
     pub writable: bool,
     /// The only writable paths of the workspace, absolute; all of it when `None`.
-    pub(crate) write_paths: Option<Vec<PathBuf>>,
+    pub write_paths: Option<Vec<PathBuf>>,
     /// Readable folders besides the workspace.
     pub readable: Vec<PathBuf>,
     /// Further readable roots, without the paths that rules hide.
@@ -117,7 +117,7 @@ impl Confined {
     }
 
     /// Records the expected identity of `rel`. A path that does not exist is not visible.
-    pub(crate) fn expect(&mut self, root: &Root, rel: &str) -> Result<(), Failure> {
+    pub fn expect(&mut self, root: &Root, rel: &str) -> Result<(), Failure> {
         let (device, inode) = match root.identity_of(rel) {
             Ok(identity) => identity,
             Err(error) if error.is_not_found() && rel != "." => return Ok(()),
@@ -129,7 +129,7 @@ impl Confined {
     }
 
     /// Hides the paths of a root that may not be read.
-    pub(crate) fn mask(&mut self, root: &Root, view: &View) -> Result<(), Failure> {
+    pub fn mask(&mut self, root: &Root, view: &View) -> Result<(), Failure> {
         let masked = view.masked(root);
         if masked.cut {
             let text =

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_harness::sandbox::{Sandbox, Wake};
+use cairn_sandbox::{Sandbox, Wake};
 
 use crate::scene::{Scene, run};
 
@@ -70,7 +70,7 @@ pub fn output_size_is_bounded(scene: &Scene) {
 pub fn file_size_is_bounded(scene: &Scene) {
     let script = "head -c 3000000 /dev/zero > big; stat -c %s big; rm -f big";
     for (name, sandbox) in both(scene) {
-        let in_project = |mut c: cairn_harness::sandbox::Confined| {
+        let in_project = |mut c: cairn_sandbox::Confined| {
             c.folder = scene.root.join("part");
             c
         };

@@ -14,7 +14,7 @@ mod scene;
 
 use std::process::{Command, ExitCode};
 
-use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};
+use cairn_sandbox::{HELPER_WORD, sandbox_main};
 use scene::Scene;
 
 /// A test and its name.
