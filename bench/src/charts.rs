@@ -103,7 +103,7 @@ fn bars(path: &Path, title: &str, values: &[(String, f64)]) {
         .caption(title, ("sans-serif", 18))
         .margin(12)
         .x_label_area_size(24)
-        .y_label_area_size(230)
+        .y_label_area_size(270)
         .build_cartesian_2d(0.0..right, (0..values.len().max(1)).into_segmented())
         .expect("a chart");
     let label = |segment: &SegmentValue<usize>| match segment {
@@ -113,6 +113,7 @@ fn bars(path: &Path, title: &str, values: &[(String, f64)]) {
     chart
         .configure_mesh()
         .disable_y_mesh()
+        .light_line_style(WHITE)
         .y_labels(values.len() + 1)
         .y_label_formatter(&label)
         .draw()

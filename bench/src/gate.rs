@@ -158,7 +158,7 @@ async fn notification_latency(session: &Session, scratch: &Path) {
     let p95 = quantile(&mut delivery, 0.95) / 1000.0;
     let worst = 2.0 + 2.0 * quantile(&mut sync, 0.95) / 1000.0;
     report(format!(
-        "gate: a record durable and told       p50 {p50:.2} ms  p95 {p95:.2} ms  floor <= {floor:.2} ms (p95 {worst:.2})"
+        "gate: a record durable and published p50 {p50:.2} ms  p95 {p95:.2} ms  floor <= {floor:.2} ms (p95 {worst:.2})"
     ));
 }
 

@@ -68,7 +68,7 @@ pub async fn run(daemon: &mut Daemon, folder: &Path) {
             let start = std::time::Instant::now();
             let end = client.streamed("search.grepStream", params("requestId", json!("r"))).await;
             lines.push(start.elapsed().as_secs_f64() * 1000.0);
-            assert_eq!(end["total"], ours, "{name}: lines told and lines counted");
+            assert_eq!(end["total"], ours, "{name}: lines streamed and lines counted");
             let (total, ms) = rg(&root, pattern, &[rg_flags, &["-c"][..]].concat(), true);
             theirs = total;
             rg_counts.push(ms);
