@@ -171,8 +171,8 @@ impl Engine {
     /// machine or its network is refused. `audit` is closed when the clone finishes.
     ///
     /// # Errors
-    /// `bad_url`, `invalid_params`; errors of [`judge`]; `network_denied`, `clone_failed` for an
-    /// address that is not known.
+    /// `bad_url`, `invalid_params`; those of the check of the address; `network_denied`,
+    /// `clone_failed` for an address that is not known.
     pub async fn git_clone(
         &self,
         params: CloneParams,
