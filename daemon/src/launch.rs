@@ -212,15 +212,6 @@ impl Drop for Folder {
     }
 }
 
-/// Cancels an abandoned run.
-struct CancelOnDrop(Wake);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 fn refused(failure: Failure) -> LlmError {
     LlmError::Host { reason: failure.reason, text: failure.message }
 }
@@ -277,7 +268,7 @@ impl Launcher for Agents {
             // A send error means that the request was cancelled.
             let _request_cancelled = sender.send(Piece::End(exit)).await;
         });
-        Ok(Running { pieces, guard: Box::new(CancelOnDrop(wake)) })
+        Ok(Running { pieces, guard: Box::new(wake.cancel_on_drop()) })
     }
 }
 

@@ -8,7 +8,7 @@ use crate::tidy::root;
 const SECTIONS: [&str; 4] = ["## Context", "## Decision", "## Alternatives", "## Consequences"];
 
 /// Every Markdown file below `docs`, and those of the root.
-fn documents() -> Vec<PathBuf> {
+pub fn documents() -> Vec<PathBuf> {
     let mut folders = vec![root().join("docs")];
     let mut all: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
         .map(|name| root().join(name))

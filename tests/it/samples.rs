@@ -11,6 +11,7 @@ use regex::Regex;
 
 use crate::{
     chat::{calls, text_answer},
+    documents::documents,
     sealed::{Daemon, binary, command, git, tree},
     terminal::Terminal,
     tidy::root,
@@ -21,12 +22,10 @@ use serde_json::{Value, json};
 /// The language of a fenced block whose commands are run.
 const FENCE: &str = "```console";
 
-/// The documents with samples.
-fn documents() -> Vec<PathBuf> {
-    let guide = std::fs::read_dir(root().join("docs/guide")).unwrap();
-    let mut all: Vec<PathBuf> = guide.map(|entry| entry.unwrap().path()).collect();
-    all.push(root().join("README.md"));
-    all.retain(|path| path.extension().is_some_and(|end| end == "md"));
+/// The documents with samples: the README and the guide.
+fn sampled_documents() -> Vec<PathBuf> {
+    let mut all = documents();
+    all.retain(|path| path.ends_with("README.md") || path.starts_with(root().join("docs/guide")));
     all.sort();
     all
 }
@@ -160,7 +159,7 @@ fn samples_of_the_documents_are_current() {
         ),
     ]));
     let mut stale = Vec::new();
-    for path in documents() {
+    for path in sampled_documents() {
         let text = std::fs::read_to_string(&path).unwrap();
         let actual = with_outputs(&text, &mut |command| project.output(command));
         if actual != text {

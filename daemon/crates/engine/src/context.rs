@@ -165,7 +165,7 @@ impl RunContext {
         opening: Option<Append>,
     ) -> Result<Result<Output, Failure>, Failure> {
         let registry = self.core().engine.inner.harness.registry();
-        // A name that is not registered is a client's or a model's text, so it is kept out of the
+        // A name that is not registered is a client's or a model's text, so it is left out of the
         // span.
         let known = registry.is_read_only(&call.name).is_some();
         let span = span::operation(&self.inner.span, known.then_some(call.name.as_str()));

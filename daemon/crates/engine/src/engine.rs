@@ -284,7 +284,7 @@ impl Engine {
         }
     }
 
-    /// Returns when no run is active except those that wait for approvals, which nobody will answer
+    /// Returns when no run is active except those that wait for approvals, which no client will answer
     /// during a shutdown.
     async fn drained(&self) {
         let mut look = tokio::time::interval(LOOK);

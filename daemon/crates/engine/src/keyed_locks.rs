@@ -13,7 +13,7 @@ type Lock = Arc<tokio::sync::Mutex<()>>;
 #[derive(Debug, Default)]
 pub(crate) struct KeyedLocks(Mutex<HashMap<String, Lock>>);
 
-/// A held lock; a name without further waiters is removed with it.
+/// A locked name; a name without further waiters is removed with it.
 pub(crate) struct KeyedGuard<'a> {
     locks: &'a KeyedLocks,
     name: String,

@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// Replaces the base of a session's system text, or restores the built-in one. The conversation
-    /// is cleared, since it was held under another text.
+    /// is cleared, since it was stored under another text.
     ///
     /// # Errors
     /// `session_not_found`, `session_busy`, `too_large`.

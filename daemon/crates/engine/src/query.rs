@@ -42,22 +42,13 @@ pub type TakeLines = Box<dyn Fn(LinesPartial) -> bool + Send + Sync>;
 /// the first arrives early and a long answer is not searched in many pieces.
 const FIRST_LINES: u32 = 50;
 
-/// Sets the flag when the future that owns it is dropped: the blocking search then returns early.
-struct CancelOnDrop(CancelFlag);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 impl Engine {
     pub(crate) async fn cancellable<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Indexes, &CancelFlag) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let flag = CancelFlag::new();
-        let _guard = CancelOnDrop(flag.clone());
+        let _guard = flag.cancel_on_drop();
         let indexes = Arc::clone(&self.inner.indexes);
         blocking(move || work(&indexes, &flag)).await
     }

@@ -91,15 +91,6 @@ impl Changes {
     }
 }
 
-/// Cancels a run whose future is dropped.
-struct CancelOnDrop(Wake);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 /// Permission for one call. Only the gate creates it; the examples below prove that nothing else
 /// can.
 ///
@@ -346,7 +337,7 @@ impl Permit {
         self.mount(root, &mut confined)?;
         let (sandbox, wake) = (Arc::clone(&self.sandbox), Wake::new()?);
         let running = wake.clone();
-        let _ends_with_this = CancelOnDrop(wake.clone());
+        let _ends_with_this = wake.cancel_on_drop();
         let (snapshots, changes) = (Arc::clone(&self.snapshots), self.changes.clone());
         let watched = (changes.watched && confined.writable).then(|| root.clone());
         let job = tokio::task::spawn_blocking(move || {

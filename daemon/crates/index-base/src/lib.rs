@@ -11,5 +11,5 @@ pub use context::IndexContext;
 pub use encoding::leb128;
 pub use file_table::{FileEntry, FileSet, FileTable};
 pub use files::{Mapped, private_options, write_file};
-pub use sync::{CancelFlag, lock};
+pub use sync::{CancelFlag, CancelOnDrop, lock};
 pub use transaction::write_without_clock;

@@ -196,6 +196,15 @@ impl Sandbox {
     }
 }
 
+/// Cancels a run whose owner is dropped.
+pub struct CancelOnDrop(Wake);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
 /// Cancels a run from another thread.
 #[derive(Clone)]
 pub struct Wake {
@@ -212,6 +221,12 @@ impl Wake {
         let failed = |e| Failure::new(Reason::Internal, format!("no pipe: {e}"));
         let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(failed)?;
         Ok(Self { cancelled: Arc::new(AtomicBool::new(false)), pipe: Arc::new(pipe) })
+    }
+
+    /// Returns a guard that cancels the run when it is dropped.
+    #[must_use = "dropping the guard cancels"]
+    pub fn cancel_on_drop(&self) -> CancelOnDrop {
+        CancelOnDrop(self.clone())
     }
 
     /// Cancels the run and wakes its reader.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     Deps, edit,
     look::{self, ListFiles, ReadFile, SearchFiles},
-    reading::{self, EndOnDrop},
+    reading,
 };
 use batch::{Batch, Files, MAX_FILES, MAX_OPS};
 use lines::FsEdit;
@@ -251,7 +251,7 @@ impl Tool for Fs {
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let request = FsRequest::read(&value)?;
         let flag = CancelFlag::new();
-        let _end = EndOnDrop(flag.clone());
+        let _end = flag.cancel_on_drop();
         let deps = self.deps.clone();
         reading::off_thread(move || match &request {
             FsRequest::One(op) if !op.action.changes() => {

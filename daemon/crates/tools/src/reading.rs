@@ -45,15 +45,6 @@ impl<P, T> Reading<P, T> {
     }
 }
 
-/// Sets the flag when dropped, which happens when the call is cancelled or timed out.
-pub struct EndOnDrop(pub CancelFlag);
-
-impl Drop for EndOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 #[async_trait::async_trait]
 impl<P, T> Tool for Reading<P, T>
 where
@@ -68,7 +59,7 @@ where
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: P = arguments(value)?;
         let flag = CancelFlag::new();
-        let _end = EndOnDrop(flag.clone());
+        let _end = flag.cancel_on_drop();
         let (deps, act, tag) = (self.deps.clone(), self.act, self.tag);
         let work = move || {
             let (answer, cut) = act(&deps, &permit, params, &flag)?;

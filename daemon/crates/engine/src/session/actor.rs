@@ -76,7 +76,7 @@ pub(crate) struct Actor {
     pub(super) turns: HashMap<RunId, QueuedTurn>,
     pub(super) prepared: Option<PreparedTurn>,
     pub(super) explore: Option<ExploreStart>,
-    /// Held while a run is active, and passed on to the next queued turn.
+    /// Owned while a run is active, and passed on to the next queued turn.
     permit: Option<RunPermit>,
     pub(super) request: Option<Request>,
     reply: Option<Reply>,

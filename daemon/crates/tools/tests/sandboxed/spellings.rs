@@ -1,8 +1,7 @@
 //! Every tool with a path argument, under every spelling of a path, under every kind of rule: no
 //! content of closed paths is shown or changed, and without the rule the same call succeeds.
 //!
-//! The table has over 20,000 cases; a run of the suite takes every seventh of them, `CAIRN_LONG=1`
-//! all.
+//! The table has over 20,000 cases; the suite runs every seventh, `CAIRN_LONG=1` runs all.
 
 use std::os::unix::fs::symlink;
 
@@ -14,8 +13,7 @@ use crate::fixture::{Fixture, allow, within};
 
 /// Text that occurs only in the closed folder.
 const MARK: &str = "TOPSECRET";
-/// Further names of a file in the closed folder: paths of a run may contain them, rules that hide
-/// it do not.
+/// Further names of a closed file: a run's paths may contain them, the rules that hide it do not.
 const HARD: [&str; 2] = ["hard", "public/hard"];
 const OLD: &[(&str, &str)] =
     &[("secret/k.key", "old TOPSECRET"), ("secret/deep/d.key", "old"), ("secret/deep/code.rs", "old")];

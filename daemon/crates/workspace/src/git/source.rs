@@ -21,7 +21,7 @@ pub struct CloneSource {
 /// Location that the clone reads.
 #[derive(Debug)]
 pub(super) enum Reached {
-    /// A folder of this machine and its path: kept open, so that it stays the same even if its path
+    /// A folder of this machine and its path: it is open, so that it stays the same even if its path
     /// is replaced.
     Folder { folder: File, path: PathBuf },
     /// Only these addresses, where git can be bound to them; any when there are none.
