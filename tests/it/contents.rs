@@ -9,7 +9,7 @@ use crate::sealed::{Raw, wait_for};
 
 /// Rows that two indexes of the same tree must have in common, without ids, clocks and times.
 const TABLES: &[(&str, &str)] = &[
-    ("file", "SELECT path, lang, size_bytes, mtime_ns, inode, sha256, skipped, due FROM file"),
+    ("file", "SELECT path, lang, size_bytes, mtime_ns, inode, sha256, skipped, pending_stages FROM file"),
     (
         "chunk",
         "SELECT f.path, c.start_line, c.end_line, c.byte_range_start, c.byte_range_end, c.text, c.fingerprint, v.dim, v.vec

@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use facts::Facts;
-use planner::Planner;
+use planner::{PlannedOp, Planner, Purpose};
 
 /// Most operations of one explore.
 const MAX_OPS: usize = 200;
@@ -62,8 +62,8 @@ impl Agent for Explorer {
         let began = Instant::now();
         let mut work = Work::new(cx.clone(), goals);
         work.revise().await?;
-        while let Some((call, outcome)) = work.next().await? {
-            work.facts.absorb(&call, outcome);
+        while let Some(FinishedOp { call, purpose, outcome }) = work.next().await? {
+            work.facts.absorb(&call, &purpose, outcome);
             work.revise().await?;
         }
         if cx.wants_model() {
@@ -78,14 +78,19 @@ impl Agent for Explorer {
     }
 }
 
-type FinishedOp = (ToolCall, Result<Value, Failure>);
+/// An operation with its result.
+struct FinishedOp {
+    call: ToolCall,
+    purpose: Purpose,
+    outcome: Result<Value, Failure>,
+}
 
 /// State of a running explore.
 struct Work {
     cx: RunContext,
     facts: Facts,
     planner: Planner,
-    queue: OpQueue,
+    queue: OpQueue<Purpose>,
     running: JoinSet<FinishedOp>,
     revision: u32,
 }
@@ -103,8 +108,8 @@ impl Work {
     /// logged.
     async fn revise(&mut self) -> Result<(), Failure> {
         let mut fresh = Vec::new();
-        for op in self.planner.next(&self.facts) {
-            match self.queue.offer(planner::call_of(&op)) {
+        for PlannedOp { op, purpose } in self.planner.next(&self.facts) {
+            match self.queue.offer(planner::call_of(&op), purpose) {
                 Offered::Queued => fresh.push(op),
                 Offered::Known => {}
                 Offered::Full => self.facts.cut = true,
@@ -154,9 +159,9 @@ impl Work {
                         None => writing = false,
                     },
                     Some(joined) = self.running.join_next() => {
-                        let (call, outcome) = check_finished(joined)?;
+                        let FinishedOp { call, purpose, outcome } = check_finished(joined)?;
                         results.push_str(&guided_fact(&call, &outcome));
-                        self.facts.absorb(&call, outcome);
+                        self.facts.absorb(&call, &purpose, outcome);
                     }
                     else => break,
                 }
@@ -166,15 +171,16 @@ impl Work {
             }
         }
         self.revise().await?;
-        while let Some((call, outcome)) = self.next().await? {
-            self.facts.absorb(&call, outcome);
+        while let Some(FinishedOp { call, purpose, outcome }) = self.next().await? {
+            self.facts.absorb(&call, &purpose, outcome);
         }
         Ok(())
     }
 
     /// Queues an operation of a model's plan: it is logged, and starts as soon as a slot is free.
     async fn take(&mut self, op: AgentOp) -> Result<u32, Failure> {
-        match self.queue.offer(planner::call_of(&op)) {
+        let PlannedOp { op, purpose } = PlannedOp::of_model(op);
+        match self.queue.offer(planner::call_of(&op), purpose) {
             Offered::Queued => {}
             Offered::Known => return Ok(0),
             Offered::Full => {
@@ -209,7 +215,7 @@ impl Work {
         let mut text = format!("Repository {}.", self.facts.folder);
         let goals = self.planner.goals.join("; ");
         if !goals.is_empty() {
-            text.push_str(&format!("\nWhat is to be found out: {goals}"));
+            text.push_str(&format!("\nGoals: {goals}"));
         }
         let languages: Vec<String> = self.facts.languages.iter().map(|(l, n)| format!("{l} {n}")).collect();
         text.push_str(&format!("\nLines by language: {}", languages.join(", ")));
@@ -221,12 +227,12 @@ impl Work {
     /// Starts queued operations, as far as slots are free.
     fn start(&mut self) {
         while self.running.len() < AT_ONCE
-            && let Some(call) = self.queue.take()
+            && let Some((call, purpose)) = self.queue.take()
         {
             let cx = self.cx.clone();
             self.running.spawn(async move {
                 let outcome = cx.call(&call.name, call.arguments.clone()).await;
-                (call, outcome)
+                FinishedOp { call, purpose, outcome }
             });
         }
     }
@@ -244,7 +250,7 @@ impl Work {
 /// Maps the result of an operation's task.
 fn check_finished(joined: Result<FinishedOp, tokio::task::JoinError>) -> Result<FinishedOp, Failure> {
     let finished = joined.map_err(|e| Failure::new(Reason::Internal, format!("an operation failed: {e}")))?;
-    match &finished.1 {
+    match &finished.outcome {
         // These errors end the complete run; any other failure is a fact about one operation.
         Err(failure)
             if matches!(failure.reason, Reason::Cancelled | Reason::AuditFailed | Reason::DiskFull) =>

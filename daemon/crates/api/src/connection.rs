@@ -111,6 +111,7 @@ pub struct Caller {
 }
 
 type AfterAnswer = Box<dyn FnOnce() + Send>;
+type Outcome = Result<Box<RawValue>, Failure>;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -142,6 +143,22 @@ struct InFlight(Connection);
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.inner.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Cancels a call whose future was dropped.
+struct CancelOnDrop<'a> {
+    connection: &'a Connection,
+    /// `None` once the call was answered, and for calls that cannot be cancelled.
+    task: Option<AbortHandle>,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+            self.connection.count(false);
+        }
     }
 }
 
@@ -193,6 +210,29 @@ impl Connection {
         }
     }
 
+    /// Calls a method with values instead of a message, for clients in the daemon's own process.
+    /// Dropping the future cancels the call if the method allows that.
+    ///
+    /// # Errors
+    /// The errors of the method.
+    pub async fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>, Failure> {
+        let call = self.prepare(method, Some(params), false).inspect_err(|_| self.count(false))?;
+        let cancels = !call.survives_disconnect || call.cancellable;
+        let (sender, outcome) = oneshot::channel();
+        let this = self.clone();
+        let task = tokio::spawn(async move {
+            let (outcome, then) = this.run(call).await;
+            let _caller_dropped = sender.send(outcome);
+            then.into_iter().for_each(|run| run());
+        });
+        let mut guard = CancelOnDrop { connection: self, task: cancels.then(|| task.abort_handle()) };
+        let outcome = outcome.await;
+        guard.task = None;
+        outcome.unwrap_or_else(|_panicked| {
+            Err(Failure::new(Reason::Internal, "the call ended without an answer"))
+        })
+    }
+
     async fn handle_one(&self, value: &RawValue, to: &AnswerSender) {
         let request = match Incoming::read(value) {
             Ok((request, _)) => request,
@@ -203,7 +243,7 @@ impl Connection {
             // Locked before the in-flight counter grows, so that a client which sees the call
             // counted can already cancel it.
             let mut calls = lock(&self.inner.calls);
-            match self.prepare(&request, false) {
+            match self.prepare(request.method.as_deref().unwrap_or_default(), request.params, false) {
                 Ok(call) if request.method.as_deref() != Some(crate::methods::INITIALIZE) => {
                     return self.spawn(&id.into_owned(), call, to.clone(), &mut calls);
                 }
@@ -241,13 +281,19 @@ impl Connection {
                 Err((failure, id)) => slots.push(Err(message::failure(id.as_ref(), &failure))),
                 Ok((request, _)) => match request.id.clone() {
                     None => self.handle_notification(&request),
-                    Some(id) => slots.push(match self.prepare(&request, true) {
-                        Ok(call) => {
-                            let cancelled = self.register_batched(&id, &call);
-                            Ok((id.into_owned(), call, cancelled))
-                        }
-                        Err(failure) => Err(message::failure(Some(&id), &failure)),
-                    }),
+                    Some(id) => slots.push(
+                        match self.prepare(
+                            request.method.as_deref().unwrap_or_default(),
+                            request.params,
+                            true,
+                        ) {
+                            Ok(call) => {
+                                let cancelled = self.register_batched(&id, &call);
+                                Ok((id.into_owned(), call, cancelled))
+                            }
+                            Err(failure) => Err(message::failure(Some(&id), &failure)),
+                        },
+                    ),
                 },
             }
         }
@@ -320,8 +366,7 @@ impl Connection {
     }
 
     /// Looks up the method and prepares the call, within the client's rights and limits.
-    fn prepare(&self, request: &Incoming<'_>, in_batch: bool) -> Result<Call, Failure> {
-        let name = request.method.as_deref().unwrap_or_default();
+    fn prepare(&self, name: &str, params: Option<&RawValue>, in_batch: bool) -> Result<Call, Failure> {
         let handshake = name == crate::methods::INITIALIZE;
         if handshake && in_batch {
             return Err(Failure::new(Reason::InvalidRequest, "initialize is sent alone, not in a batch"));
@@ -344,12 +389,12 @@ impl Connection {
             ));
         }
         let in_flight = InFlight(self.clone());
-        let slot = self.inner.api.queue.enter(method.scope, request.params);
+        let slot = self.inner.api.queue.enter(method.scope, params);
         let then = Arc::new(Mutex::new(Vec::new()));
         let audit = crate::audit::Slot::default();
         let caller = Caller { connection: self.clone(), then: Arc::clone(&then), audit };
         let span = crate::span::request(method);
-        let answer = span.in_scope(|| (method.handler)(caller, request.params, method.audit));
+        let answer = span.in_scope(|| (method.handler)(caller, params, method.audit));
         let survives_disconnect = method.disconnect == Disconnect::Detach;
         Ok(Call {
             answer,
@@ -434,26 +479,31 @@ impl Connection {
         }
     }
 
-    async fn finish(&self, id: &Id<'_>, mut call: Call) -> (String, Vec<AfterAnswer>) {
+    async fn finish(&self, id: &Id<'_>, call: Call) -> (String, Vec<AfterAnswer>) {
+        let (outcome, then) = self.run(call).await;
+        let answer = match outcome {
+            Ok(result) => message::success(id, &result),
+            Err(failure) => message::failure(Some(id), &failure),
+        };
+        (answer, then)
+    }
+
+    /// Runs a call in its turn and returns its outcome, with the callbacks to run once the answer is
+    /// on its way.
+    async fn run(&self, mut call: Call) -> (Outcome, Vec<AfterAnswer>) {
         if let Some(slot) = &mut call.slot {
             slot.ready().await;
         }
         let outcome = call.answer.instrument(call.span.clone()).await;
         if let Err(failure) = &outcome {
             cairn_engine::span::failed(&call.span, failure);
+            if failure.reason == Reason::Internal || failure.reason == Reason::StorageFailed {
+                tracing::error!(reason = failure.reason.as_str(), %failure, "call failed");
+            }
         }
         drop(call.slot);
         self.count(outcome.is_ok());
-        let answer = match outcome {
-            Ok(result) => message::success(id, &result),
-            Err(failure) => {
-                if failure.reason == Reason::Internal || failure.reason == Reason::StorageFailed {
-                    tracing::error!(reason = failure.reason.as_str(), %failure, "call failed");
-                }
-                message::failure(Some(id), &failure)
-            }
-        };
-        (answer, std::mem::take(&mut *lock(&call.then)))
+        (outcome, std::mem::take(&mut *lock(&call.then)))
     }
 
     /// Handles the only notification that clients send, a cancellation. Others are ignored, as

@@ -5,10 +5,11 @@ use std::collections::{HashSet, VecDeque};
 
 use cairn_protocol::command::ToolCall;
 
-/// Queue of pending operations. Equal calls are accepted once.
+/// Queue of pending operations, each with a value of its agent, such as the purpose of the
+/// operation. Equal calls are accepted once.
 #[derive(Debug)]
-pub struct OpQueue {
-    waiting: VecDeque<ToolCall>,
+pub struct OpQueue<T = ()> {
+    pending: VecDeque<(ToolCall, T)>,
     seen: HashSet<String>,
     limit: usize,
 }
@@ -24,14 +25,14 @@ pub enum Offered {
     Full,
 }
 
-impl OpQueue {
+impl<T> OpQueue<T> {
     /// Creates a queue for at most `limit` operations in a run.
     pub fn new(limit: usize) -> Self {
-        Self { waiting: VecDeque::new(), seen: HashSet::new(), limit }
+        Self { pending: VecDeque::new(), seen: HashSet::new(), limit }
     }
 
     /// Offers an operation to the queue.
-    pub fn offer(&mut self, call: ToolCall) -> Offered {
+    pub fn offer(&mut self, call: ToolCall, value: T) -> Offered {
         let key = key(&call);
         if self.seen.contains(&key) {
             return Offered::Known;
@@ -40,23 +41,23 @@ impl OpQueue {
             return Offered::Full;
         }
         self.seen.insert(key);
-        self.waiting.push_back(call);
+        self.pending.push_back((call, value));
         Offered::Queued
     }
 
     /// Removes and returns the next operation.
-    pub fn take(&mut self) -> Option<ToolCall> {
-        self.waiting.pop_front()
+    pub fn take(&mut self) -> Option<(ToolCall, T)> {
+        self.pending.pop_front()
     }
 
     /// Returns the number of pending operations.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.pending.len()
     }
 
     /// Returns true if no operation is pending.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.pending.is_empty()
     }
 }
 
@@ -76,10 +77,10 @@ mod tests {
     #[test]
     fn equal_calls_are_queued_once_up_to_limit() {
         let mut queue = OpQueue::new(2);
-        let got: Vec<_> = [1, 1, 2, 3].map(|n| queue.offer(call(n))).into();
+        let got: Vec<_> = [1, 1, 2, 3].map(|n| queue.offer(call(n), n)).into();
         assert_eq!(got, [Offered::Queued, Offered::Known, Offered::Queued, Offered::Full]);
-        assert_eq!(queue.take(), Some(call(1)));
-        assert_eq!(queue.offer(call(1)), Offered::Known);
+        assert_eq!(queue.take(), Some((call(1), 1)));
+        assert_eq!(queue.offer(call(1), 1), Offered::Known);
         assert_eq!(queue.len(), 1);
     }
 }

@@ -8,7 +8,7 @@ use cairn_store::{Migration, StoreError};
 
 use cairn_index_base::{lock, private_options};
 
-/// Pending stages of a file: the bits of its column `due`. The SQL text of other modules uses the same bits as literals.
+/// Pending stages of a file: the bits of its column `pending_stages`. The SQL text of other modules uses the same bits as literals.
 pub mod pending {
     pub const TEXT: i64 = 1;
     pub const VECTORS: i64 = 2;
@@ -21,7 +21,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 2, sql: "" },
 ];
 /// Version of the derived data (words, windows, symbols); an index of another format is deleted and rebuilt.
-const FORMAT: i64 = 5;
+const FORMAT: i64 = 6;
 /// Idle readers that stay open.
 const MAX_IDLE: usize = 4;
 

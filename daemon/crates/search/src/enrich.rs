@@ -45,7 +45,7 @@ pub fn check_vectors(index: &RootIndex, conn: &mut Connection) -> Result<bool, F
         write(index, conn, |tx| {
             if stale {
                 tx.execute("DELETE FROM chunk_vec", [])?;
-                tx.execute("UPDATE file SET due = due | 2 WHERE skipped IS NULL", [])?;
+                tx.execute("UPDATE file SET pending_stages = pending_stages | 2 WHERE skipped IS NULL", [])?;
             }
             set_meta(tx, "model", model)
         })?;
@@ -54,7 +54,7 @@ pub fn check_vectors(index: &RootIndex, conn: &mut Connection) -> Result<bool, F
     let mut sql = conn
         .prepare(
             "SELECT c.id, c.file_id FROM chunk c INDEXED BY chunk_file JOIN file f ON f.id = c.file_id
-         WHERE f.due & 2 = 0 OR EXISTS (SELECT 1 FROM chunk_vec v WHERE v.chunk_id = c.id)",
+         WHERE f.pending_stages & 2 = 0 OR EXISTS (SELECT 1 FROM chunk_vec v WHERE v.chunk_id = c.id)",
         )
         .map_err(StoreError::from)?;
     let current: Vec<(i64, u32)> = sql
@@ -132,7 +132,7 @@ pub fn vector_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
 }
 
 fn clear_pending(tx: &Connection, files: &[i64], bit: i64) -> Result<(), StoreError> {
-    let mut clear = tx.prepare_cached("UPDATE file SET due = due & ~? WHERE id = ?")?;
+    let mut clear = tx.prepare_cached("UPDATE file SET pending_stages = pending_stages & ~? WHERE id = ?")?;
     files.iter().try_for_each(|id| clear.execute([bit, *id]).map(drop))?;
     Ok(())
 }
@@ -143,8 +143,10 @@ type Pieces = Vec<(std::sync::Arc<str>, Piece)>;
 /// entire files; a transformer may split a long file over several batches, so that changes do not wait for all of it.
 fn pending_vectors(conn: &Connection, embedder: &Embedder) -> Result<(Vec<i64>, Pieces), StoreError> {
     let (most, parts) = (embedder.batch(), embedder.is_transformer());
-    let mut pending_files =
-        conn.prepare_cached("SELECT id, path FROM file WHERE due <> 0 AND due & 2 LIMIT 512")?;
+    let mut pending_files = conn.prepare_cached(
+        "SELECT id, path FROM file
+         WHERE pending_stages <> 0 AND pending_stages & 2 LIMIT 512",
+    )?;
     let without =
         if parts { "AND NOT EXISTS (SELECT 1 FROM chunk_vec v WHERE v.chunk_id = chunk.id)" } else { "" };
     let sql = format!("SELECT {} FROM chunk WHERE file_id = ? {without} ORDER BY id", packed::COLUMNS);
@@ -204,8 +206,10 @@ pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
 }
 
 fn pending_symbols(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, StoreError> {
-    let mut pending_files =
-        conn.prepare_cached("SELECT id, path, size_bytes FROM file WHERE due <> 0 AND due & 4 LIMIT 512")?;
+    let mut pending_files = conn.prepare_cached(
+        "SELECT id, path, size_bytes FROM file
+         WHERE pending_stages <> 0 AND pending_stages & 4 LIMIT 512",
+    )?;
     let mut chunks =
         conn.prepare_cached("SELECT text FROM chunk WHERE file_id = ? AND lead = 0 ORDER BY id")?;
     let (mut files, mut bytes) = (Vec::new(), 0);

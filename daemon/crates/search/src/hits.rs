@@ -12,11 +12,11 @@ use cairn_store::rusqlite::OptionalExtension;
 use cairn_workspace::language_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::gather::{Candidate, Span};
-use crate::rank::{self, Passage, Scored};
+use crate::candidates::{Candidate, Span};
+use crate::query::Query;
+use crate::rank::{self, Passage};
+use crate::ranking::Ranking;
 use crate::root_index::RootIndex;
-use crate::search::Query;
-use cairn_index_base::CancelFlag;
 use cairn_text_index::packed;
 use cairn_tokenizer::words;
 
@@ -24,15 +24,6 @@ use cairn_tokenizer::words;
 const MAX_TEXT: usize = 64 * 1024;
 /// Maximum number of highlights of an item.
 const MAX_HIGHLIGHTS: usize = 500;
-
-/// Ranked passages with their candidates.
-pub struct Ranked<'a> {
-    pub candidates: &'a [Candidate],
-    pub passages: &'a [Passage],
-    pub scored: Vec<Scored>,
-    /// Texts of some candidates by index; others are read on demand.
-    pub texts: &'a FxHashMap<usize, Vec<u8>>,
-}
 
 /// A file of the answer, with the line ranges that are already in the answer.
 struct AnswerFile {
@@ -51,22 +42,18 @@ struct FileState {
 ///
 /// # Errors
 /// `cancelled`, or when the database cannot be read.
-pub fn build(
-    query: &Query<'_>,
-    ranked: &Ranked<'_>,
-    cancel: &CancelFlag,
-) -> Result<Vec<SearchItem>, Failure> {
+pub fn build(query: &Query<'_>, ranking: &Ranking) -> Result<Vec<SearchItem>, Failure> {
     let mut files: FxHashMap<(usize, u32), AnswerFile> = FxHashMap::default();
     let mut texts: FxHashSet<u64> = FxHashSet::default();
     let mut items = Vec::new();
-    for (i, score) in &ranked.scored {
+    for (i, score) in &ranking.scored {
         if items.len() >= query.params.k as usize {
             break;
         }
-        cancel.check()?;
-        let passage = &ranked.passages[*i];
-        let c = &ranked.candidates[passage.candidate];
-        let index = &query.roots[c.root];
+        query.cancel.check()?;
+        let passage = &ranking.passages[*i];
+        let c = &ranking.candidates[passage.candidate];
+        let index = &query.roots[c.root].index;
         let file = match files.entry((c.root, c.file)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(slot) => {
@@ -82,7 +69,7 @@ pub fn build(
             continue;
         }
         let loaded;
-        let text = match ranked.texts.get(&passage.candidate) {
+        let text = match ranking.texts.get(&passage.candidate) {
             Some(text) => text,
             None => {
                 let Some(text) = packed::text_of(&*index.readers.get()?, c.chunk)? else { continue };
@@ -93,7 +80,7 @@ pub fn build(
         let mut item = item(query, index, c, text, (symbol, range), state);
         item.score = f64::from(*score);
         if query.params.explain {
-            item.explain = passage.features.shares(query.weights(), *score);
+            item.explain = passage.features.shares(ranking.weights(query.mode), *score);
         }
         file.ranges.push(range);
         items.push(item);
@@ -115,7 +102,9 @@ fn current_state(index: &RootIndex, c: &Candidate) -> Result<Option<FileState>, 
     }
     let conn = index.readers.get()?;
     let mut get = conn
-        .prepare_cached("SELECT size_bytes, mtime_ns, inode, sha256, clock, due FROM file WHERE id = ?")
+        .prepare_cached(
+            "SELECT size_bytes, mtime_ns, inode, sha256, clock, pending_stages FROM file WHERE id = ?",
+        )
         .map_err(StoreError::from)?;
     let row: Option<FileState> = get
         .query_row([c.file], |r| {

@@ -16,6 +16,7 @@ use cairn_index_base::lock;
 
 /// Maximum rows of one transaction that only adds or removes files.
 const BATCH_ROWS: usize = 20_000;
+const MARK_CHANGED: &str = "UPDATE file SET pending_stages = pending_stages | 1, grams = 0 WHERE id = ?";
 
 /// Numbers of files that a walk found to differ from the database.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub fn scan(index: &RootIndex, conn: &mut Connection) -> Result<Scan, Failure> {
     }
     for rows in changed.chunks(BATCH_ROWS) {
         write(index, conn, |tx| {
-            let mut mark = tx.prepare_cached("UPDATE file SET due = due | 1, grams = 0 WHERE id = ?")?;
+            let mut mark = tx.prepare_cached(MARK_CHANGED)?;
             rows.iter().try_for_each(|id| mark.execute([id]).map(drop))?;
             Ok(())
         })?;
@@ -208,8 +209,7 @@ pub fn apply_paths(
             match (stat, known_rows) {
                 // An event counts even if size and time are unchanged.
                 (Some(_), Some(id)) => {
-                    tx.prepare_cached("UPDATE file SET due = due | 1, grams = 0 WHERE id = ?")?
-                        .execute([id])?;
+                    tx.prepare_cached(MARK_CHANGED)?.execute([id])?;
                 }
                 (Some(stat), None) => {
                     insert_file(tx, rel, &stat)?;

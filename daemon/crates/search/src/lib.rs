@@ -3,18 +3,20 @@
 //! [`Indexes`] owns one index folder per root and the threads that keep the indexes up to date; queries are blocking
 //! methods on it.
 
+mod candidates;
 mod db;
 mod digest;
 mod enrich;
 mod filters;
-mod gather;
 mod grep;
 mod hits;
 mod indexes;
 mod ingest;
 mod lexical;
 mod overview;
+mod query;
 mod rank;
+mod ranking;
 mod reading;
 mod rebuild;
 mod rescore;

@@ -9,8 +9,9 @@ use cairn_protocol::error::{Failure, Reason};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
+use crate::query::Query;
 use crate::rank::Mode;
-use crate::search::{Query, Ranking};
+use crate::ranking::{self, Ranking};
 use cairn_index_base::{CancelFlag, lock};
 use cairn_vectors::Embedder;
 
@@ -150,43 +151,41 @@ impl VectorCache {
     }
 }
 
-impl Query<'_> {
-    /// Re-scores the best passages and sorts all passages again.
-    ///
-    /// # Errors
-    /// `cancelled`, or when a text cannot be read. A failure of the model leaves the order unchanged.
-    pub fn rescore(&mut self, ranking: &mut Ranking) -> Result<(), Failure> {
-        let configured = self.roots.first().and_then(|index| index.opts.rescorer.clone());
-        let Some(rescorer) = configured.filter(|_| self.mode == Mode::Hybrid) else { return Ok(()) };
-        let top: Vec<usize> = ranking.scored.iter().take(rescorer.limits.top).map(|(i, _)| *i).collect();
-        let text = |i: &usize| {
-            let passage = &ranking.passages[*i];
-            let path = self.candidates[passage.candidate].path.replace('/', " ");
-            Ok(format!("{path} {}", self.text(passage, &ranking.texts)?))
-        };
-        let texts: Vec<String> = top.iter().map(text).collect::<Result<_, Failure>>()?;
-        let cosines = match rescorer.cosines(&self.params.query, &texts, &self.cancel) {
-            Ok(cosines) => cosines,
-            Err(error) if error.reason == Reason::Cancelled => return Err(error),
-            Err(error) => {
-                tracing::warn!(error = error.message, "re-scoring failed");
-                vec![None; top.len()]
-            }
-        };
-        self.rescored = match cosines.iter().flatten().count() {
-            all if all == cosines.len() => Rescored::Complete,
-            0 => Rescored::TimedOut,
-            _ => Rescored::Partial,
-        };
-        let known = || cosines.iter().flatten().copied();
-        let low = known().fold(f32::MAX, f32::min);
-        let range = (known().fold(f32::MIN, f32::max) - low).max(1e-6);
-        for (i, cosine) in top.iter().zip(&cosines) {
-            ranking.passages[*i].features.rerank = cosine.map_or(0.0, |cosine| (cosine - low) / range);
+/// Re-scores the best passages of a hybrid search and sorts all passages again.
+///
+/// # Errors
+/// `cancelled`, or when a text cannot be read. A failure of the model leaves the order unchanged.
+pub fn rescore(query: &Query<'_>, mut ranking: Ranking) -> Result<Ranking, Failure> {
+    let configured = query.roots.first().and_then(|root| root.index.opts.rescorer.clone());
+    let Some(rescorer) = configured.filter(|_| query.mode == Mode::Hybrid) else { return Ok(ranking) };
+    let top: Vec<usize> = ranking.scored.iter().take(rescorer.limits.top).map(|(i, _)| *i).collect();
+    let text = |i: &usize| {
+        let passage = &ranking.passages[*i];
+        let path = ranking.candidates[passage.candidate].path.replace('/', " ");
+        Ok(format!("{path} {}", ranking.text(query, passage)?))
+    };
+    let texts: Vec<String> = top.iter().map(text).collect::<Result<_, Failure>>()?;
+    let cosines = match rescorer.cosines(&query.params.query, &texts, &query.cancel) {
+        Ok(cosines) => cosines,
+        Err(error) if error.reason == Reason::Cancelled => return Err(error),
+        Err(error) => {
+            tracing::warn!(error = error.message, "re-scoring failed");
+            vec![None; top.len()]
         }
-        ranking.scored = self.sorted(&ranking.passages);
-        Ok(())
+    };
+    ranking.rescored = match cosines.iter().flatten().count() {
+        all if all == cosines.len() => Rescored::Complete,
+        0 => Rescored::TimedOut,
+        _ => Rescored::Partial,
+    };
+    let known = || cosines.iter().flatten().copied();
+    let low = known().fold(f32::MAX, f32::min);
+    let range = (known().fold(f32::MIN, f32::max) - low).max(1e-6);
+    for (i, cosine) in top.iter().zip(&cosines) {
+        ranking.passages[*i].features.rerank = cosine.map_or(0.0, |cosine| (cosine - low) / range);
     }
+    ranking.scored = ranking::sorted(&ranking.candidates, &ranking.passages, ranking.weights(query.mode));
+    Ok(ranking)
 }
 
 #[cfg(test)]

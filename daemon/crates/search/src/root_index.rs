@@ -94,7 +94,8 @@ impl Counts {
     pub fn read(conn: &Connection) -> Result<Self, StoreError> {
         let mut counts = Counts::default();
         let mut groups = conn.prepare_cached(
-            "SELECT skipped, lang, due, count(*), sum(size_bytes) FROM file GROUP BY skipped, lang, due",
+            "SELECT skipped, lang, pending_stages, count(*), sum(size_bytes) FROM file
+             GROUP BY skipped, lang, pending_stages",
         )?;
         let mut rows = groups.query([])?;
         while let Some(row) = rows.next()? {
@@ -122,7 +123,8 @@ impl Counts {
         counts.chunks = count_rows("SELECT count(*) FROM chunk")?;
         counts.symbols = count_rows("SELECT count(*) FROM symbol")?;
         let without_vectors = count_rows(
-            "SELECT count(*) FROM chunk WHERE file_id IN (SELECT id FROM file WHERE due <> 0 AND due & 2)",
+            "SELECT count(*) FROM chunk WHERE file_id IN
+             (SELECT id FROM file WHERE pending_stages <> 0 AND pending_stages & 2)",
         )?;
         counts.vectors = counts.chunks.saturating_sub(without_vectors);
         Ok(counts)

@@ -1,6 +1,6 @@
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
--- One row per file of the walk. `due` has a bit for each pending stage: 1 text, 2 vectors, 4 symbols.
+-- One row per file of the walk. `pending_stages` has a bit for each pending stage: 1 text, 2 vectors, 4 symbols.
 -- Files that are not indexed are listed with the reason in `skipped`, so that grep still reads them.
 -- `grams` is 1 while a trigram segment covers the file. Ids are never reused, because segments refer to them.
 CREATE TABLE file(
@@ -14,10 +14,10 @@ CREATE TABLE file(
     indexed_at INTEGER,
     skipped TEXT,
     clock INTEGER NOT NULL DEFAULT 0,
-    due INTEGER NOT NULL DEFAULT 1,
+    pending_stages INTEGER NOT NULL DEFAULT 1,
     grams INTEGER NOT NULL DEFAULT 0
 );
-CREATE INDEX file_due ON file(due) WHERE due <> 0;
+CREATE INDEX file_pending ON file(pending_stages) WHERE pending_stages <> 0;
 
 -- `text` of a window with `lead` 0 is a zstd frame of its bytes and of those of the following windows up to the next
 -- `lead` 0. Other windows have no text of their own: their frame is that of the chunk `lead` ids before.

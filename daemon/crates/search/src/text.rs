@@ -92,7 +92,8 @@ type PendingFile = (i64, String, Option<[u8; 32]>);
 
 fn pending_files(conn: &Connection) -> Result<Vec<PendingFile>, StoreError> {
     let mut all = conn.prepare_cached(
-        "SELECT id, path, iif(skipped IS NULL, sha256, NULL) FROM file WHERE due <> 0 AND due & 1 ORDER BY path",
+        "SELECT id, path, iif(skipped IS NULL, sha256, NULL) FROM file
+         WHERE pending_stages <> 0 AND pending_stages & 1 ORDER BY path",
     )?;
     let rows = all.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -303,7 +304,7 @@ fn write_file(
     delta: &mut Counts,
 ) -> Result<bool, StoreError> {
     let old: Option<(Option<[u8; 32]>, Option<String>, i64)> = {
-        let mut get = tx.prepare_cached("SELECT sha256, skipped, due FROM file WHERE id = ?")?;
+        let mut get = tx.prepare_cached("SELECT sha256, skipped, pending_stages FROM file WHERE id = ?")?;
         let mut rows = get.query([file.id])?;
         match rows.next()? {
             Some(r) => Some((r.get(0)?, r.get(1)?, r.get(2)?)),
@@ -344,7 +345,7 @@ fn update_row(
 ) -> Result<(), StoreError> {
     let clock = meta(tx, "clock")?.unwrap_or(0);
     let mut set = tx.prepare_cached(
-        "UPDATE file SET size_bytes = ?, mtime_ns = ?, inode = ?, sha256 = ?, skipped = ?, due = ?,
+        "UPDATE file SET size_bytes = ?, mtime_ns = ?, inode = ?, sha256 = ?, skipped = ?, pending_stages = ?,
          indexed_at = iif(?7, indexed_at, ?8), clock = iif(?7, clock, ?9) WHERE id = ?10",
     )?;
     let (size, inode) = (file.stat.size as i64, file.stat.inode as i64);

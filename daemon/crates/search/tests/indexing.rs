@@ -80,7 +80,7 @@ impl World {
         let conn = cairn_store::open_read_only(&db).unwrap();
         let mut get = conn
             .prepare(
-                "SELECT f.path, f.lang, f.size_bytes, hex(f.sha256), f.skipped, f.due,
+                "SELECT f.path, f.lang, f.size_bytes, hex(f.sha256), f.skipped, f.pending_stages,
                  (SELECT group_concat(start_line || '-' || end_line || ':' || fingerprint || ':' || tokens, ' ')
                     FROM (SELECT * FROM chunk WHERE file_id = f.id ORDER BY byte_range_start)),
                  (SELECT group_concat(hex(vec), ' ') FROM (SELECT vec FROM chunk_vec JOIN chunk ON id = chunk_id WHERE file_id = f.id ORDER BY byte_range_start)),

@@ -54,7 +54,7 @@ fn rows(dir: &Path, id: &RootId) -> BTreeMap<String, BTreeSet<String>> {
     assert_eq!(cairn_store::integrity_check(&conn).unwrap(), "ok");
     let mut rows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for sql in [
-        "SELECT path, hex(sha256) || due || coalesce(skipped, '') FROM file",
+        "SELECT path, hex(sha256) || pending_stages || coalesce(skipped, '') FROM file",
         "SELECT path, c.start_line || '-' || c.end_line || ' ' || fingerprint || ' ' || (v.vec IS NOT NULL)
          FROM chunk c JOIN file f ON f.id = file_id LEFT JOIN chunk_vec v ON v.chunk_id = c.id",
         "SELECT path, kind || name || start_line FROM symbol s JOIN file f ON f.id = file_id",

@@ -9,10 +9,12 @@ use cairn_protocol::{
     explore::{LayoutEntry, TopFile},
     git::{GitCommit, GitStatus},
     index::RootStatus,
-    search::{GrepAnswer, SearchAnswer},
+    search::{GrepAnswer, GrepItem, SearchAnswer},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use super::planner::{LookUp, Purpose};
 
 /// A line that a probe for entrypoints found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +44,7 @@ pub struct Facts {
     /// Files that exist, from look-ups by name over the whole index.
     pub files: BTreeSet<String>,
     /// Look-ups by name that have finished.
-    pub lookups: BTreeSet<String>,
+    pub lookups: BTreeSet<LookUp>,
     /// Texts that were read, by path.
     pub texts: BTreeMap<String, String>,
     pub languages: BTreeMap<String, u64>,
@@ -92,8 +94,8 @@ impl Facts {
     }
 
     /// Adds the result of a finished operation.
-    pub fn absorb(&mut self, call: &ToolCall, outcome: Result<Value, Failure>) {
-        self.note_end(call);
+    pub fn absorb(&mut self, call: &ToolCall, purpose: &Purpose, outcome: Result<Value, Failure>) {
+        self.note_end(purpose);
         let value = match outcome {
             Ok(value) => value,
             Err(failure) => {
@@ -102,49 +104,50 @@ impl Facts {
                 return;
             }
         };
-        match call.name.as_str() {
-            "fs_list_dir" => self.absorb_listing(value),
-            "content_get_span" => {
+        match purpose {
+            Purpose::Listing { .. } => self.absorb_listing(value),
+            Purpose::Text { .. } => {
                 if let Some(span) = typed::<Span>(value) {
                     self.texts.insert(span.path, span.text);
                 }
             }
-            "count_languages" => self.languages = field(value, "languages").unwrap_or_default(),
-            "git_status" => self.git = typed(value),
-            "git_log" => self.commits = field(value, "commits").unwrap_or_default(),
-            "index_build" => self.index = typed(value),
-            "rank_files" => self.ranking = field(value, "files").unwrap_or_default(),
-            "list_folders" => self.folders = field(value, "folders").unwrap_or_default(),
-            "search_grep" => self.absorb_grep(call, value),
-            "search_hybrid" | "search_semantic" => self.absorb_search(call, value),
-            _ => {}
+            Purpose::Languages => self.languages = field(value, "languages").unwrap_or_default(),
+            Purpose::GitStatus => self.git = typed(value),
+            Purpose::GitLog => self.commits = field(value, "commits").unwrap_or_default(),
+            Purpose::Index => self.index = typed(value),
+            Purpose::Ranking => self.ranking = field(value, "files").unwrap_or_default(),
+            Purpose::Folders => self.folders = field(value, "folders").unwrap_or_default(),
+            Purpose::LookUp(_) => {
+                let counts = typed::<GrepAnswer>(value).map(|answer| answer.counts);
+                self.files.extend(counts.unwrap_or_default().into_iter().map(|count| count.path));
+            }
+            Purpose::Probe(probe) => self.absorb_hits(*probe, value),
+            Purpose::Conditionals => {
+                if let Some(answer) = typed(value) {
+                    self.absorb_conditionals(answer);
+                }
+            }
+            Purpose::Question { query } => self.absorb_search(query, value),
+            Purpose::ForModel => {}
         }
     }
 
     /// Marks an operation as finished, successfully or not, so that the plan continues.
-    fn note_end(&mut self, call: &ToolCall) {
-        let text =
-            |name: &str| call.arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        match call.name.as_str() {
-            "fs_list_dir" if text("path") == "." => self.looked = true,
-            "index_build" => self.index_waited = true,
-            "search_grep" => {
-                let pattern = text("pattern");
-                match super::planner::probe_of(&pattern) {
-                    Some(probe) => {
-                        self.probed.insert(probe);
-                    }
-                    None if pattern == super::planner::CONDITIONALS => {}
-                    None => {
-                        self.lookups.insert(super::planner::globs_of(call).join(" "));
-                    }
-                }
+    fn note_end(&mut self, purpose: &Purpose) {
+        match purpose {
+            Purpose::Listing { is_root: true } => self.looked = true,
+            Purpose::Index => self.index_waited = true,
+            Purpose::Probe(probe) => {
+                self.probed.insert(*probe);
             }
-            "search_hybrid" | "search_semantic" => {
-                self.locations.entry(text("query")).or_default();
+            Purpose::LookUp(look_up) => {
+                self.lookups.insert(*look_up);
             }
-            "content_get_span" => {
-                self.texts.entry(text("path")).or_default();
+            Purpose::Question { query } => {
+                self.locations.entry(query.clone()).or_default();
+            }
+            Purpose::Text { path } => {
+                self.texts.entry(path.clone()).or_default();
             }
             _ => {}
         }
@@ -156,23 +159,10 @@ impl Facts {
         self.listed.extend(listing.entries.into_iter().map(|e| (e.path, e.kind)));
     }
 
-    fn absorb_grep(&mut self, call: &ToolCall, value: Value) {
+    fn absorb_hits(&mut self, probe: usize, value: Value) {
         let Some(answer) = typed::<GrepAnswer>(value) else { return };
-        let pattern = call.arguments.get("pattern").and_then(Value::as_str).unwrap_or_default();
-        match super::planner::probe_of(pattern) {
-            Some(probe) => {
-                let hit = |i: cairn_protocol::search::GrepItem| Hit {
-                    probe,
-                    path: i.path,
-                    line: i.line,
-                    text: i.text,
-                    before: i.before,
-                };
-                self.hits.extend(answer.items.into_iter().map(hit));
-            }
-            None if pattern == super::planner::CONDITIONALS => self.absorb_conditionals(answer),
-            None => self.files.extend(answer.counts.into_iter().map(|c| c.path)),
-        }
+        let hit = |i: GrepItem| Hit { probe, path: i.path, line: i.line, text: i.text, before: i.before };
+        self.hits.extend(answer.items.into_iter().map(hit));
     }
 
     fn absorb_conditionals(&mut self, answer: GrepAnswer) {
@@ -183,9 +173,8 @@ impl Facts {
         }
     }
 
-    fn absorb_search(&mut self, call: &ToolCall, value: Value) {
+    fn absorb_search(&mut self, query: &str, value: Value) {
         let Some(answer) = typed::<SearchAnswer>(value) else { return };
-        let query = call.arguments.get("query").and_then(Value::as_str).unwrap_or_default();
         let location = |i: &cairn_protocol::search::SearchItem| match &i.symbol {
             Some(symbol) => format!("{}:{} ({})", i.path, i.start_line, symbol.name),
             None => format!("{}:{}", i.path, i.start_line),

@@ -40,7 +40,7 @@ pub const CONDITIONALS: &str = r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b";
 /// Most lines that one search for conditionals returns.
 const CONDITIONAL_LINES: u32 = 10_000;
 
-/// Every probe. Patterns are unique, so that an answer is matched by its request.
+/// Every probe.
 pub const PROBES: &[Probe] = &[
     Probe {
         pattern: r"^\s*(pub\s+)?(async\s+)?fn main\s*\(\s*\)",
@@ -111,15 +111,66 @@ pub const PROBES: &[Probe] = &[
     },
 ];
 
-/// Returns the index of the probe with that pattern.
-pub fn probe_of(pattern: &str) -> Option<usize> {
-    PROBES.iter().position(|p| p.pattern == pattern)
+/// The fact that the result of an operation becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purpose {
+    /// Entries of a folder; `is_root` for the root's own.
+    Listing {
+        is_root: bool,
+    },
+    /// The text of a file.
+    Text {
+        path: String,
+    },
+    Languages,
+    GitStatus,
+    GitLog,
+    /// The state of the index after the wait for it.
+    Index,
+    Ranking,
+    Folders,
+    /// Files that exist, by name.
+    LookUp(LookUp),
+    /// Lines that a probe finds, by its index in [`PROBES`].
+    Probe(usize),
+    /// Conditional parts of C files.
+    Conditionals,
+    /// Locations that answer a question.
+    Question {
+        query: String,
+    },
+    /// None: only the model that planned the operation receives the result.
+    ForModel,
 }
 
-/// Returns the globs of a look-up.
-pub fn globs_of(call: &ToolCall) -> Vec<String> {
-    let globs = call.arguments.get("filters").and_then(|f| f.get("globs")).and_then(Value::as_array);
-    globs.into_iter().flatten().filter_map(|g| g.as_str().map(str::to_owned)).collect()
+/// A look-up of files by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LookUp {
+    Manifests,
+    /// Files that manifests name.
+    NamedFiles,
+}
+
+/// An operation of the plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedOp {
+    pub op: AgentOp,
+    pub purpose: Purpose,
+}
+
+impl PlannedOp {
+    /// An operation of a model's plan; what it finds also becomes a fact if it is of a known kind.
+    pub fn of_model(op: AgentOp) -> Self {
+        let purpose = match &op {
+            AgentOp::ListDir { .. } => Purpose::Listing { is_root: false },
+            AgentOp::ReadSpan { path, .. } => Purpose::Text { path: path.clone() },
+            AgentOp::Hybrid { query, .. } | AgentOp::Semantic { query, .. } => {
+                Purpose::Question { query: query.clone() }
+            }
+            _ => Purpose::ForModel,
+        };
+        Self { op, purpose }
+    }
 }
 
 /// Goals that the plan always covers.
@@ -137,21 +188,28 @@ pub struct Planner {
     questions: Vec<String>,
 }
 
-fn tool(name: &str, arguments: Value) -> AgentOp {
-    AgentOp::Tool { name: name.into(), arguments }
+fn tool(purpose: Purpose, name: &str, arguments: Value) -> PlannedOp {
+    PlannedOp { op: AgentOp::Tool { name: name.into(), arguments }, purpose }
 }
 
 /// Finds files by name over the complete index: a count of non-empty lines reads only files that
 /// match.
-fn look_up(globs: &[String]) -> AgentOp {
+fn look_up(purpose: LookUp, globs: &[impl serde::Serialize]) -> PlannedOp {
     tool(
+        Purpose::LookUp(purpose),
         "search_grep",
         json!({"pattern": ".", "isRegex": true, "countOnly": true, "filters": {"globs": globs}}),
     )
 }
 
-fn read(path: &str) -> AgentOp {
-    AgentOp::ReadSpan { path: path.into(), start_line: 1, end_line: READ_LINES, context: None }
+fn read(path: &str) -> PlannedOp {
+    let op = AgentOp::ReadSpan { path: path.into(), start_line: 1, end_line: READ_LINES, context: None };
+    PlannedOp { op, purpose: Purpose::Text { path: path.into() } }
+}
+
+fn list(path: &str, depth: u32) -> PlannedOp {
+    let op = AgentOp::ListDir { path: path.into(), depth };
+    PlannedOp { op, purpose: Purpose::Listing { is_root: path == "." } }
 }
 
 impl Planner {
@@ -173,11 +231,11 @@ impl Planner {
 
     /// Returns the next operations for the known facts. They may include operations that were
     /// planned before.
-    pub fn next(&self, facts: &Facts) -> Vec<AgentOp> {
+    pub fn next(&self, facts: &Facts) -> Vec<PlannedOp> {
         let mut ops = first_look();
         if !facts.limited {
             // A listing of the root omits entries at this depth if there are many others.
-            ops.push(AgentOp::ListDir { path: ".github/workflows".into(), depth: 1 });
+            ops.push(list(".github/workflows", 1));
         }
         if facts.looked {
             ops.extend(self.after_listing(facts));
@@ -188,18 +246,19 @@ impl Planner {
         ops
     }
 
-    fn after_listing(&self, facts: &Facts) -> Vec<AgentOp> {
+    fn after_listing(&self, facts: &Facts) -> Vec<PlannedOp> {
         files_to_read(facts).into_iter().map(read).collect()
     }
 
-    fn after_index(&self, facts: &Facts) -> Vec<AgentOp> {
+    fn after_index(&self, facts: &Facts) -> Vec<PlannedOp> {
         let mut ops = vec![
-            look_up(&manifests::GLOBS.iter().map(|g| (*g).to_owned()).collect::<Vec<_>>()),
-            tool("rank_files", json!({"k": 120})),
-            tool("list_folders", json!({})),
+            look_up(LookUp::Manifests, manifests::GLOBS),
+            tool(Purpose::Ranking, "rank_files", json!({"k": 120})),
+            tool(Purpose::Folders, "list_folders", json!({})),
         ];
-        for probe in PROBES {
+        for (index, probe) in PROBES.iter().enumerate() {
             ops.push(tool(
+                Purpose::Probe(index),
                 "search_grep",
                 json!({
                     "pattern": probe.pattern,
@@ -211,17 +270,21 @@ impl Planner {
             ));
         }
         ops.extend(conditionals(facts));
-        ops.extend(self.questions.iter().map(|q| AgentOp::Hybrid { query: q.clone(), k: 5 }));
+        ops.extend(self.questions.iter().map(|query| PlannedOp {
+            op: AgentOp::Hybrid { query: query.clone(), k: 5 },
+            purpose: Purpose::Question { query: query.clone() },
+        }));
         // Files that manifests name are looked up together, once all manifests are read.
         let reading = files_to_read(facts).into_iter().any(|p| !facts.texts.contains_key(p));
-        if !reading && facts.lookups.contains(&manifests::GLOBS.join(" ")) {
+        if !reading && facts.lookups.contains(&LookUp::Manifests) {
             let mut seen = BTreeSet::new();
             let named: Vec<String> = manifests::named_files(facts)
                 .filter(|path| !facts.exists(path) && seen.insert(path.clone()))
                 .map(|path| format!("/{path}"))
                 .collect();
-            if facts.lookups.len() < 2 {
-                ops.extend(named.chunks(LOOK_UP).take(LOOK_UPS).map(look_up));
+            if !facts.lookups.contains(&LookUp::NamedFiles) {
+                let chunks = named.chunks(LOOK_UP).take(LOOK_UPS);
+                ops.extend(chunks.map(|globs| look_up(LookUp::NamedFiles, globs)));
             }
         }
         ops
@@ -229,7 +292,7 @@ impl Planner {
 }
 
 /// Requests the conditionals of the C files that have a main function, once all of these are known.
-fn conditionals(facts: &Facts) -> Vec<AgentOp> {
+fn conditionals(facts: &Facts) -> Vec<PlannedOp> {
     let Some(main) = PROBES.iter().position(|p| p.globs.contains(&"*.c")) else { return vec![] };
     if !facts.probed.contains(&main) {
         return vec![];
@@ -241,22 +304,23 @@ fn conditionals(facts: &Facts) -> Vec<AgentOp> {
         .map(|hit| format!("/{}", hit.path))
         .collect();
     let files: Vec<String> = files.into_iter().collect();
-    let ask = |globs: &[String]| {
+    let request = |globs: &[String]| {
         tool(
+            Purpose::Conditionals,
             "search_grep",
             json!({"pattern": CONDITIONALS, "isRegex": true, "k": CONDITIONAL_LINES, "filters": {"globs": globs}}),
         )
     };
-    files.chunks(LOOK_UP).map(ask).collect()
+    files.chunks(LOOK_UP).map(request).collect()
 }
 
-fn first_look() -> Vec<AgentOp> {
+fn first_look() -> Vec<PlannedOp> {
     vec![
-        AgentOp::ListDir { path: ".".into(), depth: 3 },
-        tool("git_status", json!({"path": "."})),
-        tool("index_build", json!({"timeoutSeconds": INDEX_WAIT})),
-        tool("count_languages", json!({})),
-        tool("git_log", json!({"limit": 200})),
+        list(".", 3),
+        tool(Purpose::GitStatus, "git_status", json!({"path": "."})),
+        tool(Purpose::Index, "index_build", json!({"timeoutSeconds": INDEX_WAIT})),
+        tool(Purpose::Languages, "count_languages", json!({})),
+        tool(Purpose::GitLog, "git_log", json!({"limit": 200})),
     ]
 }
 
@@ -326,7 +390,8 @@ mod tests {
         facts.listed.insert("Cargo.toml".into(), cairn_protocol::content::EntryKind::File);
         let second = planner.next(&facts);
         assert_eq!(second.len(), first + 1);
-        assert!(matches!(second.last(), Some(AgentOp::ReadSpan { path, .. }) if path == "Cargo.toml"));
+        let last = &second.last().unwrap().purpose;
+        assert_eq!(last, &Purpose::Text { path: "Cargo.toml".into() });
         facts.index_waited = true;
         assert!(planner.next(&facts).len() > second.len() + PROBES.len());
     }
@@ -340,21 +405,18 @@ mod tests {
             facts.files.insert(format!("playground/p{n}/package.json"));
         }
         facts.files.insert("package.json".into());
-        facts.lookups.insert(manifests::GLOBS.join(" "));
+        facts.lookups.insert(LookUp::Manifests);
         for path in files_to_read(&facts).into_iter().map(str::to_owned).collect::<Vec<_>>() {
             facts.texts.insert(path, r#"{"bin": "bin/x.js"}"#.into());
         }
-        let reads_bin = |op: &AgentOp| call_of(op).arguments.to_string().contains("/bin/x.js");
+        let reads_bin = |op: &PlannedOp| call_of(&op.op).arguments.to_string().contains("/bin/x.js");
         assert!(Planner::new(&[]).next(&facts).iter().any(reads_bin));
     }
 
     #[test]
-    fn patterns_are_valid_and_distinct() {
-        for (at, probe) in PROBES.iter().enumerate() {
-            assert!(regex::Regex::new(probe.pattern).is_ok(), "{}", probe.pattern);
-            assert_eq!(probe_of(probe.pattern), Some(at));
+    fn patterns_are_valid() {
+        for pattern in PROBES.iter().map(|probe| probe.pattern).chain([CONDITIONALS]) {
+            assert!(regex::Regex::new(pattern).is_ok(), "{pattern}");
         }
-        assert!(regex::Regex::new(CONDITIONALS).is_ok());
-        assert_eq!(probe_of(CONDITIONALS), None);
     }
 }

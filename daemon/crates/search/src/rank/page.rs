@@ -1,6 +1,6 @@
 //! The text of a window, indexed by line.
 
-use crate::gather::Candidate;
+use crate::candidates::Candidate;
 use crate::lexical::Term;
 use cairn_text_index::packed::WindowContext;
 use cairn_tokenizer::words;

@@ -4,7 +4,7 @@
 use super::page::Page;
 use super::windows::{Base, K1, Ranker};
 use super::{Features, Mode};
-use crate::gather::{Candidate, Span};
+use crate::candidates::{Candidate, Span};
 use crate::lexical::Term;
 use cairn_text_index::chunk;
 use cairn_text_index::packed::WindowContext;

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::prior::{QueryTopics, identifiers, prior};
 use super::{Features, Mode, Scored};
-use crate::gather::Candidate;
+use crate::candidates::Candidate;
 use crate::lexical::Term;
 use cairn_tokenizer::words;
 

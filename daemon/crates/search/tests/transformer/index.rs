@@ -108,7 +108,7 @@ fn partially_embedded_file_is_completed() {
     // The state after a crash within the long file.
     let long = "(SELECT id FROM file WHERE path = 'long.rs')";
     conn.execute_batch(&format!(
-        "UPDATE file SET due = 2 WHERE path = 'long.rs'; UPDATE chunk_vec SET created_at = 1;
+        "UPDATE file SET pending_stages = 2 WHERE path = 'long.rs'; UPDATE chunk_vec SET created_at = 1;
          DELETE FROM chunk_vec WHERE chunk_id % 2 AND chunk_id IN (SELECT id FROM chunk WHERE file_id = {long})"
     ))
     .unwrap();
