@@ -1,5 +1,22 @@
 //! Typed client of a Cairn daemon: finds it, starts it if necessary, calls its methods, and follows
 //! sessions without gaps.
+//!
+//! ```no_run
+//! use cairn_client_sdk::{ClientError, Connector};
+//! use cairn_protocol::{location::Env, search::{SearchAnswer, SearchParams}};
+//!
+//! # async fn search() -> Result<(), ClientError> {
+//! let cairn = Connector::local(Env::from_process()).connect().await?;
+//! let query = SearchParams::new("where are requests retried");
+//! let answer: SearchAnswer = cairn.call("search.hybrid", &query).await?;
+//! for item in answer.items {
+//!     println!("{}:{}-{}", item.path, item.start_line, item.end_line);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The example `explore` starts an explore and follows its events.
 #![warn(missing_docs)]
 
 mod client;

@@ -3,6 +3,14 @@
 //! Fields are camelCase, tags of unions are snake_case under `type`. Times are RFC 3339 with
 //! milliseconds. Lines are 1-based and inclusive. All types are plain data; `rpc` names methods and
 //! frames and is for `api`, `transport` and `client-sdk` alone.
+//!
+//! ```
+//! use cairn_protocol::search::SearchParams;
+//!
+//! let query = SearchParams { k: 5, ..SearchParams::new("parse header") };
+//! assert_eq!(serde_json::to_value(&query)?["k"], 5);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 #![warn(missing_docs)]
 
 pub mod approval;

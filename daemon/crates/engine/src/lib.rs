@@ -3,6 +3,30 @@
 //!
 //! Hosts use [`Engine`]; agents use [`RunContext`]. The host registers an agent, so the engine
 //! depends on none.
+//!
+//! An agent acts through its context alone, so that each of its operations passes the gate and is
+//! logged:
+//!
+//! ```
+//! use cairn_engine::{Agent, RunContext};
+//! use cairn_protocol::{error::Failure, explore::ExploreSummary};
+//! use serde_json::json;
+//!
+//! struct ReadmeAgent;
+//!
+//! #[async_trait::async_trait]
+//! impl Agent for ReadmeAgent {
+//!     async fn explore(&self, cx: &RunContext, _goals: &[String]) -> Result<ExploreSummary, Failure> {
+//!         let lines = json!({"path": "README.md", "start": 1, "end": 20});
+//!         let span = cx.call("content_get_span", lines).await?;
+//!         let mut summary = ExploreSummary::default();
+//!         summary.details.description = span["text"].as_str().map(str::to_owned);
+//!         Ok(summary)
+//!     }
+//! }
+//! ```
+//!
+//! [`Engine::set_explorer`] registers it.
 #![warn(missing_docs)]
 
 mod clone;
