@@ -2,7 +2,6 @@
 
 mod queries;
 mod report;
-mod score;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +14,7 @@ use cairn_protocol::{
     index::{AddRootParams, IndexState, RootStatus},
     search::{SearchAnswer, SearchFilters, SearchItem, SearchParams},
 };
+use cairn_search_metrics::{self as metrics, ResultSpan, Scored};
 use clap::Args;
 
 use crate::{
@@ -25,7 +25,6 @@ use crate::{
     scope::{self, Location, Stage},
 };
 use queries::{Queries, Query};
-use score::{ResultSpan, Scored};
 
 /// Time limit for indexing.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -100,7 +99,7 @@ pub async fn run(app: &App<'_>, args: EvalArgs) -> Result<u8, Failure> {
             .map_err(|e| Failure::failed(format!("the answers cannot be written as JSON: {e}")))?;
         std::fs::write(path, text).map_err(|e| Failure::path(path, &e))?;
     }
-    let cells = score::cells(outcome.answered.iter().map(|a| (&*a.query.repo, &*a.query.kind, &a.scored)));
+    let cells = metrics::cells(outcome.answered.iter().map(|a| (&*a.query.repo, &*a.query.kind, &a.scored)));
     if app.globals.json {
         output::json(&report::json(&outcome, &cells, &args))?;
         return Ok(OK);
@@ -205,7 +204,7 @@ async fn answer(
             .iter()
             .map(|i| ResultSpan { path: i.path.clone(), lines: (i.start_line, i.end_line) })
             .collect();
-        let scored = score::score(&results, &query.expected);
+        let scored = metrics::score(&results, &query.expected);
         outcome.answered.push(Answered { query, scored, items: answer.items });
     }
     progress.set_text("looking for what was not found");

@@ -15,8 +15,9 @@ use cairn_protocol::{
 use tokio::sync::oneshot;
 
 use crate::{
-    connection::{Caller, Connection, MAX_FOLLOWED, Outgoing, SharedText, lock},
+    connection::{Caller, Connection, MAX_FOLLOWED, lock},
     message,
+    outgoing::{Outgoing, SharedText},
 };
 
 /// Starts to follow a session. The events come after the answer.

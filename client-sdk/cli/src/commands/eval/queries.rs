@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, io::Read, path::Path};
 
+use cairn_search_metrics::Expected;
 use serde::Deserialize;
 
-use super::score::Expected;
 use crate::exit::Failure;
 
 /// Maximum bytes of a query file.

@@ -3,13 +3,11 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use cairn_protocol::search::SearchItem;
+use cairn_search_metrics::{self as metrics, Cell, Expected, Figures, Level, MIN_CELL};
 use console::style;
 use serde_json::{Value, json};
 
-use super::{
-    Answered, EvalArgs, Outcome,
-    score::{self, Cell, Expected, Figures, Level, MIN_CELL},
-};
+use super::{Answered, EvalArgs, Outcome};
 use crate::render::output::plain;
 
 /// Maximum characters of a query in a list.
@@ -23,7 +21,7 @@ pub fn table(cells: &[Cell]) -> String {
     let repo = wide("overall".len(), &mut cells.iter().map(|c| &*c.repo));
     let kind = wide("kind".len(), &mut cells.iter().map(|c| &*c.kind));
     let mut out = String::new();
-    let heads = score::NAMES.map(|name| format!("{name:>7}")).concat();
+    let heads = metrics::NAMES.map(|name| format!("{name:>7}")).concat();
     let head = format!("{:<repo$}  {:<kind$}  level  queries{heads}", "repo", "kind");
     let _infallible = writeln!(out, "{}", style(head).dim());
     let row = |name: &str, of: &str, level: Level, queries: &str, figures: &Figures| {
@@ -36,7 +34,7 @@ pub fn table(cells: &[Cell]) -> String {
         let note = if cell.counts { "" } else { "  (too few)" };
         let _infallible = writeln!(out, "{line}{note}");
     }
-    for all in score::overall(cells) {
+    for all in metrics::overall(cells) {
         let of = all.kind.as_deref().map_or_else(|| "all".to_owned(), plain);
         let line = row("overall", &of, all.level, "", &all.figures);
         let _infallible = writeln!(out, "{}", style(line).bold());
@@ -94,7 +92,7 @@ pub fn json(outcome: &Outcome, cells: &[Cell], args: &EvalArgs) -> Value {
         "queries": outcome.answered.len(),
         "skipped": outcome.skipped,
         "cells": cells,
-        "overall": score::overall(cells),
+        "overall": metrics::overall(cells),
         "perQuery": outcome.answered.iter().map(one).collect::<Vec<_>>(),
         "remarks": outcome.notes,
     })
