@@ -127,9 +127,9 @@ impl Work {
 
     fn stage(&self) -> &'static str {
         match self.revision {
-            0 | 1 => "looking around",
+            0 | 1 => "listing the folder",
             _ if self.facts.index.is_none() => "reading while the index is built",
-            _ => "reading what matters",
+            _ => "reading key files",
         }
     }
 
@@ -198,7 +198,7 @@ impl Work {
             Err(failure) if failure.reason == Reason::Cancelled => return Err(failure),
             Err(failure) => AgentEvt::Warning {
                 op: "plan".into(),
-                message: format!("the model did not plan, the built-in plan stands: {failure}"),
+                message: format!("the model returned no plan, using the built-in plan: {failure}"),
             },
         };
         self.cx.emit(evt).await
@@ -209,7 +209,7 @@ impl Work {
         let mut text = format!("Repository {}.", self.facts.folder);
         let goals = self.planner.goals.join("; ");
         if !goals.is_empty() {
-            text.push_str(&format!("\nWhat is to be found out: {goals}"));
+            text.push_str(&format!("\nGoals: {goals}"));
         }
         let languages: Vec<String> = self.facts.languages.iter().map(|(l, n)| format!("{l} {n}")).collect();
         text.push_str(&format!("\nLines by language: {}", languages.join(", ")));
