@@ -20,7 +20,7 @@ pub enum StoreError {
         known: u32,
     },
     /// The disk is full.
-    #[error("no room left on the disk: {0}")]
+    #[error("no space left on the disk: {0}")]
     DiskFull(String),
     /// The file is damaged or not a database.
     #[error("database is damaged: {0}")]
