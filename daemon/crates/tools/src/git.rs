@@ -148,8 +148,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let changes = reading(
         deps,
         "git_diff",
-        "The uncommitted changes as a unified diff: those not staged, or with `staged` those that are. Untracked files are \
-         not in it: git_status names them.",
+        "The uncommitted changes as a unified diff: the unstaged ones, or with `staged` the staged \
+        ones. Untracked files are not included: git_status lists them.",
         "git_diff",
         |deps, permit, params: GitDiffParams, _| diff(deps, permit, params),
     );
