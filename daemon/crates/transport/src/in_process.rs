@@ -121,18 +121,19 @@ impl InProcessClient {
     ) -> Result<R, Failure> {
         let answer = self.call_raw(method, params).await?;
         serde_json::from_str(answer.get()).map_err(|e| {
-            Failure::new(Reason::Internal, format!("the answer of {method} cannot be read: {e}"))
+            Failure::new(Reason::Internal, format!("the answer to {method} cannot be parsed: {e}"))
         })
     }
 
     async fn call_raw(&self, method: &str, params: &impl Serialize) -> CallOutcome {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
-        let bad = |e| Failure::new(Reason::InvalidParams, format!("{method}: params cannot be written: {e}"));
+        let bad =
+            |e| Failure::new(Reason::InvalidParams, format!("{method}: params cannot be serialized: {e}"));
         let request = Request { jsonrpc: "2.0", id, method, params };
         let text = serde_json::to_string(&request).map_err(bad)?;
         let limit = self.inner.max_message_bytes;
         if text.len() as u64 > limit {
-            let text = format!("{method}: a message of {} bytes, {limit} are allowed", text.len());
+            let text = format!("{method}: the message has {} bytes; the limit is {limit}", text.len());
             return Err(Failure::new(Reason::TooLarge, text));
         }
         let (answer, answered) = oneshot::channel();
@@ -249,7 +250,7 @@ fn failure(error: &RawValue) -> Failure {
         details: Option<Value>,
     }
     let Ok(error) = serde_json::from_str::<Error>(error.get()) else {
-        return Failure::new(Reason::Internal, "the api sent an error that cannot be read");
+        return Failure::new(Reason::Internal, "the api sent an error that cannot be parsed");
     };
     let (name, details) = error.data.map_or((String::new(), None), |d| (d.reason, d.details));
     let reason = Reason::ALL.iter().copied().find(|r| r.as_str() == name).unwrap_or(Reason::Internal);
