@@ -90,7 +90,7 @@ fn plain(dest: &Path) -> Result<(), &'static str> {
     let dir = dest.join(".git");
     let meta = |path: &Path| std::fs::symlink_metadata(path).ok();
     if !meta(&dir).is_some_and(|m| m.is_dir()) {
-        return Err("its .git is no folder");
+        return Err("its .git is not a folder");
     }
     if pipes::find_foreign(&dir).is_some() {
         return Err("a part of its .git is neither a file nor a folder");
