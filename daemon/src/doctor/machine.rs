@@ -36,7 +36,7 @@ fn git() -> Check {
     let missing = |why: String| {
         Check::new(NAME, Outcome::Warn, why).hint("install git: repositories cannot be cloned without it")
     };
-    let Some(path) = in_path("git") else { return missing("git is not there".into()) };
+    let Some(path) = in_path("git") else { return missing("git is not installed".into()) };
     let spawned = Command::new(&path)
         .arg("--version")
         .stdin(Stdio::null())
@@ -88,7 +88,7 @@ fn limit(name: &'static str, path: &str, recommended: u64) -> Check {
             Check::new(
                 name,
                 Outcome::Warn,
-                format!("at most {value}; large trees are then swept now and then instead"),
+                format!("at most {value}; large trees are then scanned periodically instead"),
             )
             .hint(format!("sudo sysctl {key}={recommended}"))
         }
@@ -106,7 +106,7 @@ fn openat2() -> Check {
         Err(e) => Check::new(
             "openat2",
             Outcome::Info,
-            format!("not there ({e}); paths are resolved step by step instead"),
+            format!("not available ({e}); paths are resolved step by step instead"),
         ),
     }
 }
@@ -120,14 +120,14 @@ fn openat2() -> Check {
 fn sandbox(config: &Config) -> Vec<Check> {
     const NAME: &str = "sandbox";
     if !config.safety.sandbox_enabled {
-        let text = "switched off: commands may do whatever you may";
+        let text = "disabled: commands can do anything that you can";
         return vec![Check::new(NAME, Outcome::Warn, text).hint("set safety.sandbox_enabled")];
     }
     let sandbox = crate::compose::sandbox(config, config.safety.sandbox_blocked_paths.clone());
     let probe = sandbox.probe();
     let landlock = probe.landlock.map_or("no landlock".into(), |abi| format!("landlock {abi}"));
     let seccomp = if probe.seccomp { "seccomp" } else { "no seccomp" };
-    let group = if probe.control_group { "control groups" } else { "limits per process" };
+    let group = if probe.control_group { "control groups" } else { "per-process limits" };
     let bubblewrap = probe.bubblewrap.as_deref().unwrap_or("no bubblewrap");
     let parts = if cfg!(target_os = "macos") {
         "sandbox-exec".to_owned()

@@ -97,7 +97,7 @@ impl Servers {
             }
         };
         if tokio::time::timeout(DRAIN, all_stopped).await.is_err() {
-            tracing::warn!("some mcp servers did not end in time");
+            tracing::warn!("some mcp servers did not exit in time");
         }
     }
 }

@@ -102,7 +102,7 @@ fn to_text(result: CallToolResult) -> RemoteOutput {
         let part = match block {
             ContentBlock::Text(part) => part.text,
             ContentBlock::Image(image) => format!("[an image, {}, omitted]", image.mime_type),
-            ContentBlock::Audio(audio) => format!("[sound, {}, omitted]", audio.mime_type),
+            ContentBlock::Audio(audio) => format!("[audio, {}, omitted]", audio.mime_type),
             ContentBlock::Resource(resource) => match resource.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => format!("{uri}\n{text}"),
                 _ => "[a binary resource, omitted]".to_owned(),
@@ -206,7 +206,7 @@ async fn run_connection(
         match tokio::time::timeout(within, list(peer)).await {
             Ok(Ok(specs)) => log_problems(link, set(specs)),
             Ok(Err(why)) => tracing::warn!("mcp server {}: {why}", link.name),
-            Err(_) => tracing::warn!("mcp server {}: its new list of tools did not come", link.name),
+            Err(_) => tracing::warn!("mcp server {}: its new list of tools was not received", link.name),
         }
     }
 }
@@ -247,12 +247,12 @@ fn describe_error(error: &ClientInitializeError) -> String {
             while let Some(next) = cause.source() {
                 cause = next;
             }
-            format!("it cannot be talked with: {cause}")
+            format!("communication failed: {cause}")
         }
         other => other.to_string(),
     };
     format!(
-        "it does not start: {}",
+        "it cannot be started: {}",
         why.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect::<String>()
     )
 }
