@@ -86,7 +86,7 @@ fn unreachable(target: &Target, cause: &dyn std::fmt::Display) -> ClientError {
 
 /// Connects by TLS and requires the expected key; accepts any key if none is given.
 pub(crate) async fn tls(target: &Target) -> Result<TlsStream<TcpStream>, ClientError> {
-    let Some(tls) = &target.tls else { return Err(unreachable(target, &"no key is known for it")) };
+    let Some(tls) = &target.tls else { return Err(unreachable(target, &"its key is unknown")) };
     let config = client_config(&tls.identity, tls.key).map_err(|e| ClientError::Remote(e.to_string()))?;
     // Peers are authenticated by key, not by name; no name is sent.
     let name = ServerName::try_from("cairn").map_err(|e| unreachable(target, &e))?;

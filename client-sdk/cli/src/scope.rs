@@ -73,7 +73,7 @@ pub fn ambiguous_root(roots: &[RootStatus]) -> Failure {
             .hint("declare one there with 'cairn index add DIR'"),
         all => {
             Failure::with_reason("root_ambiguous", format!("that machine has the roots {}", all.join(", ")))
-                .hint("name one")
+                .hint("specify one")
         }
     }
 }
