@@ -81,7 +81,7 @@ fn run(command: &[String]) -> Result<Key, String> {
         }
     };
     if !status.success() {
-        return Err(format!("{program} ended with {status}: is the key stored under that name?"));
+        return Err(format!("{program} exited with {status}: is the key stored under that name?"));
     }
     let text = reader.join().map_err(|_| "its output cannot be read")?.map_err(|e| e.to_string())?;
     if text.len() as u64 > MAX_KEY {

@@ -59,7 +59,7 @@ async fn sighup_adds_replaces_and_removes_configured_programs() {
         "{noise}"
     );
     let wreck = call(&mut raw, &session, "wreck", json!({})).await;
-    assert!(wreck["error"]["message"].as_str().unwrap().contains("ended with 3: it broke"), "{wreck}");
+    assert!(wreck["error"]["message"].as_str().unwrap().contains("exited with 3: it broke"), "{wreck}");
     // One program was replaced, another one removed.
     take(json!([tool("teller", "other")]));
     assert_eq!(call(&mut raw, &session, "teller", json!({})).await["output"]["said"], 2);

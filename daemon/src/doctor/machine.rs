@@ -65,7 +65,7 @@ fn git() -> Check {
             let version = String::from_utf8_lossy(&output.stdout);
             Check::new(NAME, Outcome::Ok, format!("{} ({})", version.trim(), path.display()))
         }
-        Ok(output) => missing(format!("{} ended with {}", path.display(), output.status)),
+        Ok(output) => missing(format!("{} exited with {}", path.display(), output.status)),
         Err(e) => missing(format!("{}: {e}", path.display())),
     }
 }

@@ -43,7 +43,7 @@ pub fn rules(config: &Config) -> Vec<Check> {
     let all = rules.overrides.iter().map(|(rule, _)| rule).chain(&rules.allow);
     let less = all.filter(|rule| rule.takes_no_argument());
     let check = |rule: &cairn_engine::Rule| {
-        let text = format!("{rule} allows the command without arguments alone");
+        let text = format!("{rule} allows the command only without arguments");
         Check::new("rules", Outcome::Warn, text).hint(
             "arguments of this program may be programs: write a rule for each command line, or approve them",
         )

@@ -10,7 +10,7 @@ const EXAMPLES: &str = "\
 Examples:
   cairn chat                                    talk about this folder
   cairn chat -p 'what does this project do?'    one question, one answer
-  git diff | cairn chat -p 'review this'        what is piped in is context
+  git diff | cairn chat -p 'review this'        the piped input is context
   cairn chat --continue                         continue this folder's last chat
   cairn chat --provider openai-compatible --endpoint http://localhost:8080 -m qwen3
 

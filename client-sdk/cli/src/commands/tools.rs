@@ -33,7 +33,7 @@ Examples:
 
 A call goes through the same rules, approvals and audit as a model's. Approvals are requested here with one key:
 y once, a this session, A always, n no; --yes approves once. Without --yes and without a terminal it is denied.
-What 'permissions.finalDeny' forbids stays forbidden.
+Rules of 'permissions.finalDeny' always apply.
 Exit codes: 0 done, 1 the tool failed, 2 invalid usage, 3 no such tool or denied, 4 no daemon, 130 interrupted.";
 
 /// Arguments of `cairn tools`.

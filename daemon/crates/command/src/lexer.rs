@@ -138,7 +138,7 @@ fn word_end(text: &str, start: usize) -> Result<usize, &'static str> {
             b'(' => return Err("a word contains a parenthesis"),
             b'`' => return Err("it contains a command substitution"),
             b'\\' => match bytes.get(at + 1) {
-                None | Some(b'\n') => return Err("a backslash ends a line"),
+                None | Some(b'\n') => return Err("a line ends with a backslash"),
                 Some(_) => at += 2,
             },
             b'\'' => {
@@ -169,7 +169,7 @@ fn quoted_end(text: &str, at: usize) -> Result<usize, &'static str> {
         match bytes.get(at) {
             None => return Err("a quote is not closed"),
             Some(b'"') => return Ok(at + 1),
-            Some(b'\\') if bytes.get(at + 1) == Some(&b'\n') => return Err("a backslash ends a line"),
+            Some(b'\\') if bytes.get(at + 1) == Some(&b'\n') => return Err("a line ends with a backslash"),
             Some(b'\\') => at += 2,
             Some(b'`') => return Err("it contains a command substitution"),
             Some(b'$') if matches!(bytes.get(at + 1), Some(b'(' | b'{' | b'[')) => {

@@ -222,7 +222,7 @@ fn prompt(name: &str, request: &ModelRequest) -> Result<String, LlmError> {
     }
     if let Some(schema) = &request.schema {
         parts.push(format!(
-            "Answer with JSON alone, without a code fence, that follows this JSON Schema: {schema}"
+            "Answer only with JSON, without a code fence, that conforms to this JSON Schema: {schema}"
         ));
     }
     let several = request.messages.len() > 1;
@@ -343,7 +343,7 @@ impl Answering {
             Err(LlmError::Cut(_) | LlmError::Malformed(_)) if exit.code != 0 => {
                 let stderr = words::line(&exit.stderr);
                 let stderr = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
-                Err(self.explained(words::classify(name, &format!("ended with {}{stderr}", exit.code))))
+                Err(self.explained(words::classify(name, &format!("exited with {}{stderr}", exit.code))))
             }
             other => other,
         }

@@ -115,7 +115,7 @@ fn attempt(sandbox: &Sandbox, tier: Tier) -> Result<serde_json::Value, String> {
     let output = run::run(sandbox, tier, &confined, &wake, &mut |_, _| {}).map_err(|e| e.message)?;
     match serde_json::from_str(&output.stdout.text) {
         Ok(report) if output.exit_code == 0 => Ok(report),
-        _ => Err(format!("it ended with {}: {}", output.exit_code, output.stderr.text.trim())),
+        _ => Err(format!("it exited with {}: {}", output.exit_code, output.stderr.text.trim())),
     }
 }
 

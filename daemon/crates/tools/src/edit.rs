@@ -24,7 +24,7 @@ use crate::{Deps, reading};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
-    /// Path of the file, relative to the workspace. Folders are made where there are none.
+    /// Path of the file, relative to the workspace. Missing folders are created.
     path: String,
     /// The complete new content of the file.
     content: String,

@@ -147,7 +147,7 @@ impl External {
             return Err(self.failed(Reason::ToolTimedOut, &what, output));
         }
         if output.exit_code != 0 {
-            return failed(&format!("ended with {}", output.exit_code));
+            return failed(&format!("exited with {}", output.exit_code));
         }
         if output.stdout.truncated {
             return failed(&format!("printed more than {MAX_OUTPUT} bytes"));

@@ -35,13 +35,13 @@ pub struct ReadFile {
     /// First line, from 1.
     #[serde(default = "one")]
     offset: u32,
-    /// Lines wanted, at most 2,000.
+    /// Number of lines, at most 2,000.
     #[serde(default = "lines")]
     limit: u32,
     /// For byte mode: first byte, from 0. Lines are counted from there on.
     #[serde(default)]
     byte_offset: Option<u64>,
-    /// For byte mode: bytes wanted, 65,536 by default, at most 1,048,576.
+    /// For byte mode: number of bytes, 65,536 by default, at most 1,048,576.
     #[serde(default)]
     byte_limit: Option<u64>,
 }
@@ -63,7 +63,7 @@ pub struct ListFiles {
     /// Folder to look in.
     #[serde(default = "here")]
     path: String,
-    /// Files wanted, at most 1,000.
+    /// Number of files, at most 1,000.
     #[serde(default = "hundred")]
     max_results: usize,
 }
@@ -91,7 +91,7 @@ pub struct SearchFiles {
     /// Lines before and after each match, at most 20.
     #[serde(default = "two")]
     context_lines: u32,
-    /// Matches wanted, at most 500.
+    /// Number of matches, at most 500.
     #[serde(default = "fifty")]
     max_results: u32,
 }
@@ -113,7 +113,7 @@ struct SearchCode {
     /// Only under this path.
     #[serde(default)]
     path: Option<String>,
-    /// Passages wanted, at most 20.
+    /// Number of passages, at most 20.
     #[serde(default = "eight")]
     max_results: u32,
 }

@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 64 * 1024;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LookupParams {
-    /// A tool's name or a part of it; without it all tools are listed, a line each.
+    /// A tool's name or a part of it; without it all tools are listed, one per line.
     #[serde(default)]
     name: Option<String>,
 }

@@ -22,7 +22,7 @@ const MAX_TEXT: usize = 200;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanParams {
-    /// The whole list, in order; it takes the place of the one before. At most 50 items of at most 200 characters.
+    /// The complete list, in order; it replaces the previous one. At most 50 items of at most 200 characters.
     #[schemars(length(max = 50))]
     items: Vec<PlanItem>,
 }

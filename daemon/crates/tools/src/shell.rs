@@ -60,7 +60,7 @@ struct ShellParams {
     /// Folder to run it in, relative to the root.
     #[serde(default = "here")]
     working_directory: String,
-    /// Most seconds it may take; 30 by default.
+    /// Time limit in seconds; 30 by default.
     timeout_seconds: Option<u64>,
 }
 
@@ -95,9 +95,9 @@ struct SkillParams {
     /// Folder to run it in, relative to the root.
     #[serde(default = "here")]
     cwd: String,
-    /// Most milliseconds it may take; 30,000 by default.
+    /// Time limit in milliseconds; 30,000 by default.
     timeout_ms: Option<u64>,
-    /// Characters of each stream that are wanted; no more than the tool keeps.
+    /// Maximum characters of each stream; at most the limit of the tool.
     max_output_chars: Option<usize>,
 }
 

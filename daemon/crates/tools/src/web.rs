@@ -43,7 +43,7 @@ pub struct WebOptions {
 struct FetchParams {
     /// An `http` or `https` address.
     url: String,
-    /// Characters wanted: 20,000 by default, at most 200,000.
+    /// Maximum characters: 20,000 by default, at most 200,000.
     #[serde(default)]
     max_chars: Option<usize>,
 }
@@ -54,7 +54,7 @@ struct FetchParams {
 struct SearchParams {
     /// Words to search the web for.
     query: String,
-    /// Results wanted: 5 by default, at most 20.
+    /// Number of results: 5 by default, at most 20.
     #[serde(default)]
     max_results: Option<usize>,
 }
@@ -63,11 +63,11 @@ struct SearchParams {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case", tag = "action")]
 enum WebParams {
-    /// Gets a page as text.
+    /// Fetches a page as text.
     Fetch {
         /// An `http` or `https` address.
         url: String,
-        /// Characters wanted: 20,000 by default, at most 200,000.
+        /// Maximum characters: 20,000 by default, at most 200,000.
         #[serde(default)]
         max_chars: Option<usize>,
     },
@@ -75,7 +75,7 @@ enum WebParams {
     Search {
         /// Words to search the web for.
         query: String,
-        /// Results wanted: 5 by default, at most 20.
+        /// Number of results: 5 by default, at most 20.
         #[serde(default)]
         max_results: Option<usize>,
     },

@@ -86,7 +86,7 @@ impl Remote for Link {
                     error.message.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect();
                 Err(self.failed(&format!("refused the call: {words}")))
             }
-            Err(ServiceError::TransportClosed) => Err(self.failed("ended during the call")),
+            Err(ServiceError::TransportClosed) => Err(self.failed("exited during the call")),
             Err(error) => Err(self.failed(&format!("did not answer: {error}"))),
         }
     }
@@ -241,7 +241,7 @@ fn spec(tool: Tool) -> RemoteSpec {
 /// Describes why a connection could not be opened, without type names.
 fn describe_error(error: &ClientInitializeError) -> String {
     let why = match error {
-        ClientInitializeError::ConnectionClosed(_) => "it ended, or printed invalid messages".to_owned(),
+        ClientInitializeError::ConnectionClosed(_) => "it exited, or printed invalid messages".to_owned(),
         ClientInitializeError::TransportError { error, .. } => {
             let mut cause: &dyn std::error::Error = &*error.error;
             while let Some(next) = cause.source() {

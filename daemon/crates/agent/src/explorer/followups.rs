@@ -23,7 +23,7 @@ pub fn find(
     let mut all = Vec::new();
     let lines: u64 = facts.languages.values().sum();
     if lines == 0 && facts.known_files().next().is_none() {
-        return vec!["the folder holds no files that are not ignored: is this the right root?".into()];
+        return vec!["the folder contains only ignored files: is this the right root?".into()];
     }
     index(facts, &mut all);
     promises(facts, manifests, &mut all);
@@ -103,7 +103,7 @@ fn index(facts: &Facts, all: &mut Vec<String>) {
         all.push(format!("{count} {files} not in the index ({}): {they} matter?", reason.replace('_', " ")));
     }
     if facts.listing_cut {
-        all.push("the listing was cut at its limit: deeper folders were found by the index only".into());
+        all.push("the listing was truncated: deeper folders were found by the index only".into());
     }
     if facts.cut {
         all.push("the limit of operations was reached: explore a subfolder for more".into());

@@ -250,7 +250,12 @@ fn choices(approval: &Approval) -> ElicitationSchema {
 fn decision(answer: Result<ElicitResult, String>) -> (ApprovalDecision, Option<String>) {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return (ApprovalDecision::Deny, Some(format!("the client could not ask: {error}"))),
+        Err(error) => {
+            return (
+                ApprovalDecision::Deny,
+                Some(format!("the client could not show the question: {error}")),
+            );
+        }
     };
     let field = |name: &str| answer.content.as_ref().and_then(|c| c.get(name)).and_then(Value::as_str);
     let reason = field("reason").map(|r| r.chars().take(2000).collect::<String>()).filter(|r| !r.is_empty());

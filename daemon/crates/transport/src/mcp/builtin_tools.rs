@@ -222,7 +222,7 @@ struct RepoMap {
     /// Files being worked on; the files and definitions that they refer to come first.
     #[serde(default)]
     files: Vec<String>,
-    /// The task at hand, in words or names.
+    /// The current task, in words or names.
     query: Option<String>,
     /// The root, an id or a path; all roots by default.
     root: Option<String>,
