@@ -50,7 +50,7 @@ async fn upgrade(target: &Target, path: &str) -> Result<Socket, ClientError> {
     let mut request = url.into_client_request().map_err(|e| failed(e.to_string()))?;
     if target.tls.is_none() {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", target.token))
-            .map_err(|_| failed("the token has characters that a header cannot carry".into()))?;
+            .map_err(|_| failed("the token contains characters that are invalid in a header".into()))?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, bearer);
     }

@@ -325,7 +325,7 @@ fn approval_key_runs_tool_and_undo_reverts_it() {
     terminal.see("● changed notes.txt  (+1 −1)");
     terminal.see_last("●");
     terminal.line("/undo");
-    terminal.see("put back notes.txt");
+    terminal.see("restored notes.txt");
     terminal.see_last("●");
     assert_eq!(note(), "old\n");
     // A denial has a reason, which the model receives.
@@ -362,7 +362,7 @@ fn command_changes_are_displayed_and_undone() {
     terminal.see("● changed made/b.txt, notes.txt, src/a.rs");
     terminal.see_last("●");
     terminal.line("/undo");
-    terminal.see("put back made/b.txt, notes.txt, src/a.rs");
+    terminal.see("restored made/b.txt, notes.txt, src/a.rs");
     assert_eq!(tree(), before);
 }
 

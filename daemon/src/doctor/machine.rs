@@ -113,7 +113,7 @@ fn openat2() -> Check {
 
 #[cfg(not(target_os = "linux"))]
 fn openat2() -> Check {
-    Check::new("openat2", Outcome::Info, "only Linux has it; paths are resolved step by step instead")
+    Check::new("openat2", Outcome::Info, "only available on Linux; paths are resolved step by step instead")
 }
 
 /// Finds the usable sandbox by trying.

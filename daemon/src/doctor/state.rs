@@ -112,7 +112,7 @@ fn open_to_others(path: &Path) -> bool {
 pub fn disk(root: &DataRoot) -> Check {
     const NAME: &str = "disk";
     let Some(there) = root.path().ancestors().find(|p| p.exists()) else {
-        return Check::new(NAME, Outcome::Warn, "the data folder's disk is not known");
+        return Check::new(NAME, Outcome::Warn, "the disk of the data folder is unknown");
     };
     match rustix::fs::statvfs(there) {
         Ok(stat) => {

@@ -129,7 +129,7 @@ fn start_params(app: &App<'_>, args: &ExploreArgs, here: &Path) -> Result<Explor
         });
     }
     if args.branch.is_some() {
-        return Err(Failure::usage("--branch is for a URL; a folder is explored as it is"));
+        return Err(Failure::usage("--branch requires a URL; a folder is explored as it is"));
     }
     let path = app.canonical(&here.join(&args.target))?;
     let root = Some(scope::utf8(&path)?);

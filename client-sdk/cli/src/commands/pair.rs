@@ -181,7 +181,7 @@ async fn join(app: &App<'_>, args: &PairArgs, machine: &str) -> Result<u8, Failu
     let code = match &args.code {
         Some(code) => code.clone(),
         None => {
-            app.info(&format!("{} shows the key {key}", plain(machine)));
+            app.info(&format!("{} has the key {key}", plain(machine)));
             ask_for_code()?
         }
     };

@@ -362,7 +362,7 @@ async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeRe
     let common = PROTOCOL_VERSIONS.iter().find(|v| params.protocol_versions.iter().any(|c| c == *v));
     let Some(version) = common else {
         let text = format!(
-            "the client speaks protocol {}, this daemon {}",
+            "the client supports protocol {}, this daemon supports {}",
             params.protocol_versions.join(", "),
             PROTOCOL_VERSIONS.join(", ")
         );

@@ -10,7 +10,8 @@ use rusqlite::ErrorCode;
 pub enum StoreError {
     /// A newer build has written the database.
     #[error(
-        "database {path} has version {found}, this build reads up to {known}: use a newer cairn, or move the file away"
+        "database {path} has version {found}, this build supports up to {known}: use a newer cairn, or \
+        move the file away"
     )]
     Newer {
         path: PathBuf,

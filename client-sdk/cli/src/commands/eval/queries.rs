@@ -189,7 +189,7 @@ mod tests {
             (format!(r#"{{"query": " ", "relevant": {x}}}"#), "line 1: the query is blank"),
             (
                 r#"{"query": "a", "relevant": [{"path": "../x"}]}"#.into(),
-                "line 1: relevant path '../x' is not one inside",
+                "line 1: relevant path '../x' is not inside",
             ),
             (
                 r#"{"query": "a", "relevant": [{"path": "x", "start": 4, "end": 3}]}"#.into(),

@@ -28,7 +28,7 @@ fn event(run: Option<RunId>, client: Option<String>, evt: AgentEvt) -> NewRecord
 }
 
 fn unknown(what: &str) -> Failure {
-    Failure::new(Reason::Internal, format!("{what} is not known to its session's actor"))
+    Failure::new(Reason::Internal, format!("the session's actor does not know {what}"))
 }
 
 /// Adds the records that follow a terminal record: the session's state, and the mark that turns

@@ -50,7 +50,7 @@ pub(super) fn fetch(
     let head = || repo.head().ok()?.target();
     let theirs = || repo.refname_to_id(&remote).ok();
     if head() != theirs() {
-        return Ok(Some("not fetched: it has commits of its own".into()));
+        return Ok(Some("not fetched: it has local commits".into()));
     }
     let git = || {
         let mut git = command(&request.dest, &request.source);
