@@ -41,11 +41,11 @@ Examples:
   cairn eval queries.jsonl --repos ~/src          each query's \"repo\" is a folder below ~/src
   cairn --json eval queries.jsonl | jq '.overall[] | select(.kind == null)'
 
-File level: each file counts once, where it came first. Span level, for queries with lines: a result is correct when it
-shares half of the shorter range's lines and has at most 120 lines, or twice the answer's. R@k is found /
-min(correct, k); R, MRR and nDCG look at the first 10; @200L and @400L are the share of queries answered before that many lines were
-printed. Overall is the mean over the kinds of the means over the repositories; a group of fewer than 10 queries is
-excluded, unless all are.";
+File level: each file counts once, where it came first. Span level, for queries with lines: a result is correct when
+it shares half of the shorter range's lines and has at most 120 lines, or twice the answer's. R@k is found /
+min(correct, k); R, MRR and nDCG look at the first 10; @200L and @400L are the share of queries answered before that
+many lines were printed. Overall is the mean over the kinds of the means over the repositories; a group of fewer than
+10 queries is excluded, unless all are.";
 
 /// Arguments of `cairn eval`.
 #[derive(Debug, Clone, Args)]
