@@ -92,7 +92,7 @@ async fn run_both(
                 return Ok(());
             }
             let seconds = linger.unwrap_or_default().as_secs();
-            Err(Failure::failed(format!("{} answers have not arrived within {seconds} s of the end of the input", pending.count()))
+            Err(Failure::failed(format!("{} answers are pending {seconds} s after the end of the input", pending.count()))
                 .hint("wait longer with --linger"))
         }
     }
