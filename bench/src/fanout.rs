@@ -192,7 +192,7 @@ pub fn peer(port: u16, bytes: usize) {
         let (go, mut done) = mpsc::channel(1);
         let read = move || {
             for _byte in std::io::stdin().lock().bytes().map_while(Result::ok) {
-                go.blocking_send(()).expect("somebody listens");
+                go.blocking_send(()).expect("there is a listener");
             }
         };
         let input = tokio::task::spawn_blocking(read);

@@ -45,7 +45,8 @@ pub fn run(folder: &Path, dir: &Path) -> (Indexes, cairn_workspace::Root) {
     let peak = memory(None, "VmHWM");
     let anonymous = memory(None, "RssAnon");
     report(format!(
-        "index: memory of this process      peak {peak:.0} MB resident, {anonymous:.0} MB anonymous now: unlike the daemon it gives nothing back"
+        "index: memory of this process      peak {peak:.0} MB resident, {anonymous:.0} MB anonymous \
+        now: unlike the daemon it is not trimmed"
     ));
     sizes(dir, text);
     rescan(&indexes, &root, &never);
@@ -134,7 +135,8 @@ fn rescan(indexes: &Indexes, root: &cairn_workspace::Root, never: &CancelFlag) {
     let walk_wall = start.elapsed().as_secs_f64() * 1000.0;
     let walk_spent = cpu(None) - before;
     report(format!(
-        "index: again without a change      {wall:.0} ms, {spent:.2} CPU-s; walk+stat of {} files {walk_wall:.0} ms, {walk_spent:.2} CPU-s; ratio {:.2} wall",
+        "index: rebuild without a change      {wall:.0} ms, {spent:.2} CPU-s; walk+stat of {} files \
+        {walk_wall:.0} ms, {walk_spent:.2} CPU-s; ratio {:.2} wall",
         seen.files,
         wall / walk_wall
     ));

@@ -44,7 +44,7 @@ fn main() {
     };
     let (options, selected): (Vec<String>, Vec<String>) = args.partition(|arg| arg.starts_with("--"));
     if let Some(unknown) = options.iter().find(|option| *option != "--record") {
-        meter::report(format!("{unknown} is no option"));
+        meter::report(format!("{unknown} is not an option"));
         std::process::exit(2);
     }
     let is_selected = |name: &str| selected.is_empty() || selected.iter().any(|w| w == name);

@@ -164,7 +164,7 @@ async fn handshake(
         Err(error) => return Err(error),
     };
     if target.instance.as_ref().is_some_and(|expected| *expected != hello.server.instance_id) {
-        let cause = "another daemon answers there than the one that left its address".to_owned();
+        let cause = "the daemon that answers is not the one in the address file".to_owned();
         return Err(ClientError::Connect { address: target.address.clone(), cause });
     }
     Ok(hello)

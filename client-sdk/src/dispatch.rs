@@ -215,11 +215,11 @@ impl Shared {
         }
         let frame = match Frame::parse(text) {
             Ok(frame) => frame,
-            Err(error) => return tracing::warn!(%error, "a message of the daemon is not understood"),
+            Err(error) => return tracing::warn!(%error, "a message of the daemon cannot be parsed"),
         };
         let error = match frame.error.map(|error| serde_json::from_str::<RpcError>(error.get())).transpose() {
             Ok(error) => error.map(RpcError::into_error),
-            Err(error) => return tracing::warn!(%error, "a message of the daemon is not understood"),
+            Err(error) => return tracing::warn!(%error, "a message of the daemon cannot be parsed"),
         };
         match (frame.method, frame.id) {
             (Some(method), _) => {
@@ -232,7 +232,7 @@ impl Shared {
                     id,
                     error.map_or_else(|| Ok(frame.result.map_or_else(null, ToOwned::to_owned)), Err),
                 ),
-                Err(error) => tracing::warn!(%error, "a message of the daemon is not understood"),
+                Err(error) => tracing::warn!(%error, "a message of the daemon cannot be parsed"),
             },
             (None, None) => {
                 tracing::warn!(error = error.map(tracing::field::display), "the daemon refused a message");
@@ -323,13 +323,13 @@ fn null() -> Box<RawValue> {
 pub(crate) async fn read(shared: &Shared, mut stream: SplitStream<Socket>) -> String {
     loop {
         match tokio::time::timeout(SILENCE, stream.next()).await {
-            Err(_) => return format!("the daemon was silent for {} s", SILENCE.as_secs()),
-            Ok(None) => return "the daemon has gone".into(),
+            Err(_) => return format!("the daemon sent nothing for {} s", SILENCE.as_secs()),
+            Ok(None) => return "the daemon disconnected".into(),
             Ok(Some(Err(error))) => return error.to_string(),
             Ok(Some(Ok(Message::Text(text)))) => shared.take(&text).await,
             Ok(Some(Ok(Message::Close(frame)))) => {
                 let reason = frame.map(|f| f.reason.to_string()).filter(|r| !r.is_empty());
-                return reason.unwrap_or_else(|| "the daemon closed it".into());
+                return reason.unwrap_or_else(|| "the daemon closed the connection".into());
             }
             Ok(Some(Ok(_))) => {}
         }

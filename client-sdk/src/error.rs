@@ -8,13 +8,13 @@ use cairn_protocol::error::ErrorData;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
     /// No daemon has published its address.
-    #[error("no daemon runs on {}", .data_root.display())]
+    #[error("no daemon is running on {}", .data_root.display())]
     NotRunning {
         /// Path of the data root that was searched.
         data_root: PathBuf,
     },
     /// Neither `CAIRN_HOME` nor a home folder is known.
-    #[error("there is no home folder to keep data in")]
+    #[error("there is no home folder to store data in")]
     NoHome,
     /// The daemon cannot be reached.
     #[error("cannot connect to {address}: {cause}")]
@@ -32,7 +32,8 @@ pub enum ClientError {
     },
     /// The daemon presents a key that differs from the paired one.
     #[error(
-        "the key at {address} has changed: paired with {expected}, now there is {seen}; someone may be in between"
+        "the key at {address} has changed: expected {expected}, received {seen}; the connection may be \
+        intercepted"
     )]
     KeyChanged {
         /// Address of the daemon that answers.
@@ -49,13 +50,13 @@ pub enum ClientError {
     #[error("{0}")]
     Remote(String),
     /// The token does not belong to this daemon.
-    #[error("the daemon at {address} does not take the token")]
+    #[error("the daemon at {address} rejected the token")]
     Unauthorized {
         /// Address at which the daemon listens.
         address: String,
     },
     /// Both sides have no protocol version in common.
-    #[error("this client ({client}) and the daemon ({daemon}) cannot talk: {message}")]
+    #[error("this client ({client}) and the daemon ({daemon}) are incompatible: {message}")]
     Incompatible {
         /// Version of this client's build.
         client: String,
@@ -86,7 +87,7 @@ pub enum ClientError {
     #[error("the connection ended: {0}")]
     Closed(String),
     /// The session no longer exists because it was deleted.
-    #[error("the session is gone: {0}")]
+    #[error("the session no longer exists: {0}")]
     Gone(String),
     /// The answer did not arrive in time; the call was cancelled.
     #[error("{method} was not answered within {seconds} s")]
@@ -97,7 +98,7 @@ pub enum ClientError {
         seconds: u64,
     },
     /// The other side violates the protocol.
-    #[error("not understood: {0}")]
+    #[error("invalid message: {0}")]
     Protocol(String),
 }
 
@@ -115,17 +116,18 @@ impl ClientError {
         match self {
             ClientError::Rpc { data, .. } => Some(data.hint.clone()).filter(|h| !h.is_empty()),
             ClientError::NotRunning { .. } => {
-                Some("start one with 'cairn serve', or run a command that needs it".into())
+                Some("start one with 'cairn serve', or run a command that needs one".into())
             }
             ClientError::NotPaired { .. } => {
                 Some("run 'cairn pair' on the daemon's machine and 'cairn pair HOST' on this one".into())
             }
             ClientError::KeyChanged { .. } => Some(
-                "if that daemon's data folder was made anew, forget it with 'cairn pair --forget HOST' and pair again"
+                "if that daemon's data folder was recreated, forget it with 'cairn pair --forget HOST' \
+                and pair again"
                     .into(),
             ),
             ClientError::Pairing(_) => {
-                Some("make a new code with 'cairn pair' on the daemon's machine, and type it here".into())
+                Some("create a new code with 'cairn pair' on the daemon's machine, and type it here".into())
             }
             ClientError::NoHome => Some("set CAIRN_HOME to a folder".into()),
             ClientError::Unauthorized { .. } => {

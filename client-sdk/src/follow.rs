@@ -76,7 +76,7 @@ impl Follow {
                     // and correct.
                     gaps += 1;
                     if gaps > 3 {
-                        let text = format!("record {} came after {}", record.seq, self.last);
+                        let text = format!("record {} arrived after {}", record.seq, self.last);
                         return Err(ClientError::Protocol(text));
                     }
                     continue;

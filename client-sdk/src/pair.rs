@@ -42,7 +42,7 @@ pub fn client_key(root: &DataRoot) -> Result<Arc<Identity>, ClientError> {
 pub async fn key_at(root: &DataRoot, host: &str) -> Result<Pin, ClientError> {
     let target = target(root, host, None)?;
     let socket = socket::tls(&target).await?;
-    peer_pin(socket.get_ref().1).ok_or_else(|| odd("it shows no key"))
+    peer_pin(socket.get_ref().1).ok_or_else(|| odd("it presented no key"))
 }
 
 /// Pairs with the daemon at `host` by the code that it displays, and stores it under `as_name` or
@@ -93,11 +93,12 @@ fn target(root: &DataRoot, host: &str, key: Option<Pin>) -> Result<Target, Clien
 
 /// Returns this side's view of the TLS connection.
 fn channel(socket: &Socket, target: &Target) -> Result<Channel, ClientError> {
-    let Either::Right(tls) = socket.get_ref() else { return Err(odd("it is not reached by tls")) };
+    let Either::Right(tls) = socket.get_ref() else { return Err(odd("the connection does not use TLS")) };
     let connection = tls.get_ref().1;
-    let server = peer_pin(connection).ok_or_else(|| odd("it shows no key"))?;
+    let server = peer_pin(connection).ok_or_else(|| odd("it presented no key"))?;
     let binding = exporter(connection).map_err(|e| ClientError::Remote(e.to_string()))?;
-    let client = target.tls.as_ref().map(|t| t.identity.pin()).ok_or_else(|| odd("this side has no key"))?;
+    let client =
+        target.tls.as_ref().map(|t| t.identity.pin()).ok_or_else(|| odd("this machine has no key"))?;
     Ok(Channel { client, server, binding })
 }
 
@@ -120,7 +121,7 @@ async fn receive<T: DeserializeOwned>(socket: &mut Socket) -> Result<T, ClientEr
     let text = match next.map_err(late)? {
         Some(Ok(Message::Text(text))) => text,
         Some(Err(error)) => return Err(ClientError::Closed(error.to_string())),
-        Some(Ok(_)) | None => return Err(odd("the daemon hung up")),
+        Some(Ok(_)) | None => return Err(odd("the daemon closed the connection")),
     };
     if let Ok(message) = serde_json::from_str(text.as_str()) {
         return Ok(message);
@@ -128,6 +129,6 @@ async fn receive<T: DeserializeOwned>(socket: &mut Socket) -> Result<T, ClientEr
     let body = serde_json::from_str::<serde_json::Value>(text.as_str()).unwrap_or_default();
     match body.get("error").and_then(|e| e.as_str()) {
         Some(why) => Err(odd(&why.chars().filter(|c| !c.is_control()).take(500).collect::<String>())),
-        None => Err(ClientError::Protocol("a message of the daemon is none of pairing".into())),
+        None => Err(ClientError::Protocol("the daemon sent a message that is not part of pairing".into())),
     }
 }

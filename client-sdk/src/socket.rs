@@ -50,7 +50,7 @@ async fn upgrade(target: &Target, path: &str) -> Result<Socket, ClientError> {
     let mut request = url.into_client_request().map_err(|e| failed(e.to_string()))?;
     if target.tls.is_none() {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", target.token))
-            .map_err(|_| failed("the token has characters that a header cannot carry".into()))?;
+            .map_err(|_| failed("the token contains characters that are invalid in a header".into()))?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, bearer);
     }
@@ -86,7 +86,7 @@ fn unreachable(target: &Target, cause: &dyn std::fmt::Display) -> ClientError {
 
 /// Connects by TLS and requires the expected key; accepts any key if none is given.
 pub(crate) async fn tls(target: &Target) -> Result<TlsStream<TcpStream>, ClientError> {
-    let Some(tls) = &target.tls else { return Err(unreachable(target, &"no key is known for it")) };
+    let Some(tls) = &target.tls else { return Err(unreachable(target, &"its key is unknown")) };
     let config = client_config(&tls.identity, tls.key).map_err(|e| ClientError::Remote(e.to_string()))?;
     // Peers are authenticated by key, not by name; no name is sent.
     let name = ServerName::try_from("cairn").map_err(|e| unreachable(target, &e))?;

@@ -75,7 +75,7 @@ pub async fn ensure_daemon(
         {
             // The loser of a race exits at once, and the winner answers.
             if !status.success() && status.code() != Some(ALREADY_RUNNING.into()) {
-                return Err(failed(reason(&log, from).unwrap_or_else(|| format!("it ended with {status}"))));
+                return Err(failed(reason(&log, from).unwrap_or_else(|| format!("it exited with {status}"))));
             }
             child = None;
         }

@@ -61,20 +61,20 @@ impl WireReceiver {
     pub async fn receive(&mut self) -> Result<String, ClientError> {
         loop {
             let next = tokio::time::timeout(SILENCE, self.0.next()).await;
-            let next = next.map_err(|_| ClientError::Closed("the daemon has gone silent".into()))?;
+            let next = next.map_err(|_| ClientError::Closed("the daemon stopped responding".into()))?;
             match next {
                 Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
                 Some(Ok(Message::Close(frame))) => {
                     let reason = frame.map(|f| f.reason.as_str().to_owned()).filter(|r| !r.is_empty());
-                    let reason = reason.unwrap_or_else(|| "the daemon closed it".into());
+                    let reason = reason.unwrap_or_else(|| "the daemon closed the connection".into());
                     return Err(ClientError::Closed(reason));
                 }
                 Some(Ok(Message::Binary(_))) => {
-                    return Err(ClientError::Protocol("a binary message of the daemon".into()));
+                    return Err(ClientError::Protocol("the daemon sent a binary message".into()));
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(closed(&error)),
-                None => return Err(ClientError::Closed("the daemon closed it".into())),
+                None => return Err(ClientError::Closed("the daemon closed the connection".into())),
             }
         }
     }

@@ -104,7 +104,7 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), NotServed> {
         log_given,
         log_file,
     };
-    let runtime = tokio::runtime::Runtime::new().map_err(|e| format!("no runtime: {e}"))?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| format!("cannot start a runtime: {e}"))?;
     match runtime.block_on(serve::serve(&env, root, options, levels)) {
         Ok(_) => Ok(()),
         Err(error @ serve::ServeError::Instance(InstanceError::Running(_))) => {

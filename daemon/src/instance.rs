@@ -21,7 +21,7 @@ const LOCK_TICK: Duration = Duration::from_millis(25);
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
     /// Another daemon has locked this data root.
-    #[error("another cairn daemon runs on {0}: see 'cairn status', or stop it with 'cairn stop'")]
+    #[error("another cairn daemon is running on {0}: see 'cairn status', or stop it with 'cairn stop'")]
     Running(String),
     /// A file or folder cannot be used.
     #[error("cannot use {path}: {source}")]
@@ -50,7 +50,7 @@ struct Lock(File);
 impl Drop for Lock {
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
-            tracing::debug!(%error, "the data root's lock was not let go");
+            tracing::debug!(%error, "the data root's lock was not released");
         }
     }
 }

@@ -35,7 +35,7 @@ impl Keychain {
         let started =
             std::thread::Builder::new().name("keychain".into()).spawn(move || set_result(run(&command)));
         if let Err(error) = started {
-            refused(Err(format!("no thread could be had: {error}")));
+            refused(Err(format!("cannot start a thread: {error}")));
         }
         Self(slot)
     }
@@ -49,13 +49,13 @@ impl Keychain {
         let waited =
             self.0.1.wait_timeout_while(slot, COMMAND_TIMEOUT + Duration::from_secs(1), |s| s.is_none());
         let (slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let answer = slot.clone().unwrap_or_else(|| Err("it has not answered".into()));
+        let answer = slot.clone().unwrap_or_else(|| Err("it has not finished".into()));
         answer.map_err(|why| Failure::new(Reason::ModelUnauthorized, format!("llm.api_key_command: {why}")))
     }
 }
 
 fn run(command: &[String]) -> Result<Key, String> {
-    let (program, arguments) = command.split_first().ok_or("it names no program")?;
+    let (program, arguments) = command.split_first().ok_or("it does not name a program")?;
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -70,7 +70,7 @@ fn run(command: &[String]) -> Result<Key, String> {
     });
     let began = Instant::now();
     let status = loop {
-        match child.try_wait().map_err(|e| format!("it cannot be waited for: {e}"))? {
+        match child.try_wait().map_err(|e| format!("waiting for it failed: {e}"))? {
             Some(status) => break status,
             None if began.elapsed() > COMMAND_TIMEOUT => {
                 let _already_exited = child.kill();
@@ -81,7 +81,7 @@ fn run(command: &[String]) -> Result<Key, String> {
         }
     };
     if !status.success() {
-        return Err(format!("{program} ended with {status}: is the key stored under that name?"));
+        return Err(format!("{program} exited with {status}: is the key stored under that name?"));
     }
     let text = reader.join().map_err(|_| "its output cannot be read")?.map_err(|e| e.to_string())?;
     if text.len() as u64 > MAX_KEY {

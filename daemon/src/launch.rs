@@ -107,7 +107,7 @@ impl Agents {
             self.programs.get(provider).zip(known_agent(provider)).ok_or_else(none)?;
         let missing = |program_name: &str| {
             let text = format!(
-                "{provider}: there is no {program_name}: install it, or set llm.agents.{provider}.path"
+                "{provider}: {program_name} was not found: install it, or set llm.agents.{provider}.path"
             );
             LlmError::Host { reason: Reason::ModelUnavailable, text }
         };
@@ -207,7 +207,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
-            tracing::warn!(folder = %self.0.display(), %error, "the folder of an agent's run stays");
+            tracing::warn!(folder = %self.0.display(), %error, "the folder of an agent's run could not be removed");
         }
     }
 }
@@ -249,7 +249,7 @@ impl Launcher for Agents {
                 drop(folder);
                 outcome_result
             });
-            let lost = |e| Failure::new(Reason::Internal, format!("{provider} could not be followed: {e}"));
+            let lost = |e| Failure::new(Reason::Internal, format!("{provider} could not be monitored: {e}"));
             let outcome_result = work.await.unwrap_or_else(|e| Err(lost(e)));
             let done = outcome(&outcome_result, began);
             let recorded = trace.audit_outcome(audit, done, None).await;
@@ -261,7 +261,7 @@ impl Launcher for Agents {
                 }),
                 (Err(failure), _) => Err(refused(failure)),
                 (_, Err(cause)) => {
-                    let text = format!("{provider}: its end could not be recorded: {cause}");
+                    let text = format!("{provider}: its exit could not be recorded: {cause}");
                     Err(refused(Failure::new(Reason::AuditFailed, text)))
                 }
             };

@@ -94,7 +94,7 @@ async fn trim_when_idle(api: &Api, engine: &Engine) {
         let calls = api.calls();
         let idle = engine.is_idle() && calls == seen;
         if idle && worked && tokio::task::spawn_blocking(crate::memory::trim).await.is_err() {
-            tracing::warn!("memory was not given back");
+            tracing::warn!("memory could not be trimmed");
         }
         worked = !idle;
         seen = calls;

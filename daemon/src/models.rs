@@ -145,7 +145,7 @@ impl Models for ConfiguredProviders {
             let reason = match &ready {
                 Err(failure) => Some(failure.message.clone()),
                 Ok(_) if external && !self.allow_external => {
-                    Some("it is outside this machine, and models.allowExternal is not set".to_owned())
+                    Some("it runs outside this machine, and models.allowExternal is not set".to_owned())
                 }
                 Ok(_) => None,
             };

@@ -91,7 +91,7 @@ impl Reload {
             Ok(loaded) => {
                 loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
                 let pending = self.pending_restart(&loaded);
-                tracing::info!("configuration read again");
+                tracing::info!("configuration reloaded");
                 if !pending.is_empty() {
                     tracing::warn!("these keys take effect at the next start: {}", pending.join(", "));
                 }
@@ -99,7 +99,7 @@ impl Reload {
                 Ok(ConfigReloaded { pending, warnings })
             }
             Err(error) => {
-                tracing::error!("the configuration stays as it was: {error}");
+                tracing::error!("the configuration is unchanged: {error}");
                 Err(error)
             }
         };
@@ -152,7 +152,7 @@ impl Reload {
             });
             match scan.await {
                 Ok(effective) => seen = Some(effective),
-                Err(error) => return tracing::error!(%error, "configuration files are not watched any more"),
+                Err(error) => return tracing::error!(%error, "configuration files are no longer watched"),
             }
         }
     }

@@ -74,8 +74,11 @@ impl RootConfigs {
             }
             Err(why) => {
                 let known = last.get(&root.id).cloned();
-                let cached =
-                    if known.is_some() { "what was in force stays" } else { "no tool may be used there" };
+                let cached = if known.is_some() {
+                    "the previous settings stay in force"
+                } else {
+                    "no tool may be used there"
+                };
                 tracing::error!(root = %root.path.display(), "{cached}: {why}");
                 Some(known.unwrap_or_else(|| closed_settings(why)))
             }

@@ -175,7 +175,7 @@ async fn drain(
     telemetry: Option<Telemetry>,
 ) {
     if let Err(error) = following.await {
-        tracing::error!(%error, "following the tools folder failed");
+        tracing::error!(%error, "watching the tools folder failed");
     }
     match serving.await {
         Ok(Ok(())) => {}

@@ -53,7 +53,7 @@ fn values() -> Result<UnitValues, String> {
     let env = Env::from_process();
     let home = env.home.clone().ok_or("there is no home folder to install into")?;
     let root = DataRoot(env.data_root().ok_or("there is no home folder to store data in; set CAIRN_HOME")?);
-    let bin = std::env::current_exe().map_err(|e| format!("this program's own path is not known: {e}"))?;
+    let bin = std::env::current_exe().map_err(|e| format!("this program's own path is unknown: {e}"))?;
     // Variables that select locations must select the same for the service.
     let decisive = [
         ("CAIRN_HOME", &env.cairn_home),
@@ -79,7 +79,7 @@ fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Repor
     let env = Env::from_process();
     let is_locked = env.data_root().is_some_and(|root| cairn_client_sdk::is_root_locked(&DataRoot(root)));
     if is_locked && !active(manager, values) {
-        return Err("a daemon is running that is not the service: stop it first with 'cairn stop'".into());
+        return Err("a daemon other than the service is running: stop it first with 'cairn stop'".into());
     }
     for (path, text) in &files {
         write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -90,10 +90,10 @@ fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Repor
     let mut text: String = files.iter().map(|(path, _)| format!("written: {}\n", path.display())).collect();
     let failed = run_all(&commands);
     let _infallible = match &failed {
-        None => writeln!(text, "the service is installed and runs"),
+        None => writeln!(text, "the service is installed and running"),
         Some(why) => writeln!(
             text,
-            "the service was not started: {why}\nwhere its manager runs, start it with:\n{}",
+            "the service was not started: {why}\nwhere its manager is running, start it with:\n{}",
             lines(&commands)
         ),
     };
@@ -132,7 +132,7 @@ fn status(manager: Manager, values: &UnitValues) -> Report {
     let mut text = format!(
         "{}, {}\n",
         if installed { "installed" } else { "not installed" },
-        if active { "runs" } else { "does not run" }
+        if active { "running" } else { "not running" }
     );
     for path in paths.iter().filter(|p| p.exists()) {
         let _infallible = writeln!(text, "  {}", path.display());

@@ -64,7 +64,7 @@ impl Telemetry {
     /// Sends the queued data, within [`FLUSH_TIMEOUT`].
     pub async fn end(self) {
         if let Err(error) = self.levels.send_spans(None) {
-            tracing::debug!(%error, "spans are created on");
+            tracing::debug!(%error, "span creation could not be disabled");
         }
         let traces = self.traces;
         let metrics = self.metrics;

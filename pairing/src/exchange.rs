@@ -27,10 +27,10 @@ const SERVER: &[u8] = b"cairn pairing 1: server";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// The message is malformed.
-    #[error("a message of the pairing cannot be read")]
+    #[error("a pairing message cannot be parsed")]
     Message,
     /// The codes differ, or a third party is in between.
-    #[error("the codes differ, or somebody is in between")]
+    #[error("the codes differ, or the connection is intercepted")]
     Code,
 }
 

@@ -20,7 +20,8 @@ pub enum IdentityError {
     },
     /// The file does not hold a key.
     #[error(
-        "{path} holds no key of Cairn: {cause}; without the file a new one is made, and every pairing with it"
+        "{path} contains no Cairn key: {cause}; delete the file to create a new key, and pair every \
+        device again"
     )]
     Key {
         /// Path of the file.

@@ -32,7 +32,7 @@ pub struct TlsError(#[from] Error);
 
 /// The peer presented a key that differs from the trusted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the key there is {seen}, not {expected}")]
+#[error("the key of the server is {seen}, not {expected}")]
 pub struct KeyChanged {
     /// Key that is trusted.
     pub expected: Pin,
@@ -110,7 +110,7 @@ macro_rules! proven_by_tls13 {
             _: &CertificateDer<'_>,
             _: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
-            Err(Error::General("only tls 1.3 is spoken".into()))
+            Err(Error::General("only TLS 1.3 is supported".into()))
         }
 
         fn verify_tls13_signature(

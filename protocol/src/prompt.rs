@@ -37,9 +37,10 @@ pub struct PromptShown {
 
 /// Four steps for answering questions of fact, the same in the prompt, in the tools' texts and in
 /// the instructions for MCP clients.
-pub const KNOWLEDGE_LOOP: &str = "For questions of fact: 1. look into memory first; 2. search the web too, even when memory had \
-something; 3. put both together and prefer what is newer and better founded; 4. store what is new and will stay true.";
+pub const KNOWLEDGE_LOOP: &str = "For questions of fact: 1. search memory first; 2. search the web too, \
+    even if memory had a result; 3. combine both and prefer newer, better supported facts; 4. store new \
+    facts that will stay true.";
 
 /// Rules on which tools may write files, the same for Cairn's agents and those of MCP clients.
-pub const WRITING: &str = "Files are written and edited with the file tools alone, or with the shell for what they cannot do. \
-`evaluate` computes: it may read files of the workspace and writes nothing.";
+pub const WRITING: &str = "Write and edit files with the file tools; use the shell only for what they \
+    cannot do. `evaluate` computes: it may read files of the workspace and writes nothing.";

@@ -60,7 +60,7 @@ def look(page, daemon, session, link, large, said):
     # A key that comes before the question can have been read is not taken.
     page.ask("new Promise((done) => setTimeout(done, 500))")
     page.press("y")
-    page.until("document.querySelector('.detail p.faint')?.textContent === 'nothing waits for leave'")
+    page.until("document.querySelector('.detail p.faint')?.textContent === 'no pending approvals'")
     said["outcome"] = ended(daemon)
 
     # Very many records.

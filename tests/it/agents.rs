@@ -140,7 +140,7 @@ async fn agent_failures_have_typed_outcomes() {
     let external = json!({"allowExternalLLMs": true});
     for (provider, prompt, reason, words) in [
         ("claudeCode", "login", "model_unauthorized", "llm.agents.claudeCode.env"),
-        ("claudeCode", "crash", "model_unavailable", "ended with 3: it is out of order"),
+        ("claudeCode", "crash", "model_unavailable", "exited with 3: it is out of order"),
         ("claudeCode", "quiet", "model_cut", "claudeCode"),
         ("claudeCode", "garbage", "model_malformed", "<html>"),
         ("claudeCode", "flood", "too_large", "8388608"),

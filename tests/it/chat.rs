@@ -90,7 +90,7 @@ fn prompt_prints_one_answer() {
     assert_eq!((code, &*out), (0, "from the pipe\n"));
     // Without a terminal there is no interactive prompt.
     let (code, _, err) = cairn.chat(&[], None);
-    assert!(code == 2 && err.contains("there is no terminal to chat on"), "{err}");
+    assert!(code == 2 && err.contains("there is no terminal for a chat"), "{err}");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn conversation_is_summarised_and_logged() {
     );
     let (code, out, err) = cairn.chat(&["--continue", "--compress", "-p", "who am I?"], None);
     assert_eq!((code, &*out), (0, "Ada\n"), "{err}");
-    assert!(err.contains("summed up: "), "{err}");
+    assert!(err.contains("summarized: "), "{err}");
 }
 
 /// Starts the prompt in a terminal; `None` after a notice if no terminal is available.
@@ -325,7 +325,7 @@ fn approval_key_runs_tool_and_undo_reverts_it() {
     terminal.see("● changed notes.txt  (+1 −1)");
     terminal.see_last("●");
     terminal.line("/undo");
-    terminal.see("put back notes.txt");
+    terminal.see("restored notes.txt");
     terminal.see_last("●");
     assert_eq!(note(), "old\n");
     // A denial has a reason, which the model receives.
@@ -362,7 +362,7 @@ fn command_changes_are_displayed_and_undone() {
     terminal.see("● changed made/b.txt, notes.txt, src/a.rs");
     terminal.see_last("●");
     terminal.line("/undo");
-    terminal.see("put back made/b.txt, notes.txt, src/a.rs");
+    terminal.see("restored made/b.txt, notes.txt, src/a.rs");
     assert_eq!(tree(), before);
 }
 

@@ -90,7 +90,7 @@ async fn eval_measures_a_search() {
     assert!(code == 2 && err.contains("line 1: ") && err.contains("line 2: "), "{err}");
     assert_eq!(cairn(&daemon.home, &repo, &["eval", "nowhere.jsonl"]).0, 3);
     let (code, _, err) = cairn(&daemon.home, &repo, &["eval", file, "--repos", ".."]);
-    assert!(code == 2 && err.contains("line 1: no repo is named"), "{err}");
+    assert!(code == 2 && err.contains("line 1: no query names a repo"), "{err}");
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ fn one_of_many_concurrent_starts_survives() {
     for child in all {
         let (code, err) = wait_exit(child);
         assert_ne!(code, Some(0));
-        assert!(err.contains("another cairn daemon runs"), "{err}");
+        assert!(err.contains("another cairn daemon is running"), "{err}");
         assert!(err.contains(home.to_str().unwrap()), "{err}");
     }
     holder.kill().unwrap();

@@ -179,7 +179,7 @@ async fn sighup_applies_limits_and_rules_and_reports_keys_that_need_a_restart() 
         "exclusions": ["*.tmp"],
         "daemon": {"log": "debug"},
     });
-    hang_up(tight, "configuration read again");
+    hang_up(tight, "configuration reloaded");
     let denied = read_status(&mut raw, &session).await;
     assert_eq!(denied["error"]["reason"], "tool_denied", "{denied}");
     crate::contents::until("what waits", || log().contains("at the next start: exclusions"));
@@ -189,8 +189,8 @@ async fn sighup_applies_limits_and_rules_and_reports_keys_that_need_a_restart() 
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     // An invalid configuration changes nothing.
-    hang_up(json!({"permissions": {"deny": ["("]}}), "the configuration stays as it was");
+    hang_up(json!({"permissions": {"deny": ["("]}}), "the configuration is unchanged");
     assert_eq!(read_status(&mut raw, &session).await["error"]["reason"], "tool_denied");
-    hang_up(json!({}), "configuration read again");
+    hang_up(json!({}), "configuration reloaded");
     assert_eq!(read_status(&mut raw, &session).await["ok"], true);
 }

@@ -40,12 +40,12 @@ async fn sighup_adds_replaces_and_removes_configured_programs() {
     let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
     let tool = |name: &str, file: &str| json!({"name": name, "path": bin.join(file), "description": "Says something."});
     let take = |tools: Value| {
-        let before = logged(&daemon.home).matches("configuration read again").count();
+        let before = logged(&daemon.home).matches("configuration reloaded").count();
         let config = json!({"tools": {"external": tools}, "permissions": {"allow": ["*"]}});
         tree(&daemon.home, &[("config/config.json", &config.to_string())]);
         daemon.hang_up();
         wait_for("the new configuration", || {
-            (logged(&daemon.home).matches("configuration read again").count() > before).then_some(())
+            (logged(&daemon.home).matches("configuration reloaded").count() > before).then_some(())
         });
     };
     let none = raw.call("tool.call", json!({"sessionId": session, "name": "teller", "arguments": {}})).await;
@@ -54,9 +54,12 @@ async fn sighup_adds_replaces_and_removes_configured_programs() {
     assert_eq!(call(&mut raw, &session, "teller", json!({})).await["output"]["said"], 1);
     let noise = call(&mut raw, &session, "noise", json!({})).await;
     assert_eq!(noise["error"]["reason"], "tool_failed", "{noise}");
-    assert!(noise["error"]["message"].as_str().unwrap().contains("printed no JSON but 'no JSON'"), "{noise}");
+    assert!(
+        noise["error"]["message"].as_str().unwrap().contains("printed 'no JSON', which is not JSON"),
+        "{noise}"
+    );
     let wreck = call(&mut raw, &session, "wreck", json!({})).await;
-    assert!(wreck["error"]["message"].as_str().unwrap().contains("ended with 3: it broke"), "{wreck}");
+    assert!(wreck["error"]["message"].as_str().unwrap().contains("exited with 3: it broke"), "{wreck}");
     // One program was replaced, another one removed.
     take(json!([tool("teller", "other")]));
     assert_eq!(call(&mut raw, &session, "teller", json!({})).await["output"]["said"], 2);

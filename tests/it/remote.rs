@@ -175,7 +175,7 @@ async fn tunnel_requires_no_pairing() {
     assert!(output.contains("listens"), "{output}");
     std::fs::write(token, "wrong").unwrap();
     let (code, output) = laptop.run(&["--address", &near, "--token-file", token, "status"]);
-    assert!(code == 4 && output.contains("does not take the token"), "{code} {output}");
+    assert!(code == 4 && output.contains("rejected the token"), "{code} {output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -183,7 +183,7 @@ async fn shell_modes_are_enforced() {
     let small = fixture(small, &["run_shell"], true).await.unwrap();
     let done = small.call("run_shell", json!({"command": "yes", "timeout_seconds": 500})).await.unwrap();
     assert_eq!((&done["timed_out"], &done["truncated"]), (&json!(true), &json!(true)));
-    assert!(text(&done, "stdout").len() < 1200 && text(&done, "stdout").contains("left out"));
+    assert!(text(&done, "stdout").len() < 1200 && text(&done, "stdout").contains("omitted"));
     let anywhere = json!({"command": "pwd", "working_directory": "/usr/bin"});
     assert_eq!(text(&small.call("run_shell", anywhere).await.unwrap(), "stdout"), "/usr/bin\n");
 }

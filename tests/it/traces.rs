@@ -34,7 +34,7 @@ async fn trace_larger_than_a_message_is_imported_unchanged() {
     let (fine, records) = cairn(&daemon.home, &["--json", "trace", "show", id]);
     assert!(fine);
     let (fine, message) = cairn(&daemon.home, &["trace", "import", path]);
-    assert!(!fine && message.contains("is here already"), "{message}");
+    assert!(!fine && message.contains("already exists"), "{message}");
     raw.ok("session.delete", json!({"sessionId": session})).await;
     let (fine, message) = cairn(&daemon.home, &["trace", "import", path]);
     assert!(fine && message.contains(id), "{message}");

@@ -65,7 +65,7 @@ async fn viewer_link_is_valid_once_and_for_the_viewer_only() {
     let (status, secret) = exchange(&[OWN], code).await;
     assert_eq!(status, 200);
     let (status, body) = exchange(&[OWN], code).await;
-    assert!(status == 401 && body.contains("used before"), "{status} {body}");
+    assert!(status == 401 && body.contains("already used"), "{status} {body}");
 
     let address = daemon.address();
     let (bearer, own) = (format!("cairn.v1, bearer.{secret}"), format!("http://{address}"));

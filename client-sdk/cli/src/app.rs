@@ -90,7 +90,7 @@ impl<'a> App<'a> {
             match part {
                 Component::CurDir => {}
                 Component::ParentDir => {
-                    let text = format!("{}: '..' cannot be looked up on another machine", path.display());
+                    let text = format!("{}: '..' cannot be resolved on another machine", path.display());
                     return Err(Failure::usage(text));
                 }
                 part => plain.push(part),
@@ -104,7 +104,7 @@ impl<'a> App<'a> {
         match self.is_remote() {
             false => Ok(()),
             true => Err(Failure::usage(format!(
-                "'{command}' is about this machine: leave --host and --address out"
+                "'{command}' only works on this machine: omit --host and --address"
             ))),
         }
     }
@@ -143,7 +143,7 @@ impl<'a> App<'a> {
             return connector.connect().await;
         }
         let exe = std::env::current_exe().map_err(|e| ClientError::Start {
-            cause: format!("this program's own path is not known: {e}"),
+            cause: format!("this program's own path is unknown: {e}"),
             log: PathBuf::new(),
         })?;
         let args = vec!["serve".into(), "--on-demand".into()];

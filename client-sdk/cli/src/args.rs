@@ -17,13 +17,13 @@ const EXIT_CODES: &str = "\
 Exit codes:
     0  done
     1  it failed (grep: nothing matched)
-    2  wrong use: arguments, patterns, URLs
+    2  invalid usage: arguments, patterns, URLs
     3  not found, or refused by policy
     4  the daemon cannot be reached or started
-    5  another daemon runs already (serve)
+    5  another daemon is already running (serve)
   130  interrupted
 
-Where things lie: $CAIRN_HOME, else the platform's data folder; 'cairn status' names it.";
+Data folder: $CAIRN_HOME, else the platform's data folder; 'cairn status' shows it.";
 
 /// Indexes, searches and explores code repositories, by a daemon on this machine.
 #[derive(Debug, Parser)]

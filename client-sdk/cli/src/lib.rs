@@ -92,5 +92,5 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
 /// Runs a command that uses the daemon.
 fn wait(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|e| Failure::failed(format!("no runtime: {e}")))?.block_on(work)
+    runtime.map_err(|e| Failure::failed(format!("cannot start a runtime: {e}")))?.block_on(work)
 }

@@ -172,7 +172,7 @@ pub fn check_folder(app: &App<'_>) -> Result<(), Failure> {
         theirs.display(),
         own.display()
     );
-    let hint = "'cairn stop' ends that daemon; the next command starts one with this folder";
+    let hint = "'cairn stop' stops that daemon; the next command starts one with this folder";
     if app.env.cairn_config.is_some() {
         return Err(Failure::usage(text).hint(hint));
     }

@@ -73,7 +73,7 @@ pub fn ambiguous_root(roots: &[RootStatus]) -> Failure {
             .hint("declare one there with 'cairn index add DIR'"),
         all => {
             Failure::with_reason("root_ambiguous", format!("that machine has the roots {}", all.join(", ")))
-                .hint("name one")
+                .hint("specify one")
         }
     }
 }
@@ -103,7 +103,7 @@ pub async fn wait(
         let status = status
             .ok_or_else(|| Failure::with_reason("root_not_found", format!("there is no root {root}")))?;
         if status.state == IndexState::Failed {
-            let why = status.error.clone().unwrap_or_else(|| "the reason is not known".into());
+            let why = status.error.clone().unwrap_or_else(|| "the reason is unknown".into());
             return Err(Failure::with_reason("index_failed", format!("{root} cannot be indexed: {why}")));
         }
         let enough = match until {
@@ -137,7 +137,7 @@ pub fn progress_line(status: &RootStatus) -> String {
         }
         IndexState::Ready => format!("ready: {figures}"),
         IndexState::Failed => {
-            format!("failed: {}", status.error.as_deref().unwrap_or("the reason is not known"))
+            format!("failed: {}", status.error.as_deref().unwrap_or("the reason is unknown"))
         }
     }
 }

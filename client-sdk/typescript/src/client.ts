@@ -79,7 +79,7 @@ export class Client extends Methods {
     socket.onmessage = (event) => this.#take(String(event.data));
     this.#closed = new Promise((resolve) => {
       socket.onclose = (event) => {
-        this.#end(event.reason || `the daemon closed it (${event.code})`);
+        this.#end(event.reason || `the daemon closed the connection (${event.code})`);
         resolve();
       };
     });
@@ -97,13 +97,13 @@ export class Client extends Methods {
       client.server = await client.call<InitializeResult>("initialize", hello, HANDSHAKE_TIMEOUT_MS);
       const { instanceId } = client.server.server;
       if (target.instance !== undefined && target.instance !== instanceId) {
-        throw new ConnectError(`another daemon answers at ${target.address} than the one that left its address`);
+        throw new ConnectError(`the daemon that answers at ${target.address} is not the one in the address file`);
       }
       return client;
     } catch (error) {
       await client.close();
       if (error instanceof RpcError && error.reason === "incompatible_version") {
-        throw new IncompatibleError(`this client and the daemon cannot talk: ${error.message}`, { cause: error });
+        throw new IncompatibleError(`this client and the daemon are incompatible: ${error.message}`, { cause: error });
       }
       throw error;
     }
@@ -187,7 +187,7 @@ export class Client extends Methods {
     try {
       message = JSON.parse(text) as Message;
     } catch {
-      this.#end("the daemon sent what is not JSON");
+      this.#end("the daemon sent a message that is not JSON");
       this.#socket.close();
       return;
     }
@@ -284,7 +284,7 @@ async function whyRefused(address: string, target: Target): Promise<CairnError |
   try {
     const headers = { authorization: `Bearer ${target.token}` };
     const response = await fetch(url, { headers, signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) });
-    if (response.status === 401) return new UnauthorizedError(`the daemon at ${target.address} does not take the token`);
+    if (response.status === 401) return new UnauthorizedError(`the daemon at ${target.address} rejected the token`);
     if (response.ok) return undefined;
     const said = (await response.json()) as { error?: string };
     return new ConnectError(`cannot connect to ${target.address}: ${said.error ?? `HTTP ${response.status}`}`);

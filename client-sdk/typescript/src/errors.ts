@@ -21,7 +21,7 @@ export class ConnectError extends CairnError {
   override readonly retryable = true;
 }
 
-/** The daemon does not take the token. */
+/** The daemon rejected the token. */
 export class UnauthorizedError extends CairnError {}
 
 /** This client and the daemon have no version of the protocol in common. */

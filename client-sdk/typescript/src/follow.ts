@@ -87,7 +87,7 @@ export class Follow implements AsyncIterableIterator<Envelope> {
   #record({ method, params }: Step): Envelope | "again" | undefined {
     if (method === "orchestrate.gone") {
       void this.return();
-      throw new GoneError(`the session is gone: ${String(params.message)}`);
+      throw new GoneError(`the session no longer exists: ${String(params.message)}`);
     }
     if (method === "orchestrate.synced") this.synced = true;
     if (method !== "orchestrate.event") return undefined;
@@ -100,7 +100,7 @@ export class Follow implements AsyncIterableIterator<Envelope> {
       this.#gaps += 1;
       if (this.#gaps <= MAX_GAPS) return "again";
       void this.return();
-      throw new CairnError(`record ${seq} came after ${this.last}`);
+      throw new CairnError(`record ${seq} arrived after ${this.last}`);
     }
     this.#gaps = 0;
     this.last = seq;

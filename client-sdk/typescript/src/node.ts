@@ -46,10 +46,10 @@ export function locate(root: string = dataRoot()): Required<Target> {
       instanceId: string;
     };
     const [address] = said.addresses;
-    if (address === undefined) throw new Error("it names no address");
+    if (address === undefined) throw new Error("it does not contain an address");
     return { address, token: readFileSync(said.tokenPath, "utf8").trim(), instance: said.instanceId };
   } catch (cause) {
-    throw new NotRunningError(`no daemon runs on ${root}; start one with 'cairn serve'`, { cause });
+    throw new NotRunningError(`no daemon is running on ${root}; start one with 'cairn serve'`, { cause });
   }
 }
 
@@ -116,7 +116,7 @@ function start(root: string, exe: string): Child {
       ended = `${exe}: ${error.message}`;
     });
     child.on("exit", (code, signal) => {
-      ended = code === 0 || code === ALREADY_RUNNING ? "" : (lastWords(path) ?? `it ended with ${code ?? signal}`);
+      ended = code === 0 || code === ALREADY_RUNNING ? "" : (lastWords(path) ?? `it exited with ${code ?? signal}`);
     });
     // It outlives this process.
     child.unref();

@@ -36,7 +36,7 @@ fn git() -> Check {
     let missing = |why: String| {
         Check::new(NAME, Outcome::Warn, why).hint("install git: repositories cannot be cloned without it")
     };
-    let Some(path) = in_path("git") else { return missing("git is not there".into()) };
+    let Some(path) = in_path("git") else { return missing("git is not installed".into()) };
     let spawned = Command::new(&path)
         .arg("--version")
         .stdin(Stdio::null())
@@ -65,7 +65,7 @@ fn git() -> Check {
             let version = String::from_utf8_lossy(&output.stdout);
             Check::new(NAME, Outcome::Ok, format!("{} ({})", version.trim(), path.display()))
         }
-        Ok(output) => missing(format!("{} ended with {}", path.display(), output.status)),
+        Ok(output) => missing(format!("{} exited with {}", path.display(), output.status)),
         Err(e) => missing(format!("{}: {e}", path.display())),
     }
 }
@@ -88,7 +88,7 @@ fn limit(name: &'static str, path: &str, recommended: u64) -> Check {
             Check::new(
                 name,
                 Outcome::Warn,
-                format!("at most {value}; large trees are then swept now and then instead"),
+                format!("at most {value}; large trees are then scanned periodically instead"),
             )
             .hint(format!("sudo sysctl {key}={recommended}"))
         }
@@ -106,28 +106,28 @@ fn openat2() -> Check {
         Err(e) => Check::new(
             "openat2",
             Outcome::Info,
-            format!("not there ({e}); paths are resolved step by step instead"),
+            format!("not available ({e}); paths are resolved step by step instead"),
         ),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn openat2() -> Check {
-    Check::new("openat2", Outcome::Info, "only Linux has it; paths are resolved step by step instead")
+    Check::new("openat2", Outcome::Info, "only available on Linux; paths are resolved step by step instead")
 }
 
 /// Finds the usable sandbox by trying.
 fn sandbox(config: &Config) -> Vec<Check> {
     const NAME: &str = "sandbox";
     if !config.safety.sandbox_enabled {
-        let text = "switched off: commands may do whatever you may";
+        let text = "disabled: commands can do anything that you can";
         return vec![Check::new(NAME, Outcome::Warn, text).hint("set safety.sandbox_enabled")];
     }
     let sandbox = crate::compose::sandbox(config, config.safety.sandbox_blocked_paths.clone());
     let probe = sandbox.probe();
     let landlock = probe.landlock.map_or("no landlock".into(), |abi| format!("landlock {abi}"));
     let seccomp = if probe.seccomp { "seccomp" } else { "no seccomp" };
-    let group = if probe.control_group { "control groups" } else { "limits per process" };
+    let group = if probe.control_group { "control groups" } else { "per-process limits" };
     let bubblewrap = probe.bubblewrap.as_deref().unwrap_or("no bubblewrap");
     let parts = if cfg!(target_os = "macos") {
         "sandbox-exec".to_owned()

@@ -43,7 +43,7 @@ pub fn rules(config: &Config) -> Vec<Check> {
     let all = rules.overrides.iter().map(|(rule, _)| rule).chain(&rules.allow);
     let less = all.filter(|rule| rule.takes_no_argument());
     let check = |rule: &cairn_engine::Rule| {
-        let text = format!("{rule} allows the command without arguments alone");
+        let text = format!("{rule} allows the command only without arguments");
         Check::new("rules", Outcome::Warn, text).hint(
             "arguments of this program may be programs: write a rule for each command line, or approve them",
         )
@@ -64,7 +64,7 @@ pub fn folder(root: &DataRoot) -> Vec<Check> {
             }
             Some(Err(e)) => Check::new(NAME, Outcome::Fail, format!("{display_path} cannot be created: {e}"))
                 .hint("set CAIRN_HOME"),
-            None => Check::new(NAME, Outcome::Fail, format!("{display_path} has no folder above it"))
+            None => Check::new(NAME, Outcome::Fail, format!("{display_path} has no parent folder"))
                 .hint("set CAIRN_HOME"),
         }];
     }
@@ -112,7 +112,7 @@ fn open_to_others(path: &Path) -> bool {
 pub fn disk(root: &DataRoot) -> Check {
     const NAME: &str = "disk";
     let Some(there) = root.path().ancestors().find(|p| p.exists()) else {
-        return Check::new(NAME, Outcome::Warn, "the data folder's disk is not known");
+        return Check::new(NAME, Outcome::Warn, "the disk of the data folder is unknown");
     };
     match rustix::fs::statvfs(there) {
         Ok(stat) => {
@@ -127,7 +127,7 @@ pub fn disk(root: &DataRoot) -> Check {
             };
             Check::new(NAME, outcome, detail)
         }
-        Err(e) => Check::new(NAME, Outcome::Warn, format!("free room cannot be read: {e}")),
+        Err(e) => Check::new(NAME, Outcome::Warn, format!("free space cannot be read: {e}")),
     }
 }
 
@@ -137,13 +137,13 @@ pub fn trace(root: &DataRoot) -> Check {
     let path = root.trace_db();
     let size = match path.metadata() {
         Ok(meta) => meta.len(),
-        Err(_) => return Check::new(NAME, Outcome::Ok, "trace.db is not there yet"),
+        Err(_) => return Check::new(NAME, Outcome::Ok, "trace.db does not exist yet"),
     };
     let read = || -> Result<(u32, String), cairn_store::StoreError> {
         let conn = cairn_store::open_read_only(&path)?;
         let version = conn.query_row("PRAGMA user_version", [], |r| r.get(0))?;
         let integrity = if size > MAX_CHECKED {
-            "too large to be read through".into()
+            "too large to be checked completely".into()
         } else {
             cairn_store::integrity_check(&conn)?
         };
@@ -168,7 +168,7 @@ pub fn trace(root: &DataRoot) -> Check {
             format!("trace.db: version {version}, {} MiB, {integrity}", size / (1024 * 1024)),
         ),
         Ok((_, what)) => Check::new(NAME, Outcome::Fail, format!("trace.db is damaged: {what}"))
-            .hint("stop the daemon and put the file aside; indexes are not concerned"),
+            .hint("stop the daemon and move the file away; indexes are not affected"),
         Err(e) => Check::new(NAME, Outcome::Fail, format!("trace.db cannot be read: {e}")),
     }
 }
@@ -179,7 +179,7 @@ pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
     let is_locked = is_root_locked(root);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(e) => return vec![Check::new(NAME, Outcome::Fail, format!("no runtime: {e}"))],
+        Err(e) => return vec![Check::new(NAME, Outcome::Fail, format!("cannot start a runtime: {e}"))],
     };
     let connector = Connector::local(env.clone()).named("cairn-doctor", env!("CARGO_PKG_VERSION"));
     match (runtime.block_on(connector.connect()), is_locked) {
@@ -194,15 +194,22 @@ pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
         (Err(error), true) => {
             let hint = error.hint().unwrap_or_else(|| format!("see {}", root.log_file().display()));
             vec![
-                Check::new(NAME, Outcome::Fail, format!("one holds the lock but does not answer: {error}"))
-                    .hint(hint),
+                Check::new(
+                    NAME,
+                    Outcome::Fail,
+                    format!("a daemon holds the lock but does not answer: {error}"),
+                )
+                .hint(hint),
             ]
         }
         (Err(ClientError::NotRunning { .. }), false) => {
-            vec![Check::new(NAME, Outcome::Ok, "none runs; a command that needs one starts it"), port(config)]
+            vec![
+                Check::new(NAME, Outcome::Ok, "not running; a command that needs a daemon starts it"),
+                port(config),
+            ]
         }
         (Err(error), false) => {
-            let text = format!("none is running; the last one left its address file: {error}");
+            let text = format!("not running; a previous daemon left its address file: {error}");
             vec![Check::new(NAME, Outcome::Info, text), port(config)]
         }
     }

@@ -232,10 +232,10 @@ fn copy(program: &Path, copies: &Path) -> Result<PathBuf, String> {
     }
     // Anyone able to write to it could run code as the user.
     if meta.mode() & 0o002 != 0 {
-        return Err("everybody may write to it: chmod o-w forbids that".into());
+        return Err("every user can write to it: run chmod o-w on it".into());
     }
     let name = program.file_name().ok_or("it has no name")?;
-    let (dev, ino, mtime, nanos, size, _) = stamp(program).ok_or("it is gone")?;
+    let (dev, ino, mtime, nanos, size, _) = stamp(program).ok_or("it no longer exists")?;
     let folder = copies.join(format!("{dev:x}-{ino:x}-{mtime:x}-{nanos:x}-{size:x}"));
     let copy_path = folder.join(name);
     if copy_path.is_file() {

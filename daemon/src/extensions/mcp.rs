@@ -97,7 +97,7 @@ impl Servers {
             }
         };
         if tokio::time::timeout(DRAIN, all_stopped).await.is_err() {
-            tracing::warn!("some mcp servers did not end in time");
+            tracing::warn!("some mcp servers did not exit in time");
         }
     }
 }
@@ -133,7 +133,8 @@ async fn supervise(name: String, config: McpServer, engine: Engine, stop: Cancel
         tracing::warn!("mcp server {name}: {why}");
         if failures >= MAX_FAILURES {
             tracing::warn!(
-                "mcp server {name} is given up after {failures} attempts; reload the configuration to try again"
+                "mcp server {name} failed {failures} times and is not retried; reload the configuration \
+                to try again"
             );
             link.set(State::Down(format!("{why}; it was tried {failures} times")));
             stop.cancelled().await;

@@ -86,9 +86,9 @@ impl Plugin for Program {
         if answer.len() as u64 > MAX_ANSWER {
             return Err(format!("its answer has more than {MAX_ANSWER} bytes"));
         }
-        let status = child.wait().await.map_err(|e| format!("it cannot be waited for: {e}"))?;
+        let status = child.wait().await.map_err(|e| format!("waiting for it failed: {e}"))?;
         if !status.success() {
-            return Err(format!("it ended with {status}"));
+            return Err(format!("it exited with {status}"));
         }
         if answer.trim_ascii().is_empty() {
             return Ok(HookAnswer::default());

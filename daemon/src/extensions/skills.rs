@@ -170,7 +170,7 @@ fn read(folder: &Path) -> Result<LoadedSkill, String> {
         None => read_text(&folder.join("prompt.md"))?.ok_or("it has neither promptBlock nor prompt.md")?,
     };
     if block.len() > MAX_BLOCK {
-        return Err(format!("its text has {} bytes, {MAX_BLOCK} are allowed", block.len()));
+        return Err(format!("its text has {} bytes; the limit is {MAX_BLOCK}", block.len()));
     }
     file.prompt_block = Some(block);
     let rules = |what: &str, all: &[String]| -> Result<Vec<Rule>, String> {
@@ -198,7 +198,7 @@ fn shell() -> LoadedSkill {
 fn reason(skill: &LoadedSkill, switches: &BTreeMap<String, bool>, engine: &Engine) -> Option<String> {
     let there = |name: &String| engine.registry().has(name) && switches.get(name) != Some(&false);
     let off = !skill.file.tools.is_empty() && !skill.file.tools.iter().any(there);
-    off.then(|| format!("none of its tools is there: {}", skill.file.tools.join(", ")))
+    off.then(|| format!("none of its tools is available: {}", skill.file.tools.join(", ")))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub struct UnitValues {
 
 /// A value that a unit file cannot contain.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{}' cannot stand in a unit file", .0.escape_default())]
+#[error("'{}' is not allowed in a unit file", .0.escape_default())]
 pub struct InvalidValue(String);
 
 /// Renders the files to write.

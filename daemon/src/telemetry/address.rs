@@ -31,7 +31,10 @@ pub fn choose(configured: Option<&str>, standard: Option<&str>) -> (String, Opti
 pub fn check(address: &str, with_headers: bool) -> Result<(), String> {
     let secret = with_headers || address.contains('@');
     if secret && !address.starts_with("https://") && !is_local(address) {
-        return Err(format!("{} would get its headers unencrypted: use https", without_credentials(address)));
+        return Err(format!(
+            "{} would receive its headers unencrypted: use https",
+            without_credentials(address)
+        ));
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ impl Sender {
     /// # Errors
     /// TLS is unavailable.
     pub fn new(address: &str, timeout: Duration) -> Result<Self, String> {
-        let tls = tls(address.starts_with("https://")).map_err(|e| format!("no TLS: {e}"))?;
+        let tls = tls(address.starts_with("https://")).map_err(|e| format!("cannot set up TLS: {e}"))?;
         let client = Client::builder()
             // A redirect could lead to a machine that the user did not choose.
             .redirect(Policy::none())
@@ -42,7 +42,7 @@ impl Sender {
             .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")))
             .tls_backend_preconfigured(tls)
             .build()
-            .map_err(|e| format!("no HTTP client: {e}"))?;
+            .map_err(|e| format!("cannot create an HTTP client: {e}"))?;
         let to = super::address::without_credentials(address);
         Ok(Self { client, runtime: Handle::current(), to, failing: AtomicBool::new(false) })
     }

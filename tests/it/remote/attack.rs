@@ -45,7 +45,7 @@ async fn fourth_attempt_is_refused_even_if_correct() {
         assert!(why.contains("the codes differ"), "{why}");
     }
     let why = refused(laptop.try_code(&den.lan, None, &offer.code, "den").await);
-    assert!(why.contains("void"), "{why}");
+    assert!(why.contains("no longer valid"), "{why}");
     let admin = den.client().await;
     assert_eq!(admin.pair_status(&Empty {}).await.unwrap().state, PairState::Void);
     assert_eq!(admin.client_list(&Empty {}).await.unwrap().data, []);
@@ -57,7 +57,7 @@ async fn fourth_attempt_is_refused_even_if_correct() {
     }
     laptop.try_code(&den.lan, None, &offer.code, "den").await.unwrap();
     let why = refused(Laptop::new().try_code(&den.lan, None, &offer.code, "den").await);
-    assert!(why.contains("no code waits"), "{why}");
+    assert!(why.contains("no pairing code is active"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,7 +118,7 @@ async fn man_in_the_middle_cannot_pair() {
     let offer = den.begin(&[Right::Observe]).await.unwrap();
     // The attacker forwards every message unchanged, and the code is the right one.
     let why = refused(laptop.try_code(&middle, None, &offer.code, "den").await);
-    assert!(why.contains("somebody is in between"), "{why}");
+    assert!(why.contains("the connection is intercepted"), "{why}");
     let admin = den.client().await;
     assert_eq!(admin.pair_status(&Empty {}).await.unwrap().tries_left, 2);
     assert_eq!(admin.client_list(&Empty {}).await.unwrap().data, []);
@@ -145,7 +145,7 @@ async fn changed_host_key_is_reported() {
     assert_ne!(expected, seen);
     let (code, output) = laptop.run(&["--host", "den", "status"]);
     assert!(code == 4 && output.contains(expected) && output.contains(seen), "{code} {output}");
-    assert!(output.contains("someone may be in between"), "{output}");
+    assert!(output.contains("the connection may be intercepted"), "{output}");
 }
 
 type Ws = WebSocketStream<TlsStream<TcpStream>>;

@@ -92,8 +92,8 @@ async fn run_both(
                 return Ok(());
             }
             let seconds = linger.unwrap_or_default().as_secs();
-            Err(Failure::failed(format!("{} answers have not come within {seconds} s of the input's end", pending.count()))
-                .hint("wait longer with --linger"))
+            let text = format!("{} answers are pending {seconds} s after the end of the input", pending.count());
+            Err(Failure::failed(text).hint("wait longer with --linger"))
         }
     }
 }

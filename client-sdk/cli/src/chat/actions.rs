@@ -159,7 +159,7 @@ impl Chat<'_> {
         let restored = result.output.get("restored").and_then(serde_json::Value::as_array);
         let paths: Vec<String> =
             restored.into_iter().flatten().filter_map(|p| p.as_str()).map(plain).collect();
-        Ok(output::line(&format!("put back {}", paths.join(", ")))?)
+        Ok(output::line(&format!("restored {}", paths.join(", ")))?)
     }
 
     async fn rules(&self, argument: &str) -> Result<(), Failure> {

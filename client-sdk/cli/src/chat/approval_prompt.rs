@@ -103,7 +103,7 @@ impl ApprovalPrompt {
                 format!("{} {KEYS}{wider}", style("allow?").yellow().for_stderr())
             }
             Some(reason) => {
-                format!("{} {}", style("why not? (Enter to go on)").yellow().for_stderr(), plain(reason))
+                format!("{} {}", style("why not? (Enter to skip)").yellow().for_stderr(), plain(reason))
             }
         }
     }
@@ -152,7 +152,7 @@ pub fn answered(resolution: &Resolution, mine: bool) -> String {
         ApprovalDecision::Deny => "denied",
     };
     let by = match resolution.by.as_str() {
-        "deadline" => ", because the time for an answer ran out".to_owned(),
+        "deadline" => ", because the time limit for an answer was reached".to_owned(),
         "cancelled" => ", because the turn ended".to_owned(),
         _ if mine => String::new(),
         by => format!(" by {}", plain(by)),
@@ -283,7 +283,7 @@ mod tests {
         resolution.by = "deadline".into();
         assert_eq!(
             console::strip_ansi_codes(&answered(&resolution, false)),
-            "  denied, because the time for an answer ran out: no\n"
+            "  denied, because the time limit for an answer was reached: no\n"
         );
     }
 }

@@ -10,16 +10,16 @@ const EXAMPLES: &str = "\
 Examples:
   cairn chat                                    talk about this folder
   cairn chat -p 'what does this project do?'    one question, one answer
-  git diff | cairn chat -p 'review this'        what is piped in is context
-  cairn chat --continue                         go on with this folder's last chat
+  git diff | cairn chat -p 'review this'        the piped input is context
+  cairn chat --continue                         continue this folder's last chat
   cairn chat --provider openai-compatible --endpoint http://localhost:8080 -m qwen3
 
-With -p the answer goes to standard output and everything else to standard error. Tools that need leave ask for it with
-one key: y once, a this session, A always, n no; where nobody can be asked, the turn ends as denied.
+With -p the answer goes to standard output and everything else to standard error. Tools that need permission ask with
+one key: y once, a this session, A always, n no; without a terminal, the turn ends as denied.
 With --json each record is a line, and the last line is the turn's result.
-A model outside this machine is asked only when models.allowExternal is set in your own configuration.
-Ctrl+C stops the model; three quick ones leave. With --quiet the first stops and leaves, a second leaves at once.
-Exit codes: 0 done, 1 failed or out of time, 2 wrong use, 3 not found or denied, 4 no daemon, 130 interrupted.";
+A model outside this machine is used only when models.allowExternal is set in your own configuration.
+Ctrl+C stops the model; three quick ones exit. With --quiet the first stops and exits, a second exits at once.
+Exit codes: 0 done, 1 failed or out of time, 2 invalid usage, 3 not found or denied, 4 no daemon, 130 interrupted.";
 
 /// Arguments of `cairn chat`.
 #[derive(Debug, Clone, Default, Args)]
@@ -98,7 +98,7 @@ impl ChatArgs {
     /// Refuses flags that cannot take effect, instead of ignoring them.
     pub fn check(&self, json: bool, one_shot: bool) -> Result<(), Failure> {
         if json && !one_shot && !self.list_models && !self.show_system_prompt {
-            return Err(Failure::usage("--json needs a question").hint("give one with -p, or pipe it in"));
+            return Err(Failure::usage("--json requires a question").hint("give one with -p, or pipe it in"));
         }
         Ok(())
     }

@@ -122,7 +122,9 @@ fn one_shot(args: &ChatArgs) -> Result<Option<OneShot>, Failure> {
         (Some(prompt), context) => Ok(Some(OneShot { prompt: prompt.clone(), context })),
         (None, Some(prompt)) => Ok(Some(OneShot { prompt, context: None })),
         (None, None) if keys::has_keyboard() => Ok(None),
-        (None, None) => Err(Failure::usage("there is no terminal to chat on").hint("ask one thing with -p")),
+        (None, None) => {
+            Err(Failure::usage("there is no terminal for a chat").hint("ask a single question with -p"))
+        }
     }
 }
 

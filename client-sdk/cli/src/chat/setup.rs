@@ -74,7 +74,7 @@ pub async fn chat<'a>(
 ) -> Result<Chat<'a>, Failure> {
     let location = chat_folder(app, &client, args).await?;
     if args.go_on && app.is_remote() {
-        return Err(Failure::usage("--continue reads this machine's folder: leave --host and --address out"));
+        return Err(Failure::usage("--continue reads this machine's folder: omit --host and --address"));
     }
     let session = if args.go_on {
         continued_session(&client, &location).await?
@@ -107,7 +107,7 @@ pub async fn chat<'a>(
         last_turn: None,
         unsent: String::new(),
         signals: signal(SignalKind::interrupt())
-            .map_err(|e| Failure::failed(format!("interrupts cannot be had: {e}")))?,
+            .map_err(|e| Failure::failed(format!("interrupts cannot be handled: {e}")))?,
         interrupts: Interrupts::default(),
         quit: false,
         shell: None,
@@ -152,11 +152,11 @@ impl Chat<'_> {
     pub async fn compress(&self) -> Result<String, Failure> {
         match self.client.session_compress(&Client::session(&self.session)).await {
             Ok(done) if done.tokens_before == done.tokens_after => {
-                Ok(format!("there is nothing to sum up: {} tokens", done.tokens_before))
+                Ok(format!("there is nothing to summarize: {} tokens", done.tokens_before))
             }
-            Ok(done) => Ok(format!("summed up: {} tokens became {}", done.tokens_before, done.tokens_after)),
+            Ok(done) => Ok(format!("summarized: {} tokens became {}", done.tokens_before, done.tokens_after)),
             Err(error) if error.reason() == Some("context_overflow") => {
-                Ok(format!("there is nothing to sum up: {}", plain(&error.to_string())))
+                Ok(format!("there is nothing to summarize: {}", plain(&error.to_string())))
             }
             Err(error) => Err(error.into()),
         }

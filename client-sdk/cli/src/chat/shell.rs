@@ -106,13 +106,13 @@ impl Shell {
     pub fn cd(&mut self, to: Option<&str>) -> Result<(), String> {
         let target = match to {
             None => self.home.clone().ok_or("cd: there is no home folder")?,
-            Some("-") => self.before.clone().ok_or("cd: there was no folder before")?,
+            Some("-") => self.before.clone().ok_or("cd: there is no previous folder")?,
             Some(to) => self.folder.join(self.expand_home(to)),
         };
         let target = plain(&target);
         let meta = std::fs::metadata(&target).map_err(|e| format!("cd: {}: {e}", target.display()))?;
         if !meta.is_dir() {
-            return Err(format!("cd: {}: it is not a folder", target.display()));
+            return Err(format!("cd: {}: not a folder", target.display()));
         }
         // A folder that cannot be listed cannot be worked in either.
         std::fs::read_dir(target.join(".")).map_err(|e| format!("cd: {}: {e}", target.display()))?;

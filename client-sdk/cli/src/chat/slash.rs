@@ -37,24 +37,24 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
         Slash::Provider,
         &["provider"],
         "[list|current|NAME [MODEL]]",
-        "show the providers, or talk to another one",
+        "show the providers, or switch to another one",
     ),
     (Slash::Model, &["model"], "[NAME]", "list the provider's models, or select another one"),
     (Slash::Config, &["config"], "[KEY]", "show the settings"),
-    (Slash::Tools, &["tools"], "", "list the tools that the model is offered"),
-    (Slash::Plan, &["plan"], "", "show the model's list of things to do"),
-    (Slash::Clear, &["clear", "reset"], "", "empty the conversation"),
-    (Slash::Compress, &["compress"], "", "put a summary in place of the conversation"),
+    (Slash::Tools, &["tools"], "", "list the tools that are offered to the model"),
+    (Slash::Plan, &["plan"], "", "show the model's plan"),
+    (Slash::Clear, &["clear", "reset"], "", "clear the conversation"),
+    (Slash::Compress, &["compress"], "", "replace the conversation with a summary"),
     (
         Slash::System,
         &["system"],
         "[TEXT|default]",
-        "show the system text, or replace its base and empty the conversation",
+        "show the system text, or replace its base and clear the conversation",
     ),
     (Slash::Undo, &["undo"], "", "undo the file changes of the last turn"),
     (Slash::Rules, &["rules"], "[revoke RULE]", "show the rules you granted with 'A', or revoke one"),
     (Slash::Help, &["help"], "", "show this"),
-    (Slash::Exit, &["exit", "quit"], "", "leave, as Ctrl+D does"),
+    (Slash::Exit, &["exit", "quit"], "", "exit, like Ctrl+D"),
 ];
 
 /// Parses a line. Two leading slashes escape one.
@@ -87,7 +87,7 @@ pub fn help() -> String {
     out.push_str("  //TEXT                                  send TEXT with one slash to the model\n");
     out.push_str("Alt+Enter or \\ at a line's end starts a new line; Tab completes commands and paths.\n");
     out.push_str("While the model works: type and press Enter to add a message, Ctrl+C stops it.\n");
-    out.push_str("Ctrl+C at the prompt clears the line; three quick ones leave, and so does Ctrl+D.\n");
+    out.push_str("Ctrl+C at the prompt clears the line; three quick ones exit, and so does Ctrl+D.\n");
     out
 }
 

@@ -279,7 +279,7 @@ impl Turn<'_, '_> {
             Err(ClientError::Rpc { message, .. }) => {
                 // Kept so that it can be sent with the next turn.
                 self.chat.unsent.push_str(&params.text);
-                self.note(format!("{} {}\n", style("not said:").yellow().for_stderr(), plain(&message)))
+                self.note(format!("{} {}\n", style("not sent:").yellow().for_stderr(), plain(&message)))
             }
             Err(error) => Err(error.into()),
         }
@@ -341,7 +341,7 @@ pub async fn prompt_for_approval(
 ) -> Result<ApprovalResolveParams, Failure> {
     let mut screen = Screen::new(TerminalCapabilities::of_process(app.globals.quiet));
     screen.write(&[Out::Note(approval_prompt::question(approval))])?;
-    let no = || Failure::with_reason("denied_by_user", "the question was not answered".into());
+    let no = || Failure::with_reason("denied_by_user", "the approval was not answered".into());
     let mut keys = Keys::take().ok_or_else(no)?;
     screen.raw = true;
     let mut prompt = ApprovalPrompt::new(approval.approval_id.clone(), approval.patterns.first().cloned());

@@ -139,7 +139,7 @@ impl View {
             }
             AgentEvt::Compacted { tokens_before, tokens_after, .. } => {
                 let text =
-                    format!("the conversation is summed up: {tokens_before} tokens became {tokens_after}");
+                    format!("the conversation was summarized: {tokens_before} tokens became {tokens_after}");
                 self.note_if(true, format!("{}\n", style(text).dim().for_stderr()))
             }
             AgentEvt::PlanUpdate { items } => self.note_if(self.display.calls, plan(&items)),

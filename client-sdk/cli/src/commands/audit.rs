@@ -25,9 +25,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_OPEN: usize = 64;
 
 const EXAMPLES: &str = "\
-Each call is written down before it is made and completed after it. With --follow a call is told twice: when it begins,
-with '…', and when it ends. The log is looked at twice a second; Ctrl-C ends it.
-Exit codes: 0 done, 1 failed, 2 wrong use, 4 no daemon.";
+Each call is recorded before it starts and completed after it ends. With --follow a call is printed twice: when it
+starts, with '…', and when it ends. The log is polled twice a second; Ctrl-C stops.
+Exit codes: 0 done, 1 failed, 2 invalid usage, 4 no daemon.";
 
 /// Arguments of `cairn audit`.
 #[derive(Debug, Clone, Args)]

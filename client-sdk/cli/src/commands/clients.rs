@@ -39,7 +39,7 @@ pub async fn run(app: &App<'_>, args: ClientsArgs) -> Result<u8, Failure> {
         None | Some(Action::List) => {
             if let Some(page) = app.answer::<Page<Device>>(&client, "client.list", &Empty {}).await? {
                 if page.data.is_empty() {
-                    app.info("no device is paired; 'cairn pair' lets one in");
+                    app.info("no device is paired; 'cairn pair' pairs one");
                 }
                 output::print(&table(&page.data))?;
             }
@@ -58,13 +58,13 @@ async fn revoke(app: &App<'_>, client: &Client, name_or_id: &str) -> Result<(), 
         [] => {
             return Err(Failure::with_reason(
                 "device_not_found",
-                format!("no device is called {}", plain(name_or_id)),
+                format!("no device is named {}", plain(name_or_id)),
             )
             .hint("'cairn clients' lists them"));
         }
         _ => {
             return Err(Failure::usage(format!(
-                "several devices are called {}: name its id",
+                "several devices are named {}: specify the id",
                 plain(name_or_id)
             )));
         }

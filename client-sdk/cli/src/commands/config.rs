@@ -44,7 +44,7 @@ pub async fn run(app: &App<'_>, args: &ConfigArgs) -> Result<u8, Failure> {
 /// Runs `cairn reload`: makes the daemon read its files again.
 pub async fn reload(app: &App<'_>) -> Result<u8, Failure> {
     let Some(client) = running_daemon(app).await? else {
-        output::line("no daemon runs; the files are read when one starts")?;
+        output::line("no daemon is running; the files are read when one starts")?;
         return Ok(OK);
     };
     let answer = client.config_reload(&Empty {}).await?;
@@ -55,7 +55,7 @@ pub async fn reload(app: &App<'_>) -> Result<u8, Failure> {
     for warning in &answer.warnings {
         app.info(&format!("warning: {}", plain(warning)));
     }
-    output::line("the configuration is in force")?;
+    output::line("the configuration was reloaded")?;
     if !answer.pending.is_empty() {
         output::line(&format!(
             "these keys take effect at the next start: {}",
@@ -111,7 +111,7 @@ pub async fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
         }
     }
     if client.is_none() {
-        app.info("no daemon runs: these are the values of the files");
+        app.info("no daemon is running: these are the values of the files");
     }
     let width = answer.values.keys().map(|key| key.chars().count()).max().unwrap_or(0);
     let mut out = String::new();

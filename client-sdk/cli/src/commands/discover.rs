@@ -50,7 +50,7 @@ pub async fn run(app: &App<'_>, args: &DiscoverArgs) -> Result<u8, Failure> {
         return Ok(OK);
     }
     if daemons.is_empty() {
-        app.info("no daemon announces itself; one does so only when the network can reach it");
+        app.info("no daemon was found; a daemon is announced only when the network can reach it");
     }
     let mut out = String::new();
     for daemon in &daemons {

@@ -30,9 +30,9 @@ use queries::{Queries, Query};
 const INDEX_TIMEOUT: Duration = Duration::from_secs(3600);
 
 const EXAMPLES: &str = "\
-A line of QUERIES is one query with its right answers; lines of the answers are optional:
+Each line of QUERIES is one query with its correct answers; their lines are optional:
   {\"query\": \"retry with backoff\", \"relevant\": [{\"path\": \"src/retry.rs\", \"start\": 1, \"end\": 9}]}
-Also known: \"kind\", \"repo\" (groups of the table), \"query_id\", and \"skip\": true for a line to leave out.
+Optional fields: \"kind\", \"repo\" (groups of the table), \"query_id\", and \"skip\": true for a line to ignore.
 
 Examples:
   cairn eval queries.jsonl
@@ -40,11 +40,11 @@ Examples:
   cairn eval queries.jsonl --repos ~/src          each query's \"repo\" is a folder below ~/src
   cairn --json eval queries.jsonl | jq '.overall[] | select(.kind == null)'
 
-File level: each file counts once, where it came first. Span level, for queries with lines: a result is right when it
-shares half of the shorter range's lines and has at most 120 lines, or twice the answer's. R@k is found / min(right, k);
-R, MRR and nDCG look at the first 10; @200L and @400L are the share of queries answered before that many lines were
-told. Overall is the mean over the kinds of the means over the repositories; a group of fewer than 10 queries is left
-out of it, unless all are.";
+File level: each file counts once, where it came first. Span level, for queries with lines: a result is correct when
+it shares half of the shorter range's lines and has at most 120 lines, or twice the answer's. R@k is found /
+min(correct, k); R, MRR and nDCG look at the first 10; @200L and @400L are the share of queries answered before that
+many lines were printed. Overall is the mean over the kinds of the means over the repositories; a group of fewer than
+10 queries is excluded, unless all are.";
 
 /// Arguments of `cairn eval`.
 #[derive(Debug, Clone, Args)]
@@ -119,7 +119,7 @@ fn check_groups(queries: &Queries, args: &EvalArgs) -> Result<(), Failure> {
         for query in &queries.all {
             let inside = Path::new(&query.repo).components().all(|c| matches!(c, Component::Normal(_)));
             if !query.names_repo {
-                return Err(at(query, &args.file, "no repo is named, which --repos needs"));
+                return Err(at(query, &args.file, "no query names a repo, which --repos requires"));
             }
             if !inside || query.repo.is_empty() {
                 return Err(at(
@@ -135,7 +135,7 @@ fn check_groups(queries: &Queries, args: &EvalArgs) -> Result<(), Failure> {
     if names.len() > 1 && args.root.is_none() {
         let names: Vec<&str> = names.into_iter().take(5).collect();
         let text = format!("the queries are of several repositories: {}", names.join(", "));
-        return Err(Failure::usage(text).hint("name the folder that holds them with --repos"));
+        return Err(Failure::usage(text).hint("specify the folder that contains them with --repos"));
     }
     Ok(())
 }
@@ -207,10 +207,10 @@ async fn answer(
         let scored = metrics::score(&results, &query.expected);
         outcome.answered.push(Answered { query, scored, items: answer.items });
     }
-    progress.set_text("looking for what was not found");
+    progress.set_text("checking which answers were not found");
     outcome.notes = missing_answers(client, &outcome.answered, roots).await?;
     if behind > 0 {
-        outcome.notes.push(format!("the index was behind its tree for {behind} of {all} queries"));
+        outcome.notes.push(format!("the index was not up to date for {behind} of {all} queries"));
     }
     Ok(outcome)
 }

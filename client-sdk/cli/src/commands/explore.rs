@@ -34,13 +34,13 @@ const NO_APPROVER_HINT: &str =
 const EXAMPLES: &str = "\
 Examples:
   cairn explore                             this folder
-  cairn explore ~/src/project --goal auth   with a question of your own
+  cairn explore ~/src/project --goal auth   with a question to answer
   cairn explore https://github.com/owner/name --branch main
   cairn explore --json | tail -n 1          the last event, with the summary
-  cairn explore --resume ses_…              go on with one that was cut off, or watch one that runs
+  cairn explore --resume ses_…              resume an interrupted one, or follow a running one
 
-Ctrl-C ends the explore; a second one leaves at once.
-Exit codes: 0 done, 1 failed or stopped, 2 wrong use, 3 not found or refused, 4 no daemon, 130 interrupted.";
+Ctrl-C stops the explore; a second one exits at once.
+Exit codes: 0 done, 1 failed or stopped, 2 invalid usage, 3 not found or refused, 4 no daemon, 130 interrupted.";
 
 /// Arguments of `cairn explore`.
 #[derive(Debug, Clone, Args)]
@@ -129,7 +129,7 @@ fn start_params(app: &App<'_>, args: &ExploreArgs, here: &Path) -> Result<Explor
         });
     }
     if args.branch.is_some() {
-        return Err(Failure::usage("--branch is for a URL; a folder is explored as it is"));
+        return Err(Failure::usage("--branch requires a URL; a folder is explored as it is"));
     }
     let path = app.canonical(&here.join(&args.target))?;
     let root = Some(scope::utf8(&path)?);
@@ -156,7 +156,7 @@ async fn start(client: &Client, params: &ExploreStartParams) -> Result<Run, Fail
 async fn resume(client: &Client, session: &SessionId) -> Result<Run, Failure> {
     let session_info = client.session_get(&Client::session(session)).await?;
     if session_info.state == RunState::Idle {
-        return Err(Failure::with_reason("not_resumable", format!("nothing has run in session {session}")));
+        return Err(Failure::with_reason("not_resumable", format!("session {session} has no run")));
     }
     if session_info.state != RunState::Interrupted {
         return Ok(Run {
@@ -297,7 +297,7 @@ impl Watch<'_> {
     /// Requests the end, once; the `stopped` record will confirm it.
     fn abort(&mut self) {
         self.aborting = true;
-        self.progress.println("stopping the explore; once more to leave at once");
+        self.progress.println("stopping the explore; press Ctrl-C again to exit at once");
         let client = self.client.clone();
         let session = self.run.session.clone();
         tokio::spawn(async move {
@@ -318,7 +318,7 @@ impl Watch<'_> {
     }
 
     fn resume_hint(&self) -> String {
-        format!("go on with 'cairn explore --resume {}'", self.run.session)
+        format!("resume with 'cairn explore --resume {}'", self.run.session)
     }
 
     fn interrupted_failure(&self, error: ClientError) -> Failure {

@@ -20,7 +20,7 @@ Examples:
   cairn map --file src/server.rs --file src/session.rs
   cairn --json map | jq -r '.files[].path'
 
-A token is taken for four bytes. Paths are those within the root; under each file are the lines, kinds and names of
+A token is estimated as four bytes. Paths are relative to the root; below each file are the lines, kinds and names of
 its definitions.";
 
 /// Arguments of `cairn map`.

@@ -25,15 +25,15 @@ const LINGER: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
 Examples:
-  cairn mcp install                         the clients that are known, and their files
+  cairn mcp install                         list the known clients and their files
   cairn mcp install claude                  print the entry for one of them
-  cairn mcp install cursor --write          write it; what is there stays, a copy is kept beside it
-  cairn mcp --root ~/src/project            what such an entry starts
+  cairn mcp install cursor --write          write it; other entries are unchanged, a backup is stored
+  cairn mcp --root ~/src/project            the command that such an entry starts
 
-Standard output carries protocol messages alone, all else goes to standard error. Without --root the declared root around
-the current folder is worked in, and where there is none, every declared root is searched.
+Standard output carries only protocol messages, all else goes to standard error. Without --root the declared root around
+the current folder is used; if there is none, every declared root is searched.
 Agents may also connect by streamable HTTP: /mcp at the daemon's address ('cairn status'), with its token as bearer.
-Exit codes: 0 the agent has gone, 2 wrong use, 3 no such folder, 4 no daemon.";
+Exit codes: 0 the agent disconnected, 2 invalid usage, 3 no such folder, 4 no daemon.";
 
 /// Arguments of `cairn mcp`.
 #[derive(Debug, Clone, Args)]
@@ -91,7 +91,7 @@ async fn root(app: &App<'_>, client: &Client, requested: Option<PathBuf>) -> Res
         return Ok(Some(receipt.root.to_string()));
     }
     app.info(&format!(
-        "{} is in no declared root: every declared root is searched (--root DIR declares one)",
+        "{} is not in a declared root: every declared root is searched (--root DIR declares one)",
         location.display()
     ));
     Ok(None)

@@ -26,16 +26,16 @@ const MAX_TEXT: u64 = 256 * 1024;
 
 const EXAMPLES: &str = "\
 Examples:
-  cairn memory                                     the entries there are
-  cairn memory search slow disks                   those that fit
-  cairn memory show rust build                     one of them
-  cairn memory append rust build --text 'use mold' more for it, or a new one
-  cairn memory save release steps < steps.md       in the place of what was there
+  cairn memory                                     list the entries
+  cairn memory search slow disks                   find matching entries
+  cairn memory show rust build                     print one
+  cairn memory append rust build --text 'use mold' append to it, or create it
+  cairn memory save release steps < steps.md       create or replace it
 
 An entry is named by its keywords, in any order; it is a Markdown file in the folder `memory` of the data root.
-Entries whose name begins with fix- are never changed from here.
+Entries whose name begins with fix- are never changed by this command.
 
-Exit codes: 0 done, 1 failed, 2 wrong use, 4 no daemon.";
+Exit codes: 0 done, 1 failed, 2 invalid usage, 4 no daemon.";
 
 /// Arguments of `cairn memory`.
 #[derive(Debug, Clone, Args)]
@@ -90,7 +90,7 @@ pub async fn run(app: &App<'_>, args: MemoryArgs) -> Result<u8, Failure> {
             let client = app.connect().await?;
             let params = MemorySearchParams { query: query.join(" "), ..Default::default() };
             if let Some(page) = app.answer::<Page<MemoryEntry>>(&client, "memory.search", &params).await? {
-                output::print(&table(&page.data, "nothing fits\n"))?;
+                output::print(&table(&page.data, "no entry matches\n"))?;
             }
             Ok(OK)
         }
@@ -156,7 +156,7 @@ fn piped() -> Result<String, Failure> {
     let read = std::io::stdin().lock().take(MAX_TEXT + 1).read_to_end(&mut text);
     read.map_err(|e| Failure::failed(format!("standard input cannot be read: {e}")))?;
     if text.len() as u64 > MAX_TEXT {
-        return Err(Failure::usage("more than 256 KiB are piped in").hint("make several entries of it"));
+        return Err(Failure::usage("more than 256 KiB are piped in").hint("split it into several entries"));
     }
     String::from_utf8(text).map_err(|_| Failure::usage("the piped input is not UTF-8 text"))
 }

@@ -22,7 +22,7 @@ Examples:
   cairn models              the providers, and the models of the configured one
   cairn models anthropic    the models of one provider
 
-Exit codes: 0 done, 1 the provider cannot be asked, 2 wrong use, 3 no such provider, 4 no daemon.";
+Exit codes: 0 done, 1 the provider cannot be reached, 2 invalid usage, 3 no such provider, 4 no daemon.";
 
 /// Arguments of `cairn models`.
 #[derive(Debug, Clone, Args)]
@@ -84,7 +84,7 @@ pub fn providers(all: &[ProviderInfo]) -> String {
 
 fn table(all: &[ModelInfo]) -> String {
     if all.is_empty() {
-        return "the provider names no models\n".into();
+        return "the provider lists no models\n".into();
     }
     let width = all.iter().map(|m| m.model.chars().count()).max().unwrap_or(0);
     let mut out = String::new();

@@ -25,14 +25,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const EXAMPLES: &str = "\
 Examples:
   cairn serve --lan 0.0.0.0                 listen for paired devices (or listen.lan in the config)
-  cairn pair                                show a code for a device that may look, prompt and approve
-  cairn pair --rights observe,approve       for one that may do no more than that
-  cairn pair den.local                      on the other machine: ask for the code, and trust den.local's daemon
+  cairn pair                                show a code for a device that may observe, prompt and approve
+  cairn pair --rights observe,approve       for one with only these rights
+  cairn pair den.local                      on the other machine: enter the code, and trust den.local's daemon
   cairn --host den explore                  any command, there
-  cairn pair --forget den                   trust it no longer ('cairn clients revoke' is the daemon's side of it)
+  cairn pair --forget den                   stop trusting it ('cairn clients revoke' does the same on the daemon's side)
 
-A code is good for one device, three tries and two minutes. It is never sent: both machines prove to each other that
-they know it, over the connection they have, so that nobody in between learns it or can stand in for either.
+A code is good for one device, three attempts and two minutes. It is never sent: both machines prove to each other that
+they know it, over their connection, so that no one in between can learn it or impersonate either of them.
 Rights: observe (look), prompt (start work), approve (answer approvals), admin (change the daemon).";
 
 /// A right, as typed.
@@ -107,7 +107,7 @@ async fn offer(app: &App<'_>, args: PairArgs) -> Result<u8, Failure> {
         outcome = wait(app, &client) => outcome,
         _ = tokio::signal::ctrl_c() => {
             client.pair_cancel(&Empty {}).await?;
-            app.info("called off; the code is void");
+            app.info("cancelled; the code is no longer valid");
             return Ok(INTERRUPTED);
         }
     };
@@ -156,7 +156,7 @@ async fn wait(app: &App<'_>, client: &Client) -> Result<(), Failure> {
             PairState::Void => {
                 return Err(Failure::with_reason(
                     "pairing_refused",
-                    "three wrong tries: the code is void".into(),
+                    "three wrong attempts: the code is no longer valid".into(),
                 ));
             }
             PairState::Expired => {
@@ -166,7 +166,7 @@ async fn wait(app: &App<'_>, client: &Client) -> Result<(), Failure> {
                 ));
             }
             PairState::None | PairState::Cancelled => {
-                return Err(Failure::with_reason("pairing_refused", "the code was called off".into()));
+                return Err(Failure::with_reason("pairing_refused", "the code was cancelled".into()));
             }
         }
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -181,7 +181,7 @@ async fn join(app: &App<'_>, args: &PairArgs, machine: &str) -> Result<u8, Failu
     let code = match &args.code {
         Some(code) => code.clone(),
         None => {
-            app.info(&format!("{} shows the key {key}", plain(machine)));
+            app.info(&format!("{} has the key {key}", plain(machine)));
             ask_for_code()?
         }
     };
@@ -204,7 +204,7 @@ async fn join(app: &App<'_>, args: &PairArgs, machine: &str) -> Result<u8, Failu
 
 fn ask_for_code() -> Result<String, Failure> {
     let mut err = std::io::stderr();
-    let unheard = |e: std::io::Error| Failure::failed(format!("the code cannot be asked for: {e}"));
+    let unheard = |e: std::io::Error| Failure::failed(format!("the code cannot be requested: {e}"));
     err.write_all(b"code: ").and_then(|()| err.flush()).map_err(unheard)?;
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(unheard)?;

@@ -126,10 +126,10 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     let (late, missing): (Vec<&str>, Vec<&str>) =
         answer.degraded.iter().map(String::as_str).partition(|what| *what == "rerank");
     if !late.is_empty() {
-        app.info("not all of the best were re-scored in time; 'rerank.maxMs' gives it more");
+        app.info("not all of the best were re-scored in time; raise 'rerank.maxMs' to allow more");
     }
     if !missing.is_empty() {
-        app.info(&format!("not all is searched yet: {}", missing.join(", ")));
+        app.info(&format!("the search is not complete yet: {}", missing.join(", ")));
     } else if !answer.complete {
         app.info("the index is not complete yet; 'cairn index status' shows its progress");
     }

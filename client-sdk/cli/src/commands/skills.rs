@@ -22,9 +22,9 @@ A skill is a folder in `skills` of the configuration's folder, with a `skill.jso
    \"policy\": {\"deny\": [\"write_file\"]}}
 
 and its text in `prompt.md` (or as `promptBlock`). Programs in its folder `tools` are tools, described as in the tools folder.
-It is on while one of its tools can be called; `context/tool-access.json` switches tools: {\"run_shell\": {\"enabled\": false}}.
+It is enabled while one of its tools can be called; `context/tool-access.json` switches tools: {\"run_shell\": {\"enabled\": false}}.
 
-Exit codes: 0 done, 2 wrong use, 4 no daemon.";
+Exit codes: 0 done, 2 invalid usage, 4 no daemon.";
 
 /// Arguments of `cairn skills`.
 #[derive(Debug, Clone, Args)]

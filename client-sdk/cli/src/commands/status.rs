@@ -42,7 +42,7 @@ fn absent(app: &App<'_>, why: &ClientError) -> Result<u8, Failure> {
         }))?;
         return Ok(UNREACHABLE);
     }
-    let mut out = format!("{}\n", style("no daemon runs").yellow());
+    let mut out = format!("{}\n", style("no daemon is running").yellow());
     if !matches!(why, ClientError::NotRunning { .. }) {
         let _infallible = writeln!(out, "  reason    {}", plain(&why.to_string()));
     }
@@ -61,7 +61,7 @@ fn text(status: &DaemonStatus) -> String {
         _ => "in a terminal",
     };
     let leaves =
-        status.idle_exit_seconds.map_or_else(String::new, |s| format!(", leaves after {s} s without use"));
+        status.idle_exit_seconds.map_or_else(String::new, |s| format!(", exits after {s} s without use"));
     let mut out = format!("{} {}\n", style("cairn").bold(), status.version);
     let rows = [
         ("process", format!("{} since {}, {mode}{leaves}", status.pid, status.started_at)),
@@ -70,7 +70,7 @@ fn text(status: &DaemonStatus) -> String {
         ("data", status.data_root.clone()),
         ("config", config_text(status)),
         ("log", status.log_file.clone().unwrap_or_else(|| "standard error of the daemon".into())),
-        ("at work", format!("{} sessions", number(status.running_sessions))),
+        ("running", format!("{} sessions", number(status.running_sessions))),
     ];
     for (name, value) in rows {
         let _infallible = writeln!(out, "  {name:<9} {}", plain(&value));

@@ -44,7 +44,7 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(_) if !is_locked => return report(app, false, "no daemon runs"),
+        Err(_) if !is_locked => return report(app, false, "no daemon is running"),
         // A daemon that cannot be called, perhaps of another version, understands a signal.
         Err(error) => signal(&root).map_err(|why| Failure::from(error).hint(why))?,
     }

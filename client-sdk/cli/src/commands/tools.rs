@@ -31,10 +31,10 @@ Examples:
   cairn tools call write_file '{\"path\": \"a.txt\", \"content\": \"x\"}' --yes
   cairn tools rules --revoke 'write_file(docs/**)'
 
-A call goes through the same rules, questions and audit as a model's. What must be asked is asked here with one key:
-y once, a this session, A always, n no; --yes answers yes once. Without --yes and without a terminal it is denied.
-What 'permissions.finalDeny' forbids stays forbidden.
-Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 no such tool or denied, 4 no daemon, 130 interrupted.";
+A call goes through the same rules, approvals and audit as a model's. Approvals are requested here with one key:
+y once, a this session, A always, n no; --yes approves once. Without --yes and without a terminal it is denied.
+Rules of 'permissions.finalDeny' always apply.
+Exit codes: 0 done, 1 the tool failed, 2 invalid usage, 3 no such tool or denied, 4 no daemon, 130 interrupted.";
 
 /// Arguments of `cairn tools`.
 #[derive(Debug, Clone, Args)]
@@ -88,7 +88,8 @@ pub async fn run(app: &App<'_>, args: ToolsArgs) -> Result<u8, Failure> {
         Action::Rules { revoke } => granted(app, revoke).await,
         Action::Call { name, arguments, root, yes } => {
             let arguments = serde_json::from_str(&arguments).map_err(|e| {
-                Failure::usage(format!("the arguments are no JSON: {e}")).hint("as in '{\"path\": \"a.rs\"}'")
+                Failure::usage(format!("the arguments are not JSON: {e}"))
+                    .hint("as in '{\"path\": \"a.rs\"}'")
             })?;
             let approver = match yes {
                 true => Approver::Preapproved,

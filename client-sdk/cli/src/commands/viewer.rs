@@ -45,7 +45,7 @@ pub async fn run(app: &App<'_>, args: &ViewerArgs) -> Result<u8, Failure> {
     output::print(&format!("{url}\n"))?;
     app.info(&format!("opens the viewer once, within {} s", link.expires_in_seconds));
     if !args.print && std::io::stdout().is_terminal() && !open(&url) {
-        app.info("no browser could be started: open the link yourself");
+        app.info("no browser could be started: open the link manually");
     }
     Ok(OK)
 }

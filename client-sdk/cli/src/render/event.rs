@@ -97,7 +97,7 @@ fn parts(input: &[Part]) -> String {
 
 fn calls(calls: &[ToolUse]) -> String {
     let names: Vec<&str> = calls.iter().map(|c| c.name.as_str()).collect();
-    if names.is_empty() { String::new() } else { format!(", asks for {}", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!(", requests {}", names.join(", ")) }
 }
 
 fn result_text(result: &RunResult) -> String {

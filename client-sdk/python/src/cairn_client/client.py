@@ -153,14 +153,14 @@ class Client(Methods):
         except RpcError as error:
             await client.close()
             if error.reason == "incompatible_version":
-                raise IncompatibleError(f"this client and the daemon cannot talk: {error.message}; {error.hint}") from error
+                raise IncompatibleError(f"this client and the daemon are incompatible: {error.message}; {error.hint}") from error
             raise
         except BaseException:
             await client.close()
             raise
         if target.instance not in (None, client.server["server"]["instanceId"]):
             await client.close()
-            raise ConnectError(f"another daemon answers at {target.address} than the one that left its address")
+            raise ConnectError(f"the daemon that answers at {target.address} is not the one in the address file")
         return client
 
     async def __aenter__(self) -> Client:
@@ -282,7 +282,7 @@ class Client(Methods):
         return stream
 
     async def _read(self) -> None:
-        why = "the daemon closed it"
+        why = "the daemon closed the connection"
         try:
             async for text in self._socket:
                 await self._take(json.loads(text))
@@ -356,7 +356,7 @@ async def _socket(target: Target) -> ClientConnection:
     except websockets.InvalidStatus as error:
         response = error.response
         if response.status_code == 401:
-            raise UnauthorizedError(f"the daemon at {target.address} does not take the token") from error
+            raise UnauthorizedError(f"the daemon at {target.address} rejected the token") from error
         try:
             cause = json.loads(response.body or b"")["error"]
         except (ValueError, LookupError, TypeError):

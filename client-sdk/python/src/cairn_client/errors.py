@@ -25,7 +25,7 @@ class ConnectError(CairnError):
 
 
 class UnauthorizedError(CairnError):
-    """The daemon does not take the token."""
+    """The daemon rejected the token."""
 
 
 class IncompatibleError(CairnError):

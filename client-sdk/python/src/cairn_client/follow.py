@@ -98,7 +98,7 @@ class Follow(AsyncIterator[t.Envelope]):
             method, params = step
             if method == "orchestrate.gone":
                 await self.aclose()
-                raise GoneError(f"the session is gone: {params.get('message', '')}")
+                raise GoneError(f"the session no longer exists: {params.get('message', '')}")
             if method == "orchestrate.synced":
                 self.synced = True
             if method != "orchestrate.event":
@@ -115,7 +115,7 @@ class Follow(AsyncIterator[t.Envelope]):
                 gaps += 1
                 if gaps > _MAX_GAPS:
                     await self.aclose()
-                    raise CairnError(f"record {seq} came after {self.last}")
+                    raise CairnError(f"record {seq} arrived after {self.last}")
                 await self._drop()
                 continue
             self.last = seq

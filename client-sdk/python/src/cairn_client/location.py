@@ -59,14 +59,14 @@ def locate(root: pathlib.Path) -> Target:
         token = pathlib.Path(said["tokenPath"]).read_text().strip()
         return Target(said["addresses"][0], token, said["instanceId"], said["version"])
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise NotRunningError(f"no daemon runs on {root}; start one with 'cairn serve'") from error
+        raise NotRunningError(f"no daemon is running on {root}; start one with 'cairn serve'") from error
 
 
 def binary(given: str | os.PathLike[str] | None) -> str:
     """The binary that starts the daemon: the one given, `CAIRN_BIN`, or `cairn` on the path."""
     found = os.fspath(given) if given else os.environ.get("CAIRN_BIN") or shutil.which("cairn")
     if not found:
-        raise StartError("there is no 'cairn' on the path; install it, or name it with CAIRN_BIN")
+        raise StartError("'cairn' was not found on the path; install it, or name it with CAIRN_BIN")
     return found
 
 
@@ -89,7 +89,7 @@ class Starter:
             self._child = None
             # The loser of a race leaves at once, and the winner will answer.
             if code not in (0, ALREADY_RUNNING):
-                raise StartError(f"the daemon did not start: {self._reason() or f'it ended with {code}'}")
+                raise StartError(f"the daemon did not start: {self._reason() or f'it exited with {code}'}")
         if self._starts < 5 and not self._held():
             self._starts += 1
             self._spawn()

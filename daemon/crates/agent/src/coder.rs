@@ -70,8 +70,10 @@ impl TurnAgent for Coder {
             }
             talk.messages.extend(results);
         }
-        let text =
-            format!("the model was asked {} times, which is agent.max_iterations", cx.max_iterations());
+        let text = format!(
+            "the turn made {} model requests, the limit of agent.max_iterations",
+            cx.max_iterations()
+        );
         Err(Failure::new(Reason::TurnLimit, text))
     }
 }
@@ -81,12 +83,15 @@ async fn finish_turn(cx: &TurnContext, text: String, finish: FinishReason) -> Re
     match finish {
         FinishReason::Length => {
             let limit = cx.settings().max_answer_tokens;
-            cx.warn("model", format!("the answer was cut at {limit} tokens, which is llm.max_tokens"))
-                .await?;
+            cx.warn(
+                "model",
+                format!("the answer was truncated at {limit} tokens, the limit of llm.max_tokens"),
+            )
+            .await?;
         }
-        FinishReason::Filtered => cx.warn("model", "the provider held the answer back".into()).await?,
+        FinishReason::Filtered => cx.warn("model", "the provider withheld the answer".into()).await?,
         FinishReason::Stop | FinishReason::ToolCalls if text.trim().is_empty() => {
-            cx.warn("model", "the model gave an empty answer".into()).await?;
+            cx.warn("model", "the model returned an empty answer".into()).await?;
         }
         FinishReason::Stop | FinishReason::ToolCalls => {}
     }

@@ -132,9 +132,9 @@ impl Work {
 
     fn stage(&self) -> &'static str {
         match self.revision {
-            0 | 1 => "looking around",
+            0 | 1 => "listing the folder",
             _ if self.facts.index.is_none() => "reading while the index is built",
-            _ => "reading what matters",
+            _ => "reading key files",
         }
     }
 
@@ -204,7 +204,7 @@ impl Work {
             Err(failure) if failure.reason == Reason::Cancelled => return Err(failure),
             Err(failure) => AgentEvt::Warning {
                 op: "plan".into(),
-                message: format!("the model did not plan, the built-in plan stands: {failure}"),
+                message: format!("the model returned no plan, using the built-in plan: {failure}"),
             },
         };
         self.cx.emit(evt).await

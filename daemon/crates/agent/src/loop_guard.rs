@@ -48,12 +48,13 @@ impl Guard {
         let times = (1..=LONGEST).map(|length| self.times(length)).max().unwrap_or(1);
         let names = calls.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
         if times >= FAIL_AFTER {
-            return Seen::Stuck(format!("the same calls ({names}) with the same results came {times} times"));
+            return Seen::Stuck(format!("the same calls ({names}) returned the same results {times} times"));
         }
         if times >= WARN_AFTER && !self.is_warned {
             self.is_warned = true;
             return Seen::Repeated(format!(
-                "You have made the same calls ({names}) {times} times and got the same results. Do something else, or answer with what you know."
+                "You have made the same calls ({names}) {times} times and got the same results. Try \
+                something else, or answer with what you know."
             ));
         }
         Seen::Fresh

@@ -195,13 +195,13 @@ fn preamble(layers: &Layers) -> String {
     let mut lines = Vec::new();
     if !layers.clock.is_empty() {
         lines.push(format!(
-            "The date and time is {}. It is right, whatever you remember.",
+            "The date and time is {}. Trust it over your own memory.",
             line(&layers.clock, SHORT)
         ));
     }
     if let Some(cutoff) = &layers.knowledge_cutoff {
         lines.push(format!(
-            "Your knowledge ends at {}. What may have changed since then must be looked up.",
+            "Your knowledge ends at {}. Look up anything that may have changed since then.",
             line(cutoff, NAME)
         ));
     }
@@ -209,7 +209,7 @@ fn preamble(layers: &Layers) -> String {
         lines.push(KNOWLEDGE_LOOP.to_owned());
     }
     if layers.cite_sources {
-        lines.push("When you use what you found on the web, name the page it comes from.".into());
+        lines.push("When you use information from the web, name the page it comes from.".into());
     }
     if layers.evaluates {
         lines.push(WRITING.to_owned());
@@ -256,7 +256,7 @@ mod tests {
             "APPENDIX TWO",
             "2026-01-02",
             "CUTOFF",
-            "look into memory first",
+            "search memory first",
             "name the page",
             "writes nothing",
             "- read_file — reads a file",

@@ -60,7 +60,7 @@ impl Row {
                 Ok(caller.audit.clone())
             }
             Err(cause) if self.audit == Audit::BestEffort => {
-                tracing::error!(method = self.method, %cause, "a call is not in the audit");
+                tracing::error!(method = self.method, %cause, "a call could not be recorded in the audit");
                 Ok(Slot::default())
             }
             Err(cause) => Err(cause),

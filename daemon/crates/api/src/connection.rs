@@ -224,7 +224,7 @@ impl Connection {
         if all.len() > limit {
             let failure = Failure::new(
                 Reason::TooLarge,
-                format!("a batch of {} calls, {limit} are allowed", all.len()),
+                format!("the batch has {} calls; the limit is {limit}", all.len()),
             );
             return answer(to, message::failure(None, &failure)).await;
         }
@@ -322,10 +322,10 @@ impl Connection {
     fn prepare(&self, name: &str, params: Option<&RawValue>, in_batch: bool) -> Result<Call, Failure> {
         let handshake = name == crate::methods::INITIALIZE;
         if handshake && in_batch {
-            return Err(Failure::new(Reason::InvalidRequest, "initialize is sent alone, not in a batch"));
+            return Err(Failure::new(Reason::InvalidRequest, "initialize must not be sent in a batch"));
         }
         if !handshake && self.inner.client.get().is_none() {
-            return Err(Failure::new(Reason::NotInitialized, format!("{name} came before initialize")));
+            return Err(Failure::new(Reason::NotInitialized, format!("{name} was sent before initialize")));
         }
         let method = self.inner.api.find(name).ok_or_else(|| {
             let excerpt: String = name.chars().take(64).collect();

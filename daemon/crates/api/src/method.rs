@@ -141,7 +141,7 @@ impl Method {
                 let slot = row.open(&caller).await?;
                 let answer = handler(caller, params).await.and_then(|result| {
                     serde_json::value::to_raw_value(&result).map_err(|e| {
-                        Failure::new(Reason::Internal, format!("the answer cannot be written: {e}"))
+                        Failure::new(Reason::Internal, format!("the answer cannot be serialized: {e}"))
                     })
                 });
                 slot.close(answer.as_ref().err()).await;

@@ -54,7 +54,11 @@ pub fn table() -> Vec<Method> {
 
 fn daemon() -> Vec<Method> {
     vec![
-        Method::new(INITIALIZE, "Begins a connection: the first message, alone.", initialize),
+        Method::new(
+            INITIALIZE,
+            "Starts a connection; must be the first message, not in a batch.",
+            initialize,
+        ),
         Method::new("rpc.discover", "This table as an OpenRPC document.", |_, _: Empty| async {
             Ok(crate::discover::openrpc())
         }),
@@ -358,7 +362,7 @@ async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeRe
     let common = PROTOCOL_VERSIONS.iter().find(|v| params.protocol_versions.iter().any(|c| c == *v));
     let Some(version) = common else {
         let text = format!(
-            "the client speaks protocol {}, this daemon {}",
+            "the client supports protocol {}, this daemon supports {}",
             params.protocol_versions.join(", "),
             PROTOCOL_VERSIONS.join(", ")
         );
@@ -369,7 +373,7 @@ async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeRe
         return Err(Failure::new(Reason::InvalidParams, "client.name must have 1 to 64 characters"));
     }
     if cx.connection.inner.client.set(params.client).is_err() {
-        return Err(Failure::new(Reason::AlreadyInitialized, "initialize was sent before"));
+        return Err(Failure::new(Reason::AlreadyInitialized, "initialize was already sent"));
     }
     let api = cx.api();
     if params.capabilities.approvals && cx.rights().contains(Right::Approve) {

@@ -35,7 +35,7 @@ pub fn markdown() -> String {
     for notification in list(&document, "x-notifications") {
         let _ok = writeln!(out, "| `{}` | {} |", text(notification, "name"), shape(&notification["schema"]));
     }
-    out.push_str("\n## Errors\n\n| code | reason | retryable | the way out |\n|---|---|---|---|\n");
+    out.push_str("\n## Errors\n\n| code | reason | retryable | hint |\n|---|---|---|---|\n");
     for error in list(&document, "x-errors") {
         let reason = text(error, "reason");
         let hint = text(error, "hint");
@@ -52,9 +52,10 @@ pub fn markdown() -> String {
 
 fn rights_section(out: &mut String) {
     out.push_str(
-        "\n## Rights\n\nA call needs each right that is marked in its row, and is refused with `right_missing` otherwise. A row with an effect \
-         is about calls that have it, by their arguments or by what they are about. A test calls every method with every set of rights \
-         and compares.\n\n",
+        "\n## Rights\n\nA call needs each right that is marked in its row, and is refused with \
+        `right_missing` otherwise. A row with an effect applies to calls that have this effect because \
+        of their arguments or their target. A test calls every method with every set of rights and \
+        compares the results.\n\n",
     );
     let names = Right::ALL.map(Right::as_str).join(" | ");
     let _ok = writeln!(out, "| method | effect | {names} |\n|---|---|{}", "---|".repeat(Right::ALL.len()));
@@ -66,7 +67,8 @@ fn rights_section(out: &mut String) {
         let _ok = writeln!(out, "| `{}` | {effect} | {marks} |", row.method);
     }
     out.push_str(
-        "\nThese are refused to every caller, whatever its rights are. What a tool call may do is decided by the gate.\n\n\
+        "\nThese are refused to every caller, regardless of its rights. The gate decides what a tool \
+        call may do.\n\n\
          | method | refused | reason |\n|---|---|---|\n",
     );
     for bound in rights::BOUNDS {

@@ -70,7 +70,7 @@ pub fn methods() -> Vec<Method> {
 }
 
 fn remote(cx: &Caller) -> Result<Arc<dyn Remote>, Failure> {
-    let none = || Failure::new(Reason::RemoteOff, "this host has no remote control");
+    let none = || Failure::new(Reason::RemoteOff, "this host does not support remote control");
     cx.api().remote.get().cloned().ok_or_else(none)
 }
 
@@ -78,7 +78,7 @@ async fn begin(cx: Caller, mut params: PairBeginParams) -> Result<PairOffer, Fai
     params.rights.sort_unstable();
     params.rights.dedup();
     if params.rights.is_empty() {
-        return Err(Failure::new(Reason::InvalidParams, "rights must name one at least"));
+        return Err(Failure::new(Reason::InvalidParams, "rights must name at least one right"));
     }
     remote(&cx)?.begin(params)
 }

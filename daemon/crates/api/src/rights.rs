@@ -205,8 +205,8 @@ pub const BOUNDS: &[Bound] = &[
         "cloning a folder outside the declared roots",
         Reason::PathOutsideRoots,
     ),
-    bound("orchestrate.explore.start", "policy.paths that lead out of the root", Reason::PathOutsideRoots),
-    bound("orchestrate.run.start", "policy.paths that lead out of the root", Reason::PathOutsideRoots),
+    bound("orchestrate.explore.start", "policy.paths that lead outside the root", Reason::PathOutsideRoots),
+    bound("orchestrate.run.start", "policy.paths that lead outside the root", Reason::PathOutsideRoots),
 ];
 
 /// Returns true if a caller may start an explore in a folder that is not a root yet.

@@ -24,8 +24,9 @@ use crate::{
 pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<SubscribeResult, Failure> {
     let connection = caller.connection.clone();
     let limit = caller.api().limits.max_subscriptions as usize;
-    let full =
-        || Failure::new(Reason::Overloaded, format!("{limit} subscriptions are open on this connection"));
+    let full = || {
+        Failure::new(Reason::Overloaded, format!("{limit} subscriptions are already open on this connection"))
+    };
     if lock(&connection.inner.subscriptions).len() >= limit {
         return Err(full());
     }

@@ -81,7 +81,7 @@ fn runs() -> Vec<Method> {
         .scope(Scope::PerSession),
         Method::new(
             "session.clear",
-            "Empties a session's conversation; its log stays.",
+            "Clears a session's conversation; its log is retained.",
             |cx, p: SessionRef| async move {
                 let client = cx.client_name();
                 cx.api().engine.clear_conversation(&p.session_id, client).await.map(|()| Empty {})
@@ -91,7 +91,7 @@ fn runs() -> Vec<Method> {
         .scope(Scope::PerSession),
         Method::new(
             "session.compress",
-            "Condenses a session's conversation into a summary.",
+            "Replaces a session's conversation with a summary.",
             |cx, p: SessionRef| async move { cx.api().engine.compress(&p.session_id).await },
         )
         .detached(Right::Prompt)
@@ -103,7 +103,7 @@ fn approvals() -> Vec<Method> {
     vec![
         Method::new(
             "approval.list",
-            "Calls that wait for an approval, newest first.",
+            "Pending approvals, newest first.",
             |cx, p: ApprovalListParams| async move {
                 single_page::<Approval>(cx.api().engine.approvals(p).await?)
             },
@@ -120,7 +120,7 @@ fn approvals() -> Vec<Method> {
         .audit(Audit::BestEffort),
         Method::new(
             "sandbox.probe",
-            "How commands are confined on this machine, and what that does not prevent.",
+            "The sandbox for commands on this machine, and what it does not prevent.",
             |cx, _: Empty| async move { cx.api().engine.sandbox_probe().await as Result<SandboxProbe, Failure> },
         ),
         Method::new("permission.list", "Permanently granted rules.", |cx, _: Empty| async move {
@@ -171,7 +171,7 @@ fn prompts() -> Vec<Method> {
         ),
         Method::new(
             "prompt.set",
-            "Replaces the base of a session's system text; its conversation is emptied.",
+            "Replaces the base of a session's system text; its conversation is cleared.",
             |cx, p: PromptSetParams| async move {
                 let client = cx.client_name();
                 cx.api().engine.set_prompt(p, client).await

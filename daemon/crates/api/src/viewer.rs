@@ -89,7 +89,7 @@ fn constant_time_eq(known: &str, given: &str) -> bool {
 fn store_secret(secrets: &mut Vec<(String, Instant)>, now: Instant) -> Result<String, Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
-        .map_err(|e| Failure::new(Reason::Internal, format!("the system gives no randomness: {e}")))?;
+        .map_err(|e| Failure::new(Reason::Internal, format!("cannot get random bytes: {e}")))?;
     let secret = hex::encode(bytes);
     if secrets.len() >= MAX_ENTRIES {
         secrets.remove(0);
@@ -99,7 +99,7 @@ fn store_secret(secrets: &mut Vec<(String, Instant)>, now: Instant) -> Result<St
 }
 
 pub(crate) fn methods() -> Vec<Method> {
-    let summary = "A link that opens the viewer in a browser: once, within a minute.";
+    let summary = "Creates a link that opens the viewer in a browser, once and within a minute.";
     let link = |cx: Caller, _: Empty| async move {
         let code = cx.api().links().create(Instant::now())?;
         Ok(ViewerLink { path: format!("/viewer#{code}"), expires_in_seconds: LINK_LIFE.as_secs() })

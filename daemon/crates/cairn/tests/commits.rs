@@ -67,7 +67,7 @@ async fn only_turns_with_changes_are_committed() {
     std::fs::write(at.join(".git/MERGE_HEAD"), git(at, &["rev-parse", "HEAD"])).unwrap();
     let result = session.run("change it").await.unwrap();
     assert_eq!(result.status, Outcome::Completed);
-    assert!(commits(&session).await[1].0.contains("under way"));
+    assert!(commits(&session).await[1].0.contains("in progress"));
     assert_eq!(std::fs::read_to_string(at.join("made.txt")).unwrap(), "two\n");
 }
 

@@ -94,7 +94,7 @@ async fn unread_file_requires_approval_and_concurrent_change_prevents_the_write(
     let edit = |new: &str| call("edit_file", json!({"path": "a.txt", "old_text": "one", "new_text": new}));
     let session1 = session(dir.path(), allow(), vec![vec![edit("ONE")]], &prompts).await;
     session1.chat("go").await.unwrap();
-    assert_eq!(prompts.lock().unwrap().as_slice(), ["it edits a file that was not read since it changed"]);
+    assert_eq!(prompts.lock().unwrap().as_slice(), ["it edits a file that has changed since it was read"]);
     // Another process changes the file between the request and the approval.
     std::fs::write(&path, "one two").unwrap();
     let behind = path.clone();

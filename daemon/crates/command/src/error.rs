@@ -7,15 +7,15 @@ pub enum CommandPatternError {
     #[error("there is nothing after '='")]
     EmptyText,
     /// A pattern of `*` alone.
-    #[error("name the tool alone for any command")]
+    #[error("to match any command, write the tool's name without parentheses")]
     AnyCommand,
     /// A program that starts another.
-    #[error("write the rule for the command that '{0}' runs, which is what is looked at")]
+    #[error("write the rule for the command that '{0}' runs: that command is the one that is checked")]
     Wrapper(String),
     /// Several commands, or none.
-    #[error("'{0}' is not one command; each command needs a rule of its own")]
+    #[error("'{0}' is not a single command; each command needs its own rule")]
     NotOne(String),
     /// A command whose words are not known beforehand.
-    #[error("'{0}' is not a plain command; write its words, and '*' as the last for further arguments")]
+    #[error("'{0}' is not a plain command; write its words, and a final '*' for further arguments")]
     NotPlain(String),
 }

@@ -86,7 +86,7 @@ fn plain(c: char) -> bool {
 /// The reason why this reading gives up.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, &'static str> {
     if let Some(_odd) = text.chars().find(|c| !plain(*c)) {
-        return Err("it holds a character that is not shown as it is read");
+        return Err("it contains a character that is not displayed as it is parsed");
     }
     let bytes = text.as_bytes();
     let (mut tokens, mut at) = (Vec::new(), 0);
@@ -120,9 +120,9 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, &'static str> {
 
 fn operator_is_plain(rest: &str, operator: &str) -> Result<(), &'static str> {
     match operator {
-        "<" if rest.starts_with("<<") => Err("it has a here-document"),
-        "<" | ">" if rest[1..].starts_with('(') => Err("it substitutes a process"),
-        "(" if rest.starts_with("((") => Err("it computes"),
+        "<" if rest.starts_with("<<") => Err("it contains a here-document"),
+        "<" | ">" if rest[1..].starts_with('(') => Err("it contains a process substitution"),
+        "(" if rest.starts_with("((") => Err("it contains an arithmetic expression"),
         _ => Ok(()),
     }
 }
@@ -135,10 +135,10 @@ fn word_end(text: &str, start: usize) -> Result<usize, &'static str> {
         match byte {
             b' ' | b'\t' | b'\n' | b'|' | b'&' | b';' | b'<' | b'>' | b')' => break,
             b'(' if at == start => break,
-            b'(' => return Err("a parenthesis stands in a word"),
-            b'`' => return Err("it substitutes a command"),
+            b'(' => return Err("a word contains a parenthesis"),
+            b'`' => return Err("it contains a command substitution"),
             b'\\' => match bytes.get(at + 1) {
-                None | Some(b'\n') => return Err("a backslash ends a line"),
+                None | Some(b'\n') => return Err("a line ends with a backslash"),
                 Some(_) => at += 2,
             },
             b'\'' => {
@@ -148,7 +148,7 @@ fn word_end(text: &str, start: usize) -> Result<usize, &'static str> {
             b'"' => at = quoted_end(text, at)?,
             b'$' => {
                 if matches!(bytes.get(at + 1), Some(b'(' | b'{' | b'[' | b'\'' | b'"')) {
-                    return Err("it substitutes");
+                    return Err("it contains an expansion");
                 }
                 at += 1;
             }
@@ -169,11 +169,11 @@ fn quoted_end(text: &str, at: usize) -> Result<usize, &'static str> {
         match bytes.get(at) {
             None => return Err("a quote is not closed"),
             Some(b'"') => return Ok(at + 1),
-            Some(b'\\') if bytes.get(at + 1) == Some(&b'\n') => return Err("a backslash ends a line"),
+            Some(b'\\') if bytes.get(at + 1) == Some(&b'\n') => return Err("a line ends with a backslash"),
             Some(b'\\') => at += 2,
-            Some(b'`') => return Err("it substitutes a command"),
+            Some(b'`') => return Err("it contains a command substitution"),
             Some(b'$') if matches!(bytes.get(at + 1), Some(b'(' | b'{' | b'[')) => {
-                return Err("it substitutes");
+                return Err("it contains an expansion");
             }
             Some(_) => at += 1,
         }

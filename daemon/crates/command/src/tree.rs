@@ -30,18 +30,18 @@ pub(super) fn read(text: &str, depth: usize) -> Result<Read, String> {
         return Err(format!("it is longer than {MAX_COMMAND} bytes"));
     }
     if depth > MAX_DEPTH {
-        return Err(format!("commands stand more than {MAX_DEPTH} deep in one another"));
+        return Err(format!("commands are nested more than {MAX_DEPTH} levels deep"));
     }
     if text.contains('\0') {
-        return Err("it holds a zero byte".into());
+        return Err("it contains a NUL byte".into());
     }
     // The grammar's scanner is C code that some unusual texts crash or send into an endless loop:
     // it gets only texts that the lexer could split.
     lexer::tokens(text)?;
-    let tree = parse(text).ok_or("it takes too long to read")?;
+    let tree = parse(text).ok_or("it takes too long to parse")?;
     let root = tree.root_node();
     if root.has_error() {
-        return Err("it is not a whole command line".into());
+        return Err("it is not a complete command line".into());
     }
     let mut walk = Walk { text, parts: Vec::new(), spans: Vec::new() };
     walk.statement(root, 0)?;
@@ -140,7 +140,7 @@ impl Walk<'_> {
     /// Collects the commands of a statement.
     fn statement(&mut self, node: Node<'_>, depth: usize) -> Result<(), String> {
         if depth > MAX_NESTING {
-            return Err(format!("it is nested more than {MAX_NESTING} deep"));
+            return Err(format!("it is nested more than {MAX_NESTING} levels deep"));
         }
         let kind = node.kind();
         match kind {
@@ -201,7 +201,7 @@ impl Walk<'_> {
     /// Collects commands that are substituted anywhere in a word.
     fn inside(&mut self, node: Node<'_>, depth: usize) -> Result<(), String> {
         if depth > MAX_NESTING {
-            return Err(format!("it is nested more than {MAX_NESTING} deep"));
+            return Err(format!("it is nested more than {MAX_NESTING} levels deep"));
         }
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
@@ -332,6 +332,6 @@ impl Walk<'_> {
         self.spans.sort_by_key(|s| (s.start, s.end));
         let broken =
             self.parts.iter().any(|p| breaks.iter().any(|b| p.kind == Kind::Plain && p.span.contains(b)));
-        (self.spans != pieces || broken).then_some("two ways of reading it do not agree")
+        (self.spans != pieces || broken).then_some("two parsers disagree about it")
     }
 }

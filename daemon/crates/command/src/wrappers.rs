@@ -78,7 +78,7 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rb
 /// Commands nested too deep, or one that cannot be parsed.
 pub(super) fn unwrap(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
     if depth > MAX_DEPTH {
-        return Err(format!("commands stand more than {MAX_DEPTH} deep in one another"));
+        return Err(format!("commands are nested more than {MAX_DEPTH} levels deep"));
     }
     let name = part.program().to_owned();
     if part.kind == Kind::Opaque || part.words.first().is_none_or(|w| w.value().is_none()) {

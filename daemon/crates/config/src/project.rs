@@ -128,7 +128,7 @@ pub(crate) fn tighten(rule: Rule, now: Option<&Value>, wish: &Value) -> Result<V
             match (rank(now), rank(Some(wish))) {
                 (now, Some(requested)) if requested >= now.unwrap_or(order.len() - 1) => Ok(wish.clone()),
                 _ => Err(format!(
-                    "a project may only move it towards {}",
+                    "a project may only change it towards {}",
                     order.last().copied().unwrap_or_default()
                 )),
             }

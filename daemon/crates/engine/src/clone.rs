@@ -135,7 +135,7 @@ pub async fn judge(roots: &Arc<Roots>, remote: Remote) -> Result<(CloneSource, O
             Some(Doubt::Near(format!("'{name}' is at {address}, an address of this machine or its network")))
         }
         None if addresses.is_empty() => {
-            Some(Doubt::Unknown(format!("'{name}' was not found by name: its address is not known")))
+            Some(Doubt::Unknown(format!("the address of '{name}' could not be resolved")))
         }
         None => None,
     };

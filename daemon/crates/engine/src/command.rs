@@ -33,7 +33,7 @@ impl Engine {
     ) -> Result<CommandReceipt, Failure> {
         self.require_open()?;
         if let Some(kind) = params.cmd.kind.as_deref().filter(|kind| *kind != "Cmd") {
-            let text = format!("kind '{}' is no command: it is 'Cmd', when given", kind.escape_default());
+            let text = format!("kind '{}' is invalid: it must be 'Cmd' or omitted", kind.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
         }
         // Before the digest of the request is computed, which is stored.
@@ -110,7 +110,7 @@ impl Engine {
     }
 
     fn command_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        let full = |_| Failure::new(Reason::Overloaded, "too many commands are at work");
+        let full = |_| Failure::new(Reason::Overloaded, "too many commands are running");
         Arc::clone(&self.inner.commands).try_acquire_owned().map_err(full)
     }
 

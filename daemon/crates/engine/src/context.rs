@@ -92,7 +92,7 @@ impl RunContext {
         engine.inner.models.admit(&*provider, self.inner.model.unwrap_or(false))?;
         while let Some(wait) = engine.inner.models.wait(std::time::Instant::now())? {
             tokio::select! {
-                () = self.cancel().cancelled() => return Err(cancelled("a question to the model")),
+                () = self.cancel().cancelled() => return Err(cancelled("a model request")),
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -130,7 +130,7 @@ impl RunContext {
             {
                 // The operations that read a broken index report it.
                 if let Err(cause) = self.core().engine.index_is_current(&root.id.0).await {
-                    tracing::warn!(session = %self.session(), %cause, "the index is not current");
+                    tracing::warn!(session = %self.session(), %cause, "the index is not up to date");
                 }
             }
             self.inner.done.fetch_add(1, Ordering::Relaxed);
@@ -229,7 +229,7 @@ impl RunContext {
 pub(crate) fn interrupted_event(op: &str) -> AgentEvt {
     AgentEvt::Error {
         op: op.to_owned(),
-        message: "the daemon ended while it ran".to_owned(),
+        message: "the daemon stopped while it was running".to_owned(),
         retryable: true,
         reason: Some(cairn_trace::INTERRUPTED.to_owned()),
     }

@@ -85,7 +85,7 @@ async fn close(trace: &Trace, method: &str, row: u64, outcome: &str, started: In
     };
     if let Err(cause) = trace.audit_outcome(row, outcome, None).await {
         // The call is done; the row shows that it was allowed.
-        tracing::error!(method, %cause, "the outcome of a direct call could not be audited");
+        tracing::error!(method, %cause, "the outcome of a direct call could not be recorded in the audit");
     }
 }
 

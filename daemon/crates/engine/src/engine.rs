@@ -221,14 +221,14 @@ impl Engine {
     /// Registers the agent that explores. Later calls have no effect.
     pub fn set_explorer(&self, agent: Arc<dyn Agent>) {
         if self.inner.explorer.set(agent).is_err() {
-            tracing::warn!("an explorer is registered already");
+            tracing::warn!("an explorer is already registered");
         }
     }
 
     /// Registers the agent that runs turns. Later calls have no effect.
     pub fn set_turn_agent(&self, agent: Arc<dyn TurnAgent>) {
         if self.inner.turn_agent.set(agent).is_err() {
-            tracing::warn!("an agent is registered already");
+            tracing::warn!("an agent is already registered");
         }
     }
 
@@ -243,7 +243,7 @@ impl Engine {
     /// `not_supported` when the host set none.
     pub(crate) fn model_source(&self) -> Result<Arc<dyn Models>, Failure> {
         let source = self.inner.model_source.read().unwrap_or_else(PoisonError::into_inner).clone();
-        source.ok_or_else(|| Failure::new(Reason::NotSupported, "no model providers are set up"))
+        source.ok_or_else(|| Failure::new(Reason::NotSupported, "no model provider is configured"))
     }
 
     /// Returns the settings of turns that start in `root`.
@@ -261,7 +261,7 @@ impl Engine {
         self.inner.draining.store(true, Ordering::SeqCst);
         self.shut_sessions().await;
         if tokio::time::timeout(self.inner.drain, self.drained()).await.is_err() {
-            tracing::info!(running = self.running(), "what still runs is interrupted");
+            tracing::info!(running = self.running(), "interrupting the remaining runs");
         }
         self.inner.shutdown.cancel();
         self.interrupt_sessions().await;
@@ -405,7 +405,7 @@ impl Engine {
         if permits.used() < permits.limit() {
             return Ok(());
         }
-        let text = format!("{} runs are active, which is resources.maxRuns", permits.limit());
+        let text = format!("{} runs are active, the limit of resources.maxRuns", permits.limit());
         Err(Failure::new(Reason::Overloaded, text))
     }
 

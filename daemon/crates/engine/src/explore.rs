@@ -107,8 +107,7 @@ impl Engine {
     /// Resumes an interrupted explore. Calls whose result is in the log are not repeated. A root
     /// that was removed meanwhile stays removed.
     pub(crate) async fn resume_explore(&self, session: &SessionId) -> Result<RunReceipt, Failure> {
-        let lost =
-            || Failure::new(Reason::NotResumable, format!("session {session} has no run that is known here"));
+        let lost = || Failure::new(Reason::NotResumable, format!("session {session} has no known run"));
         let latest = self.inner.trace.latest_run(session).await?.ok_or_else(lost)?;
         let params: ExploreStartParams = serde_json::from_str(&latest.params).map_err(|_| lost())?;
         let root = self.preflight(&params, Reach::DeclaredRoots).await?;
@@ -149,7 +148,7 @@ impl Engine {
                 let text = format!("root '{}' is not absolute", root.escape_default());
                 Err(Failure::new(Reason::InvalidParams, text))
             }
-            (None, None) => Err(Failure::new(Reason::InvalidParams, "root or remoteURL is needed")),
+            (None, None) => Err(Failure::new(Reason::InvalidParams, "root or remoteURL is required")),
         }
     }
 
@@ -264,7 +263,7 @@ async fn drive(cx: RunContext, params: ExploreStartParams) -> Result<ExploreSumm
             }
             let clone = cx.call("git_clone", arguments).await?;
             if let Some(why) = clone.get("stale").and_then(|s| s.as_str()) {
-                let message = format!("the clone that is here already is used as it was: {why}");
+                let message = format!("the existing clone is used without an update: {why}");
                 cx.emit(AgentEvt::Warning { op: "git_clone".into(), message }).await?;
             }
             let path = clone.get("path").and_then(|p| p.as_str()).unwrap_or_default().to_owned();

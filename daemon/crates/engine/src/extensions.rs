@@ -23,7 +23,7 @@ impl Engine {
     /// Sets the handler of the knowledge store. Later calls have no effect.
     pub fn set_knowledge(&self, knowledge: Arc<Knowledge>) {
         if self.inner.knowledge.set(knowledge).is_err() {
-            tracing::warn!("a knowledge store is registered already");
+            tracing::warn!("a knowledge store is already registered");
         }
     }
 
@@ -33,7 +33,7 @@ impl Engine {
     /// # Errors
     /// `invalid_params` when there is no store; errors of the store.
     pub async fn knowledge(&self, op: MemoryOp) -> Result<serde_json::Value, Failure> {
-        let none = || Failure::new(Reason::InvalidParams, "this host keeps no knowledge store");
+        let none = || Failure::new(Reason::InvalidParams, "this host has no knowledge store");
         let store = Arc::clone(self.inner.knowledge.get().ok_or_else(none)?);
         tokio::task::spawn_blocking(move || store(op)).await.unwrap_or_else(|e| {
             Err(Failure::new(Reason::Internal, format!("the knowledge store failed: {e}")))
@@ -43,7 +43,7 @@ impl Engine {
     /// Sets the source of the available skills. Later calls have no effect.
     pub fn set_skills(&self, skills: Arc<SkillList>) {
         if self.inner.skills.set(skills).is_err() {
-            tracing::warn!("skills are registered already");
+            tracing::warn!("skills are already registered");
         }
     }
 

@@ -63,7 +63,7 @@ struct AddRoot(Arc<Shared>);
 #[async_trait::async_trait]
 impl Tool for AddRoot {
     fn spec(&self) -> ToolSpec {
-        let text = "Indexes a clone as a root of its own. A root that is declared stays as it is.";
+        let text = "Indexes a clone as a separate root. An already declared root is not changed.";
         ToolSpec::reading::<IndexAddRoot>("index_add_root", text)
     }
 
@@ -96,7 +96,7 @@ struct Build(Arc<Shared>);
 #[async_trait::async_trait]
 impl Tool for Build {
     fn spec(&self) -> ToolSpec {
-        let text = "Brings the index of the session's root up to date and waits for it.";
+        let text = "Updates the index of the session's root and waits for it.";
         ToolSpec {
             timeout: BUILD_WAIT + Duration::from_secs(5),
             ..ToolSpec::reading::<IndexBuild>("index_build", text)
@@ -119,7 +119,7 @@ impl Tool for Build {
         });
         let limit = params.max_concurrency.unwrap_or(u32::MAX);
         if limit == 0 {
-            return Err(Failure::new(Reason::InvalidParams, "maxConcurrency: at least 1"));
+            return Err(Failure::new(Reason::InvalidParams, "maxConcurrency must be at least 1"));
         }
         let build = move |id: &RootId| {
             wait_for_others(&indexes, id, limit, &flag)?;

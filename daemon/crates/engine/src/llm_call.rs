@@ -78,12 +78,12 @@ async fn collected(
                 return Err(Failure::new(Reason::TooLarge, text));
             }
         }
-        let text = format!("the answer of {} ended before its end", provider.name());
+        let text = format!("the answer of {} ended before it was complete", provider.name());
         Err(Failure::new(Reason::ModelCut, text))
     };
     tokio::select! {
         biased;
-        () = cancel.cancelled() => return Err(Failure::new(Reason::Cancelled, "the question was cancelled")),
+        () = cancel.cancelled() => return Err(Failure::new(Reason::Cancelled, "the request was cancelled")),
         outcome = read => outcome?,
     }
     Ok(collected)

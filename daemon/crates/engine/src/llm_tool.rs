@@ -41,7 +41,7 @@ fn schema(name: &str) -> Result<Value, Failure> {
         "ExploreSummary" => Ok(schemars::schema_for!(ExploreSummary).to_value()),
         _ => {
             let text = format!(
-                "type '{}' is not registered; there are ExplorePlan, ExploreSummary",
+                "type '{}' is not registered; the types are ExplorePlan and ExploreSummary",
                 name.escape_default()
             );
             Err(Failure::new(Reason::InvalidParams, text))
@@ -53,7 +53,7 @@ fn schema(name: &str) -> Result<Value, Failure> {
 /// around it.
 fn typed(name: &str, text: &str) -> Result<Value, Failure> {
     let wrong = |e: serde_json::Error| {
-        Failure::new(Reason::SchemaMismatch, format!("the model's answer is no {name}: {e}"))
+        Failure::new(Reason::SchemaMismatch, format!("the model's answer is not a valid {name}: {e}"))
     };
     let text = cairn_harness::unfenced(text.trim());
     match name {
@@ -69,7 +69,8 @@ impl Tool for Ask {
     fn spec(&self) -> ToolSpec {
         let spec = ToolSpec::reading::<LlmCall>(
             "llm_call",
-            "Asks a model one question. A model outside this machine needs policy.allowExternalLLMs and models.allowExternal.",
+            "Sends one prompt to a model. A model outside this machine needs policy.allowExternalLLMs \
+            and models.allowExternal.",
         );
         ToolSpec { hidden: true, paths: &[], timeout: std::time::Duration::from_secs(15 * 60), ..spec }
     }
@@ -80,17 +81,19 @@ impl Tool for Ask {
         if size > MAX_PROMPT {
             return Err(Failure::new(
                 Reason::TooLarge,
-                format!("the prompt has {size} bytes, {MAX_PROMPT} are allowed"),
+                format!("the prompt has {size} bytes; the limit is {MAX_PROMPT}"),
             ));
         }
         if call.stream_structured && call.expects_type.is_none() {
-            let text = "streamStructured needs expectsType: only a typed answer has a structure";
+            let text = "streamStructured requires expectsType";
             return Err(Failure::new(Reason::InvalidParams, text));
         }
-        let engine =
-            self.engine.upgrade().ok_or_else(|| Failure::new(Reason::ShuttingDown, "the engine is gone"))?;
+        let engine = self
+            .engine
+            .upgrade()
+            .ok_or_else(|| Failure::new(Reason::ShuttingDown, "the engine has shut down"))?;
         if engine.sessions.has_turn(permit.session()) {
-            let text = format!("session {} is asking its model already", permit.session());
+            let text = format!("session {} already has a model request in progress", permit.session());
             return Err(Failure::new(Reason::SessionBusy, text));
         }
         let schema = call.expects_type.as_deref().map(schema).transpose()?;

@@ -96,7 +96,7 @@ impl ModelGate {
         } else {
             return Ok(());
         };
-        Err(Failure::new(Reason::ExternalDenied, format!("{name} is outside this machine, and {why}")))
+        Err(Failure::new(Reason::ExternalDenied, format!("{name} runs outside this machine, and {why}")))
     }
 
     /// Returns the time to wait before the next request; `None` when it may be made now, which
@@ -110,7 +110,8 @@ impl ModelGate {
             }
             let sum: u64 = spent.iter().map(|(_, tokens)| tokens).sum();
             if sum >= cap {
-                let text = format!("{sum} tokens were used in 24 hours, which is models.maxTokensPerDay");
+                let text =
+                    format!("{sum} tokens were used within 24 hours; models.maxTokensPerDay is reached");
                 return Err(Failure::new(Reason::BudgetExceeded, text));
             }
         }

@@ -29,8 +29,8 @@ impl Engine {
             }
         };
         let started = std::thread::Builder::new().name("index-progress".into()).spawn(forward);
-        started
-            .map(drop)
-            .map_err(|e| Failure::new(Reason::Internal, format!("no thread for index progress: {e}")))
+        started.map(drop).map_err(|e| {
+            Failure::new(Reason::Internal, format!("cannot start a thread for index progress: {e}"))
+        })
     }
 }

@@ -67,7 +67,7 @@ impl Hooks for Plugins {
         let event = Arc::new(event);
         for plugin in self.list().iter().filter(|p| p.wants(hook)) {
             let refused = match call_plugin(Arc::clone(plugin), Arc::clone(&event)).await {
-                Ok(answer) => answer.refuse.map(|why| format!("{} says: {why}", plugin.name())),
+                Ok(answer) => answer.refuse.map(|why| format!("{}: {why}", plugin.name())),
                 Err(why) => {
                     tracing::warn!(plugin = plugin.name(), ?hook, session = %event.session(), "{why}");
                     plugin.required().then(|| format!("{} is required and failed: {why}", plugin.name()))

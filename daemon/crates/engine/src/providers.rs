@@ -86,7 +86,8 @@ impl Engine {
             && now < before
         {
             warnings.push(format!(
-                "{} has a context of {now} tokens, the model before it {before}: older turns may be condensed",
+                "{} has a context of {now} tokens, the previous model had {before}: older turns may be \
+                condensed",
                 choice.model
             ));
         }
@@ -173,8 +174,9 @@ impl Engine {
     /// `internal` when the probe itself failed.
     pub async fn sandbox_probe(&self) -> Result<SandboxProbe, Failure> {
         let sandbox = std::sync::Arc::clone(self.inner.harness.sandbox());
-        let broken =
-            |what: String| Failure::new(Reason::Internal, format!("the sandbox could not be tried: {what}"));
+        let broken = |what: String| {
+            Failure::new(Reason::Internal, format!("the sandbox could not be checked: {what}"))
+        };
         let look = move || serde_json::to_value(sandbox.probe());
         let probe = tokio::task::spawn_blocking(look).await.map_err(|e| broken(e.to_string()))?;
         probe.and_then(serde_json::from_value).map_err(|e| broken(e.to_string()))

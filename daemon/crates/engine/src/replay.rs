@@ -38,7 +38,7 @@ impl Engine {
         if has(|e| matches!(e, AgentEvt::Started { op, .. } if op == "explore")) {
             return self.replay_explore(&session, &records, root.as_deref()).await;
         }
-        let text = format!("trace {} holds neither a turn nor an explore", params.trace_id);
+        let text = format!("trace {} contains neither a turn nor an explore", params.trace_id);
         Err(Failure::new(Reason::BadTrace, text))
     }
 

@@ -121,7 +121,7 @@ impl Engine {
     /// removed root.
     pub fn rescan_root(&self, root: &RootId) {
         if let Err(cause) = self.inner.indexes.rescan(root) {
-            tracing::debug!(%root, %cause, "not looked at again");
+            tracing::debug!(%root, %cause, "the root was not rescanned");
         }
     }
 

@@ -136,5 +136,5 @@ impl Engine {
 /// Returns the session id in a stored receipt.
 pub(crate) fn session_in(receipt: &serde_json::Value) -> Result<SessionId, Failure> {
     let id = receipt.get("sessionId").and_then(|v| v.as_str()).and_then(|text| text.parse().ok());
-    id.ok_or_else(|| Failure::new(Reason::StorageFailed, "a stored receipt names no session"))
+    id.ok_or_else(|| Failure::new(Reason::StorageFailed, "a stored receipt does not name a session"))
 }

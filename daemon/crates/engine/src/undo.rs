@@ -61,7 +61,8 @@ impl Undo {
         for (path, net) in files {
             if net.lost {
                 let text = format!(
-                    "'{path}' was changed by a command and what it held before was not kept: nothing was undone"
+                    "'{path}' was changed by a command and its previous content was not saved: nothing \
+                    was undone"
                 );
                 return Err(Failure::new(Reason::ToolFailed, text));
             }
@@ -86,7 +87,8 @@ impl Tool for Undo {
     fn spec(&self) -> ToolSpec {
         let spec = ToolSpec::writing::<UndoTurn>(
             "undo_turn",
-            "Puts back the files that a turn changed, as they were before it. Refused when one of them changed since.",
+            "Restores the files that a turn changed to their previous content. Refused if one of them \
+            has changed since.",
         );
         ToolSpec { hidden: true, paths: &[], ..spec }
     }
@@ -124,6 +126,6 @@ impl Tool for Undo {
         };
         tokio::task::spawn_blocking(write)
             .await
-            .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("undoing failed: {e}"))))
+            .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("undo failed: {e}"))))
     }
 }

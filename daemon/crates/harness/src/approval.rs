@@ -68,7 +68,7 @@ impl Drop for OpenQuestion<'_> {
             match record_resolution(&trace, &approval, &resolution).await {
                 Ok(()) | Err(TraceError::ApprovalResolved) => {}
                 Err(error) => {
-                    tracing::warn!(approval = %approval.approval_id, %error, "an approval stays open");
+                    tracing::warn!(approval = %approval.approval_id, %error, "an approval could not be resolved");
                 }
             }
         });
@@ -94,11 +94,11 @@ fn check_pattern(
     let Some(pattern) = pattern else { return Ok(()) };
     let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
     if !matches!(decision, ApprovalDecision::Session | ApprovalDecision::Always) {
-        return bad("pattern goes with the decisions session and always".into());
+        return bad("pattern is only valid with the decisions session and always".into());
     }
     if !approval.patterns.iter().any(|offered| offered == pattern) {
         let offered = approval.patterns.join("', '");
-        return bad(format!("pattern is none of those that were offered: '{offered}'"));
+        return bad(format!("pattern is not one of those offered: '{offered}'"));
     }
     Ok(())
 }
@@ -198,7 +198,7 @@ impl Approvals {
             }
             let first = self.trace.approval(&params.approval_id).await?.resolution;
             let text = match &first {
-                Some(r) => format!("it was answered '{}' by {} before", r.decision.as_str(), r.by),
+                Some(r) => format!("it was already answered '{}' by {}", r.decision.as_str(), r.by),
                 None => error.to_string(),
             };
             let details = serde_json::json!({"resolution": first});
@@ -234,7 +234,8 @@ impl Approvals {
         // once only.
         match unstored {
             Some(Failure { reason, message, details }) => {
-                let message = format!("the call is approved, the rule is not granted for good: {message}");
+                let message =
+                    format!("the call is approved, but the rule is not granted permanently: {message}");
                 Err(Failure { reason, message, details })
             }
             None => Ok(approval),
@@ -299,11 +300,10 @@ impl Approvals {
             record_resolution(
                 &self.trace,
                 &question.approval,
-                &denial("no_approver", "nobody is there to answer"),
+                &denial("no_approver", "no approver is connected"),
             )
             .await?;
-            let text =
-                format!("tool {} needs an approval ({rule}) and nobody is there to give it", call.name);
+            let text = format!("tool {} needs an approval ({rule}), but no approver is connected", call.name);
             return Err(Failure::new(Reason::NoApprover, text));
         }
         let mut question = match known {
@@ -383,7 +383,7 @@ impl Approvals {
                 return answer.map_err(|_| Failure::new(Reason::Internal, "an approval was dropped"));
             }
             () = call.cancel.cancelled() => ("cancelled", "the run ended"),
-            () = tokio::time::sleep(remaining) => ("deadline", "nobody answered in time"),
+            () = tokio::time::sleep(remaining) => ("deadline", "no answer in time"),
         };
         let cancelled = || Failure::new(Reason::Cancelled, format!("tool {} was cancelled", call.name));
         if by == "cancelled" && self.stopping.is_cancelled() {

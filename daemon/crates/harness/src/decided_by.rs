@@ -88,13 +88,13 @@ impl fmt::Display for Fallback {
         match self {
             Self::ReadOnly => f.write_str("default: read-only inside declared roots"),
             Self::NetworkGranted => f.write_str("default: network granted to this run"),
-            Self::OwnState => f.write_str("default: changes Cairn's own state alone"),
+            Self::OwnState => f.write_str("default: changes only Cairn's own state"),
             Self::Acts => f.write_str("default: not read-only"),
             Self::ActsUnsure(why) => write!(f, "default: not read-only ({why})"),
             Self::ActsWithArguments(rule) => {
-                write!(f, "default: not read-only ({rule} allows it without arguments alone)")
+                write!(f, "default: not read-only ({rule} allows it only without arguments)")
             }
-            Self::Unclear(why) => write!(f, "default: cannot be read ({why})"),
+            Self::Unclear(why) => write!(f, "default: cannot be parsed ({why})"),
         }
     }
 }
@@ -191,11 +191,11 @@ impl fmt::Display for DecidedBy {
             Self::Fallback(fallback) => fallback.fmt(f),
             Self::UnreadableRules(why) | Self::Tool(why) => f.write_str(why),
             Self::UnwritablePath(path) => {
-                write!(f, "safety.sandbox_allowed_paths do not hold '{path}'")
+                write!(f, "safety.sandbox_allowed_paths does not include '{path}'")
             }
             Self::Plugin(why) => write!(f, "plugin: {why}"),
-            Self::UnknownTool(name) => write!(f, "tools: {name} is not there"),
-            Self::Interrupted => f.write_str("the daemon ended while it ran: it may have acted already"),
+            Self::UnknownTool(name) => write!(f, "tools: {name} does not exist"),
+            Self::Interrupted => f.write_str("the daemon stopped during the call: it may have taken effect"),
             Self::NoPath => f.write_str("no path"),
             Self::Answered(Answered { decision: ApprovalDecision::Deny, client, question }) => {
                 write!(f, "denied by {client}: {question}")

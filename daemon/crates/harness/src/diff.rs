@@ -30,7 +30,7 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, limit: u
         }
         let end = patch[..end].rfind('\n').map_or(end, |at| at + 1);
         patch.truncate(end);
-        patch.push_str("[the rest of this diff is left out]\n");
+        patch.push_str("[the rest of this diff is omitted]\n");
     }
     patch
 }
@@ -50,7 +50,7 @@ mod tests {
         assert!(unified("n", None, Some(b"one\n"), MAX_DIFF).starts_with("--- /dev/null\n+++ b/n\n"));
         assert!(unified("b", Some(b"\xff"), Some(b"x"), MAX_DIFF).contains("binary: 1 to 1 bytes"));
         let long = unified("l", None, Some("line\n".repeat(1000).as_bytes()), 200);
-        assert!(long.len() < 300 && long.ends_with("left out]\n"), "{long}");
+        assert!(long.len() < 300 && long.ends_with("omitted]\n"), "{long}");
         assert_eq!(unified("s", Some(b"a"), Some(b"a"), MAX_DIFF), "");
     }
 }

@@ -71,45 +71,47 @@ async fn follow(request: &FetchRequest) -> Result<Fetched, Failure> {
             return read(response, request.max_bytes).await;
         }
         let to = response.headers().get(header::LOCATION).and_then(|to| to.to_str().ok());
-        let to = to.ok_or_else(|| failed(&url, "leads elsewhere and does not say where"))?;
+        let to = to.ok_or_else(|| failed(&url, "redirects without a location"))?;
         if request.near {
-            return Err(failed(&url, "leads elsewhere, which is not followed"));
+            return Err(failed(&url, "redirects, which is not followed"));
         }
-        let next = url.join(to).map_err(|_| failed(&url, "leads to what is no address"))?;
+        let next = url.join(to).map_err(|_| failed(&url, "redirects to an invalid URL"))?;
         url = parse(next.as_str())?;
     }
-    Err(failed(&url, &format!("is the end of more than {MAX_REDIRECTS} redirects")))
+    Err(failed(&url, &format!("is reached after more than {MAX_REDIRECTS} redirects")))
 }
 
 fn parse(text: &str) -> Result<Url, Failure> {
     let bad = |why: &str| Failure::new(Reason::InvalidParams, format!("'{}' {why}", escaped(text)));
     if text.len() > MAX_URL {
-        return Err(bad("is too long for an address"));
+        return Err(bad("is too long for a URL"));
     }
-    let url = Url::parse(text).map_err(|_| bad("is no address: write it with https://"))?;
+    let url = Url::parse(text).map_err(|_| bad("is not a URL: start it with https://"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(bad("is no address of the web: http and https alone are read"));
+        return Err(bad("is not a web URL: only http and https are supported"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad("holds a name or password, which is not sent"));
+        return Err(bad("contains a user name or password, which is not sent"));
     }
     Ok(url)
 }
 
 /// Sends one request, only to addresses that were checked: the connection goes to no other.
 async fn get(url: &Url, headers: &[(String, String)], near: bool) -> Result<Response, Failure> {
-    let host = url.host_str().ok_or_else(|| failed(url, "names no server"))?;
+    let host = url.host_str().ok_or_else(|| failed(url, "has no host"))?;
     let port = url.port_or_known_default().unwrap_or(443);
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let socket_addrs = tokio::net::lookup_host((bare, port))
         .await
-        .map_err(|e| failed(url, &format!("is not found: {e}")))?;
+        .map_err(|e| failed(url, &format!("cannot be resolved: {e}")))?;
     let socket_addrs: Vec<SocketAddr> = socket_addrs.collect();
     if let Some(closed) = socket_addrs.iter().find(|a| !near && !is_public(a.ip())) {
-        let text = format!("'{}' is at {}, which is no public address", escaped(url.as_str()), closed.ip());
+        let text =
+            format!("'{}' is at {}, which is not a public address", escaped(url.as_str()), closed.ip());
         return Err(Failure::new(Reason::NetworkDenied, text));
     }
-    let client = client(host, &socket_addrs).map_err(|e| failed(url, &format!("cannot be asked: {e}")))?;
+    let client =
+        client(host, &socket_addrs).map_err(|e| failed(url, &format!("cannot be requested: {e}")))?;
     let mut request =
         client.get(url.clone()).header(header::ACCEPT, "text/html, application/json, text/*;q=0.9");
     for (name, value) in headers {
@@ -148,7 +150,7 @@ async fn read(mut response: Response, most: usize) -> Result<Fetched, Failure> {
         return Err(failed(&url, &format!("is {}, not text", escaped(&kind))));
     }
     let (mut body, mut truncated) = (Vec::new(), false);
-    let broken = |e: reqwest::Error| failed(&url, &format!("broke off: {}", root_cause(&e)));
+    let broken = |e: reqwest::Error| failed(&url, &format!("was interrupted: {}", root_cause(&e)));
     while let Some(piece) = response.chunk().await.map_err(broken)? {
         let room = most - body.len();
         body.extend_from_slice(&piece[..room.min(piece.len())]);

@@ -362,7 +362,7 @@ impl Harness {
         let preview = &mut intent.preview;
         preview.network = call.grants.network;
         if call.grants.network {
-            preview.warnings.push("it has the network".into());
+            preview.warnings.push("it has network access".into());
         }
         if call.grants.unconfined {
             preview.warnings.push("it runs outside the sandbox".into());
@@ -520,7 +520,10 @@ fn bounded(name: &str, output: Output) -> Result<Output, Failure> {
     if size <= MAX_OUTPUT {
         return Ok(output);
     }
-    Err(Failure::new(Reason::TooLarge, format!("tool {name} made {size} bytes, {MAX_OUTPUT} are allowed")))
+    Err(Failure::new(
+        Reason::TooLarge,
+        format!("tool {name} returned {size} bytes; the limit is {MAX_OUTPUT}"),
+    ))
 }
 
 fn unrecorded(tool: &str, cause: TraceError) -> Failure {
@@ -530,6 +533,6 @@ fn unrecorded(tool: &str, cause: TraceError) -> Failure {
         Reason::DiskFull => Reason::DiskFull,
         _ => Reason::AuditFailed,
     };
-    tracing::error!(tool, %cause, "audit cannot be written");
+    tracing::error!(tool, %cause, "the audit cannot be written");
     Failure::new(reason, format!("tool {tool}: the call could not be recorded: {cause}"))
 }

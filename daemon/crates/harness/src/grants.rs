@@ -80,7 +80,7 @@ impl Grants {
             return Ok(());
         }
         if rules.len() >= MAX_RULES {
-            let text = format!("{MAX_RULES} rules are granted already: revoke some");
+            let text = format!("{MAX_RULES} rules are already granted: revoke some");
             return Err(Failure::new(Reason::StorageFailed, text));
         }
         rules.push(GrantedRule {

@@ -290,7 +290,10 @@ impl Permit {
         let Some(root) = &self.root else { return Ok(vec![]) };
         let Some(masked) = self.own_view(root).map(|view| view.masked(root)) else { return Ok(vec![]) };
         if masked.cut {
-            return Err(Failure::new(Reason::ToolFailed, "rules hide more than can be left out of a search"));
+            return Err(Failure::new(
+                Reason::ToolFailed,
+                "rules hide more paths than can be excluded from a search",
+            ));
         }
         Ok(masked.paths)
     }
@@ -356,7 +359,7 @@ impl Permit {
             }
         };
         joined.unwrap_or_else(|e| {
-            Err(Failure::new(Reason::Internal, format!("the process could not be followed: {e}")))
+            Err(Failure::new(Reason::Internal, format!("the process could not be monitored: {e}")))
         })
     }
 
@@ -515,7 +518,7 @@ impl Permit {
         if now.as_deref() == before {
             return Ok(());
         }
-        let text = format!("'{}' changed while the call was under way", path.requested());
+        let text = format!("'{}' changed during the call", path.requested());
         Err(Failure::new(Reason::FileChanged, text))
     }
 

@@ -455,7 +455,7 @@ impl Rules {
         let about_commands = |r: &Rule| matches!(r.scope, Scope::Command(_));
         let denials = self.final_deny.iter().chain(&self.deny).any(about_commands);
         if decision.verdict == Verdict::Allow && denials && (hidden || !line.is_parsed()) {
-            let why = line.unsure.as_deref().unwrap_or("what runs is not known beforehand");
+            let why = line.unsure.as_deref().unwrap_or("the command is not known in advance");
             let by = DecidedBy::Fallback(Fallback::Unclear(why.to_owned()));
             return Decision { verdict: Verdict::Ask, by };
         }

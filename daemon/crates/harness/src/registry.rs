@@ -168,7 +168,7 @@ impl Registry {
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = tools.all.get(real) {
             if tools.is_off(real) {
-                let text = format!("tool {real} is switched off in tool-access.json");
+                let text = format!("tool {real} is disabled in tool-access.json");
                 return Err(Failure::new(Reason::ToolDenied, text));
             }
             return Ok(Arc::clone(entry));

@@ -136,7 +136,7 @@ pub(crate) fn own_path(root: Option<&Root>, paths: &CallPaths, path: &str) -> Re
         None => own.locate(path)?,
     };
     if target.root().id != own.id {
-        let text = format!("'{path}' lies in another root than the session's, {}", own.path.display());
+        let text = format!("'{path}' is in a different root than the session's, {}", own.path.display());
         return Err(Failure::new(Reason::PathOutsideRoots, text));
     }
     Ok(target)
@@ -201,7 +201,7 @@ impl Output {
         let value = serde_json::to_value(value).map_err(|error| {
             Failure::new(
                 cairn_protocol::error::Reason::Internal,
-                format!("{tag} cannot be written as json: {error}"),
+                format!("{tag} cannot be serialized: {error}"),
             )
         })?;
         Ok(Self { tag, value, truncated, exit_code: None })

@@ -399,7 +399,7 @@ async fn interrupted_call_requires_approval_before_retry() {
     next.harness.call(call(&next, "whole", true)).await.unwrap();
     assert_eq!(next.runs.load(Ordering::SeqCst), 1, "what is allowed and ended is made again unasked");
     let (work, approval) = next.start_call(call(&next, "cut", true)).await;
-    assert!(approval.rule.contains("may have acted already"), "{approval:?}");
+    assert!(approval.rule.contains("may have taken effect"), "{approval:?}");
     assert_eq!(next.runs.load(Ordering::SeqCst), 1);
     next.answer(&approval, ApprovalDecision::Deny).await.unwrap();
     assert_eq!(work.await.unwrap().unwrap_err().reason, Reason::DeniedByUser);

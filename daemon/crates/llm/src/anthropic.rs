@@ -24,7 +24,7 @@ const VERSION: &str = "2023-06-01";
 const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// Placeholder before a conversation whose first messages were dropped: the first message must be
 /// the user's.
-const OMITTED_MESSAGES: &str = "(earlier messages are left out)";
+const OMITTED_MESSAGES: &str = "(earlier messages are omitted)";
 
 /// Dialect of Anthropic's messages API.
 pub(crate) struct Anthropic;
@@ -70,11 +70,11 @@ impl Dialect for Anthropic {
         let mut tools = tools(request);
         if let Some(schema) = &request.schema {
             if schema.get("type").and_then(Value::as_str) != Some("object") {
-                let text = "anthropic can only force a schema whose top is an object: wrap it in one";
+                let text = "anthropic only supports schemas of an object: wrap the schema in one";
                 return Err(LlmError::Rejected(text.into()));
             }
             let name = schema_tool(request);
-            let description = "Gives the answer in the form that is asked for.";
+            let description = "Returns the answer in the requested format.";
             tools.push(json!({ "name": name, "description": description, "input_schema": schema }));
             body.insert("tool_choice".into(), json!({ "type": "tool", "name": name }));
         }

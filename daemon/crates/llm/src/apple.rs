@@ -6,7 +6,7 @@ use crate::LlmError;
 pub(crate) fn not_supported() -> LlmError {
     // Its framework requires Swift; even on macOS a bridge is necessary, which this build lacks.
     let why = if cfg!(target_os = "macos") {
-        "this build has no bridge to Apple's on-device model".to_owned()
+        "this build does not support Apple's on-device model".to_owned()
     } else {
         format!("Apple's on-device model needs macOS, and this is {}", std::env::consts::OS)
     };

@@ -144,18 +144,17 @@ pub fn is_external(provider: &str, endpoint: Option<&str>) -> bool {
 }
 
 fn script(settings: &Settings) -> Result<Scripted, LlmError> {
-    let missing = || LlmError::Rejected("scripted needs the path of a script as its endpoint".into());
+    let missing = || LlmError::Rejected("scripted requires the path of a script as its endpoint".into());
     let path = settings.endpoint.as_deref().ok_or_else(missing)?;
     let script = Scripted::read(Path::new(path.strip_prefix("file://").unwrap_or(path)))?;
     Ok(if settings.model.is_empty() { script } else { script.with_model(&settings.model) })
 }
 
 fn program(settings: &Settings, known: &KnownProvider, kind: Kind) -> Result<Arc<dyn Provider>, LlmError> {
-    let none = || LlmError::NotSupported(format!("{}: this host starts no programs", known.name));
+    let none = || LlmError::NotSupported(format!("{}: this host does not start programs", known.name));
     let launcher = settings.launcher.clone().ok_or_else(none)?;
     if settings.endpoint.is_some() {
-        let text =
-            format!("{} is a program of yours and has no endpoint: leave llm.endpoint out", known.name);
+        let text = format!("{} is a local program and has no endpoint: remove llm.endpoint", known.name);
         return Err(LlmError::Rejected(text));
     }
     launcher.check(known.name)?;
@@ -185,7 +184,7 @@ fn remote(
         return Err(LlmError::Unauthorized(text));
     }
     if settings.key.is_some() && endpoint.distant() && !endpoint.encrypted() {
-        return Err(LlmError::Rejected(format!("{who} would get the key unencrypted: use https")));
+        return Err(LlmError::Rejected(format!("the key would be sent to {who} unencrypted: use https")));
     }
     let headers = dialect.headers(settings.key.as_ref())?;
     // Created last because reading the system's certificates takes a while.

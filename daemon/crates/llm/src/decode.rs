@@ -123,9 +123,7 @@ impl Decoder {
         }
         match (answer.finished, answer.events, framer.has_stray_lines()) {
             (true, ..) => Ok(()),
-            (_, 0, true) => {
-                Err(LlmError::Malformed(format!("{who} answered with something that is no stream of events")))
-            }
+            (_, 0, true) => Err(LlmError::Malformed(format!("{who} did not answer with an event stream"))),
             _ => Err(LlmError::Cut(format!("{who} ended its answer before it was complete"))),
         }
     }
@@ -189,7 +187,7 @@ fn parse(who: &str, data: &str) -> Result<Value, LlmError> {
             data.contains("\\u").then(|| serde_json::from_str(&replace_lone_surrogates(data)).ok()).flatten();
         repaired.ok_or_else(|| {
             let excerpt: String = data.chars().take(100).collect();
-            LlmError::Malformed(format!("{who} sent an event that is no JSON ({error}): {excerpt}"))
+            LlmError::Malformed(format!("{who} sent an event that is not JSON ({error}): {excerpt}"))
         })
     })
 }
@@ -317,7 +315,7 @@ impl Answer {
     pub(crate) fn begin_call(&mut self, key: &str) -> Result<usize, LlmError> {
         if self.calls.len() >= MAX_CALLS {
             return Err(LlmError::Malformed(format!(
-                "{} asked for more than {MAX_CALLS} tools at once",
+                "{} requested more than {MAX_CALLS} tool calls at once",
                 self.who
             )));
         }
@@ -357,7 +355,7 @@ impl Answer {
     /// Finishes the answer. A provider that stops "normally" with calls waits for their results.
     pub(crate) fn finish(&mut self, reason: FinishReason) -> Result<(), LlmError> {
         if self.calls.iter().any(|call| !call.started) {
-            return Err(LlmError::Malformed(format!("{} asked for a tool without naming it", self.who)));
+            return Err(LlmError::Malformed(format!("{} requested a tool call without a name", self.who)));
         }
         let reason = if reason == FinishReason::Stop && !self.calls.is_empty() {
             FinishReason::ToolCalls

@@ -32,14 +32,14 @@ impl Endpoint {
         let text = text.trim();
         let full_url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let refuse = |why: &str| LlmError::Rejected(format!("the model's endpoint {why}"));
-        let url = Url::parse(&full_url).map_err(|error| refuse(&format!("is no URL ({error})")))?;
+        let url = Url::parse(&full_url).map_err(|error| refuse(&format!("is not a URL ({error})")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(refuse("must begin with http:// or https://"));
+            return Err(refuse("must start with http:// or https://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refuse("must hold no user or password: give the key apart"));
+            return Err(refuse("must not contain a user name or password: configure the key separately"));
         }
-        let host = url.host().ok_or_else(|| refuse("names no host"))?;
+        let host = url.host().ok_or_else(|| refuse("has no host"))?;
         let mut path = url.path().trim_end_matches('/');
         // The suffix of an API path is removed, because it is appended to the base later.
         if let Some(shorter) = TAILS.iter().find_map(|tail| path.strip_suffix(tail)) {

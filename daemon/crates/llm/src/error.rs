@@ -58,7 +58,7 @@ pub enum LlmError {
     /// This platform or build does not support it.
     #[error("{0}")]
     NotSupported(String),
-    #[error("there is no provider '{name}'; there are {}", .known.join(", "))]
+    #[error("there is no provider '{name}'; available: {}", .known.join(", "))]
     UnknownProvider {
         /// Provider name from the settings.
         name: String,

@@ -97,14 +97,14 @@ pub fn read_key_file(path: &Path) -> Result<Key, LlmError> {
     // Opening a named pipe would block until a writer opens it.
     let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
     if !kind.is_file() {
-        return Err(refuse("it is no regular file".into()));
+        return Err(refuse("it is not a regular file".into()));
     }
     let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
     // The metadata is of the open file, so that the file cannot be replaced in between.
     let about = file.metadata().map_err(|error| refuse(error.to_string()))?;
     let mode = about.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(refuse(format!("others may read it (mode {mode:04o}): chmod 600 it")));
+        return Err(refuse(format!("other users can read it (mode {mode:04o}): run chmod 600 on it")));
     }
     let mut text = Zeroizing::new(String::new());
     file.take(MAX_KEY + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;

@@ -165,7 +165,7 @@ impl Provider for InProcess {
         });
         // An error before the first chunk fails the request itself.
         let first: Option<Result<Chunk, LlmError>> = receiver.recv().await;
-        let first = first.ok_or_else(|| LlmError::Cut("llamaCpp was lost before it answered".into()))??;
+        let first = first.ok_or_else(|| LlmError::Cut("llamaCpp stopped before it answered".into()))??;
         Ok(Box::pin(stream::unfold((Some(first), receiver), |(first, mut receiver)| async move {
             match first {
                 Some(chunk) => Some((Ok(chunk), (None, receiver))),

@@ -179,13 +179,14 @@ impl Provider for Program {
         let name = self.kind.name();
         if !request.tools.is_empty() {
             return Err(LlmError::NotSupported(format!(
-                "{name} answers questions and cannot call a session's tools: ask it by llm_call, or choose another provider for turns"
+                "{name} cannot call a session's tools: use it with llm_call, or choose another provider \
+                for turns"
             )));
         }
         if self.model.starts_with('-') {
-            return Err(LlmError::Rejected(format!("{name}: '{}' is no name of a model", self.model)));
+            return Err(LlmError::Rejected(format!("{name}: '{}' is not a valid model name", self.model)));
         }
-        let nobodys = || LlmError::Rejected(format!("{name} is asked for a session only, and there is none"));
+        let nobodys = || LlmError::Rejected(format!("{name} can only be used in a session"));
         let session = request.session.clone().ok_or_else(nobodys)?;
         let prompt = prompt(name, &request)?;
         let (arguments, total) = (self.kind.arguments(&self.model), self.total);
@@ -221,7 +222,7 @@ fn prompt(name: &str, request: &ModelRequest) -> Result<String, LlmError> {
     }
     if let Some(schema) = &request.schema {
         parts.push(format!(
-            "Answer with JSON alone, without a code fence, that follows this JSON Schema: {schema}"
+            "Answer only with JSON, without a code fence, that conforms to this JSON Schema: {schema}"
         ));
     }
     let several = request.messages.len() > 1;
@@ -241,7 +242,7 @@ fn prompt(name: &str, request: &ModelRequest) -> Result<String, LlmError> {
 fn plain(name: &str, parts: &[Part]) -> Result<String, LlmError> {
     let texts = parts.iter().map(|part| match part {
         Part::Text { text } => Ok(text.as_str()),
-        Part::Image { .. } => Err(LlmError::Rejected(format!("{name} takes text, no images"))),
+        Part::Image { .. } => Err(LlmError::Rejected(format!("{name} does not support images"))),
     });
     Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
 }
@@ -327,7 +328,7 @@ impl Answering {
                 return if self.decoder.finished() { self.linger().await } else { Ok(()) };
             }
             Some(Piece::End(exit)) => exit?,
-            None => return Err(LlmError::Cut(format!("{name} was lost before its answer was whole"))),
+            None => return Err(LlmError::Cut(format!("{name} stopped before its answer was complete"))),
         };
         let outcome = self.decoder.end().map_err(|error| self.explained(error));
         if self.decoder.finished() {
@@ -342,7 +343,7 @@ impl Answering {
             Err(LlmError::Cut(_) | LlmError::Malformed(_)) if exit.code != 0 => {
                 let stderr = words::line(&exit.stderr);
                 let stderr = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
-                Err(self.explained(words::classify(name, &format!("ended with {}{stderr}", exit.code))))
+                Err(self.explained(words::classify(name, &format!("exited with {}{stderr}", exit.code))))
             }
             other => other,
         }
@@ -354,9 +355,7 @@ impl Answering {
             LlmError::Unauthorized(text) => LlmError::Unauthorized(format!("{text}; {}", self.kind.login())),
             LlmError::Unavailable(text) if text.to_lowercase().contains("read-only file system") => {
                 let key = format!("llm.agents.{}.credentials_writable", self.kind.name());
-                LlmError::Unavailable(format!(
-                    "{text}; set {key} if it must write to the folder of its login"
-                ))
+                LlmError::Unavailable(format!("{text}; set {key} if it must write to its login folder"))
             }
             LlmError::ModelNotFound { provider, known, .. } => {
                 LlmError::ModelNotFound { provider, model: self.model.clone(), known }

@@ -74,7 +74,7 @@ impl Provider for Recorded {
 
     async fn chat(&self, request: ModelRequest) -> Result<ChunkStream, LlmError> {
         let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let over = || LlmError::Rejected(format!("all {} recorded answers are used up", self.count));
+        let over = || LlmError::Rejected(format!("all {} recorded answers have been used", self.count));
         let bytes = next.ok_or_else(over)?;
         if let Some(recording) = &request.recording {
             recording.push(&bytes);

@@ -70,7 +70,7 @@ pub(crate) fn classify(
     let retry = wait.map_or(Retry::Backoff, Retry::After);
     let never = |error| Failed { error, retry: Retry::No };
     if has(&error_body, OVERFLOW) || status == StatusCode::PAYLOAD_TOO_LARGE {
-        return never(LlmError::ContextOverflow(text("says the prompt is too long for the model")));
+        return never(LlmError::ContextOverflow(text("reports that the prompt is too long for the model")));
     }
     if is_missing_model(context, status, &error_body) {
         let (provider, model) = (context.provider.to_owned(), context.model.to_owned());
@@ -79,14 +79,14 @@ pub(crate) fn classify(
     match code {
         401 | 403 => never(LlmError::Unauthorized(text("refused the key") + &way_out(context.key_variable))),
         429 => {
-            let error = LlmError::RateLimited { text: text("wants fewer requests"), retry_after: wait };
+            let error = LlmError::RateLimited { text: text("limits the request rate"), retry_after: wait };
             if has(&error_body, NO_CREDIT) { never(error) } else { Failed { error, retry } }
         }
         408 | 500.. => {
-            let error = LlmError::Unavailable(text("cannot answer now"));
+            let error = LlmError::Unavailable(text("is unavailable"));
             match wait {
                 Some(wait) if wait > LONGEST_WAIT => never(LlmError::RateLimited {
-                    text: text("asks to come back later"),
+                    text: text("is unavailable: retry later"),
                     retry_after: Some(wait),
                 }),
                 _ => Failed { error, retry },
@@ -97,12 +97,12 @@ pub(crate) fn classify(
                 headers.get(http::header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
             let to = to.split(['?', '#']).next().unwrap_or_default();
             never(LlmError::Malformed(format!(
-                "{who} redirects to {to} ({code}): set the endpoint to where it is"
+                "{who} redirects to {to} ({code}): set the endpoint to that address"
             )))
         }
-        404 | 405 => never(LlmError::Malformed(text("has nothing there: check the endpoint"))),
+        404 | 405 => never(LlmError::Malformed(text("has no such path: check the endpoint"))),
         _ if !error_body.json => {
-            never(LlmError::Malformed(text("answered with no JSON: check the endpoint")))
+            never(LlmError::Malformed(text("did not answer with JSON: check the endpoint")))
         }
         _ => never(LlmError::Rejected(text("refused the request"))),
     }
@@ -111,7 +111,7 @@ pub(crate) fn classify(
 /// Returns the error that an event of a stream reports.
 pub(crate) fn reported(who: &str, event: &Value) -> LlmError {
     let error_body = read(event);
-    let text = format!("{who} broke off{}", words(&error_body.words));
+    let text = format!("{who} reported an error{}", words(&error_body.words));
     let is = |kinds: &[&str]| error_body.kinds.iter().any(|kind| kinds.contains(&kind.as_str()));
     if has(&error_body, OVERFLOW) {
         LlmError::ContextOverflow(text)

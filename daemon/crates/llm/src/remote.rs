@@ -124,7 +124,7 @@ impl Remote {
         let Some(pause) = pause.filter(|pause| Instant::now() + *pause < until) else {
             return Err(failed.error);
         };
-        tracing::debug!(who = %self.server.who, attempt, ?pause, "model request failed; it is made again");
+        tracing::debug!(who = %self.server.who, attempt, ?pause, "model request failed; retrying");
         sleep(pause).await;
         Ok(())
     }
@@ -141,7 +141,8 @@ impl Remote {
                 }
             }
         };
-        let wrong = || LlmError::Malformed(format!("{} answered with no list of models", self.server.who));
+        let wrong =
+            || LlmError::Malformed(format!("{} did not answer with a list of models", self.server.who));
         let models = self.dialect.models(&answer).ok_or_else(wrong)?;
         let ours = models.iter().find(|info| info.model == self.model());
         if let Some(tokens) = ours.and_then(|info| info.context_tokens) {
@@ -267,7 +268,7 @@ pub(crate) fn bearer(key: Option<&Key>) -> Result<HeaderMap, LlmError> {
 
 /// Creates a header value that is never printed.
 pub(crate) fn secret(text: &str) -> Result<HeaderValue, LlmError> {
-    let wrong = "the key holds characters that no header can carry: check for a line break or a typing error";
+    let wrong = "the key contains characters that are invalid in a header: check for a line break or a typo";
     let mut value = HeaderValue::from_str(text).map_err(|_| LlmError::Unauthorized(wrong.into()))?;
     value.set_sensitive(true);
     Ok(value)

@@ -173,7 +173,7 @@ impl Play {
                 Step::DelayMs(millis) => sleep(Duration::from_millis(millis)).await,
                 Step::Hang => std::future::pending().await,
                 Step::Cut => {
-                    return Some(Err(LlmError::Cut(format!("the script cuts answer {}", self.number))));
+                    return Some(Err(LlmError::Cut(format!("the script ends answer {} early", self.number))));
                 }
                 Step::Fault(fault) => return Some(Err(fault.error())),
                 _ => {
@@ -217,7 +217,7 @@ pub(crate) struct Reader;
 impl Events for Reader {
     fn event(&mut self, _name: &str, data: Value, answer: &mut Answer) -> Result<(), LlmError> {
         let wrong =
-            |error| LlmError::Malformed(format!("{} sent no step of a script: {error}", answer.who()));
+            |error| LlmError::Malformed(format!("{} sent an invalid script step: {error}", answer.who()));
         match serde_json::from_value(data).map_err(wrong)? {
             Step::Text(text) => answer.text(&text),
             Step::Reasoning(text) => answer.reasoning(&text),
@@ -234,7 +234,7 @@ impl Events for Reader {
             Step::Usage(usage) => answer.usage(|known| *known = usage),
             Step::Finish(reason) => return answer.finish(reason),
             Step::DelayMs(_) | Step::Hang => {}
-            Step::Cut => return Err(LlmError::Cut(format!("{} cut its answer", answer.who()))),
+            Step::Cut => return Err(LlmError::Cut(format!("{} ended its answer early", answer.who()))),
             Step::Fault(fault) => return Err(fault.error()),
         }
         Ok(())

@@ -85,7 +85,7 @@ impl Server {
         let silent = |_| LlmError::TimedOut(format!("{} did not answer in time", self.who));
         let body = timeout_at(until, beginning(&mut response, MAX_DOCUMENT)).await.map_err(silent)?;
         let wrong =
-            |_| LlmError::Malformed(format!("{} answered with no JSON: check the endpoint", self.who));
+            |_| LlmError::Malformed(format!("{} did not answer with JSON: check the endpoint", self.who));
         Ok(serde_json::from_slice(&body).map_err(wrong)?)
     }
 
@@ -104,7 +104,7 @@ impl Server {
             if value.get("error").is_some_and(|error| !error.is_null()) {
                 return Err(refusal::reported(&self.who, &value));
             }
-            return Err(LlmError::Malformed(format!("{} answered whole instead of streaming", self.who)));
+            return Err(LlmError::Malformed(format!("{} did not stream its answer", self.who)));
         }
         Ok(())
     }
@@ -114,12 +114,12 @@ impl Server {
         let (who, cause) = (&self.who, root_cause(error));
         if error.is_connect() || error.is_timeout() {
             LlmError::Unavailable(format!(
-                "nothing answers for {who} ({cause}): start the server or check the endpoint"
+                "cannot connect to {who} ({cause}): start the server or check the endpoint"
             ))
         } else if error.is_builder() {
-            LlmError::Rejected(format!("no request can be made to {who} ({cause})"))
+            LlmError::Rejected(format!("cannot send a request to {who} ({cause})"))
         } else {
-            LlmError::Cut(format!("the connection to {who} broke ({cause})"))
+            LlmError::Cut(format!("the connection to {who} was lost ({cause})"))
         }
     }
 }

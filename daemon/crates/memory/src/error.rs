@@ -10,7 +10,7 @@ use crate::{MAX_ENTRIES, MAX_ENTRY};
 pub enum MemoryError {
     #[error(transparent)]
     Name(#[from] NameError),
-    #[error("the query needs a word of letters or digits")]
+    #[error("the query must contain a word of letters or digits")]
     EmptyQuery,
     /// The cursor belongs to another list.
     #[error("the cursor belongs to another list")]
@@ -18,23 +18,23 @@ pub enum MemoryError {
     #[error("an entry needs text")]
     EmptyText,
     /// The entry is fixed (see [`crate::Name::is_fixed`]).
-    #[error("\"{file}\" is immutable: it cannot be {change}; save what is new under other keywords")]
+    #[error("\"{file}\" is immutable: it cannot be {change}; save the new text under other keywords")]
     Immutable {
         file: String,
         /// A past participle, completing the message.
         change: &'static str,
     },
-    #[error("there is no entry \"{file}\"; memory_search finds those there are")]
+    #[error("there is no entry \"{file}\"; find entries with memory_search")]
     NotFound { file: String },
     /// A folder, link or special file has the entry's file name.
     #[error("\"{file}\" is not a regular file")]
     NotAFile { file: String },
-    #[error("\"{file}\" has {bytes} bytes, {MAX_ENTRY} are allowed")]
+    #[error("\"{file}\" has {bytes} bytes; the limit is {MAX_ENTRY}")]
     StoredTooLarge { file: String, bytes: u64 },
-    #[error("\"{file}\" would have {bytes} bytes, {MAX_ENTRY} are allowed")]
+    #[error("\"{file}\" would have {bytes} bytes; the limit is {MAX_ENTRY}")]
     TextTooLarge { file: String, bytes: usize },
     /// The store already has [`MAX_ENTRIES`] entries.
-    #[error("the store has {MAX_ENTRIES} entries, as many as it may; delete some first")]
+    #[error("the store has {MAX_ENTRIES} entries, which is the limit; delete some first")]
     Full,
     #[error("\"{file}\" cannot be {change}: {source}")]
     File {
@@ -45,7 +45,7 @@ pub enum MemoryError {
     },
     #[error("{} cannot be read: {source}", .folder.display())]
     Folder { folder: PathBuf, source: io::Error },
-    #[error("the answer cannot be written: {0}")]
+    #[error("the answer cannot be serialized: {0}")]
     Answer(serde_json::Error),
 }
 
@@ -58,7 +58,7 @@ pub enum NameError {
     TooMany { limit: usize, found: usize },
     #[error("the keyword '{start}…' has more than {limit} characters")]
     KeywordTooLong { start: String, limit: usize },
-    #[error("the keywords have {bytes} bytes together, {limit} are allowed")]
+    #[error("the keywords have {bytes} bytes in total; the limit is {limit}")]
     TooLong { bytes: usize, limit: usize },
 }
 

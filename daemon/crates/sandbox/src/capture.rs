@@ -53,7 +53,7 @@ impl Capture {
         }
         let (head, tail) = (trim_partial_char_end(&self.head), trim_partial_char_start(&tail));
         let text = format!(
-            "{}\n[… {} bytes left out …]\n{}",
+            "{}\n[… {} bytes omitted …]\n{}",
             String::from_utf8_lossy(head),
             self.bytes - (head.len() + tail.len()) as u64,
             String::from_utf8_lossy(tail)
@@ -92,11 +92,11 @@ mod tests {
             let got = capture.finish();
             assert_eq!(got.bytes, input.len() as u64);
             if input.len() > 10 {
-                assert_eq!(got.text, "01234\n[… 10 bytes left out …]\nfghij");
+                assert_eq!(got.text, "01234\n[… 10 bytes omitted …]\nfghij");
             }
         }
         let mut wide = Capture::new(10);
         wide.push("ééééééééé".as_bytes());
-        assert_eq!(wide.finish().text, "éé\n[… 10 bytes left out …]\néé");
+        assert_eq!(wide.finish().text, "éé\n[… 10 bytes omitted …]\néé");
     }
 }

@@ -114,7 +114,7 @@ impl Layout {
         if !hidden && visible && folder.is_dir() {
             return Ok(());
         }
-        let text = format!("folder '{}' cannot be seen in the sandbox", folder.display());
+        let text = format!("folder '{}' is not visible in the sandbox", folder.display());
         Err(Failure::new(Reason::InvalidParams, text))
     }
 
@@ -313,7 +313,7 @@ fn protected(root: Option<&Path>, spaces: &[PathBuf]) -> Result<Vec<PathBuf>, Fa
     }
     if all.len() >= MAX_REPOSITORIES {
         let text =
-            format!("the workspace holds {MAX_REPOSITORIES} repositories or more, which cannot be protected");
+            format!("the workspace contains {MAX_REPOSITORIES} repositories or more, too many to protect");
         return Err(Failure::new(Reason::ToolFailed, text));
     }
     if let Some(root) = root {
@@ -326,7 +326,7 @@ fn protected(root: Option<&Path>, spaces: &[PathBuf]) -> Result<Vec<PathBuf>, Fa
     let link = |p: &&PathBuf| fs::symlink_metadata(p).is_ok_and(|m| m.is_symlink());
     if let Some(link) = all.iter().find(|p| link(p) && p.ends_with(".git")) {
         let text = format!(
-            "'{}' is a symlink, which cannot be protected: put a file 'gitdir: …' there",
+            "'{}' is a symlink, which cannot be protected: replace it with a file 'gitdir: …'",
             link.display()
         );
         return Err(Failure::new(Reason::ToolFailed, text));

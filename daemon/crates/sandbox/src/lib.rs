@@ -144,7 +144,7 @@ impl Sandbox {
 
     fn missing(&self) -> Failure {
         let why = self.probe().why_not_full.clone().unwrap_or_default();
-        Failure::new(Reason::SandboxMissing, format!("no full sandbox can be had here: {why}"))
+        Failure::new(Reason::SandboxMissing, format!("a full sandbox is not available here: {why}"))
     }
 
     /// Runs a process until it and all its descendants have exited; blocks. `output` receives the
@@ -218,7 +218,7 @@ impl Wake {
     /// # Errors
     /// `internal` when no file descriptor is available.
     pub fn new() -> Result<Self, Failure> {
-        let failed = |e| Failure::new(Reason::Internal, format!("no pipe: {e}"));
+        let failed = |e| Failure::new(Reason::Internal, format!("cannot create a pipe: {e}"));
         let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(failed)?;
         Ok(Self { cancelled: Arc::new(AtomicBool::new(false)), pipe: Arc::new(pipe) })
     }

@@ -115,7 +115,7 @@ fn attempt(sandbox: &Sandbox, tier: Tier) -> Result<serde_json::Value, String> {
     let output = run::run(sandbox, tier, &confined, &wake, &mut |_, _| {}).map_err(|e| e.message)?;
     match serde_json::from_str(&output.stdout.text) {
         Ok(report) if output.exit_code == 0 => Ok(report),
-        _ => Err(format!("it ended with {}: {}", output.exit_code, output.stderr.text.trim())),
+        _ => Err(format!("it exited with {}: {}", output.exit_code, output.stderr.text.trim())),
     }
 }
 
@@ -129,12 +129,12 @@ fn seatbelt() -> Probe {
     Probe {
         tier: if there { Tier::Full } else { Tier::None },
         bubblewrap: None,
-        why_not_full: (!there).then(|| "sandbox-exec is not there".into()),
+        why_not_full: (!there).then(|| "sandbox-exec is not installed".into()),
         landlock: None,
         seccomp: false,
         user_namespaces: false,
         control_group: false,
-        notes: vec!["memory and processes are bounded for each process alone".into()],
+        notes: vec!["memory and processes are limited per process only".into()],
     }
 }
 
@@ -145,31 +145,31 @@ impl Probe {
         let root = rustix::process::getuid().is_root();
         match self.tier {
             Tier::Full => {
-                note("a new repository below the top of the workspace can be made with hooks of its own");
+                note("a new repository below the top of the workspace can be created with its own hooks");
                 note("the workspace itself can be filled or emptied");
-                note("with the network granted, services of this machine can be reached too");
+                note("with the network granted, services of this machine can also be reached");
             }
             Tier::Weaker => {
-                note("modes, owners and times of files outside can be changed where the user may");
+                note("modes, owners and times of outside files can be changed if the user may do so");
                 note("names of files and of other processes can be seen");
                 note(
                     "sockets in files, as of a container service, and shared memory of the user can be reached",
                 );
-                note("a repository's own folder can be made below the top of the workspace");
-                note("nothing new can be made right in the top of a workspace");
+                note("a repository's own folder can be created below the top of the workspace");
+                note("no new entries can be created directly in the top of a workspace");
             }
-            Tier::None => note("everything that the user may do"),
+            Tier::None => note("anything that the user may do"),
         }
         if self.tier != Tier::None && !self.control_group {
-            note("memory is bounded for each process alone");
+            note("memory is limited per process only");
             if root {
-                note("the number of processes is not bounded for root");
+                note("the number of processes is not limited for root");
             }
         }
         if self.tier != Tier::None && self.landlock.is_none() {
             note("the kernel has no Landlock");
         } else if self.tier == Tier::Weaker && self.landlock.is_some_and(|abi| abi < 6) {
-            note("the kernel's Landlock does not keep signals and abstract sockets in");
+            note("the kernel's Landlock does not confine signals and abstract sockets");
         }
         self
     }

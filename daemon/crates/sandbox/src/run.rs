@@ -221,7 +221,7 @@ fn program_of(confined: &Confined, env: &[(String, String)]) -> Result<Vec<Strin
         std::fs::File::open(file).and_then(|mut f| f.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
     };
     let binary = path.split(':').map(|folder| Path::new(folder).join(&name)).find(is_binary);
-    let missing = || Failure::new(Reason::ToolFailed, format!("{name} is not installed here as a program"));
+    let missing = || Failure::new(Reason::ToolFailed, format!("{name} is not installed as a native program"));
     if let Some(first) = argv.first_mut() {
         *first = binary.ok_or_else(missing)?.to_string_lossy().into_owned();
     }
@@ -276,7 +276,7 @@ fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
 }
 
 fn temp() -> Result<tempfile::TempDir, Failure> {
-    let failed = |e| Failure::new(Reason::ToolFailed, format!("no temporary folder: {e}"));
+    let failed = |e| Failure::new(Reason::ToolFailed, format!("cannot create a temporary folder: {e}"));
     tempfile::Builder::new().prefix("cairn-box-").tempdir().map_err(failed)
 }
 
@@ -344,7 +344,7 @@ fn follow(
 ) -> Result<ProcessOutput, Failure> {
     let room = confined.limits.output;
     let failed =
-        |e: std::io::Error| Failure::new(Reason::Internal, format!("the process cannot be watched: {e}"));
+        |e: std::io::Error| Failure::new(Reason::Internal, format!("the process cannot be monitored: {e}"));
     let (exit_reader, exit_writer) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
     let (Prepared { command, group, stdin, .. }, until) = (prepared, Instant::now() + confined.limits.wall);

@@ -206,7 +206,7 @@ pub(super) fn become_sole(argv: &[String]) -> String {
         (Ok(args), Ok(env)) => {
             format!("program {} cannot be run: {}", argv.concat(), execute(&args, &env, secret))
         }
-        _ => "an argument holds a NUL byte".into(),
+        _ => "an argument contains a NUL byte".into(),
     }
 }
 

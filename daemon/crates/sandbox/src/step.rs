@@ -94,7 +94,7 @@ pub fn sandbox_main(args: impl Iterator<Item = std::ffi::OsString>) -> std::proc
     let mut args = args;
     let text = args.next().unwrap_or_default();
     let done = serde_json::from_slice(text.as_encoded_bytes())
-        .map_err(|e| format!("this is called by cairn alone: {e}"))
+        .map_err(|e| format!("only cairn may call this: {e}"))
         .and_then(take);
     match done {
         Ok(code) => std::process::ExitCode::from(code),

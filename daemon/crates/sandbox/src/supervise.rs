@@ -51,7 +51,7 @@ impl Signals {
             libc::sigaddset(&raw mut set, libc::SIGCHLD);
             match libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) {
                 0 => Ok(Self(set)),
-                _ => Err("supervisor: signals cannot be kept back".into()),
+                _ => Err("supervisor: signals cannot be blocked".into()),
             }
         }
     }

@@ -37,11 +37,11 @@ pub fn open(folder: &Path) -> Result<Connection, StoreError> {
         Err(StoreError::Corrupt(why)) => {
             tracing::warn!(folder = %folder.display(), why, "index is damaged, rebuilding it")
         }
-        Ok(None) => tracing::info!(folder = %folder.display(), "index has another format, rebuilding it"),
+        Ok(None) => tracing::info!(folder = %folder.display(), "index has a different format, rebuilding it"),
         Err(error) => return Err(error),
     }
     clear(folder)?;
-    open_once(folder)?.ok_or_else(|| StoreError::Corrupt("a fresh index has another format".into()))
+    open_once(folder)?.ok_or_else(|| StoreError::Corrupt("a new index has a different format".into()))
 }
 
 /// Empties an index folder.

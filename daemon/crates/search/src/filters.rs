@@ -28,7 +28,7 @@ pub fn check_search(params: &SearchParams) -> Result<(), Failure> {
     check_text("query", &params.query)?;
     check_k(params.k, MAX_K)?;
     if params.context_lines > MAX_CONTEXT {
-        return Err(invalid("contextLines", format_args!("at most {MAX_CONTEXT}")));
+        return Err(invalid("contextLines", format_args!("must be at most {MAX_CONTEXT}")));
     }
     if params.mmr.is_some_and(|m| !(0.0..=1.0).contains(&m)) {
         return Err(invalid("mmr", "0 to 1"));
@@ -43,7 +43,7 @@ pub fn check_search(params: &SearchParams) -> Result<(), Failure> {
 pub fn check_text(field: &str, text: &str) -> Result<(), Failure> {
     match text.len() {
         0 => Err(invalid(field, "must not be empty")),
-        n if n > MAX_QUERY => Err(invalid(field, format_args!("{n} bytes, at most {MAX_QUERY}"))),
+        n if n > MAX_QUERY => Err(invalid(field, format_args!("has {n} bytes; the limit is {MAX_QUERY}"))),
         _ if text.trim().is_empty() && field == "query" => Err(invalid(field, "must not be blank")),
         _ => Ok(()),
     }
@@ -57,7 +57,7 @@ pub fn check_k(k: u32, most: u32) -> Result<(), Failure> {
     if (1..=most).contains(&k) {
         Ok(())
     } else {
-        Err(invalid("k", format_args!("{k} is not within 1 to {most}")))
+        Err(invalid("k", format_args!("{k} is not between 1 and {most}")))
     }
 }
 
@@ -89,7 +89,10 @@ impl Filters {
             .max(filters.kinds.len())
             .max(filters.roots.len());
         if longest > MAX_FILTERS {
-            return Err(invalid("filters", format_args!("{longest} entries, at most {MAX_FILTERS}")));
+            return Err(invalid(
+                "filters",
+                format_args!("has {longest} entries; the limit is {MAX_FILTERS}"),
+            ));
         }
         let prefixes = [clean_prefix(filters.path_prefix.as_deref())?, clean_prefix(prefix)?];
         let prefix = match prefixes {
@@ -136,10 +139,7 @@ impl Filters {
 fn language(name: &str) -> Result<&'static str, Failure> {
     let unknown = || {
         let name = name.escape_default();
-        invalid(
-            "filters.languages",
-            format_args!("'{name}' is not known; index.status names those of a root"),
-        )
+        invalid("filters.languages", format_args!("'{name}' is unknown; index.status lists those of a root"))
     };
     language_named(name).ok_or_else(unknown)
 }
@@ -150,7 +150,7 @@ fn kind(name: &str) -> Result<String, Failure> {
         return Ok(lower);
     }
     let (name, all) = (name.escape_default(), KINDS.join(", "));
-    Err(invalid("filters.kinds", format_args!("'{name}' is none of {all}")))
+    Err(invalid("filters.kinds", format_args!("'{name}' is not one of {all}")))
 }
 
 /// True if `path` is `prefix` or below it, compared by components.

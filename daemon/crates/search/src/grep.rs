@@ -72,7 +72,7 @@ impl Cursor {
         let (Some(root), Some(line), Some(path)) =
             (parts.next(), parts.next().and_then(|l| l.parse().ok()), parts.next())
         else {
-            return Err(invalid("cursor", "is not one of this method"));
+            return Err(invalid("cursor", "is not a cursor of this method"));
         };
         Ok(Self { root: root.into(), line, path: path.into() })
     }
@@ -88,7 +88,7 @@ impl Indexes {
         check_text("pattern", &params.pattern)?;
         check_k(params.k, MAX_GREP_K)?;
         if params.context_lines > MAX_CONTEXT {
-            return Err(invalid("contextLines", format_args!("at most {MAX_CONTEXT}")));
+            return Err(invalid("contextLines", format_args!("must be at most {MAX_CONTEXT}")));
         }
         let filters = Filters::new(params.filters.as_ref(), params.path_prefix.as_deref())?;
         let job = Job::new(params, cancel, started + self.options().grep_limit)?;
@@ -121,7 +121,7 @@ impl Indexes {
         let started = Instant::now();
         check_text("pattern", &params.pattern)?;
         if params.k == Some(0) {
-            return Err(invalid("k", "0 is less than 1"));
+            return Err(invalid("k", "must be at least 1"));
         }
         let filters = Filters::new(params.filters.as_ref(), params.path_prefix.as_deref())?;
         let plain = GrepParams {

@@ -119,7 +119,7 @@ fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>, Failure> {
 }
 
 fn no_threads(error: &rayon::ThreadPoolBuildError) -> Failure {
-    Failure::new(Reason::Internal, format!("no threads for the index: {error}"))
+    Failure::new(Reason::Internal, format!("cannot start threads for the index: {error}"))
 }
 
 /// An index and the thread that writes it.
@@ -220,8 +220,9 @@ impl Indexes {
             let _ = index.postings.open(&conn);
         }
         let started = worker::start(Arc::clone(&index));
-        let (jobs, thread) =
-            started.map_err(|e| Failure::new(Reason::Internal, format!("no thread for the index: {e}")))?;
+        let (jobs, thread) = started.map_err(|e| {
+            Failure::new(Reason::Internal, format!("cannot start a thread for the index: {e}"))
+        })?;
         Ok(Running { index, jobs, thread: Some(thread) })
     }
 
@@ -246,8 +247,9 @@ impl Indexes {
             let _no_receiver = done.send(deleted);
         };
         let thread = std::thread::Builder::new().name("cairn-remove".into()).spawn(work);
-        thread
-            .map_err(|e| Failure::new(Reason::Internal, format!("no thread for removing an index: {e}")))?;
+        thread.map_err(|e| {
+            Failure::new(Reason::Internal, format!("cannot start a thread to remove an index: {e}"))
+        })?;
         finished_signal.recv_timeout(REMOVE_WAIT).unwrap_or(Ok(())).map(|()| true)
     }
 

@@ -39,7 +39,7 @@ pub fn scan(index: &RootIndex, conn: &mut Connection) -> Result<Scan, Failure> {
     let mut known_rows = known_rows?;
     let entries = entries.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     if index.root.path.metadata().is_err() {
-        let text = format!("root {} does not exist any more", index.root.path.display());
+        let text = format!("root {} no longer exists", index.root.path.display());
         return Err(Failure::new(Reason::PathNotFound, text));
     }
     let (mut added, mut changed) = (Vec::new(), Vec::new());

@@ -149,7 +149,7 @@ pub fn start(folders: &Folders, roots: &Roots, old: Arc<RootIndex>) -> Result<Re
     index.set_reporting(Reporting::Steps);
     // The worker's first pass answers this request.
     lock(&index.progress).requested = 1;
-    let no_thread = |e| Failure::new(Reason::Internal, format!("no thread for the index: {e}"));
+    let no_thread = |e| Failure::new(Reason::Internal, format!("cannot start a thread for the index: {e}"));
     let (jobs, thread) = worker::start(Arc::clone(&index)).map_err(no_thread)?;
     old.set_reporting(Reporting::Nothing);
     let running = Running { index: Arc::clone(&index), jobs, thread: Some(thread) };
@@ -179,7 +179,7 @@ fn replace(folders: &Folders, roots: &Roots, old: Arc<RootIndex>, new_index: Run
             .map_err(|e| Failure::new(Reason::StorageFailed, format!("{}: {e}", unfinished.display())))
     });
     if let Err(cause) = complete {
-        tracing::warn!(root = %old.root.path.display(), %cause, "rebuild failed, keeping the old index");
+        tracing::warn!(root = %old.root.path.display(), %cause, "rebuild failed, using the old index");
         old.set_reporting(Reporting::Everything);
         report_failure(&old);
         drop((old, index));

@@ -82,7 +82,9 @@ impl Rescorer {
             .num_threads(limits.threads)
             .thread_name(|n| format!("cairn-rescore-{n}"))
             .build()
-            .map_err(|e| Failure::new(Reason::Internal, format!("no threads for re-scoring: {e}")))?;
+            .map_err(|e| {
+                Failure::new(Reason::Internal, format!("cannot start threads for re-scoring: {e}"))
+            })?;
         Ok(Self { model, limits, pool, cache: Mutex::default() })
     }
 

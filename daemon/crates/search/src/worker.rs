@@ -344,7 +344,7 @@ impl Worker {
                     self.changes = rx;
                 }
                 Err(error) => {
-                    tracing::warn!(root = %self.index.root.path.display(), %error, "watching the root failed")
+                    tracing::warn!(root = %self.index.root.path.display(), %error, "the root cannot be watched")
                 }
             }
         }

@@ -10,7 +10,8 @@ use rusqlite::ErrorCode;
 pub enum StoreError {
     /// A newer build has written the database.
     #[error(
-        "database {path} has version {found}, this build reads up to {known}: use a newer cairn, or move the file away"
+        "database {path} has version {found}, this build supports up to {known}: use a newer cairn, or \
+        move the file away"
     )]
     Newer {
         path: PathBuf,
@@ -20,7 +21,7 @@ pub enum StoreError {
         known: u32,
     },
     /// The disk is full.
-    #[error("no room left on the disk: {0}")]
+    #[error("no space left on the disk: {0}")]
     DiskFull(String),
     /// The file is damaged or not a database.
     #[error("database is damaged: {0}")]

@@ -107,7 +107,7 @@ pub fn extract_from(
     };
     let (symbols, idents) = cairn_parsing::bounded(limit, stop, task)??;
     if symbols.len() == MAX_SYMBOLS {
-        tracing::debug!(path, "definitions were cut at their limit");
+        tracing::debug!(path, "definitions were truncated at their limit");
     }
     let mut idents: Vec<u32> = idents.into_iter().collect();
     idents.sort_unstable();

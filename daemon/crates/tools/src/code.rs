@@ -13,7 +13,7 @@ use crate::{Deps, reading::reading};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RankFilesParams {
-    /// Files wanted, at most 200.
+    /// Number of files, at most 200.
     #[serde(default = "default_k")]
     k: u32,
 }

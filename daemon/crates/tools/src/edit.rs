@@ -24,7 +24,7 @@ use crate::{Deps, reading};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
-    /// Path of the file, relative to the workspace. Folders are made where there are none.
+    /// Path of the file, relative to the workspace. Missing folders are created.
     path: String,
     /// The complete new content of the file.
     content: String,
@@ -67,8 +67,9 @@ pub trait Plan: DeserializeOwned + JsonSchema + Send + 'static {
 
 impl Plan for WriteFile {
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str = "Creates a file, or replaces the whole of one. Parent folders are made. \
-        To change a part of a file use edit_file: it is shorter and safer. The user may be asked first.";
+    const DESCRIPTION: &'static str = "Creates a file, or replaces an existing one completely. Parent \
+        folders are created. To change a part of a file use edit_file: it is shorter and safer. The \
+        user may be asked first.";
     fn path(&self) -> &str {
         &self.path
     }
@@ -77,15 +78,16 @@ impl Plan for WriteFile {
     }
     fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<MustAsk> {
         let blind = !seen && before.is_some_and(|b| !b.is_empty());
-        blind.then(|| MustAsk::Always("it replaces a file that was not read since it changed".to_owned()))
+        blind.then(|| MustAsk::Always("it replaces a file that has changed since it was read".to_owned()))
     }
 }
 
 impl Plan for EditFile {
     const NAME: &'static str = "edit_file";
-    const DESCRIPTION: &'static str = "Replaces an exact piece of text in a file. Read the file first: old_text must \
-        match it byte for byte (without the line numbers that read_file shows) and must be unique, unless replace_all \
-        is set. An edit of a file that was not read since it changed is asked about first.";
+    const DESCRIPTION: &'static str = "Replaces an exact piece of text in a file. Read the file first: \
+        old_text must match it byte for byte (without the line numbers that read_file shows) and must \
+        be unique, unless replace_all is set. The user is asked first if the file has changed since it \
+        was read.";
     fn path(&self) -> &str {
         &self.path
     }
@@ -93,20 +95,20 @@ impl Plan for EditFile {
         let Some(before) = before else {
             return Err(Failure::new(
                 Reason::PathNotFound,
-                format!("'{rel}' does not exist; write_file makes it"),
+                format!("'{rel}' does not exist; write_file creates it"),
             ));
         };
         Change::edit(rel, before, &self.old_text, &self.new_text, self.replace_all)
     }
     fn must_ask(seen: bool, _before: Option<&[u8]>) -> Option<MustAsk> {
-        (!seen).then(|| MustAsk::Always("it edits a file that was not read since it changed".to_owned()))
+        (!seen).then(|| MustAsk::Always("it edits a file that has changed since it was read".to_owned()))
     }
 }
 
 impl Plan for DeleteFile {
     const NAME: &'static str = "delete_file";
-    const DESCRIPTION: &'static str = "Deletes a file. The user is asked first unless a rule of theirs says otherwise; the deletion can be undone by the \
-         turn's id.";
+    const DESCRIPTION: &'static str = "Deletes a file. The user is asked first unless a rule allows it; \
+        the deletion can be undone with the turn's id.";
     fn path(&self) -> &str {
         &self.path
     }
@@ -115,7 +117,7 @@ impl Plan for DeleteFile {
         Ok(Change::delete(rel, before.ok_or_else(missing)?))
     }
     fn must_ask(_seen: bool, _before: Option<&[u8]>) -> Option<MustAsk> {
-        Some(MustAsk::Unruled("deleting is asked about unless a rule allows it".to_owned()))
+        Some(MustAsk::Unruled("deleting needs an approval unless a rule allows it".to_owned()))
     }
 }
 

@@ -23,7 +23,7 @@ const PREAMBLE: &str = include_str!("evaluate.py");
 struct EvaluateParams {
     /// Python 3 code; what it prints is the result.
     code: String,
-    /// Most seconds it may take; 30 by default, at most 120.
+    /// Time limit in seconds; 30 by default, at most 120.
     timeout_seconds: Option<u64>,
 }
 

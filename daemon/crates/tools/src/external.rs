@@ -72,11 +72,11 @@ impl Externals {
             let own = now.contains_key(&spec.name) && !registry.covers(&spec.name);
             let builtin = registry.has(&spec.name) && !own;
             let why = if !is_name(&spec.name) {
-                Some("a name is 1 to 64 of a-z, 0-9, _ and -".to_owned())
+                Some("a name has 1 to 64 characters of a-z, 0-9, _ and -".to_owned())
             } else if RESERVED.contains(&spec.name.as_str()) {
                 Some("this built-in tool cannot be replaced".to_owned())
             } else if next.contains_key(&spec.name) {
-                Some("the name is taken by another program".to_owned())
+                Some("the name is already used by another program".to_owned())
             } else if builtin && !spec.replaces_builtin {
                 Some(
                     "it is a built-in tool: set replaces_builtin in the user's config to replace it"
@@ -147,7 +147,7 @@ impl External {
             return Err(self.failed(Reason::ToolTimedOut, &what, output));
         }
         if output.exit_code != 0 {
-            return failed(&format!("ended with {}", output.exit_code));
+            return failed(&format!("exited with {}", output.exit_code));
         }
         if output.stdout.truncated {
             return failed(&format!("printed more than {MAX_OUTPUT} bytes"));
@@ -155,8 +155,8 @@ impl External {
         let text = output.stdout.text.trim();
         match serde_json::from_str(text) {
             Ok(value) => Ok(Output { tag: "external", value, truncated: false, exit_code: Some(0) }),
-            Err(_) if text.is_empty() => failed("printed nothing; one JSON value is wanted"),
-            Err(_) => failed(&format!("printed no JSON but '{}'", line(text))),
+            Err(_) if text.is_empty() => failed("printed nothing; one JSON value is expected"),
+            Err(_) => failed(&format!("printed '{}', which is not JSON", line(text))),
         }
     }
 }
@@ -167,7 +167,7 @@ fn schema(parameters: &Value) -> Result<Value, Failure> {
     let fields = match parameters {
         Value::Null => &Map::new(),
         Value::Object(fields) => fields,
-        _ => return Err(bad("its parameters are no object".into())),
+        _ => return Err(bad("its parameters are not an object".into())),
     };
     // In the simple form a parameter of this name is an object.
     if let Some(kind) = fields.get("type").and_then(Value::as_str) {
@@ -181,7 +181,7 @@ fn schema(parameters: &Value) -> Result<Value, Failure> {
         let mut field = field
             .as_object()
             .cloned()
-            .ok_or_else(|| bad(format!("its parameter '{}' is no object with a type", line(name))))?;
+            .ok_or_else(|| bad(format!("its parameter '{}' is not an object with a type", line(name))))?;
         if field.remove("required") == Some(Value::Bool(true)) {
             required.push(name.clone());
         }
@@ -223,7 +223,7 @@ impl Tool for External {
         let argument = value.to_string();
         if argument.len() > MAX_ARGUMENT {
             let text = format!(
-                "tool {}: arguments have {} bytes, {MAX_ARGUMENT} are allowed",
+                "tool {}: arguments have {} bytes; the limit is {MAX_ARGUMENT}",
                 self.name,
                 argument.len()
             );

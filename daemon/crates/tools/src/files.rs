@@ -11,7 +11,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let list = reading(
         deps,
         "fs_list_dir",
-        "Lists a folder to a depth, ignored files left out.",
+        "Lists a folder to a depth, without ignored files.",
         "dir_listing",
         |_, permit, params: ListDirParams, _| {
             let (target, parts) = permit.resolve_with_parts(&params.path, params.root.as_deref())?;
@@ -27,7 +27,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let span = reading(
         deps,
         "content_get_span",
-        "Reads a range of lines of a file; large ranges are cut and say so.",
+        "Reads a range of lines of a file; large ranges are truncated and marked as such.",
         "span",
         |_, permit, params: SpanParams, _| {
             let target = permit.resolve(&params.path, params.root.as_deref())?;

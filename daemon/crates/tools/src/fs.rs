@@ -84,7 +84,8 @@ impl Op {
 
     fn read(value: &Value) -> Result<Self, Failure> {
         let bad = |text: &str| Failure::new(Reason::InvalidParams, text.to_owned());
-        let mut arguments = value.as_object().cloned().ok_or_else(|| bad("an operation is an object"))?;
+        let mut arguments =
+            value.as_object().cloned().ok_or_else(|| bad("an operation must be an object"))?;
         let word = arguments.remove("action").unwrap_or_default();
         let words = Action::ALL.map(|(word, _)| word).join(", ");
         let action = serde_json::from_value(word)
@@ -112,11 +113,11 @@ impl FsRequest {
             return Err(bad(format!("'{key}' belongs to an operation: put it into one of ops")));
         }
         if value.get("action").is_some_and(|a| a != "ops") {
-            return Err(bad("with ops the action is 'ops' or left out".into()));
+            return Err(bad("with ops, the action must be 'ops' or omitted".into()));
         }
         let ops = ops.as_array().map(Vec::as_slice).unwrap_or_default();
         if ops.is_empty() || ops.len() > MAX_OPS {
-            return Err(bad(format!("ops holds {} operations, 1 to {MAX_OPS} are allowed", ops.len())));
+            return Err(bad(format!("ops has {} operations; 1 to {MAX_OPS} are allowed", ops.len())));
         }
         let numbered = |(at, op): (usize, &Value)| {
             Op::read(op).map_err(|e| Failure::new(e.reason, format!("op {}: {}", at + 1, e.message)))
@@ -125,7 +126,7 @@ impl FsRequest {
         let files: std::collections::BTreeSet<&str> =
             ops.iter().filter(|op| op.action.names_file()).map(Op::path).collect();
         if files.len() > MAX_FILES {
-            return Err(bad(format!("ops name {} files, {MAX_FILES} are allowed", files.len())));
+            return Err(bad(format!("ops name {} files; the limit is {MAX_FILES}", files.len())));
         }
         let continue_on_error = value.get("continue_on_error").and_then(Value::as_bool).unwrap_or(false);
         Ok(Self::Many { ops, continue_on_error })
@@ -151,12 +152,14 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     vec![Arc::new(Fs { deps: deps.clone() })]
 }
 
-const DESCRIPTION: &str = "Reads, writes, edits, deletes, lists and searches files: `action` says which. Read a file before \
-    you edit it. An edit replaces `old_text`, which must be unique, or the lines `start_line` to `end_line` (with `end_line` \
-    one below `start_line` it inserts before that line). With `ops` a call holds up to 50 operations on up to 20 files: \
-    line numbers of edits are those of the file before the call, edits of one file are made from the bottom up, what is read \
-    after them shows them and is cut at 2 KiB, listing and searching see the files as they were before the call. It stops at the first failure unless \
-    `continue_on_error` is set; what was done before stays done. The user may be asked first, once for the whole call.";
+const DESCRIPTION: &str = "Reads, writes, edits, deletes, lists and searches files: `action` selects \
+    the operation. Read a file before you edit it. An edit replaces `old_text`, which must be unique, \
+    or the lines `start_line` to `end_line` (with `end_line` one below `start_line` it inserts before \
+    that line). With `ops` a call has up to 50 operations on up to 20 files: line numbers of edits \
+    refer to the file before the call, edits of one file are made from the bottom up, later reads show \
+    them and are truncated at 2 KiB, listing and searching see the files as they were before the call. \
+    It stops at the first failure unless `continue_on_error` is set; earlier operations are not undone. \
+    The user may be asked first, once for the whole call.";
 
 /// Returns the schema: an operation has the arguments of the corresponding tool.
 fn schema() -> Value {
@@ -183,8 +186,10 @@ fn schema() -> Value {
     );
     let operation = |words: &[&str]| {
         let mut fields = fields.clone();
-        fields
-            .insert("action".into(), json!({"type": "string", "enum": words, "description": "What to do."}));
+        fields.insert(
+            "action".into(),
+            json!({"type": "string", "enum": words, "description": "The operation."}),
+        );
         fields
     };
     let inner = json!({
@@ -197,7 +202,7 @@ fn schema() -> Value {
     );
     outer.insert(
         "continue_on_error".into(),
-        json!({"type": "boolean", "description": "Goes on with the other operations after one failed."}),
+        json!({"type": "boolean", "description": "Continues with the other operations after a failure."}),
     );
     json!({"type": "object", "properties": outer, "additionalProperties": false})
 }

@@ -15,7 +15,7 @@ use crate::{Deps, reading::reading};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GitLogParams {
-    /// Commits wanted, at most 1,000.
+    /// Number of commits, at most 1,000.
     #[serde(default = "default_limit")]
     limit: u32,
 }
@@ -34,10 +34,10 @@ struct GitDiffParams {
     /// Only this file or folder, relative to the workspace.
     #[serde(default)]
     path: Option<String>,
-    /// The staged changes against the last commit; else those that are not staged.
+    /// The staged changes against the last commit; else the unstaged ones.
     #[serde(default)]
     staged: bool,
-    /// Most bytes of the diff: 65,536 by default, at most 1,048,576.
+    /// Maximum bytes of the diff: 65,536 by default, at most 1,048,576.
     #[serde(default)]
     max_bytes: Option<usize>,
 }
@@ -65,9 +65,9 @@ fn diff(_: &Deps, permit: &Permit, params: GitDiffParams) -> Result<(Value, bool
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GitCommitParams {
-    /// The files to commit, relative to the workspace; what else is changed or staged stays so.
+    /// The files to commit, relative to the workspace; other changes stay as they are.
     paths: Vec<String>,
-    /// The message of the commit.
+    /// The commit message.
     message: String,
 }
 
@@ -148,8 +148,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let changes = reading(
         deps,
         "git_diff",
-        "The uncommitted changes as a unified diff: those not staged, or with `staged` those that are. Untracked files are \
-         not in it: git_status names them.",
+        "The uncommitted changes as a unified diff: the unstaged ones, or with `staged` the staged \
+        ones. Untracked files are not included: git_status lists them.",
         "git_diff",
         |deps, permit, params: GitDiffParams, _| diff(deps, permit, params),
     );

@@ -35,13 +35,13 @@ pub struct ReadFile {
     /// First line, from 1.
     #[serde(default = "one")]
     offset: u32,
-    /// Lines wanted, at most 2,000.
+    /// Number of lines, at most 2,000.
     #[serde(default = "lines")]
     limit: u32,
     /// For byte mode: first byte, from 0. Lines are counted from there on.
     #[serde(default)]
     byte_offset: Option<u64>,
-    /// For byte mode: bytes wanted, 65,536 by default, at most 1,048,576.
+    /// For byte mode: number of bytes, 65,536 by default, at most 1,048,576.
     #[serde(default)]
     byte_limit: Option<u64>,
 }
@@ -63,7 +63,7 @@ pub struct ListFiles {
     /// Folder to look in.
     #[serde(default = "here")]
     path: String,
-    /// Files wanted, at most 1,000.
+    /// Number of files, at most 1,000.
     #[serde(default = "hundred")]
     max_results: usize,
 }
@@ -91,7 +91,7 @@ pub struct SearchFiles {
     /// Lines before and after each match, at most 20.
     #[serde(default = "two")]
     context_lines: u32,
-    /// Matches wanted, at most 500.
+    /// Number of matches, at most 500.
     #[serde(default = "fifty")]
     max_results: u32,
 }
@@ -113,7 +113,7 @@ struct SearchCode {
     /// Only under this path.
     #[serde(default)]
     path: Option<String>,
-    /// Passages wanted, at most 20.
+    /// Number of passages, at most 20.
     #[serde(default = "eight")]
     max_results: u32,
 }
@@ -126,15 +126,15 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let read = reading(
         deps,
         "read_file",
-        "Reads a file with line numbers. Use it before you edit: what stands before `|` is the number, not part of the line. \
-         Gives 500 lines from `offset` on; the answer says how many there are.",
+        "Reads a file with line numbers. Use it before you edit: the text before `|` is the line \
+        number, not part of the line. Returns 500 lines from `offset` on; the answer has the total number.",
         "file",
         read_file,
     );
     let list = reading(
         deps,
         "list_files",
-        "Finds files by a glob pattern, ignored files left out. Use it to learn how a tree is laid out.",
+        "Finds files by a glob pattern, without ignored files. Use it to learn the layout of a tree.",
         "file_list",
         list_files,
     );
@@ -148,13 +148,13 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let code = reading(
         deps,
         "search_code",
-        "Finds passages of code by what they are about: a question in plain words, names, or both. The best first look into \
-         a repository that you do not know.",
+        "Finds passages of code by meaning: a question in plain words, names, or both. The best first \
+        step in an unfamiliar repository.",
         "passages",
         search_code,
     );
     let time =
-        reading(deps, "datetime", "Tells the date and time, in UTC.", "datetime", |_, _, _: Empty, _| {
+        reading(deps, "datetime", "Returns the date and time, in UTC.", "datetime", |_, _, _: Empty, _| {
             Ok((json!({"utc": Timestamp::now()}), false))
         });
     vec![
@@ -367,7 +367,7 @@ fn search_code(
 }
 
 /// Note in an answer when rules hide a part of the searched files.
-const HIDDEN_NOTE: &str = "paths that rules hide are left out";
+const HIDDEN_NOTE: &str = "paths that rules hide are omitted";
 
 fn note(complete: bool, hides: bool) -> Option<String> {
     let pending = (!complete).then_some("the index is not complete yet: there may be more");

@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 64 * 1024;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LookupParams {
-    /// A tool's name or a part of it; without it all tools are listed, a line each.
+    /// A tool's name or a part of it; without it all tools are listed, one per line.
     #[serde(default)]
     name: Option<String>,
 }
@@ -30,8 +30,8 @@ pub fn tools(registry: &Registry) -> Vec<Arc<dyn Tool>> {
 #[async_trait::async_trait]
 impl Tool for Lookup {
     fn spec(&self) -> ToolSpec {
-        let text = "Tells about the tools. Without a name it lists them, a line each; with one it gives the whole description \
-                    of every tool whose name holds it.";
+        let text = "Describes the tools. Without a name it lists them, one per line; with one it \
+            returns the full description of every tool whose name contains it.";
         ToolSpec { paths: &[], ..ToolSpec::reading::<LookupParams>("tool_lookup", text) }
     }
 
@@ -54,7 +54,7 @@ fn describe(specs: &[ToolSpec], name: Option<&str>) -> Result<Output, Failure> {
             Some(_) => format!("{}\n{}\narguments: {}\n\n", spec.name, spec.description, spec.input_schema),
         };
         if content.len() + entry.len() > MAX_TEXT {
-            let _ok = writeln!(content, "[the rest is left out: ask for one by its whole name]");
+            let _ok = writeln!(content, "[the rest is omitted: look up a tool by its full name]");
             return Output::of("tools", &json!({"content": content, "truncated": true}), true);
         }
         content.push_str(&entry);
@@ -88,6 +88,6 @@ mod tests {
         assert_eq!(error.reason, Reason::UnknownTool);
         let long: &'static str = Box::leak("x".repeat(40_000).into_boxed_str());
         let cut = describe(&specs(long), Some("r")).unwrap();
-        assert!(cut.truncated && cut.value["content"].as_str().unwrap().contains("left out"));
+        assert!(cut.truncated && cut.value["content"].as_str().unwrap().contains("omitted"));
     }
 }

@@ -19,8 +19,8 @@ use serde_json::Value;
 use crate::Deps;
 
 /// Instructions for models, in every tool that stores or reads knowledge.
-const LOOP: &str = "Look here before you search the web, search the web even when something was found, put both together, and \
-store what is new and will stay true.";
+const LOOP: &str = "Search here before you search the web, search the web even if something was found, \
+    combine both, and store new facts that will stay true.";
 
 /// One operation under its own name.
 struct One<P> {
@@ -41,7 +41,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         one(
             store,
             "memory_search",
-            "Searches what was stored in earlier sessions. Gives names and the lines that fit; read an entry with memory_load.",
+            "Searches entries stored in earlier sessions. Returns names and matching lines; read an \
+            entry with memory_load.",
             true,
             |p: MemorySearchParams| MemoryOp::Search(p),
         ),
@@ -65,15 +66,16 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         one(
             store,
             "memory_save",
-            "Stores an entry, or replaces the one with the same keywords. For facts that will help in later sessions, not for \
-             the work at hand. Entries whose name begins with `fix-` can never be changed again.",
+            "Stores an entry, or replaces the one with the same keywords. For facts that will help in \
+            later sessions, not for the current task. Entries whose name begins with `fix-` can never \
+            be changed again.",
             false,
             |p: MemoryWriteParams| MemoryOp::Save(p),
         ),
         one(
             store,
             "memory_append",
-            "Adds to an entry of the knowledge store, or makes it.",
+            "Appends to an entry of the knowledge store, or creates it.",
             false,
             |p: MemoryWriteParams| MemoryOp::Append(p),
         ),
@@ -127,7 +129,7 @@ impl Tool for All {
     fn spec(&self) -> ToolSpec {
         let spec = ToolSpec::writing::<MemoryOp>(
             "memory",
-            "Searches, reads and changes what was stored in earlier sessions: `action` says which.",
+            "Searches, reads and changes entries stored in earlier sessions: `action` selects the operation.",
         );
         ToolSpec { own_state: true, paths: &[], addendum: LOOP.into(), ..spec }
     }

@@ -54,7 +54,8 @@ fn anchored(glob: &str) -> Result<String, Failure> {
         glob.split('{').skip(1).any(|rest| rest.split('}').next().unwrap_or("").contains('/'));
     if folders_in_braces {
         let text = format!(
-            "filters.globs: '{}' has '/' in braces, which a run with paths cannot narrow: write one glob for each",
+            "filters.globs: '{}' has '/' in braces, which a run with paths does not support: write a \
+            separate glob for each",
             glob.escape_default()
         );
         return Err(Failure::new(Reason::BadPattern, text));

@@ -22,7 +22,7 @@ const MAX_TEXT: usize = 200;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanParams {
-    /// The whole list, in order; it takes the place of the one before. At most 50 items of at most 200 characters.
+    /// The complete list, in order; it replaces the previous one. At most 50 items of at most 200 characters.
     #[schemars(length(max = 50))]
     items: Vec<PlanItem>,
 }
@@ -31,8 +31,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let plan = reading(
         deps,
         "plan",
-        "Writes down what is to be done, for the user to see. Give the whole list each time, with how far each item is: \
-         `pending`, `in_progress` or `done`. Use it for work of several steps.",
+        "Records the list of tasks, for the user to see. Give the complete list each time, with the \
+        state of each item: `pending`, `in_progress` or `done`. Use it for work of several steps.",
         "plan",
         |_, _, params: PlanParams, _| Ok((checked(params.items)?, false)),
     );
@@ -51,7 +51,7 @@ fn checked(mut items: Vec<PlanItem>) -> Result<Value, Failure> {
         match item.text.chars().count() {
             0 => return bad(format!("item {} has no text", at + 1)),
             n if n > MAX_TEXT => {
-                return bad(format!("item {} has {n} characters, {MAX_TEXT} are allowed", at + 1));
+                return bad(format!("item {} has {n} characters; the limit is {MAX_TEXT}", at + 1));
             }
             _ => {}
         }
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(value, json!({"items": [{"text": "read the code", "status": "pending"}]}));
         assert_eq!(items(&[]).unwrap(), json!({"items": []}));
         assert_eq!(items(&["a".into(), "\t".into()]).unwrap_err(), "item 2 has no text");
-        assert_eq!(items(&["x".repeat(201)]).unwrap_err(), "item 1 has 201 characters, 200 are allowed");
+        assert_eq!(items(&["x".repeat(201)]).unwrap_err(), "item 1 has 201 characters; the limit is 200");
         assert!(items(&vec!["ä".repeat(200); 50]).is_ok());
         assert!(items(&vec!["a".into(); 51]).unwrap_err().contains("at most 50"));
     }

@@ -99,7 +99,7 @@ impl RemoteTools {
             if next.len() >= TOOLS {
                 wrong.push(error(
                     &spec.name,
-                    &format!("it is left out: {TOOLS} tools are taken of one server"),
+                    &format!("it is omitted: the limit is {TOOLS} tools per server"),
                 ));
                 break;
             }
@@ -114,7 +114,7 @@ impl RemoteTools {
                 };
                 // A built-in tool, or a program of the user's, is never replaced.
                 if registry.has(&name) && !now.contains_key(&name) {
-                    wrong.push(error(&spec.name, &format!("the name {name} is taken")));
+                    wrong.push(error(&spec.name, &format!("the name {name} is already used")));
                     continue;
                 }
                 if let Err(failure) = registry.cover(Arc::new(tool)) {
@@ -208,9 +208,11 @@ fn schema(value: &Value) -> Result<Value, Failure> {
     let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
     let size = value.to_string().len();
     if size > SCHEMA {
-        return bad(format!("the schema of its arguments has {size} bytes, {SCHEMA} are allowed"));
+        return bad(format!("the schema of its arguments has {size} bytes; the limit is {SCHEMA}"));
     }
-    let Value::Object(fields) = value else { return bad("the schema of its arguments is no object".into()) };
+    let Value::Object(fields) = value else {
+        return bad("the schema of its arguments is not an object".into());
+    };
     if fields.get("type").is_some_and(|t| t != "object") {
         return bad("the schema of its arguments is not of type object".into());
     }
@@ -260,7 +262,10 @@ impl RemoteTool {
             name: name.to_owned(),
             there: spec.name.clone(),
             server: server.clone(),
-            description: format!("{description} (says the MCP server '{}')", line(&server.name, SERVER)),
+            description: format!(
+                "{description} (described by the MCP server '{}')",
+                line(&server.name, SERVER)
+            ),
             schema: schema(&spec.input_schema)?,
             read_only: spec.read_only && server.trusted,
             remote: Arc::clone(remote),
@@ -307,7 +312,7 @@ impl Tool for RemoteTool {
         let Value::Object(arguments) = value else {
             return Err(Failure::new(
                 Reason::InvalidParams,
-                format!("tool {}: arguments are an object", self.name),
+                format!("tool {}: arguments must be an object", self.name),
             ));
         };
         let failed = |reason, what: String| Err(Failure::new(reason, format!("tool {} {what}", self.name)));
@@ -416,7 +421,7 @@ mod tests {
         assert!(!registry.has("mcp_s_a") && registry.has("mcp_s_b"));
         let other = RemoteTools::new(server(true), Arc::new(StubRemote));
         let wrong = other.set(&registry, vec![spec("b", true), spec("c", true)]);
-        assert!(wrong.len() == 1 && wrong[0].contains("is taken"), "{wrong:?}");
+        assert!(wrong.len() == 1 && wrong[0].contains("is already used"), "{wrong:?}");
         assert_eq!(registry.is_read_only("mcp_s_c"), Some(true));
         let many = (0..200).map(|n| spec(&n.to_string(), false)).collect();
         assert!(tools.set(&registry, many)[0].contains("128 tools"));

@@ -60,7 +60,7 @@ struct ShellParams {
     /// Folder to run it in, relative to the root.
     #[serde(default = "here")]
     working_directory: String,
-    /// Most seconds it may take; 30 by default.
+    /// Time limit in seconds; 30 by default.
     timeout_seconds: Option<u64>,
 }
 
@@ -95,9 +95,9 @@ struct SkillParams {
     /// Folder to run it in, relative to the root.
     #[serde(default = "here")]
     cwd: String,
-    /// Most milliseconds it may take; 30,000 by default.
+    /// Time limit in milliseconds; 30,000 by default.
     timeout_ms: Option<u64>,
-    /// Characters of each stream that are wanted; no more than the tool keeps.
+    /// Maximum characters of each stream; at most the limit of the tool.
     max_output_chars: Option<usize>,
 }
 
@@ -176,7 +176,7 @@ impl Shell {
         {
             let folders = parts.iter().filter_map(|part| permit.resolve_own(part).ok());
             let mut folders = folders.map(|path| path.absolute()).filter(|folder| folder.is_dir());
-            let none = "none of the paths of this run is a folder that a command could run in";
+            let none = "none of the paths of this run is a folder in which a command can run";
             return folders.next().ok_or_else(|| Failure::new(Reason::ToolDenied, none));
         }
         match permit.resolve_own(requested) {
@@ -212,8 +212,8 @@ impl Tool for Shell {
     }
 
     fn spec(&self) -> ToolSpec {
-        let text = "Runs a command line in a sandbox: git, build tools, tests. It can write in the workspace only (not in \
-                    .git), and has no network unless the run has.";
+        let text = "Runs a command line in a sandbox: git, build tools, tests. It can write in the \
+            workspace only (not in .git), and has no network access unless the run has it.";
         let spec = ToolSpec::reading::<ShellParams>("run_shell", text);
         ToolSpec {
             read_only: false,

@@ -202,7 +202,7 @@ impl Append {
 }
 
 fn rusqlite_error(error: &serde_json::Error) -> StoreError {
-    StoreError::Corrupt(format!("record cannot be written as json: {error}"))
+    StoreError::Corrupt(format!("record cannot be serialized: {error}"))
 }
 
 /// Result of a committed append.

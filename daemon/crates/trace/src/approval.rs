@@ -27,7 +27,7 @@ impl Change {
         match self {
             Change::Ask(approval, call) => {
                 let request = serde_json::to_string(approval)
-                    .map_err(|e| StoreError::Corrupt(format!("approval cannot be written as json: {e}")))?;
+                    .map_err(|e| StoreError::Corrupt(format!("approval cannot be serialized: {e}")))?;
                 tx.prepare_cached(
                     "INSERT INTO approval (id, session_id, call_id, request, grants, expires_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?

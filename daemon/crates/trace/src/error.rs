@@ -11,22 +11,22 @@ use cairn_store::StoreError;
 pub enum TraceError {
     #[error("there is no session {0}")]
     SessionNotFound(SessionId),
-    #[error("session {0} is here already")]
+    #[error("session {0} already exists")]
     SessionExists(SessionId),
-    #[error("session {0} was made here, not imported")]
+    #[error("session {0} was created here, not imported")]
     SessionNotImported(SessionId),
-    #[error("session {0} is not here: its import begins with the header of the export")]
+    #[error("session {0} does not exist: its import must begin with the header of the export")]
     ImportNotStarted(SessionId),
-    #[error("a run is at work in session {0}")]
+    #[error("a run is active in session {0}")]
     SessionBusy(SessionId),
     /// The session is not in a state that allows these records.
-    #[error("session {0} already has a run at work, or none to go on with")]
+    #[error("session {0} already has an active run, or no run to resume")]
     WrongState(SessionId),
     #[error("session {session} ends at {head_seq}, there is no record {after}")]
     AfterBeyondHead { session: SessionId, after: u64, head_seq: u64 },
     #[error("there is no approval {0}")]
     ApprovalNotFound(ApprovalId),
-    #[error("the approval is answered already")]
+    #[error("the approval is already answered")]
     ApprovalResolved,
     #[error("there is no blob {}", .0.escape_default())]
     BlobNotFound(String),
@@ -34,9 +34,9 @@ pub enum TraceError {
     BlobOffset(u64),
     #[error("requestId must have 1 to 128 bytes")]
     RequestId,
-    #[error("requestId '{}' was used with other content", .0.escape_default())]
+    #[error("requestId '{}' was used with different content", .0.escape_default())]
     RequestConflict(String),
-    #[error("cursor is not one of this export")]
+    #[error("cursor does not belong to this export")]
     ExportCursor,
     #[error("{0}")]
     SessionCursor(String),

@@ -107,7 +107,7 @@ fn copy(
         let NewRecord { id, parent_id, origin, body } = record;
         let envelope = Envelope { session_id: new.clone(), seq, id, parent_id, ts: now, origin, body };
         let json = serde_json::to_string(&envelope)
-            .map_err(|e| StoreError::Corrupt(format!("record cannot be written as json: {e}")))?;
+            .map_err(|e| StoreError::Corrupt(format!("record cannot be serialized: {e}")))?;
         write.execute(params![new.as_str(), seq, now.0, "Evt", json])?;
     }
     tx.execute(

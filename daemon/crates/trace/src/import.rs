@@ -83,7 +83,7 @@ impl Trace {
                     Err(TraceError::SessionNotFound(_)) | Ok(()) => {}
                     Err(error) => return Err(error),
                 }
-                let text = format!("session {id}: the records are not those that were exported");
+                let text = format!("session {id}: the records do not match the checksum of the export");
                 Err(TraceError::BadTrace(text))
             }
         }
@@ -122,7 +122,7 @@ impl Part {
             }
             (None, Some((head, true))) if self.first.is_some_and(|first| head + 1 != first) => {
                 let text =
-                    format!("session {id} goes on with record {}, this part begins with {first}", head + 1);
+                    format!("session {id} continues with record {}, this part begins with {first}", head + 1);
                 return refused(TraceError::BadTrace(text));
             }
             (None, Some((_, true))) if self.first.is_none() => {}
@@ -157,7 +157,7 @@ fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, Stor
         .prepare_cached("SELECT 1 FROM blob_ref WHERE session_id = ?1 AND sha256 = ?2")?
         .exists([session, blob])?;
     if known {
-        return Ok(Some(format!("blob {blob_text} is here already")));
+        return Ok(Some(format!("blob {blob_text} already exists")));
     }
     let mut so_far =
         tx.prepare_cached("SELECT text FROM blob_part WHERE session_id = ?1 AND sha256 = ?2 ORDER BY start")?;
@@ -165,12 +165,12 @@ fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, Stor
         so_far.query_map([session, blob], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let before: u64 = parts.iter().map(|p| p.len() as u64).sum();
     if before != *offset {
-        return Ok(Some(format!("blob {blob_text} goes on at {before}, this part begins at {offset}")));
+        return Ok(Some(format!("blob {blob_text} continues at {before}, this part begins at {offset}")));
     }
     let after = before + text.len() as u64;
     if after > *size || *size > MAX_BLOB || (text.is_empty() && *size > 0) {
         return Ok(Some(format!(
-            "blob {blob_text} has more or less than it says, or more than {MAX_BLOB} bytes"
+            "blob {blob_text} does not have the declared size, or has more than {MAX_BLOB} bytes"
         )));
     }
     if after < *size {
@@ -180,7 +180,7 @@ fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, Stor
     }
     let complete_text = parts.concat() + text;
     if hex::encode(Sha256::digest(complete_text.as_bytes())) != *blob {
-        return Ok(Some(format!("blob {blob_text} is not what its hash says")));
+        return Ok(Some(format!("blob {blob_text} does not match its hash")));
     }
     tx.execute("DELETE FROM blob_part WHERE session_id = ?1 AND sha256 = ?2", [session, blob])?;
     crate::blob::write(tx, session_id, blob, complete_text.as_bytes())?;
@@ -251,11 +251,11 @@ fn check(jsonl: &str) -> Result<Part, TraceError> {
 fn header(at: usize, text: &str) -> Result<TraceHeader, TraceError> {
     let header: TraceHeader = parsed(at, text, "a trace header")?;
     if header.format != "cairn-trace" || header.version != 1 {
-        return Err(bad(at, format!("format {} {} is not known here", header.format, header.version)));
+        return Err(bad(at, format!("format {} {} is not supported", header.format, header.version)));
     }
     let size: usize = header.artifacts.iter().map(|(name, text)| name.len() + text.len()).sum();
     if size > MAX_ARTIFACTS {
-        return Err(bad(at, format!("artifacts of {size} bytes, {MAX_ARTIFACTS} are allowed")));
+        return Err(bad(at, format!("artifacts have {size} bytes; the limit is {MAX_ARTIFACTS}")));
     }
     Ok(header)
 }
@@ -274,13 +274,13 @@ impl Part {
         if line.starts_with(checksum::BEGIN) {
             let checksum: Checksum = parsed(at, line, "a checksum")?;
             if checksum.session_id != self.session || self.checksum.is_some() || !self.blobs.is_empty() {
-                return Err(bad(at, "a checksum that is out of place".into()));
+                return Err(bad(at, "a misplaced checksum".into()));
             }
             self.checksum = Some(checksum);
             return Ok(());
         }
         if !self.blobs.is_empty() || self.checksum.is_some() {
-            return Err(bad(at, "a record after what records refer to".into()));
+            return Err(bad(at, "a record after the checksum or a blob".into()));
         }
         let record: Envelope = parsed(at, line, "a record")?;
         if record.session_id != self.session {
@@ -383,8 +383,8 @@ mod tests {
         for part in &parts[1..] {
             other.import(part).await.unwrap();
         }
-        assert!(matches!(follower.step().await.unwrap(), Step::Records(_)), "who follows is told");
-        assert_eq!(reason(other.import(&parts[1]).await), Reason::BadTrace, "it is here already");
+        assert!(matches!(follower.step().await.unwrap(), Step::Records(_)), "the follower receives it");
+        assert_eq!(reason(other.import(&parts[1]).await), Reason::BadTrace, "it already exists");
         assert_eq!(other.session(&id).await.unwrap().head_seq, 50);
         assert_eq!(other.lines(&id, 0, 100).await.unwrap(), trace.lines(&id, 0, 100).await.unwrap());
         // Blobs that records refer to are exported with them.

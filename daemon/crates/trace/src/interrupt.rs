@@ -80,7 +80,7 @@ impl Trace {
         let end_record = |Operation { name, record, .. }: Operation| {
             let evt = AgentEvt::Error {
                 op: name,
-                message: "the daemon ended while it ran".into(),
+                message: "the daemon stopped while it was running".into(),
                 retryable: true,
                 reason: Some(INTERRUPTED.into()),
             };

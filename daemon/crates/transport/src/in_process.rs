@@ -98,16 +98,16 @@ impl InProcessClient {
         method: &str,
         params: &impl Serialize,
     ) -> Result<R, Failure> {
-        let bad = |e| Failure::new(Reason::InvalidParams, format!("{method}: params cannot be written: {e}"));
+        let bad = |e| Failure::new(Reason::InvalidParams, format!("{method}: params cannot be serialized: {e}"));
         let params = serde_json::value::to_raw_value(params).map_err(bad)?;
         let (size, limit) = (params.get().len(), self.inner.max_message_bytes);
         if size as u64 > limit {
-            let text = format!("{method}: params of {size} bytes, {limit} are allowed");
+            let text = format!("{method}: the params have {size} bytes; the limit is {limit}");
             return Err(Failure::new(Reason::TooLarge, text));
         }
         let answer = self.inner.connection.call(method, &params).await?;
         serde_json::from_str(answer.get()).map_err(|e| {
-            Failure::new(Reason::Internal, format!("the answer of {method} cannot be read: {e}"))
+            Failure::new(Reason::Internal, format!("the answer to {method} cannot be parsed: {e}"))
         })
     }
 }

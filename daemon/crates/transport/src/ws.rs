@@ -88,7 +88,7 @@ async fn read(mut stream: SplitStream<WebSocket>, connection: &impl Peer) -> Opt
     while let Some(message) = stream.next().await {
         match message {
             Ok(Message::Text(text)) => connection.handle_message(text.as_str()).await,
-            Ok(Message::Binary(_)) => return Some(frame(close_code::UNSUPPORTED, "messages are text")),
+            Ok(Message::Binary(_)) => return Some(frame(close_code::UNSUPPORTED, "messages must be text")),
             Ok(Message::Close(_)) => return None,
             Ok(Message::Ping(_) | Message::Pong(_)) => {}
             Err(error) => return close_for(error),

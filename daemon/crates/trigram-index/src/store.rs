@@ -63,7 +63,7 @@ impl TrigramIndex {
         }
         if !lost.is_empty() || !marked_files.is_empty() {
             let root = self.context.root.display();
-            tracing::warn!(%root, segments = lost.len(), files = marked_files.len(), "trigrams are lost, rebuilding them");
+            tracing::warn!(%root, segments = lost.len(), files = marked_files.len(), "trigrams are missing, rebuilding them");
             write_without_clock(conn, |tx| {
                 let mut unmark = tx.prepare_cached("UPDATE file SET grams = 0 WHERE id = ?")?;
                 marked_files.iter().try_for_each(|file| unmark.execute([file]).map(drop))?;

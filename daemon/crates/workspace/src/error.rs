@@ -14,19 +14,19 @@ pub enum WorkspaceError {
     #[error("a path is empty")]
     EmptyPath,
     /// The path contains a NUL byte, which no system call accepts.
-    #[error("a path holds a NUL byte")]
+    #[error("a path contains a NUL byte")]
     NulByte,
     /// The path exceeds the limit of this crate.
     #[error("a path is over {limit} bytes")]
     PathTooLong { limit: usize },
     /// The path exceeds the limit of the system.
-    #[error("'{}' is too long a path", display_text(.path))]
+    #[error("the path '{}' is too long", display_text(.path))]
     NameTooLong { path: String },
     /// The root's path is not UTF-8, so the protocol cannot express it.
     #[error("a root's path is not valid UTF-8")]
     RootNotUtf8,
     /// The target of the path is not UTF-8, so the protocol cannot express it.
-    #[error("'{}' leads to a name that is not UTF-8", display_text(.path))]
+    #[error("'{}' resolves to a name that is not UTF-8", display_text(.path))]
     TargetNotUtf8 { path: String },
     /// The path of a new root is not absolute.
     #[error("root '{}' is not an absolute path", display_text(.path))]
@@ -39,7 +39,7 @@ pub enum WorkspaceError {
         why: &'static str,
     },
     /// The folder was replaced by another while it was declared.
-    #[error("'{}' was replaced while it was declared", display_text(.path))]
+    #[error("'{}' was replaced while it was being declared", display_text(.path))]
     RootReplaced { path: String },
     /// No root has this id or path.
     #[error("'{}' is not a declared root", display_text(.root))]
@@ -51,22 +51,22 @@ pub enum WorkspaceError {
     #[error("'{}' is relative and {roots} roots are declared", display_text(.path))]
     AmbiguousRoot { path: String, roots: usize },
     /// The folder of a root does not exist any more.
-    #[error("root {} is gone", .root.display())]
+    #[error("root {} no longer exists", .root.display())]
     RootRemoved { root: PathBuf },
     /// The folder of a root cannot be opened.
     #[error("root {}: {source}", .root.display())]
     RootUnreadable { root: PathBuf, source: io::Error },
     /// The path is in no root.
-    #[error("'{}' is in no declared root", display_text(.path))]
+    #[error("'{}' is not in a declared root", display_text(.path))]
     OutsideRoots { path: String },
     /// The path, or a symlink on it, leaves its root.
-    #[error("'{}' leads out of its root", display_text(.path))]
+    #[error("'{}' leads outside its root", display_text(.path))]
     LeavesRoot { path: String },
     /// The user's configuration blocks the path.
     #[error("'{}' is a blocked path", display_text(.path))]
     Blocked { path: String },
     /// The path is in a folder that may not be written to.
-    #[error("'{}' lies in {folder}, where nothing is written", display_text(.path))]
+    #[error("'{}' is in {folder}, which is never written to", display_text(.path))]
     WriteProtected { path: String, folder: String },
     /// A rule hides the path.
     #[error("'{}' may not be read: {rule}", display_text(.path))]
@@ -79,7 +79,7 @@ pub enum WorkspaceError {
     #[error("'{}' does not exist", display_text(.path))]
     NotFound { path: String },
     /// The path is a symlink without a target, or in a loop.
-    #[error("'{}' is a symlink that leads nowhere or was not there before", display_text(.path))]
+    #[error("'{}' is a symlink without a target, or one that did not exist before", display_text(.path))]
     DanglingLink { path: String },
     /// The path is a file, but a folder is required.
     #[error("'{}' is not a folder", display_text(.path))]
@@ -106,7 +106,7 @@ pub enum WorkspaceError {
     #[error(transparent)]
     BadRange(#[from] RangeError),
     /// The depth of a listing is out of range.
-    #[error("depth {depth} is not 1 to {limit}")]
+    #[error("depth {depth} is not between 1 and {limit}")]
     BadDepth { depth: u32, limit: u32 },
     /// An exclusion is an invalid glob.
     #[error("exclusion '{glob}': {cause}")]
@@ -137,10 +137,10 @@ pub enum PatternError {
     #[error("a path is empty")]
     Empty,
     /// The path contains `..`.
-    #[error("'{0}' holds '..': write the path from the root on")]
+    #[error("'{0}' contains '..': write the path relative to the root")]
     Climbs(String),
     /// The parser rejects the glob.
-    #[error("'{text}' is no glob: {cause}")]
+    #[error("'{text}' is not a valid glob: {cause}")]
     Glob { text: String, cause: globset::ErrorKind },
 }
 

@@ -192,10 +192,10 @@ impl Roots {
 fn no_tree_of_files(real: &Path) -> Option<&'static str> {
     const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
     if real == Path::new("/") {
-        return Some("is the whole machine: declare the folders that are wanted");
+        return Some("is the whole file system: declare individual folders");
     }
     let kernel = KERNEL.iter().any(|folder| real.starts_with(folder)) && !real.starts_with("/dev/shm");
-    kernel.then_some("holds what the kernel makes, no files")
+    kernel.then_some("contains kernel objects, not files")
 }
 
 /// Returns the innermost of `roots` that contains an absolute path, by name first, then with the

@@ -148,7 +148,7 @@ impl View {
         let rule = path.spellings().filter_map(|spelling| self.hidden_by(spelling)).find(refused);
         let why = match rule {
             Some(rule) => rule.rule.as_str(),
-            None if self.is_linked(path.root(), path.real()) => "it is a further name of a hidden file",
+            None if self.is_linked(path.root(), path.real()) => "it is another name of a hidden file",
             None => return Ok(()),
         };
         Err(WorkspaceError::Hidden { path: path.requested().to_owned(), rule: why.to_owned() })

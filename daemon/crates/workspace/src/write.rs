@@ -40,9 +40,12 @@ pub fn is_sensitive(rel: &str) -> Option<String> {
     let (name, folders) = parts.split_last()?;
     let same = |list: &[&str], what: &str| list.iter().any(|l| l.eq_ignore_ascii_case(what));
     if same(SENSITIVE_FILES, name) {
-        return Some(format!("{name} can make programs run"));
+        return Some(format!("{name} can cause programs to run"));
     }
-    folders.iter().find(|f| same(SENSITIVE_FOLDERS, f)).map(|f| format!("files in {f} can make programs run"))
+    folders
+        .iter()
+        .find(|f| same(SENSITIVE_FOLDERS, f))
+        .map(|f| format!("files in {f} can cause programs to run"))
 }
 
 impl Root {

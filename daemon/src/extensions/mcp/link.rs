@@ -86,7 +86,7 @@ impl Remote for Link {
                     error.message.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect();
                 Err(self.failed(&format!("refused the call: {words}")))
             }
-            Err(ServiceError::TransportClosed) => Err(self.failed("ended during the call")),
+            Err(ServiceError::TransportClosed) => Err(self.failed("exited during the call")),
             Err(error) => Err(self.failed(&format!("did not answer: {error}"))),
         }
     }
@@ -102,7 +102,7 @@ fn to_text(result: CallToolResult) -> RemoteOutput {
         let part = match block {
             ContentBlock::Text(part) => part.text,
             ContentBlock::Image(image) => format!("[an image, {}, omitted]", image.mime_type),
-            ContentBlock::Audio(audio) => format!("[sound, {}, omitted]", audio.mime_type),
+            ContentBlock::Audio(audio) => format!("[audio, {}, omitted]", audio.mime_type),
             ContentBlock::Resource(resource) => match resource.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => format!("{uri}\n{text}"),
                 _ => "[a binary resource, omitted]".to_owned(),
@@ -206,7 +206,7 @@ async fn run_connection(
         match tokio::time::timeout(within, list(peer)).await {
             Ok(Ok(specs)) => log_problems(link, set(specs)),
             Ok(Err(why)) => tracing::warn!("mcp server {}: {why}", link.name),
-            Err(_) => tracing::warn!("mcp server {}: its new list of tools did not come", link.name),
+            Err(_) => tracing::warn!("mcp server {}: its new list of tools was not received", link.name),
         }
     }
 }
@@ -241,18 +241,18 @@ fn spec(tool: Tool) -> RemoteSpec {
 /// Describes why a connection could not be opened, without type names.
 fn describe_error(error: &ClientInitializeError) -> String {
     let why = match error {
-        ClientInitializeError::ConnectionClosed(_) => "it ended, or printed invalid messages".to_owned(),
+        ClientInitializeError::ConnectionClosed(_) => "it exited, or printed invalid messages".to_owned(),
         ClientInitializeError::TransportError { error, .. } => {
             let mut cause: &dyn std::error::Error = &*error.error;
             while let Some(next) = cause.source() {
                 cause = next;
             }
-            format!("it cannot be talked with: {cause}")
+            format!("communication failed: {cause}")
         }
         other => other.to_string(),
     };
     format!(
-        "it does not start: {}",
+        "it cannot be started: {}",
         why.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect::<String>()
     )
 }

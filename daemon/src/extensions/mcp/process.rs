@@ -137,7 +137,7 @@ impl Child {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let stderr_text =
-            if words.is_empty() { String::new() } else { format!("; it said: {}", words.join(" / ")) };
+            if words.is_empty() { String::new() } else { format!("; it printed: {}", words.join(" / ")) };
         format!("{why}{exit}{stderr_text}")
     }
 

@@ -71,7 +71,7 @@ pub fn read(path: &Path) -> Result<Queries, Failure> {
     parse(&text).map_err(|broken| {
         let mut lines: Vec<String> = broken.iter().take(MAX_REPORTED).cloned().collect();
         if broken.len() > MAX_REPORTED {
-            lines.push(format!("{} more lines are broken", broken.len() - MAX_REPORTED));
+            lines.push(format!("{} more lines are invalid", broken.len() - MAX_REPORTED));
         }
         Failure::usage(format!("{}: {}", path.display(), lines.join("\n  "))).hint(
             "a line is {\"query\": \"...\", \"relevant\": [{\"path\": \"...\"}]}; see 'cairn eval --help'",
@@ -89,7 +89,10 @@ fn parse(text: &str) -> Result<Queries, Vec<String>> {
             Ok(None) => queries.skipped += 1,
             Ok(Some(query)) => {
                 if let Some(first) = ids.insert(query.id.clone(), line) {
-                    broken.push(format!("line {line}: query_id '{}' is that of line {first}", query.id));
+                    broken.push(format!(
+                        "line {line}: query_id '{}' is already used in line {first}",
+                        query.id
+                    ));
                 }
                 queries.all.push(query);
             }
@@ -97,7 +100,7 @@ fn parse(text: &str) -> Result<Queries, Vec<String>> {
         }
     }
     if broken.is_empty() && queries.all.is_empty() {
-        broken.push("there is no query in it".into());
+        broken.push("it contains no query".into());
     }
     if broken.is_empty() { Ok(queries) } else { Err(broken) }
 }
@@ -133,7 +136,7 @@ fn expected(relevant: Relevant) -> Result<Expected, String> {
     let Relevant { path, start, end } = relevant;
     let path = path.strip_prefix("./").unwrap_or(&path).to_owned();
     if path.is_empty() || path.starts_with('/') || path.split('/').any(|part| part == "..") {
-        return Err(format!("relevant path '{}' is not one inside its root", path.escape_default()));
+        return Err(format!("relevant path '{}' is not inside its root", path.escape_default()));
     }
     let lines = match (start, end) {
         (None, None) => None,
@@ -179,14 +182,14 @@ mod tests {
     fn invalid_lines_are_reported() {
         let x = r#"[{"path": "x"}]"#;
         for (text, answer) in [
-            (String::new(), "there is no query in it"),
+            (String::new(), "it contains no query"),
             ("{".into(), "line 1: no query: EOF"),
             (r#"{"query": "a"}"#.into(), "line 1: no query: missing field `relevant`"),
             (r#"{"query": "a", "relevant": []}"#.into(), "line 1: the query has no relevant paths"),
             (format!(r#"{{"query": " ", "relevant": {x}}}"#), "line 1: the query is blank"),
             (
                 r#"{"query": "a", "relevant": [{"path": "../x"}]}"#.into(),
-                "line 1: relevant path '../x' is not one inside",
+                "line 1: relevant path '../x' is not inside",
             ),
             (
                 r#"{"query": "a", "relevant": [{"path": "x", "start": 4, "end": 3}]}"#.into(),

@@ -53,7 +53,7 @@ fn merge_json(text: &str, entry: &Entry) -> Result<Merged, String> {
     let base = if text.trim().is_empty() { "{}\n" } else { text };
     let root =
         CstRootNode::parse(base, &ParseOptions::default()).map_err(|e| format!("it is not JSON: {e}"))?;
-    let top = root.object_value_or_create().ok_or("it holds no object")?;
+    let top = root.object_value_or_create().ok_or("it is not an object")?;
     let existing = root.to_serde_value();
     if existing.as_ref().and_then(|v| v.get(entry.section)?.get(entry.name)) == Some(&expected_entry) {
         return Ok(Merged::Same);

@@ -131,14 +131,14 @@ pub fn run(app: &App<'_>, args: &InstallArgs) -> Result<u8, Failure> {
         None => None,
     };
     let exe = std::env::current_exe()
-        .map_err(|e| Failure::failed(format!("this program's own path is not known: {e}")))?;
+        .map_err(|e| Failure::failed(format!("this program's own path is unknown: {e}")))?;
     let entry = client.entry(&scope::utf8(&exe)?, root.as_deref());
     let file = client.file(&folders);
     let is_toml = client == KnownClient::Codex;
     if !args.write {
         output::line(&format!("# {}", file.display()))?;
         output::print(&entry::alone(&entry, is_toml)?)?;
-        app.info("write it with --write; what is in the file stays");
+        app.info("write it with --write; other entries of the file are unchanged");
         return Ok(OK);
     }
     write(app, &file, &entry, is_toml)?;
@@ -176,11 +176,11 @@ fn write(app: &App<'_>, file: &Path, entry: &Entry, is_toml: bool) -> Result<(),
     };
     let merged = entry::merge(&before, entry, is_toml).map_err(|why| {
         Failure::failed(format!("{} is unchanged: {why}", real.display()))
-            .hint("put the entry in by hand; without --write it is printed")
+            .hint("add the entry manually; without --write it is printed")
     })?;
     let text = match merged {
         Merged::Same => {
-            app.info(&format!("{} has this entry already", real.display()));
+            app.info(&format!("{} already has this entry", real.display()));
             return Ok(());
         }
         Merged::Text(text) => text,

@@ -23,20 +23,19 @@ pub fn find(
     let mut all = Vec::new();
     let lines: u64 = facts.languages.values().sum();
     if lines == 0 && facts.known_files().next().is_none() {
-        return vec!["the folder holds no files that are not ignored: is this the right root?".into()];
+        return vec!["the folder contains only ignored files: is this the right root?".into()];
     }
     index(facts, &mut all);
     promises(facts, manifests, &mut all);
     let code = code_lines(facts) > 0;
     if entries.iter().all(|e| e.kind == "ci") && code {
         all.push(
-            "no entrypoint was found: is this a library, and which of its files is the public interface?"
-                .into(),
+            "no entrypoint was found: is this a library, and which file is its public interface?".into(),
         );
     }
     let mains = entries.iter().filter(|e| e.kind == "main" || e.kind == "manifest").count();
     if mains > 3 {
-        all.push(format!("{mains} programs start here: which is the one that users run?"));
+        all.push(format!("there are {mains} entrypoints: which one do users run?"));
     }
     if code && commands.build.is_empty() && commands.test.is_empty() {
         all.push("no build or test command was found: look for scripts, or ask how it is built".into());
@@ -44,7 +43,7 @@ pub fn find(
         all.push("no test command was found: how is it tested?".into());
     }
     if describe::readmes(facts).is_empty() {
-        all.push("there is no readme at the top: what is this for?".into());
+        all.push("there is no top-level readme: what is this for?".into());
     }
     if facts.exists(".gitmodules") || facts.listed.contains_key(".gitmodules") {
         all.push("it has git submodules, which may not be checked out: git submodule status".into());
@@ -90,7 +89,8 @@ fn index(facts: &Facts, all: &mut Vec<String>) {
         Some(status) if !status.complete => {
             let (pending, files) = (status.pending, status.files);
             all.push(format!(
-                "the index was not complete yet ({files} files indexed, {pending} waiting): explore again for the full ranking"
+                "the index was not complete yet ({files} files indexed, {pending} pending): explore \
+                again for the full ranking"
             ));
         }
         Some(_) => {}
@@ -103,7 +103,7 @@ fn index(facts: &Facts, all: &mut Vec<String>) {
         all.push(format!("{count} {files} not in the index ({}): {they} matter?", reason.replace('_', " ")));
     }
     if facts.listing_cut {
-        all.push("the listing was cut at its limit: deeper folders were found by the index only".into());
+        all.push("the listing was truncated: deeper folders were found by the index only".into());
     }
     if facts.cut {
         all.push("the limit of operations was reached: explore a subfolder for more".into());
@@ -116,7 +116,7 @@ fn promises(facts: &Facts, manifests: &[Manifest], all: &mut Vec<String>) {
         let open = m.starts.iter().filter(|s| s.promised && entrypoints::resolve(facts, s).is_none());
         open.map(move |s| {
             format!(
-                "{} names {}, but {} is not in the tree: is it generated?",
+                "{} refers to {}, but {} is not in the tree: is it generated?",
                 m.path, s.reason, s.candidates[0]
             )
         })

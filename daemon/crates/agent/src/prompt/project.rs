@@ -72,7 +72,7 @@ async fn map(cx: &TurnContext, root: &str) -> String {
     let params = MapParams { roots: vec![root.to_owned()], budget: tokens, ..MapParams::default() };
     match cx.engine().map(params).await {
         Ok(answer) if !answer.text.trim().is_empty() => {
-            format!("\nThe files and definitions that the rest refers to most:\n\n{}", answer.text)
+            format!("\nThe most referenced files and definitions:\n\n{}", answer.text)
         }
         _ => String::new(),
     }

@@ -76,7 +76,7 @@ async fn disabled_tool_is_neither_offered_nor_called() {
         AgentEvt::ToolResult(result) => result.error,
         _ => None,
     });
-    assert!(observed.unwrap().message.contains("switched off in tool-access.json"));
+    assert!(observed.unwrap().message.contains("disabled in tool-access.json"));
     stage.engine.set_access(vec![], vec![], BTreeMap::new());
     stage.turn("again").await;
     assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 1, "on again");
@@ -154,7 +154,7 @@ async fn refused_tool_is_a_result_and_refused_model_ends_turn() {
     });
     let observed = observed.unwrap();
     assert_eq!(observed.reason, Reason::PluginRefused.as_str());
-    assert!(observed.message.contains("guard says: not today"), "{observed:?}");
+    assert!(observed.message.contains("guard: not today"), "{observed:?}");
     let (stage, _) = guarded(Scripted::new(vec![text_answer("never")]), "before model 1").await;
     let end = stage.turn("go").await;
     assert_eq!(end.error.unwrap().reason, Reason::PluginRefused.as_str());

@@ -172,7 +172,7 @@ async fn repeating_model_is_warned_and_then_stopped() {
     assert_eq!(stage.reads.load(Ordering::SeqCst), 4);
     let request = stage.script.requests().pop().unwrap();
     let sent = serde_json::to_string(&request.messages).unwrap();
-    assert!(sent.contains("Do something else"), "{sent}");
+    assert!(sent.contains("Try something else"), "{sent}");
 }
 
 #[tokio::test]
@@ -373,7 +373,7 @@ async fn possibly_completed_call_requires_approval_after_crash() {
             _ => None,
         })
         .await;
-    assert!(rule.contains("may have acted already"), "{rule}");
+    assert!(rule.contains("may have taken effect"), "{rule}");
     answered(&next, ApprovalDecision::Deny).await;
     assert_eq!(after.end().await.final_output.as_deref(), Some("left it"));
     assert_eq!(next.writes.load(Ordering::SeqCst), 0);

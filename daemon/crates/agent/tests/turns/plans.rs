@@ -84,7 +84,7 @@ async fn builtin_plan_is_used_with_warning_when_planning_fails() {
         Step::Fault(Fault { kind: FaultKind::Unavailable, text: "down".into(), retry_after_ms: None });
     for answer in [vec![fault], vec![Step::Text("I would look around.".into())]] {
         let events = explored(vec![ScriptedAnswer::new(answer)]).await;
-        assert!(events[at(&events, "warning")].contains("the built-in plan stands"), "{events:#?}");
+        assert!(events[at(&events, "warning")].contains("using the built-in plan"), "{events:#?}");
         assert_eq!(events.last().unwrap(), "end");
     }
 }

@@ -12,9 +12,11 @@ const HEAD: &str =
 
 pub fn types(table: &Table) -> String {
     let mut out = format!(
-        "\"\"\"Types of the wire, as plain dictionaries.\"\"\"\n{HEAD}\nfrom __future__ import annotations\n\n\
+        "\"\"\"Types of the wire, as plain dictionaries.\"\"\"\n{HEAD}\nfrom __future__ import \
+        annotations\n\n\
          from typing import Any, Literal, NotRequired, TypeAlias, TypedDict\n\n\
-         PROTOCOL_VERSIONS = [\"{}\"]\n\"\"\"Versions of the protocol that this client speaks, best first.\"\"\"\n",
+         PROTOCOL_VERSIONS = [\"{}\"]\n\"\"\"Versions of the protocol that this client supports, best \
+        first.\"\"\"\n",
         table.version()
     );
     let reasons: Vec<String> = table.reasons().iter().map(|r| format!("    \"{r}\",\n")).collect();
@@ -131,7 +133,8 @@ pub fn methods(table: &Table) -> String {
     let mut out = format!(
         "\"\"\"Every method of the daemon, typed.\"\"\"\n{HEAD}\nfrom __future__ import annotations\n\n\
          from typing import Any, Mapping, Unpack\n\nfrom . import types as t\n\n\n\
-         class Methods:\n    \"\"\"Each answers what the protocol reference says, or raises `RpcError`.\"\"\"\n\n    \
+         class Methods:\n    \"\"\"Each returns the result documented in the protocol reference, or \
+        raises `RpcError`.\"\"\"\n\n    \
          async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:\n        \
          \"\"\"Calls a method by its name on the wire.\"\"\"\n        raise NotImplementedError\n"
     );

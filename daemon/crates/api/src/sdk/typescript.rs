@@ -13,7 +13,7 @@ const HEAD: &str =
 pub fn types(table: &Table) -> String {
     let reasons: Vec<String> = table.reasons().iter().map(|r| format!("\n  | \"{r}\"")).collect();
     let mut out = format!(
-        "{HEAD}\n/** Versions of the protocol that this client speaks, best first. */\n\
+        "{HEAD}\n/** Versions of the protocol that this client supports, best first. */\n\
          export const PROTOCOL_VERSIONS = [\"{}\"];\n\n\
          /** Why a call failed: `error.data.reason`. */\nexport type Reason ={};\n",
         table.version(),
@@ -106,7 +106,8 @@ pub fn methods(table: &Table) -> String {
     let imports: Vec<String> = named.iter().map(|n| format!("  {n},\n")).collect();
     let mut out = format!("{HEAD}\nimport type {{\n{}}} from \"./types.js\";\n\n", imports.concat());
     out.push_str(
-        "/** Every method of the daemon, typed. Each answers what the protocol reference says, or rejects with `RpcError`. */\n\
+        "/** Every method of the daemon, typed. Each returns the result documented in the protocol \
+        reference, or rejects with `RpcError`. */\n\
          export abstract class Methods {\n  /** Calls a method by its name on the wire. */\n  \
          abstract call<R = unknown>(method: string, params?: object): Promise<R>;\n",
     );

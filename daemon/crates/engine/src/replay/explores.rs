@@ -29,7 +29,7 @@ impl Engine {
         records: &[Envelope],
         root: Option<&str>,
     ) -> Result<ReplayReport, Failure> {
-        let lost = || Failure::new(Reason::BadTrace, "the trace does not tell how the explore was started");
+        let lost = || Failure::new(Reason::BadTrace, "the trace does not record how the explore was started");
         let trace = &self.inner.trace;
         let latest = match trace.latest_run(&session.session_id).await? {
             Some(latest) => Some(latest.params),

@@ -116,7 +116,7 @@ impl Engine {
             .await?;
         let differs = std::mem::take(&mut feed.parts().differs);
         Ok(differs.into_iter().find_map(|(name, was, is)| {
-            compare::difference(0, format!("what {name} reads"), &was, &is, mapping)
+            compare::difference(0, format!("input of {name}"), &was, &is, mapping)
         }))
     }
 
@@ -126,7 +126,7 @@ impl Engine {
         for answer in answers {
             let blob = answer.raw.as_ref().ok_or_else(|| missing("an answer's bytes were not recorded"))?;
             let text = self.inner.trace.complete_blob(&blob.sha256).await;
-            let text = text.map_err(|_| missing("an answer's bytes are not here"))?;
+            let text = text.map_err(|_| missing("an answer's bytes are missing"))?;
             bytes.push(text.into_bytes());
         }
         let first = answers.first();

@@ -300,7 +300,7 @@ impl Actor {
     async fn prepare(&mut self, run: RunId) -> Input<RunId> {
         let resumed = matches!(&self.state.active, Some(Active::Starting { turn, .. }) if turn.started);
         let Some(turn) = self.turns.get_mut(&run) else {
-            self.failure = Some(Failure::new(Reason::Internal, format!("turn {run} is not known")));
+            self.failure = Some(Failure::new(Reason::Internal, format!("there is no turn {run}")));
             return Input::Unprepared(run);
         };
         turn.resumed = resumed;
@@ -336,15 +336,15 @@ impl Actor {
                 None => (Reason::SessionBusy, format!("turns are pending in session {session}")),
             },
             Refusal::QueueFull => {
-                (Reason::Overloaded, format!("{MAX_QUEUED} turns wait in session {session}"))
+                (Reason::Overloaded, format!("{MAX_QUEUED} turns are already queued in session {session}"))
             }
             Refusal::NoPermit => {
                 let limit = self.engine.inner.permits.limit();
-                (Reason::Overloaded, format!("{limit} runs are active, which is resources.maxRuns"))
+                (Reason::Overloaded, format!("{limit} runs are active, the limit of resources.maxRuns"))
             }
             Refusal::NoTurn => (Reason::RunNotFound, format!("no turn is active in session {session}")),
             Refusal::NotResumable => {
-                (Reason::NotResumable, format!("session {session} has no interrupted run to go on with"))
+                (Reason::NotResumable, format!("session {session} has no interrupted run to resume"))
             }
             Refusal::NotPrepared | Refusal::NotWritten => return self.cause(),
         };

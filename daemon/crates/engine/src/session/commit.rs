@@ -28,7 +28,7 @@ fn event(run: Option<RunId>, client: Option<String>, evt: AgentEvt) -> NewRecord
 }
 
 fn unknown(what: &str) -> Failure {
-    Failure::new(Reason::Internal, format!("{what} is not known to its session's actor"))
+    Failure::new(Reason::Internal, format!("the session's actor does not know {what}"))
 }
 
 /// Adds the records that follow a terminal record: the session's state, and the mark that turns
@@ -81,7 +81,7 @@ impl Actor {
     async fn end_replaced(&self, explore: Option<&RunId>) -> Result<(), Failure> {
         let Some(run) = explore else { return Ok(()) };
         self.withdraw(run).await?;
-        let reason = "other work took its place".to_owned();
+        let reason = "replaced by another run".to_owned();
         let evt = AgentEvt::Stopped { op: explore::OP.into(), reason };
         let record = event(Some(run.clone()), None, evt);
         self.append(Append::new(&self.session, vec![record]).state(RunState::Stopped)).await.map(drop)
@@ -203,7 +203,7 @@ impl Actor {
 
     async fn resume_explore(&mut self, run: &RunId) -> Result<(), Failure> {
         let Some(Request::Resume(Some(start))) = self.request.take() else {
-            let text = format!("session {} has no run that is known here", self.session);
+            let text = format!("session {} has no known run", self.session);
             return Err(Failure::new(Reason::NotResumable, text));
         };
         let record = start.cx.record(None, None, AgentEvt::Resumed { op: explore::OP.into() });
@@ -258,7 +258,7 @@ impl Actor {
             Some(Request::Compact { head, evt }) => {
                 let later = trace.records(&self.session, *head, cairn_trace::PAGE).await?;
                 if !later.iter().all(|r| matches!(r.body.evt(), Some(AgentEvt::Warning { .. }))) {
-                    let text = "the conversation went on while it was condensed";
+                    let text = "the conversation continued while it was being condensed";
                     return Err(Failure::new(Reason::SessionBusy, text));
                 }
                 let record = event(None, None, (**evt).clone());

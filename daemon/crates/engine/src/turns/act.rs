@@ -213,7 +213,7 @@ impl TurnContext {
         let mut records =
             vec![self.record(Some(command), Some(&name), AgentEvt::ToolResult(completed.clone()))];
         if let Some(why) = changes.incomplete_reason() {
-            let message = format!("what {name} changed in files is not known: {why}");
+            let message = format!("the file changes of {name} are unknown: {why}");
             let warning = AgentEvt::Warning { op: name.clone(), message };
             records.push(self.record(Some(command), Some(&name), warning));
         }

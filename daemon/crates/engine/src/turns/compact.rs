@@ -10,11 +10,12 @@ use cairn_protocol::{
 use super::{Ask, Conversation, TurnContext, tool_output};
 
 /// Instructions for the model that writes the summary.
-const INSTRUCTIONS: &str = "Condense the conversation below so that the work can go on without it. Write plain text with \
-these headings and nothing else: Goal (what the user wants, in their words where they matter), Decisions (what was decided \
-and why), Files (paths that were read, changed or matter, with what is known of them), Done, Failures (commands and attempts \
-that failed, with the error), Next (what remains, in order). Keep names, paths, numbers and error texts exactly. Leave out \
-everything else.";
+const INSTRUCTIONS: &str = "Condense the conversation below so that the work can continue without it. \
+    Write plain text with these headings and nothing else: Goal (what the user wants, in their words \
+    where they matter), Decisions (what was decided and why), Files (paths that were read, changed or \
+    matter, with what is known of them), Done, Failures (commands and attempts that failed, with the \
+    error), Next (what remains, in order). Keep names, paths, numbers and error texts exactly. Omit \
+    everything else.";
 
 /// Sizes before and after a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +107,7 @@ impl TurnContext {
         let old = &ask.messages[..ask.messages.len() - retained];
         if old.is_empty() {
             let text =
-                format!("{before} tokens are in the conversation's latest part, the context has {window}");
+                format!("the latest part of the conversation has {before} tokens, the context has {window}");
             return Err(Failure::new(Reason::ContextOverflow, text));
         }
         let written = match self.feed().and_then(|feed| feed.parts().summaries.pop_front()) {
@@ -118,7 +119,7 @@ impl TurnContext {
             Err(failure) if failure.reason == Reason::Cancelled => return Err(failure),
             Err(failure) => {
                 let text =
-                    format!("the model did not write the summary ({failure}); it was put together here");
+                    format!("the model did not write the summary ({failure}); a built-in summary is used");
                 self.warn("compact", text).await?;
                 put_together(old)
             }

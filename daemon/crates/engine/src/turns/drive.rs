@@ -113,7 +113,7 @@ impl Engine {
         match super::changes::event(trace, cx.session(), &handle.run, &handle.turn_id, root).await {
             Ok(evt) => evt,
             Err(cause) => {
-                tracing::warn!(session = %cx.session(), %cause, "the turn's diff cannot be told");
+                tracing::warn!(session = %cx.session(), %cause, "the turn's diff cannot be computed");
                 None
             }
         }

@@ -39,7 +39,7 @@ pub(crate) struct Fold {
 }
 
 /// Text in place of a missing result.
-const NO_RESULT: &str = "error (interrupted): the turn ended before this call did";
+const NO_RESULT: &str = "error (interrupted): the turn ended before this call finished";
 
 impl Fold {
     /// Folds the next record.

@@ -107,7 +107,7 @@ impl TurnContext {
             if displayed || !is_retryable || attempt > self.settings().retry_attempts {
                 return Err(failure);
             }
-            let text = format!("{failure}; asking again ({attempt} of {})", self.settings().retry_attempts);
+            let text = format!("{failure}; retrying ({attempt} of {})", self.settings().retry_attempts);
             self.warn("model", text).await?;
             let backoff = self.settings().retry_backoff * 2_u32.saturating_pow(attempt - 1);
             self.pause(backoff.min(Duration::from_secs(30))).await?;
@@ -123,7 +123,9 @@ impl TurnContext {
             messages: ask.messages.len() as u64,
         };
         match self.engine().notify_plugins(event).await {
-            Some(why) => Err(Failure::new(Reason::PluginRefused, format!("the model is not asked: {why}"))),
+            Some(why) => {
+                Err(Failure::new(Reason::PluginRefused, format!("no model request was sent: {why}")))
+            }
             None => Ok(()),
         }
     }
@@ -146,7 +148,7 @@ impl TurnContext {
         }
         while let Some(wait) = self.engine().inner.models.wait(Instant::now())? {
             let text = format!(
-                "models.maxRequestsPerMinute is reached; the next request goes out in {} s",
+                "models.maxRequestsPerMinute is reached; the next request is sent in {} s",
                 wait.as_secs().max(1)
             );
             self.warn("model", text).await?;
@@ -217,7 +219,7 @@ impl TurnContext {
                     }
                     Some(Err(error)) => return Err(error.into()),
                     None => {
-                        let text = format!("the answer of {} ended before its end", provider.name());
+                        let text = format!("the answer of {} ended before it was complete", provider.name());
                         return Err(Failure::new(Reason::ModelCut, text));
                     }
                 },
@@ -374,7 +376,7 @@ impl PartialAnswer {
 }
 
 fn unless_ok(outcome: Result<(), Failure>) -> Failure {
-    outcome.err().unwrap_or_else(|| Failure::new(Reason::Internal, "a whole answer was empty"))
+    outcome.err().unwrap_or_else(|| Failure::new(Reason::Internal, "a complete answer was empty"))
 }
 
 /// Records an answer in the span of its request.

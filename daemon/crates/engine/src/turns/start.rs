@@ -245,7 +245,7 @@ fn check(params: &RunStartParams) -> Result<(), Failure> {
     if total > MAX_INPUT {
         return Err(Failure::new(
             Reason::TooLarge,
-            format!("the input has {total} bytes, {MAX_INPUT} are allowed"),
+            format!("the input has {total} bytes; the limit is {MAX_INPUT}"),
         ));
     }
     let blank = |p: &Part| matches!(p, Part::Text { text } if text.trim().is_empty());

@@ -53,7 +53,7 @@ pub fn cut(text: String, chars: u64) -> String {
     let omitted = count - head - tail;
     let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(i, _)| i);
     let (first, last) = (&text[..at(head)], &text[at(count - tail)..]);
-    format!("{first}\n[… {omitted} characters are left out here; ask for a smaller part …]\n{last}")
+    format!("{first}\n[… {omitted} characters omitted; request a smaller part …]\n{last}")
 }
 
 #[cfg(test)]
@@ -71,10 +71,7 @@ mod tests {
         );
         assert_eq!(value(&json!([1, 2]), 1000), "[1,2]");
         let long = value(&json!({"content": "é".repeat(5000), "totalLines": 7}), 1000);
-        assert!(
-            long.contains("characters are left out here") && long.ends_with("{\"totalLines\":7}"),
-            "{long}"
-        );
+        assert!(long.contains("characters omitted") && long.ends_with("{\"totalLines\":7}"), "{long}");
         assert!(long.chars().count() < 1150);
     }
 }

@@ -161,7 +161,7 @@ impl Client<'_> {
 
     /// Does not repeat an action that may have happened: each action then happens at most once.
     fn decision(&mut self, rule: &str) -> ApprovalDecision {
-        if rule.contains("may have acted") || self.random.usize(..3) == 0 {
+        if rule.contains("may have taken effect") || self.random.usize(..3) == 0 {
             ApprovalDecision::Deny
         } else {
             ApprovalDecision::Once

@@ -9,8 +9,8 @@ const END: &str = "</tool_call>";
 /// Returns the part of the system text that describes the tools.
 pub(super) fn offer(tools: &[ToolOffer]) -> String {
     let mut text = format!(
-        "\n\nYou may call tools. To call one, write {BEGIN}{{\"name\": …, \"arguments\": {{…}}}}{END} and wait for its result. \
-         There are:\n"
+        "\n\nYou may call tools. To call one, write {BEGIN}{{\"name\": …, \"arguments\": {{…}}}}{END} \
+        and wait for its result. The tools are:\n"
     );
     for tool in tools {
         let ToolOffer { name, description, input_schema } = tool;

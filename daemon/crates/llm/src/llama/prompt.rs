@@ -44,7 +44,7 @@ pub(super) fn text(model: &LlamaModel, request: &ModelRequest) -> Result<String,
 fn plain(parts: &[Part]) -> Result<String, LlmError> {
     let texts = parts.iter().map(|part| match part {
         Part::Text { text } => Ok(text.as_str()),
-        Part::Image { .. } => Err(LlmError::Rejected("llamaCpp takes text, no images".into())),
+        Part::Image { .. } => Err(LlmError::Rejected("llamaCpp does not support images".into())),
     });
     Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
 }

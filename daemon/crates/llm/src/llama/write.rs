@@ -75,7 +75,7 @@ impl Writing<'_> {
             }
             Piece::Call { name, arguments } => {
                 let mut letters = [0_u8; 8];
-                let failed = |e| LlmError::Unavailable(format!("llamaCpp: no random number: {e}"));
+                let failed = |e| LlmError::Unavailable(format!("llamaCpp: cannot get random bytes: {e}"));
                 getrandom::fill(&mut letters).map_err(failed)?;
                 let (id, index) = (format!("call_{}", hex::encode(letters)), *calls);
                 *calls += 1;
@@ -109,7 +109,7 @@ pub(super) fn answer(
     let read = vocab.tokenize(text.as_bytes(), begins, true);
     let room = usize::try_from(context_tokens).unwrap_or(usize::MAX);
     if read.len() >= room {
-        let text = format!("llamaCpp: the prompt has {} tokens, the context {room}", read.len());
+        let text = format!("llamaCpp: the prompt has {} tokens, the context has {room}", read.len());
         return Err(LlmError::ContextOverflow(text).into());
     }
     let most = (request.max_tokens.max(1) as usize).min(room - read.len());
@@ -193,7 +193,7 @@ fn sampler(model: &LlamaModel, request: &ModelRequest) -> Result<LlamaSampler, S
     let mut chain = Vec::new();
     if let Some(schema) = &request.schema {
         let refused = |error: &dyn std::fmt::Display| {
-            LlmError::Rejected(format!("llamaCpp cannot force this schema: {error}"))
+            LlmError::Rejected(format!("llamaCpp cannot enforce this schema: {error}"))
         };
         let grammar = json_schema_to_grammar(&schema.to_string()).map_err(|error| refused(&error))?;
         chain.push(LlamaSampler::grammar(model, &grammar, "root").map_err(|error| refused(&error))?);

@@ -66,7 +66,7 @@ mod tests {
             ("failed: You've hit your usage limit. Try again at 3 PM", "model_rate_limited"),
             ("failed: There's an issue with the selected model (x). It may not exist", "model_not_found"),
             ("failed: prompt is too long: 210000 tokens", "context_overflow"),
-            ("ended with 3: segmentation fault", "model_unavailable"),
+            ("exited with 3: segmentation fault", "model_unavailable"),
         ] {
             let failure = cairn_protocol::error::Failure::from(classify("codex", message));
             assert_eq!(failure.reason.as_str(), reason, "{message}");

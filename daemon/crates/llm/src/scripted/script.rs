@@ -130,7 +130,7 @@ pub enum FaultKind {
 
 impl Fault {
     pub(super) fn error(self) -> LlmError {
-        let text = if self.text.is_empty() { "the script says so".to_owned() } else { self.text };
+        let text = if self.text.is_empty() { "scripted failure".to_owned() } else { self.text };
         match self.kind {
             FaultKind::Unavailable => LlmError::Unavailable(text),
             FaultKind::ModelNotFound => {

@@ -153,7 +153,7 @@ async fn exits_without_an_answer_are_classified() {
     let start = [&start[..], b"\n"].concat();
     for (pieces, exit, reason, words) in [
         (&[][..], exit(0, false, ""), "model_cut", "codex"),
-        (&[][..], exit(3, false, "boom\nmore"), "model_unavailable", "ended with 3: boom more"),
+        (&[][..], exit(3, false, "boom\nmore"), "model_unavailable", "exited with 3: boom more"),
         (&[][..], exit(1, false, "Read-only file system"), "model_unavailable", "codex.credentials_writable"),
         (&[&start[..]][..], exit(0, true, ""), "model_timed_out", "within"),
         (&[&start[..]][..], exit(1, false, "Not logged in"), "model_unauthorized", "codex login"),

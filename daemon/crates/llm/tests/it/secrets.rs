@@ -70,7 +70,7 @@ fn key_is_absent_from_errors_debug_output_and_traces() {
     let printed = runtime.block_on(print_all());
     let traced = String::from_utf8(traced.0.lock().unwrap().clone()).unwrap();
     // Control: both call sites traced the requests.
-    assert!(traced.contains("model server answered") && traced.contains("made again"), "{traced}");
+    assert!(traced.contains("model server answered") && traced.contains("retrying"), "{traced}");
     assert!(printed.contains("bad key ***"), "{printed}");
     for (what, text) in [("printed", printed), ("traced", traced)] {
         assert!(!text.contains(CANARY), "{what}: {text}");

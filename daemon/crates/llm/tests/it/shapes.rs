@@ -47,7 +47,7 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
         "openai/error_in_stream.sse",
         &[
             "text So ",
-            "error: broke off: The server had an error while processing your request. Sorry about that!",
+            "error: reported an error: The server had an error while processing your request. Sorry about that!",
         ],
     ),
     (
@@ -63,7 +63,11 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
             "Stop",
         ],
     ),
-    ("openai-compatible", "llamacpp/error_in_stream.sse", &["text So", "error: broke off: Compute error."]),
+    (
+        "openai-compatible",
+        "llamacpp/error_in_stream.sse",
+        &["text So", "error: reported an error: Compute error."],
+    ),
     (
         "anthropic",
         "anthropic/text.sse",
@@ -102,7 +106,7 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
     (
         "anthropic",
         "anthropic/error_in_stream.sse",
-        &["usage 25 1 0", "text So", "error: broke off: Overloaded"],
+        &["usage 25 1 0", "text So", "error: reported an error: Overloaded"],
     ),
     ("ollama", "ollama/text.ndjson", &["text Grüße", "text , 世界", "text  🌍!", "usage 26 12 0", "Stop"]),
     (
@@ -127,7 +131,10 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
     (
         "ollama",
         "ollama/error_in_stream.ndjson",
-        &["text So", "error: broke off: an error was encountered while running the model: unexpected EOF"],
+        &[
+            "text So",
+            "error: reported an error: an error was encountered while running the model: unexpected EOF",
+        ],
     ),
 ];
 
@@ -162,7 +169,7 @@ async fn every_format_decodes_to_its_chunks() {
             assert!(error.retryable(), "{error:?}");
             format!(
                 "error: {}",
-                error.to_string().split_once(" broke").map(|(_, rest)| format!("broke{rest}")).unwrap()
+                error.to_string().split_once(" reported").map(|(_, rest)| format!("reported{rest}")).unwrap()
             )
         }));
         assert_eq!(lines, *expected, "{name}");

@@ -59,7 +59,7 @@ pub fn output_size_is_bounded(scene: &Scene) {
             output.stdout.text.starts_with("first\n") && output.stdout.text.ends_with("last\n"),
             "{name}"
         );
-        assert!(output.stdout.text.contains("bytes left out"), "{name}");
+        assert!(output.stdout.text.contains("bytes omitted"), "{name}");
         let mut endless = scene.script("yes");
         endless.limits.wall = Duration::from_millis(500);
         let output = run(&sandbox, &endless);

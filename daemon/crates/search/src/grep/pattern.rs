@@ -77,8 +77,7 @@ fn check_size(pattern: &str) -> Result<(), Failure> {
     if steps <= MAX_STEPS {
         return Ok(());
     }
-    let text =
-        format!("pattern: with expanded repetitions it has {steps} steps, at most {MAX_STEPS} are allowed");
+    let text = format!("pattern: it has {steps} steps with repetitions expanded; the limit is {MAX_STEPS}");
     Err(Failure::new(Reason::BadPattern, text))
 }
 

@@ -155,10 +155,13 @@ impl Indexes {
 
 fn check(params: &MapParams) -> Result<(), Failure> {
     if !(1..=MAX_BUDGET).contains(&params.budget) {
-        return Err(invalid("budget", format_args!("{} is not within 1 to {MAX_BUDGET}", params.budget)));
+        return Err(invalid("budget", format_args!("{} is not between 1 and {MAX_BUDGET}", params.budget)));
     }
     if params.files.len() > MAX_FILES {
-        return Err(invalid("files", format_args!("{} entries, at most {MAX_FILES}", params.files.len())));
+        return Err(invalid(
+            "files",
+            format_args!("has {} entries; the limit is {MAX_FILES}", params.files.len()),
+        ));
     }
     params.query.as_deref().map_or(Ok(()), |query| check_text("query", query))
 }

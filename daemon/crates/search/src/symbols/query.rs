@@ -38,7 +38,7 @@ impl Indexes {
         let was_complete = symbols_are_complete(&indexes);
         let query = params.query.as_deref().filter(|q| !q.is_empty());
         let mut items = match (query, params.path.as_deref()) {
-            (None, None) => return Err(invalid("query", "give a name, or a path for its outline")),
+            (None, None) => return Err(invalid("query", "specify a name, or a path for its outline")),
             (None, Some(path)) => {
                 check_k(params.k, MAX_OUTLINE)?;
                 outline(&indexes, path, &filters)?

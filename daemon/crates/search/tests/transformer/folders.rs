@@ -87,7 +87,7 @@ fn invalid_folder_is_refused_with_the_reason() {
     let cases: &[(Harm, &str)] = &[
         (|f| fs::remove_file(f.join("config.json")).unwrap(), "cannot read config.json"),
         (|f| fs::remove_file(f.join("tokenizer.json")).unwrap(), "cannot read tokenizer.json"),
-        (|f| fs::write(f.join("config.json"), "{").unwrap(), "config.json is no JSON"),
+        (|f| fs::write(f.join("config.json"), "{").unwrap(), "config.json is not JSON"),
         (|f| configure(f, "model_type", json!("roberta")), "model_type is 'roberta'"),
         (|f| configure(f, "hidden_size", json!(2048)), "hidden_size is 2048: 1 to 1024"),
         (|f| configure(f, "hidden_size", json!(null)), "hidden_size is missing"),
@@ -118,7 +118,7 @@ fn invalid_folder_is_refused_with_the_reason() {
                     drop(all.insert("encoder.layer.1.output.dense.bias".into(), nan));
                 });
             },
-            "vectors that are no numbers",
+            "vectors that are not finite numbers",
         ),
         (
             |f| {

@@ -46,7 +46,7 @@ impl Change {
             return Err(bad("old_text and new_text are the same".into()));
         }
         let Ok(text) = std::str::from_utf8(&before) else {
-            return Err(bad(format!("'{path}' is no UTF-8 text")));
+            return Err(bad(format!("'{path}' is not UTF-8 text")));
         };
         let windows = text.contains("\r\n") && !old.contains('\r');
         let ends = |s: &str| if windows { s.replace('\n', "\r\n") } else { s.to_owned() };
@@ -63,7 +63,8 @@ impl Change {
                     .map(|(at, _)| (text[..at].matches('\n').count() + 1).to_string())
                     .collect();
                 let text = format!(
-                    "old_text is {count} times in '{path}' (lines {}): give more of the text around it, or set replace_all",
+                    "old_text occurs {count} times in '{path}' (lines {}): include more of the \
+                    surrounding text, or set replace_all",
                     lines.join(", ")
                 );
                 return Err(bad(text));
@@ -117,7 +118,9 @@ impl Change {
 fn nearly(text: &str, old: &str) -> String {
     let squeeze = |s: &str| s.split_whitespace().collect::<Vec<_>>().join(" ");
     if !squeeze(old).is_empty() && squeeze(text).contains(&squeeze(old)) {
-        return "; it is there with other white space: copy it exactly as read_file shows it, without the line numbers".into();
+        return "; it occurs with different white space: copy it exactly as read_file shows it, without \
+            the line numbers"
+            .into();
     }
     let first = old.lines().map(str::trim).find(|l| l.len() > 3);
     let Some(first) = first else { return String::new() };
@@ -129,9 +132,9 @@ fn nearly(text: &str, old: &str) -> String {
         .map(|(at, line)| format!("{}|{}", at + 1, line.chars().take(120).collect::<String>()))
         .collect();
     if near.is_empty() {
-        return "; nor is its first line: read the file again".into();
+        return "; its first line is not there either: read the file again".into();
     }
-    format!("; its first line is there, what follows is not the same: {}", near.join("  "))
+    format!("; its first line is there, but the following lines differ: {}", near.join("  "))
 }
 
 #[cfg(test)]
@@ -149,7 +152,9 @@ mod tests {
         assert_eq!(edit("a b a", "b", "c", false).unwrap(), "a c a");
         assert_eq!(edit("a b a", "a", "c", true).unwrap(), "c b c");
         assert!(edit("a\nb\na", "a", "c", false).unwrap_err().contains("2 times in 'f' (lines 1, 3)"));
-        assert!(edit("fn  main() {", "fn main() {", "x", false).unwrap_err().contains("other white space"));
+        assert!(
+            edit("fn  main() {", "fn main() {", "x", false).unwrap_err().contains("different white space")
+        );
         assert!(
             edit("let x = 1;\nlet y = 2;", "let x = 1;\nlet z", "x", false)
                 .unwrap_err()

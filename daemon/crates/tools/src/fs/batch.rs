@@ -104,7 +104,7 @@ impl Batch {
         {
             let rel = target.real();
             // The file as the call has changed it so far.
-            let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist any more"));
+            let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' no longer exists"));
             let content = file.now.as_deref().ok_or_else(missing)?;
             return Ok((
                 "ok".into(),
@@ -186,7 +186,7 @@ fn work_out(
     if op.action == Action::Edit {
         let edit: FsEdit = arguments(op.arguments.clone())?;
         let missing = || {
-            Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist; the action write makes it"))
+            Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist; the action write creates it"))
         };
         let why = edit::EditFile::must_ask(seen, now.as_deref());
         let edited = edit.make(now.ok_or_else(missing)?, below)?;
@@ -313,7 +313,7 @@ impl Batch {
                     let (excerpt, more) = clip(&content);
                     cut |= more || *clipped;
                     let note = if more {
-                        format!("\n[cut at {MAX_READ} bytes: read it alone for the rest]")
+                        format!("\n[truncated at {MAX_READ} bytes: read it separately for the rest]")
                     } else {
                         String::new()
                     };

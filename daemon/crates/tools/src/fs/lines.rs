@@ -46,7 +46,7 @@ impl FsEdit {
         let rel = self.path.as_str();
         let overlaps = |first: usize, last: usize| match below {
             Some(below) if last >= below => Err(bad(format!(
-                "lines {first} to {last} of '{rel}' overlap with another edit from line {below} on"
+                "lines {first} to {last} of '{rel}' overlap with another edit at line {below}"
             ))),
             _ => Ok(()),
         };
@@ -60,7 +60,7 @@ impl FsEdit {
                 Ok(Edited { content, replacements, lines: None })
             }
             (Some(_), _) if self.replace_all => {
-                Err(bad("replace_all replaces everywhere: leave start_line out".into()))
+                Err(bad("replace_all replaces every occurrence: omit start_line".into()))
             }
             (Some(_), Some(_)) if self.end_line.is_some() => {
                 Err(bad("give old_text or end_line with start_line, not both".into()))
@@ -87,7 +87,7 @@ impl FsEdit {
             (Some(first), None) => {
                 let last = self.end_line.unwrap_or(first);
                 if last + 1 < first {
-                    return Err(bad(format!("end_line {last} lies before start_line {first}")));
+                    return Err(bad(format!("end_line {last} is before start_line {first}")));
                 }
                 overlaps(first, last)?;
                 let (head, tail, windows) = split(rel, before, first)?;
@@ -113,7 +113,7 @@ impl FsEdit {
 /// Returns the text before a line, the text from it on, and true if its lines end as on Windows.
 fn split(rel: &str, before: Vec<u8>, line: usize) -> Result<(String, String, bool), Failure> {
     let bad = |text: String| Failure::new(Reason::InvalidParams, text);
-    let mut text = String::from_utf8(before).map_err(|_| bad(format!("'{rel}' is no UTF-8 text")))?;
+    let mut text = String::from_utf8(before).map_err(|_| bad(format!("'{rel}' is not UTF-8 text")))?;
     let lines = text.lines().count();
     if line == 0 || line > lines + 1 {
         return Err(bad(format!("start_line {line} is not in '{rel}', which has {lines} lines (from 1)")));
@@ -169,14 +169,14 @@ mod tests {
             (json!({"end_line": 1, "new_text": "x"}), None, "needs start_line"),
             (json!({"start_line": 0, "new_text": "x"}), None, "has 3 lines"),
             (json!({"start_line": 5, "new_text": "x"}), None, "has 3 lines"),
-            (json!({"start_line": 3, "end_line": 1, "new_text": "x"}), None, "lies before"),
+            (json!({"start_line": 3, "end_line": 1, "new_text": "x"}), None, "is before start_line"),
             (json!({"start_line": 1, "end_line": 2, "new_text": "x"}), Some(2), "overlap"),
             (json!({"start_line": 2, "old_text": "a", "new_text": "x"}), None, "line 2 of 'f', which is: b"),
             (json!({"start_line": 2, "old_text": "", "new_text": "x"}), None, "does not begin"),
             (
                 json!({"start_line": 2, "old_text": "b", "new_text": "x", "replace_all": true}),
                 None,
-                "everywhere",
+                "every occurrence",
             ),
             (json!({"old_text": "a", "new_text": "x"}), None, "2 times"),
         ] {

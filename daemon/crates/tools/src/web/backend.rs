@@ -41,7 +41,7 @@ impl SearchBackend {
         };
         let set = options.endpoint.as_deref().or(usual);
         let base = set.ok_or_else(|| bad("web_search with searxng needs tools.web.endpoint".into()))?;
-        let mut url = Url::parse(base).map_err(|e| bad(format!("tools.web.endpoint is no address: {e}")))?;
+        let mut url = Url::parse(base).map_err(|e| bad(format!("tools.web.endpoint is not a URL: {e}")))?;
         let mut headers = vec![];
         match self {
             Self::Searxng => {
@@ -111,11 +111,8 @@ fn from_page(page: &str) -> Result<Vec<SearchResult>, Failure> {
     }
     let nothing = page.contains("no-results") || page.contains("No results");
     if results.is_empty() && !nothing {
-        let what = if before.contains("anomaly") {
-            "asks for proof of a person"
-        } else {
-            "answered with another page"
-        };
+        let what =
+            if before.contains("anomaly") { "requires a CAPTCHA" } else { "returned an unexpected page" };
         let text = format!("duckduckgo {what}: set another backend in tools.web");
         return Err(Failure::new(Reason::ToolFailed, text));
     }
@@ -155,7 +152,9 @@ mod tests {
             <div><a class="result__a" href="https://duckduckgo.com/y.js?ad=1">Ad</a></div>"#;
         let want = [result("A & b", "https://a.org/x", "Some text")];
         assert_eq!(SearchBackend::DuckDuckGo.results(page, 5).unwrap(), want);
-        assert!(SearchBackend::DuckDuckGo.results("<html>", 5).unwrap_err().message.contains("another page"));
+        assert!(
+            SearchBackend::DuckDuckGo.results("<html>", 5).unwrap_err().message.contains("unexpected page")
+        );
         assert_eq!(SearchBackend::DuckDuckGo.results("<p class=\"no-results\">", 5).unwrap(), []);
         let answer = r#"{"results": [{"title": "T", "url": "u", "content": "<b>c</b>"}, {"title": "x"}, {"url": "v"}]}"#;
         assert_eq!(

@@ -71,13 +71,13 @@ async fn external_tool_receives_one_argument_and_returns_json() {
 #[tokio::test]
 async fn external_tool_failure_includes_stderr() {
     for (script, reason, want) in [
-        ("echo no; exit 0", Reason::ToolFailed, "printed no JSON but 'no'"),
+        ("echo no; exit 0", Reason::ToolFailed, "printed 'no', which is not JSON"),
         ("exit 0", Reason::ToolFailed, "printed nothing"),
-        ("echo; echo '  it broke' >&2; echo more >&2; exit 3", Reason::ToolFailed, "ended with 3: it broke"),
+        ("echo; echo '  it broke' >&2; echo more >&2; exit 3", Reason::ToolFailed, "exited with 3: it broke"),
         ("echo waiting >&2; sleep 60", Reason::ToolTimedOut, "took longer than 1 s: waiting"),
-        ("printf '\\377\\376{'", Reason::ToolFailed, "printed no JSON"),
+        ("printf '\\377\\376{'", Reason::ToolFailed, "which is not JSON"),
         ("head -c 3000000 /dev/zero", Reason::ToolFailed, "printed more than"),
-        ("echo '{} {}'", Reason::ToolFailed, "printed no JSON"),
+        ("echo '{} {}'", Reason::ToolFailed, "which is not JSON"),
     ] {
         let fixture = fixture(allow(&["*"]), script).await;
         let error = fixture.call("echo-it", json!({"text": ""})).await.unwrap_err();
@@ -190,7 +190,7 @@ async fn example_tools_run() {
     assert_eq!(value["text"], "Hello\nthere");
     served.join().unwrap();
     let error = fixture.with("web-fetch", json!({"url": "file:///etc/passwd"}), network()).await.unwrap_err();
-    assert!(error.message.contains("ended with 1: web-fetch: only http"), "{error}");
+    assert!(error.message.contains("exited with 1: web-fetch: only http"), "{error}");
     let error = fixture.call("git-status", json!({})).await.unwrap_err();
     assert!(error.message.contains("git-status: fatal: not a git repository"), "{error}");
     git2::Repository::init(fixture.path("")).unwrap();

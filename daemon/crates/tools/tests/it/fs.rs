@@ -111,10 +111,10 @@ async fn batch_limits_are_enforced() {
         Reason::InvalidParams
     );
     let error = fixture.call("fs", reads(21, &|at| format!("f{at}"))).await.unwrap_err();
-    assert!(error.message.contains("name 21 files, 20 are allowed"), "{error}");
+    assert!(error.message.contains("name 21 files; the limit is 20"), "{error}");
     std::fs::write(fixture.path("long.txt"), "x".repeat(1500) + "\n" + &"y".repeat(1500)).unwrap();
     let value = fixture.call("fs", reads(1, &|_| "long.txt".into())).await.unwrap();
-    assert!(content(&value).contains("cut at 2048 bytes") && content(&value).len() < 2400, "{value}");
+    assert!(content(&value).contains("truncated at 2048 bytes") && content(&value).len() < 2400, "{value}");
 }
 
 #[tokio::test]

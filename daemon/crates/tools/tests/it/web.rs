@@ -61,9 +61,12 @@ async fn web_fetch_returns_page_as_text() {
         (answer("404 Not Found", "text/html", "x"), "answered 404"),
         (
             answer("302 Found\r\nLocation: http://127.0.0.1/", "text/html", ""),
-            "leads elsewhere, which is not followed",
+            "redirects, which is not followed",
         ),
-        ("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nx".to_owned(), "broke off"),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nx".to_owned(),
+            "was interrupted",
+        ),
     ] {
         let error =
             fixture.with("web_fetch", json!({"url": server(vec![given])}), network()).await.unwrap_err();
@@ -98,7 +101,7 @@ async fn web_fetch_requires_network_grant_and_public_address() {
     ] {
         let error = strict.with("web_fetch", json!({"url": url}), network()).await.unwrap_err();
         assert!(
-            error.reason == Reason::NetworkDenied && error.message.contains("no public"),
+            error.reason == Reason::NetworkDenied && error.message.contains("not a public"),
             "{url}: {error}"
         );
     }

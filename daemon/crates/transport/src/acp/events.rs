@@ -175,12 +175,12 @@ impl Inner {
             // A prompt that is being cancelled dismisses its permission requests; otherwise no
             // approver is available.
             None => json!({
-                "approvalId": approval.approval_id, "decision": "deny", "reason": "the editor gave no answer",
+                "approvalId": approval.approval_id, "decision": "deny", "reason": "the editor did not answer",
             }),
         };
         // Fails if another client was faster; the record of that answer will follow.
         if let Err(failure) = self.client.call("approval.resolve", &params).await {
-            tracing::debug!(%session, %failure, "an answer came too late");
+            tracing::debug!(%session, %failure, "an answer arrived too late");
         }
     }
 

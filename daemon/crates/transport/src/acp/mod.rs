@@ -174,7 +174,8 @@ impl Inner {
             return self.answer(&id, outcome).await;
         }
         if !self.state().initialized {
-            let failure = Failure::new(Reason::NotInitialized, format!("{method} came before initialize"));
+            let failure =
+                Failure::new(Reason::NotInitialized, format!("{method} was sent before initialize"));
             return self.send(refusal(&id, &failure)).await;
         }
         let this = Arc::clone(self);

@@ -248,8 +248,8 @@ impl Inner {
         let modes = json!({
             "currentModeId": current,
             "availableModes": [
-                mode(DEFAULT_MODE, "Work", "Changes are made; you are asked first where the rules require it"),
-                mode(DRY_RUN_MODE, "Dry run", "Changes are described and not made"),
+                mode(DEFAULT_MODE, "Work", "Makes changes, and asks first where the rules require it"),
+                mode(DRY_RUN_MODE, "Dry run", "Describes changes without making them"),
             ],
         });
         match self.options(id).await {
@@ -317,7 +317,7 @@ impl Inner {
             DEFAULT_MODE => false,
             DRY_RUN_MODE => true,
             _ => {
-                let text = format!("modeId: there are '{DEFAULT_MODE}' and '{DRY_RUN_MODE}'");
+                let text = format!("modeId must be '{DEFAULT_MODE}' or '{DRY_RUN_MODE}'");
                 return Err(Failure::new(Reason::InvalidParams, text));
             }
         };
@@ -333,7 +333,7 @@ impl Inner {
         let (Some(model), "model") = (setting.value.as_str(), setting.config_id.as_str()) else {
             return Err(Failure::new(
                 Reason::InvalidParams,
-                "configId: there is 'model', whose value is a name",
+                "configId must be 'model', with a model name as the value",
             ));
         };
         let params = json!({"sessionId": setting.session_id, "model": model});

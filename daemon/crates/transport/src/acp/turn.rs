@@ -120,7 +120,7 @@ impl Inner {
         let session = prompt.session_id;
         let prompt_text = PromptText::of(prompt.prompt, &self.folder(&session)?)?;
         if prompt_text.parts.is_empty() {
-            return Err(Failure::new(Reason::InvalidParams, "prompt: it is empty"));
+            return Err(Failure::new(Reason::InvalidParams, "prompt: the text is empty"));
         }
         if let Some(command @ ("clear" | "compress")) = prompt_text.command() {
             return self.command(&session, command).await;
@@ -148,7 +148,7 @@ impl Inner {
             return Err(failure);
         }
         let closed =
-            || Failure::new(Reason::ShuttingDown, "the turn's end is not known: the session was closed");
+            || Failure::new(Reason::ShuttingDown, "the turn's outcome is unknown: the session was closed");
         self.stop_reason(&session, result.await.map_err(|_closed| closed())??).await
     }
 
@@ -184,11 +184,11 @@ impl Inner {
         let params = json!({"sessionId": session});
         let notice = if command == "clear" {
             self.client.call("session.clear", &params).await?;
-            "The conversation is empty; its log stays.".to_owned()
+            "The conversation was cleared; its log is retained.".to_owned()
         } else {
             let done = self.client.call("session.compress", &params).await?;
             format!(
-                "A summary stands for the conversation: {} tokens to {}.",
+                "The conversation was replaced with a summary: {} tokens to {}.",
                 done["tokensBefore"], done["tokensAfter"]
             )
         };

@@ -38,8 +38,8 @@ pub fn commands() -> Value {
     json!({
         "sessionUpdate": "available_commands_update",
         "availableCommands": [
-            command("clear", "Empty the conversation"),
-            command("compress", "Put a summary in place of the conversation"),
+            command("clear", "Clear the conversation"),
+            command("compress", "Replace the conversation with a summary"),
         ],
     })
 }
@@ -87,8 +87,9 @@ pub fn updates_for(evt: &AgentEvt, displayed: &mut Displayed, folder: &str) -> V
             vec![json!({"sessionUpdate": "plan", "entries": entries})]
         }
         AgentEvt::Compacted { tokens_before, tokens_after, .. } => {
-            let text =
-                format!("A summary stands for what was before: {tokens_before} tokens to {tokens_after}.");
+            let text = format!(
+                "Earlier messages were replaced with a summary: {tokens_before} tokens to {tokens_after}."
+            );
             vec![chunk("agent_thought_chunk", json!({"type": "text", "text": text}))]
         }
         AgentEvt::RunCompleted { .. } => {

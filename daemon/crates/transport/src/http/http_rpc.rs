@@ -204,7 +204,7 @@ async fn read(shared: &Shared, headers: &HeaderMap, body: Body) -> Result<String
         return Err(large());
     }
     let bytes = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, limit)).await;
-    let late = |_| Failure::new(Reason::InvalidRequest, "the message did not come in time");
+    let late = |_| Failure::new(Reason::InvalidRequest, "the message did not arrive in time");
     let bytes = bytes.map_err(late)?.map_err(|_| large())?;
     String::from_utf8(bytes.into()).map_err(|_| Failure::new(Reason::ParseError, "the message is not utf-8"))
 }

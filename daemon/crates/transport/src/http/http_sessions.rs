@@ -161,7 +161,7 @@ impl<C> Drop for Lease<C> {
 fn random_id() -> Result<String, Failure> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes)
-        .map_err(|e| Failure::new(Reason::Internal, format!("the system gives no random bytes: {e}")))?;
+        .map_err(|e| Failure::new(Reason::Internal, format!("cannot get random bytes: {e}")))?;
     Ok(hex::encode(bytes))
 }
 

@@ -81,7 +81,7 @@ impl Lingering {
                 tokio::time::sleep(AFTER_NO_DESCRIPTOR).await;
                 continue;
             }
-            tracing::error!(%error, "no connection can be accepted");
+            tracing::error!(%error, "connections cannot be accepted");
             tokio::time::sleep(AFTER_ERROR).await;
         }
     }
@@ -94,7 +94,7 @@ impl Listener for Lingering {
     async fn accept(&mut self) -> (Socket, SocketAddr) {
         let (stream, address) = self.next().await;
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "no delay could not be set");
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
         let mut socket = Socket {
             stream: Some(stream),

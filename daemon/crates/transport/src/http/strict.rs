@@ -24,13 +24,13 @@ pub async fn check(request: Request, next: Next) -> Response {
 
 fn validate(uri: &Uri, headers: &HeaderMap) -> Result<(), String> {
     if let Some(name) = SINGLE_HEADERS.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
-        return Err(format!("the header {name} is there more than once"));
+        return Err(format!("the header {name} occurs more than once"));
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     if let Some(authority) = uri.authority()
         && !host.is_some_and(|host| host.eq_ignore_ascii_case(authority.as_str()))
     {
-        return Err("the request line and the header host name two hosts".into());
+        return Err("the request line and the host header name different hosts".into());
     }
     let Some(key) = headers.get(header::SEC_WEBSOCKET_KEY) else { return Ok(()) };
     match base64::engine::general_purpose::STANDARD.decode(key.as_bytes()) {

@@ -74,7 +74,7 @@ impl UnauthenticatedLimit {
     pub fn evict_oldest(&self) -> bool {
         let oldest = self.state().open.pop_front();
         if let Some((id, cut)) = &oldest {
-            tracing::debug!(id, "a connection without a token makes way for another");
+            tracing::debug!(id, "closing a connection without a token to accept another");
             cut.cancel();
         }
         oldest.is_some()

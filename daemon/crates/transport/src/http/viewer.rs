@@ -88,7 +88,7 @@ async fn exchange(State(shared): State<Shared>, headers: HeaderMap, code: String
         Ok(Some(secret)) => ([(header::CACHE_CONTROL, "no-store")], secret).into_response(),
         Ok(None) => refusal(&Failure::new(
             Reason::Unauthorized,
-            "the link was used before, or is older than a minute; 'cairn viewer' makes another",
+            "the link was already used, or is older than a minute; 'cairn viewer' creates another",
         )),
         Err(failure) => refusal(&failure),
     }
@@ -105,7 +105,7 @@ async fn upgrade(
             proof.mark_authenticated();
             return Connection::open(&shared.api, RIGHTS);
         }
-        Err(Failure::new(Reason::Unauthorized, "the viewer needs a new link; 'cairn viewer' makes one"))
+        Err(Failure::new(Reason::Unauthorized, "the viewer needs a new link; 'cairn viewer' creates one"))
     });
     match admitted {
         Ok((connection, out)) => {

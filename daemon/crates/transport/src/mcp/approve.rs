@@ -250,7 +250,12 @@ fn choices(approval: &Approval) -> ElicitationSchema {
 fn decision(answer: Result<ElicitResult, String>) -> (ApprovalDecision, Option<String>) {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return (ApprovalDecision::Deny, Some(format!("the client could not ask: {error}"))),
+        Err(error) => {
+            return (
+                ApprovalDecision::Deny,
+                Some(format!("the client could not show the question: {error}")),
+            );
+        }
     };
     let field = |name: &str| answer.content.as_ref().and_then(|c| c.get(name)).and_then(Value::as_str);
     let reason = field("reason").map(|r| r.chars().take(2000).collect::<String>()).filter(|r| !r.is_empty());
@@ -301,9 +306,8 @@ impl Parked {
             ));
         }
         let mut secret = [0; 16];
-        getrandom::fill(&mut secret).map_err(|e| {
-            Failure::new(Reason::Internal, format!("the system gives no random numbers: {e}"))
-        })?;
+        getrandom::fill(&mut secret)
+            .map_err(|e| Failure::new(Reason::Internal, format!("cannot get random bytes: {e}")))?;
         let handle = hex::encode(secret);
         let input_request = InputRequest::Elicitation(ElicitRequest::new(question(&approval)));
         let name = request.name.clone().into_owned();
@@ -325,7 +329,7 @@ impl Parked {
             return Ok(waiting);
         }
         let text =
-            "no such call waits for an answer: it was answered, it has expired, or its arguments differ";
+            "no such call is waiting for an answer: it was answered, it has expired, or its arguments differ";
         Err(Failure::new(Reason::ApprovalNotFound, text))
     }
 }
@@ -341,7 +345,7 @@ pub async fn resume(
     client: &Arc<Client>,
 ) -> Result<Step, Failure> {
     let answer = request.input_responses.as_ref().and_then(|all| all.get(QUESTION));
-    let answer = answer.ok_or_else(|| "no answer was sent".to_owned());
+    let answer = answer.ok_or_else(|| "the answer was not sent".to_owned());
     let answer =
         answer.and_then(|a| serde_json::from_value::<ElicitResult>(a.clone()).map_err(|e| e.to_string()));
     resolve(client, &waiting.approval, answer).await;

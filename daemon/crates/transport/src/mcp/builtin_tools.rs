@@ -55,25 +55,26 @@ const BUILTIN_TOOLS: &[BuiltinTool] = &[
     BuiltinTool {
         name: "search",
         title: "Search code",
-        text: "Finds passages by words and meaning together: the first choice for a question about code. Takes a question in plain \
-               words, names, or both. Answers with ranked locations, `path:first-last`, the definition they lie in and their most \
-               informative line; `text` adds the passages themselves. Ask for more with `k` or the cursor at the end.",
+        text: "Finds passages by words and meaning together: the first choice for a question about \
+            code. Takes a question in plain words, names, or both. Returns ranked locations, \
+            `path:first-last`, the enclosing definition and their most informative line; `text` adds \
+            the passages themselves. Get more with `k` or the cursor at the end.",
         schema: schema::<Search>,
         open_world: false,
     },
     BuiltinTool {
         name: "search_lines",
         title: "Search lines",
-        text: "Finds every line with a text or a regular expression, by path. Use it for exact names and messages, and when all \
-               occurrences are needed. Answers with `path:line: text`.",
+        text: "Finds every line that matches a text or a regular expression, by path. Use it for exact \
+            names and messages, and when all occurrences are needed. Returns `path:line: text`.",
         schema: schema::<Lines>,
         open_world: false,
     },
     BuiltinTool {
         name: "symbols",
         title: "Find definitions",
-        text: "Finds definitions (functions, types, constants) by name; with `path` and no `query` it gives the outline of that file. \
-               Answers with `path:first-last kind name`.",
+        text: "Finds definitions (functions, types, constants) by name; with `path` and no `query` it \
+            returns the outline of that file. Returns `path:first-last kind name`.",
         schema: schema::<Symbols>,
         open_world: false,
     },
@@ -87,16 +88,17 @@ const BUILTIN_TOOLS: &[BuiltinTool] = &[
     BuiltinTool {
         name: "repo_map",
         title: "Map of a repository",
-        text: "Draws the map of a repository: its most informative files and their definitions, within a number of tokens. \
-               With `files` or `query` it is centred on the task at hand.",
+        text: "Shows a map of a repository: its most informative files and their definitions, within a \
+            number of tokens. With `files` or `query` it is centred on the current task.",
         schema: schema::<RepoMap>,
         open_world: false,
     },
     BuiltinTool {
         name: explore::NAME,
         title: "Explore a project",
-        text: "Explores a project and sums it up: what it is, languages, entrypoints, commands to build and test, files to read first, \
-               answers to goals. Takes seconds to a minute and reports its progress.",
+        text: "Explores a project and summarizes it: purpose, languages, entrypoints, commands to build \
+            and test, files to read first, answers to goals. Takes seconds to a minute and reports its \
+            progress.",
         schema: schema::<explore::Explore>,
         open_world: false,
     },
@@ -220,7 +222,7 @@ struct RepoMap {
     /// Files being worked on; the files and definitions that they refer to come first.
     #[serde(default)]
     files: Vec<String>,
-    /// The task at hand, in words or names.
+    /// The current task, in words or names.
     query: Option<String>,
     /// The root, an id or a path; all roots by default.
     root: Option<String>,
@@ -277,7 +279,7 @@ async fn retry_while_indexing<A, W: Future<Output = Result<A, Failure>>>(
 /// Parses a cursor of `search`.
 fn offset(cursor: Option<&str>) -> Result<u32, Failure> {
     let Some(cursor) = cursor else { return Ok(0) };
-    let bad = || Failure::new(Reason::InvalidParams, "search: cursor: it is not one that an answer gave");
+    let bad = || Failure::new(Reason::InvalidParams, "search: cursor: it was not returned by a search");
     cursor.parse().ok().filter(|n| *n < MAX_K).ok_or_else(bad)
 }
 

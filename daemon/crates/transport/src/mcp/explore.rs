@@ -70,7 +70,7 @@ pub async fn call(
 ) -> Result<String, Failure> {
     let args: Explore = builtin_tools::arguments(NAME, arguments)?;
     let Some(root) = client.root(args.root.as_deref()).await? else {
-        let text = "several roots are declared: name one in 'root'; the resource cairn://roots has them";
+        let text = "several roots are declared: specify one in 'root'; the resource cairn://roots lists them";
         let none = client.roots().await?.is_empty();
         let (reason, text) =
             if none { (Reason::NoRoots, "no root is declared") } else { (Reason::RootAmbiguous, text) };

@@ -169,11 +169,11 @@ pub fn lines(answer: &GrepAnswer, style: &LocationStyle) -> String {
     }
     let mut out = page.0;
     if answer.items.is_empty() {
-        out.push_str("no line has it\n");
+        out.push_str("no lines match\n");
     } else if included < answer.items.len() {
         let _ok = writeln!(
             out,
-            "[cut at {included} of {} lines: narrow it with path or globs, or ask for fewer with k]",
+            "[cut at {included} of {} lines: narrow it with path or globs, or request fewer with k]",
             answer.items.len()
         );
     } else if let Some(cursor) = &answer.next_cursor {
@@ -202,9 +202,9 @@ pub fn symbols(answer: &SymbolsAnswer, style: &LocationStyle, k: usize) -> Strin
     }
     let mut out = page.0;
     if answer.items.is_empty() {
-        out.push_str("no definition has that name; search finds by meaning\n");
+        out.push_str("no definition matches; search finds by meaning\n");
     } else if answer.items.len() >= k {
-        let _ok = writeln!(out, "[there may be more: ask with a larger k, or with path or kinds]");
+        let _ok = writeln!(out, "[there may be more: use a larger k, or path or kinds]");
     }
     incomplete(&mut out, answer.complete);
     out
@@ -246,9 +246,9 @@ fn printable(text: &str) -> String {
 
 /// Formats the answer of `repo_map`.
 pub fn map(answer: &MapAnswer) -> String {
-    let mut out = bounded(answer.text.clone(), MAX_ANSWER, "ask for less with budget");
+    let mut out = bounded(answer.text.clone(), MAX_ANSWER, "reduce it with budget");
     if out.is_empty() {
-        out.push_str("there is nothing to draw: no definitions are known\n");
+        out.push_str("the map is empty: no definitions are known\n");
     }
     incomplete(&mut out, answer.complete);
     out
@@ -319,7 +319,7 @@ pub fn summary(summary: &ExploreSummary) -> String {
         list(&mut out, "Git", std::iter::once(changed).chain(git.recent.iter().take(3).cloned()));
     }
     list(&mut out, "Open questions", summary.followups.iter().cloned());
-    bounded(out, MAX_ANSWER, "ask about a part of it with search")
+    bounded(out, MAX_ANSWER, "search for a part of it")
 }
 
 fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {

@@ -115,7 +115,7 @@ fn render(result: ToolResult) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(format::bounded(
         text,
         format::MAX_ANSWER,
-        "ask the tool for less",
+        "request less from the tool",
     ))])
 }
 
@@ -142,7 +142,8 @@ mod tests {
         assert_eq!(text(&of(json!({"n": 1}), false)), r#"{"n":1}"#);
         let long = of(json!({"content": "ä".repeat(format::MAX_ANSWER)}), false);
         assert!(
-            text(&long).len() < format::MAX_ANSWER + 200 && text(&long).contains("ask the tool for less")
+            text(&long).len() < format::MAX_ANSWER + 200
+                && text(&long).contains("request less from the tool")
         );
     }
 

@@ -72,7 +72,7 @@ pub async fn list(client: &Client) -> Result<Vec<Resource>, Failure> {
     let mut all = vec![
         Resource::new("cairn://roots", "roots")
             .with_title("Declared folders")
-            .with_description("The folders that can be searched, and how far their indexes are.")
+            .with_description("The folders that can be searched, and the progress of their indexes.")
             .with_mime_type("text/plain"),
     ];
     for root in client.roots().await? {
@@ -109,7 +109,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
             .with_mime_type("text/plain"),
         ResourceTemplate::new("cairn://session/{id}", "session")
             .with_title("A session")
-            .with_description("What a session is about; of an explore, its summary.")
+            .with_description("A description of a session; for an explore, its summary.")
             .with_mime_type("text/plain"),
     ]
 }
@@ -138,7 +138,7 @@ pub async fn read(client: &Client, uri: &str) -> Result<ReadResourceResult, Fail
             let cut =
                 span.truncated || lines.is_none() && span.total_lines.is_some_and(|n| n > span.end_line);
             let more = format!(
-                "[cut: go on at {}?start={}]",
+                "[cut: continue at {}?start={}]",
                 file_uri(params.root.as_deref().unwrap_or_default(), &span.path),
                 span.end_line + 1
             );

@@ -94,13 +94,13 @@ pub fn hint(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidParams => "see the tool's input schema",
         Reason::RootNotFound => {
-            "the resource cairn://roots names the declared roots; 'cairn mcp --root DIR' declares one"
+            "the resource cairn://roots lists the declared roots; 'cairn mcp --root DIR' declares one"
         }
-        Reason::RootAmbiguous => "name the root, by its id or path; the resource cairn://roots has them",
+        Reason::RootAmbiguous => "specify the root, by its id or path; the resource cairn://roots lists them",
         Reason::NoRoots | Reason::PathOutsideRoots => {
             "the user must declare the folder: 'cairn index add DIR', or start this server as 'cairn mcp --root DIR'"
         }
-        Reason::UnknownTool => "tools/list names the tools",
+        Reason::UnknownTool => "tools/list lists the tools",
         Reason::NoApprover => {
             "the user must allow it: in a client that can ask (cairn chat, cairn tools call), or by a rule in permissions.allow"
         }
@@ -176,15 +176,16 @@ fn to_mcp_tool(info: ToolInfo) -> Tool {
     Tool::new(info.name, text, simplify_schema(info.input_schema)).with_annotations(hints)
 }
 
-const INSTRUCTIONS: &str = "Cairn searches the declared folders (roots) of this machine from an index that follows every change, \
-and runs tools under the user's rules.\n\
+const INSTRUCTIONS: &str = "Cairn searches the declared folders (roots) of this machine from an index that \
+follows every change, and runs tools under the user's rules.\n\
 \n\
-To find code, call `search` with a question or names first; `search_lines` is for exact text and regular expressions, \
-`symbols` for definitions and the outline of a file. Answers are ranked `path:line` locations: read them with `read_span`, and ask \
-for more with `k` or the cursor at the end of an answer. `repo_map` and `explore` describe the structure of a project.\n\
+To find code, call `search` with a question or names first; `search_lines` is for exact text and regular \
+expressions, `symbols` for definitions and the outline of a file. Results are ranked `path:line` \
+locations: read them with `read_span`, and get more with `k` or the cursor at the end of a result. \
+`repo_map` and `explore` describe the structure of a project.\n\
 \n\
-A tool that changes something may need permission: if the user must be asked, the call waits. A denial is final: do not try \
-another way around it. Edit a file only after reading it.";
+A tool that changes something may need permission: if the user must be asked, the call waits. A denial \
+is final: do not try another way around it. Edit a file only after reading it.";
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {

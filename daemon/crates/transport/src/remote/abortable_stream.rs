@@ -39,7 +39,7 @@ fn check_open(ending: &mut Option<Ending>, cx: &mut Context<'_>) -> io::Result<(
     }
     match ending {
         Some(_) => Ok(()),
-        None => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was cut")),
+        None => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was aborted")),
     }
 }
 

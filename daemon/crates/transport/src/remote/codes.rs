@@ -30,13 +30,13 @@ pub struct Terms {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// There is no active code.
-    #[error("no code waits for a device")]
+    #[error("no pairing code is active")]
     NoCode,
     /// The code has expired.
     #[error("the code has expired")]
     Expired,
     /// The code has no attempts left.
-    #[error("the code is void: it was tried {MAX_ATTEMPTS} times")]
+    #[error("the code is no longer valid: it was tried {MAX_ATTEMPTS} times")]
     Void,
     /// Too many codes were created.
     #[error("{MAX_CODES} codes were created within an hour")]

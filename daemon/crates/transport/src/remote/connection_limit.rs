@@ -57,7 +57,7 @@ impl ConnectionLimit {
         };
         let oldest = crowded.and_then(|address| state.open.iter().position(|(_, at, _)| *at == address));
         if let Some((_, at, abort)) = oldest.and_then(|at| state.open.remove(at)) {
-            tracing::debug!(%at, "an unknown connection is evicted for another");
+            tracing::debug!(%at, "closing an unauthenticated connection to accept another");
             abort.cancel();
         }
         let id = state.next;

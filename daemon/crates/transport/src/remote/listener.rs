@@ -96,8 +96,8 @@ async fn accept(
                     // A send error means that the daemon is stopping.
                     let _stopping = to.send(created).await;
                 }
-                Ok(Err(error)) => tracing::debug!(%from, %error, "no tls handshake"),
-                Err(_) => tracing::debug!(%from, "the tls handshake took too long"),
+                Ok(Err(error)) => tracing::debug!(%from, %error, "the TLS handshake failed"),
+                Err(_) => tracing::debug!(%from, "the TLS handshake timed out"),
             }
         });
     }

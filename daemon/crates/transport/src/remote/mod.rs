@@ -129,7 +129,7 @@ impl From<Refusal> for Failure {
 
 impl cairn_api::Remote for Remote {
     fn begin(&self, params: PairBeginParams) -> Result<PairOffer, Failure> {
-        let off = || Failure::new(Reason::RemoteOff, "nothing listens for devices");
+        let off = || Failure::new(Reason::RemoteOff, "there is no listener for devices");
         let listening = self.listening.as_ref().ok_or_else(off)?;
         let name = params.name.map(|name| sanitise_name(&name)).transpose()?;
         let code = random_code()?;
@@ -187,7 +187,7 @@ fn random_code() -> Result<String, Failure> {
     let above = u32::MAX - u32::MAX % exchange::CODES;
     loop {
         let number = getrandom::u32()
-            .map_err(|e| Failure::new(Reason::Internal, format!("the system gives no random bytes: {e}")))?;
+            .map_err(|e| Failure::new(Reason::Internal, format!("cannot get random bytes: {e}")))?;
         if number < above {
             return Ok(format!("{:0width$}", number % exchange::CODES, width = exchange::DIGITS));
         }

@@ -100,16 +100,16 @@ async fn receive<T: DeserializeOwned>(socket: &mut WebSocket) -> Result<T, Failu
         .map_err(|_| disconnected("did not answer in time"))?;
     match next {
         Some(Ok(Message::Text(text))) => serde_json::from_str(text.as_str())
-            .map_err(|e| Failure::new(Reason::InvalidRequest, format!("not a message of pairing: {e}"))),
+            .map_err(|e| Failure::new(Reason::InvalidRequest, format!("not a pairing message: {e}"))),
         Some(Ok(_)) => Err(disconnected("sent a message that is not text")),
-        Some(Err(_)) | None => Err(disconnected("has gone")),
+        Some(Err(_)) | None => Err(disconnected("has disconnected")),
     }
 }
 
 async fn send(socket: &mut WebSocket, message: &impl Serialize) -> Result<(), Failure> {
     let disconnected = |_| Failure::new(Reason::PairingRefused, "the device has disconnected");
     let text = serde_json::to_string(message)
-        .map_err(|e| Failure::new(Reason::Internal, format!("a message cannot be written: {e}")))?;
+        .map_err(|e| Failure::new(Reason::Internal, format!("a message cannot be serialized: {e}")))?;
     let sent = tokio::time::timeout(MESSAGE_TIMEOUT, socket.send(Message::Text(text.into()))).await;
     sent.unwrap_or_else(|_| Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::TimedOut))))
         .map_err(disconnected)

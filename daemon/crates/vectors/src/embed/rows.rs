@@ -80,7 +80,7 @@ impl Table {
         let (Some(1), Some(words), Some(buckets), Some(dim)) =
             (number(8), number(12), number(16), number(20))
         else {
-            return Err(invalid(&format!("{name}: table.bin has no head of version 1")));
+            return Err(invalid(&format!("{name}: table.bin has no version 1 header")));
         };
         let (words, buckets, dim) = (words as usize, buckets as usize, dim as usize);
         let size =
@@ -90,10 +90,10 @@ impl Table {
             || !(1..=MAX_DIM).contains(&dim)
             || size != Some(table.len())
         {
-            return Err(invalid(&format!("{name}: table.bin does not have the size that its head states")));
+            return Err(invalid(&format!("{name}: table.bin does not have the size stated in its header")));
         }
         if vocabulary.lines().count() != words {
-            return Err(invalid(&format!("{name}: vocab.txt has other than {words} words")));
+            return Err(invalid(&format!("{name}: vocab.txt does not have {words} words")));
         }
         let (rows, scales, hash) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Ok(Self { table, vocabulary, rows, scales, words, buckets, dim, name, hash })

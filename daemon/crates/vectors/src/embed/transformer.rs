@@ -54,13 +54,13 @@ impl Transformer {
             let path = folder.join(name);
             let size = std::fs::metadata(&path).map_err(|e| bad(format!("cannot read {name}: {e}")))?.len();
             if size > limit {
-                return Err(bad(format!("{name} has {size} bytes, more than the {limit} that are accepted")));
+                return Err(bad(format!("{name} has {size} bytes, the limit is {limit}")));
             }
             std::fs::read(&path).map_err(|e| bad(format!("cannot read {name}: {e}")))
         };
         let settings = read("config.json", MAX_FILE)?;
         let config: Value =
-            serde_json::from_slice(&settings).map_err(|e| bad(format!("config.json is no JSON: {e}")))?;
+            serde_json::from_slice(&settings).map_err(|e| bad(format!("config.json is not JSON: {e}")))?;
         let shape = Shape::read(&config).map_err(|e| bad(format!("config.json: {e}")))?;
         let words = read("tokenizer.json", MAX_FILE)?;
         let tokenizer = tokenizer_of(&words, &shape).map_err(|e| bad(format!("tokenizer.json: {e}")))?;
@@ -78,13 +78,15 @@ impl Transformer {
         }
         let model = VarBuilder::from_slice_safetensors(&weights, DType::F32, &Device::Cpu)
             .and_then(|tensors| Bert::load(&tensors, &shape))
-            .map_err(|e| bad(format!("{WEIGHTS} does not hold the model of config.json: {}", short(&e))))?;
+            .map_err(|e| {
+                bad(format!("{WEIGHTS} does not contain the model of config.json: {}", short(&e)))
+            })?;
         let name = folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
         let transformer =
             Self { model, tokenizer, pools_first_token, dim: shape.dim, name, hash: hash.finalize().into() };
         let probe = transformer.forward(&[&(0, transformer.encode("word")?)]).map_err(|e| bad(short(&e)))?;
         if !probe.iter().flatten().all(|x| x.is_finite()) {
-            return Err(bad(format!("{WEIGHTS} gives vectors that are no numbers")));
+            return Err(bad(format!("{WEIGHTS} produces vectors that are not finite numbers")));
         }
         Ok(transformer)
     }
@@ -205,13 +207,11 @@ fn reads_first_token(own: &[u8]) -> Result<bool, String> {
     if own.is_empty() {
         return Ok(false);
     }
-    let own: Value = serde_json::from_slice(own).map_err(|e| format!("no JSON: {e}"))?;
+    let own: Value = serde_json::from_slice(own).map_err(|e| format!("not JSON: {e}"))?;
     let is = |name: &str| own[name].as_bool() == Some(true);
     match (is("pooling_mode_mean_tokens"), is("pooling_mode_cls_token")) {
         (true, false) => Ok(false),
         (false, true) => Ok(true),
-        _ => {
-            Err("pooling by the mean of all tokens or by the first one is supported, and nothing else".into())
-        }
+        _ => Err("only mean pooling and first-token pooling are supported".into()),
     }
 }

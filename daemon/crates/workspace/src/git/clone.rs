@@ -79,7 +79,7 @@ pub fn git_clone(
     let (head, branch) = checked_out(&partial.0)?;
     std::fs::rename(&partial.0, &request.dest).map_err(|e| match e.kind() {
         std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::AlreadyExists => {
-            exists(&request.dest, "it was made meanwhile")
+            exists(&request.dest, "it was created in the meantime")
         }
         _ => io_failed(&request.dest, &e),
     })?;
@@ -114,13 +114,13 @@ impl Partial {
         let (Some(parent), Some(name)) = (dest.parent(), dest.file_name()) else {
             return Err(Failure::new(
                 Reason::InvalidParams,
-                format!("'{}' is no place for a clone", dest.display()),
+                format!("'{}' is not a valid location for a clone", dest.display()),
             ));
         };
         std::fs::create_dir_all(parent).map_err(|e| io_failed(parent, &e))?;
         let mut random = [0; 8];
         getrandom::fill(&mut random)
-            .map_err(|e| Failure::new(Reason::Internal, format!("no random number: {e}")))?;
+            .map_err(|e| Failure::new(Reason::Internal, format!("cannot get random bytes: {e}")))?;
         let mut partial = name.to_os_string();
         partial.push(format!(".partial-{}", hex::encode(random)));
         Ok(Partial(parent.join(partial)))
@@ -132,7 +132,7 @@ impl Drop for Partial {
         if let Err(e) = std::fs::remove_dir_all(&self.0)
             && e.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(folder = %self.0.display(), error = %e, "a part of a clone is left");
+            tracing::warn!(folder = %self.0.display(), error = %e, "a partial clone could not be removed");
         }
     }
 }
@@ -159,7 +159,7 @@ fn reuse(
     cancelled: &dyn Fn() -> bool,
 ) -> Result<CloneResult, Failure> {
     if !std::fs::symlink_metadata(&request.dest).is_ok_and(|meta| meta.is_dir()) {
-        return Err(exists(&request.dest, "it is no folder"));
+        return Err(exists(&request.dest, "it is not a folder"));
     }
     let none: [&std::ffi::OsStr; 0] = [];
     let repo = git2::Repository::open_ext(&request.dest, git2::RepositoryOpenFlags::NO_SEARCH, none)

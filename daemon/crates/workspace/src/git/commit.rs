@@ -43,7 +43,7 @@ struct Now {
 /// write; `too_large`; errors of reading the files.
 pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option<Committed>, Failure> {
     if paths.len() > MAX_FILES {
-        let text = format!("{} files are to be committed, {MAX_FILES} are allowed", paths.len());
+        let text = format!("{} files are to be committed; the limit is {MAX_FILES}", paths.len());
         return Err(Failure::new(Reason::TooLarge, text));
     }
     let Some(repo_paths) = open::find(root, ".")? else { return Ok(None) };
@@ -52,7 +52,7 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
     }
     if let Some(foreign) = repo_paths.git_dirs.iter().find_map(|dir| pipes::find_foreign(dir)) {
         let text = format!(
-            "'{}' is no file or folder of the repository's own: nothing is written there",
+            "'{}' is not a regular file or folder of the repository: nothing is written there",
             foreign.display()
         );
         return Err(Failure::new(Reason::GitFailed, text));
@@ -85,7 +85,9 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
 
 fn commit(repo: &Repository, files: &[Now], message: &str) -> Result<Option<Committed>, git2::Error> {
     if repo.state() != RepositoryState::Clean {
-        return Err(git2::Error::from_str("a merge, rebase or the like is under way: end it first"));
+        return Err(git2::Error::from_str(
+            "a merge, rebase or similar operation is in progress: finish it first",
+        ));
     }
     let parent = match repo.head() {
         Ok(head) => Some(head.peel_to_commit()?),
@@ -216,6 +218,6 @@ mod tests {
         assert_eq!(commit(&["a"]).unwrap(), None, "nothing changed since");
         fs::write(at.join(".git/MERGE_HEAD"), format!("{}\n", first.id)).unwrap();
         fs::write(at.join("a"), "3\n").unwrap();
-        assert!(commit(&["a"]).unwrap_err().message.contains("under way"));
+        assert!(commit(&["a"]).unwrap_err().message.contains("in progress"));
     }
 }

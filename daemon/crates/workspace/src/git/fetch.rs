@@ -50,7 +50,7 @@ pub(super) fn fetch(
     let head = || repo.head().ok()?.target();
     let theirs = || repo.refname_to_id(&remote).ok();
     if head() != theirs() {
-        return Ok(Some("not fetched: it has commits of its own".into()));
+        return Ok(Some("not fetched: it has local commits".into()));
     }
     let git = || {
         let mut git = command(&request.dest, &request.source);
@@ -90,7 +90,7 @@ fn plain(dest: &Path) -> Result<(), &'static str> {
     let dir = dest.join(".git");
     let meta = |path: &Path| std::fs::symlink_metadata(path).ok();
     if !meta(&dir).is_some_and(|m| m.is_dir()) {
-        return Err("its .git is no folder");
+        return Err("its .git is not a folder");
     }
     if pipes::find_foreign(&dir).is_some() {
         return Err("a part of its .git is neither a file nor a folder");

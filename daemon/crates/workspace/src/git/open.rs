@@ -81,7 +81,7 @@ pub(super) fn find(root: &Root, rel: &str) -> Result<Option<RepoPaths>, Failure>
         return match look_at(root, top, &dot_git) {
             Ok(repo_paths) => without_traps(repo_paths).map(Some),
             Err(why) => {
-                tracing::warn!(folder = %dot_git.display(), why, "not taken as a repository");
+                tracing::warn!(folder = %dot_git.display(), why, "not recognized as a repository");
                 Ok(None)
             }
         };
@@ -127,7 +127,7 @@ pub(super) fn open(repo_paths: &RepoPaths) -> Result<Option<Repository>, git2::E
     let repo = Repository::open_ext(&repo_paths.top, RepositoryOpenFlags::NO_SEARCH, none)?;
     let here = repo.workdir().and_then(|w| w.canonicalize().ok()).is_some_and(|w| w == repo_paths.top);
     if !here {
-        tracing::warn!(folder = %repo_paths.top.display(), "not taken as a repository: its work tree lies elsewhere");
+        tracing::warn!(folder = %repo_paths.top.display(), "not recognized as a repository: its work tree is elsewhere");
     }
     Ok(here.then_some(repo))
 }
@@ -140,7 +140,7 @@ fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<RepoPaths, &'stati
         () if meta.is_symlink() => dot_git.to_path_buf(),
         () if meta.is_file() => {
             let text = read_short(dot_git).ok_or("its .git file cannot be read")?;
-            let target = text.trim().strip_prefix("gitdir:").ok_or("its .git file names no folder")?;
+            let target = text.trim().strip_prefix("gitdir:").ok_or("its .git file does not name a folder")?;
             top.join(target.trim())
         }
         () => return Err("its .git is neither a folder nor a file"),
@@ -178,7 +178,7 @@ fn look_inside(root: &Root, git_dir: &Path) -> Result<(), &'static str> {
 
 fn contained(root: &Root, path: &Path) -> Result<PathBuf, &'static str> {
     let real = path.canonicalize().map_err(|_| "it names a folder that does not exist")?;
-    if root.declared_contains(&real) { Ok(real) } else { Err("it leads out of the declared roots") }
+    if root.declared_contains(&real) { Ok(real) } else { Err("it leads outside the declared roots") }
 }
 
 /// Reads a text file if it is a short one.
@@ -261,7 +261,7 @@ impl Slot {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let (own, all) = (running.get(top).copied().unwrap_or(0), running.values().sum::<usize>());
         if own >= MAX_OF_REPOSITORY || all >= MAX_RUNNING {
-            let text = format!("{own} reads of this git repository and {all} of all are at work");
+            let text = format!("{own} reads of this git repository and {all} in total are running");
             return Err(Failure::new(Reason::Overloaded, text));
         }
         running.insert(top.to_path_buf(), own + 1);

@@ -133,7 +133,7 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let mut child = git.spawn().map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => {
-            Failure::new(Reason::GitFailed, "no git on this machine's path; install git to clone")
+            Failure::new(Reason::GitFailed, "git was not found on the path; install git to clone")
         }
         _ => Failure::new(Reason::GitFailed, format!("starting git: {e}")),
     })?;
@@ -154,11 +154,11 @@ pub(super) fn run(
             return Err(Failure::new(Reason::Cancelled, format!("{what} {url} was cancelled")));
         }
         End::TimedOut => {
-            let text = format!("{what} {url}: not done within {} s", task.limit.as_secs());
+            let text = format!("{what} {url}: not finished within {} s", task.limit.as_secs());
             return Err(Failure::new(Reason::CloneFailed, text));
         }
         End::Silent => {
-            let text = format!("{what} {url}: git said nothing for {} s", task.silence.as_secs());
+            let text = format!("{what} {url}: no output from git for {} s", task.silence.as_secs());
             return Err(Failure::new(Reason::CloneFailed, text));
         }
     }

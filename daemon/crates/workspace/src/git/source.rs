@@ -39,7 +39,7 @@ impl CloneSource {
         let RemoteLocation::Folder(path) = remote.location() else {
             return Err(Failure::new(
                 Reason::InvalidParams,
-                format!("'{}' is no folder", display_text(remote.url())),
+                format!("'{}' is not a folder", display_text(remote.url())),
             ));
         };
         let text = path.to_str().unwrap_or_default();
@@ -47,8 +47,10 @@ impl CloneSource {
         let root = target.root();
         let (folder, real) = root.open_dir(target.real())?;
         if root.closed_below(&real) {
-            let text =
-                format!("'{}' holds a path that may not be read: a clone would show it", display_text(text));
+            let text = format!(
+                "'{}' contains a path that may not be read: a clone would expose it",
+                display_text(text)
+            );
             return Err(Failure::new(Reason::PathBlocked, text));
         }
         open::find_here(root, &real)?;

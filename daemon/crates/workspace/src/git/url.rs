@@ -191,7 +191,7 @@ fn parse(url: &str) -> Result<Remote, &'static str> {
         return Err("begins with '-'");
     }
     if url.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err("holds a space or control character");
+        return Err("contains a space or control character");
     }
     let (authority, path) = split(url).ok_or("is not a URL")?;
     let scheme = url.split_once("://").map(|(scheme, _)| scheme);
@@ -211,12 +211,12 @@ fn parse(url: &str) -> Result<Remote, &'static str> {
 
 fn folder(url: &str, authority: &str, path: &str) -> Result<Remote, &'static str> {
     if !authority.is_empty() {
-        return Err("names a host; file URLs are file:///path");
+        return Err("contains a host; file URLs have the form file:///path");
     }
     // git decodes it as well: the judged path must be the one that is opened.
     let decoded = percent_decode_str(path).decode_utf8().map_err(|_| "is not valid UTF-8")?;
     if decoded.trim_matches('/').is_empty() || decoded.contains('\0') {
-        return Err("names no repository");
+        return Err("does not name a repository");
     }
     let location = RemoteLocation::Folder(PathBuf::from(decoded.into_owned()));
     Ok(Remote { url: url.to_owned(), location, credentials: None })
@@ -231,18 +231,18 @@ fn server(
     let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
     let (name, port) = name_and_port(host, default_port)?;
     if scheme == "https" && path.contains(['?', '#']) {
-        return Err("has a query or fragment, which git would show to every program of this machine; \
-                    give user and password, or let git's own credential helper know the token");
+        return Err("has a query or fragment, which git would expose to every program of this machine; \
+            use a user name and password, or store the token in git's credential helper");
     }
     if path.trim_matches('/').is_empty() {
-        return Err("names no repository");
+        return Err("does not name a repository");
     }
     let (user_prefix, credentials) = match (scheme, user) {
         (_, None) => (String::new(), None),
         ("https", Some(user)) => (String::new(), Some(credentials(user)?)),
         ("ssh", Some(user)) if is_user(user) => (format!("{user}@"), None),
-        ("ssh", Some(_)) => return Err("holds a password or a strange user name; ssh is given keys instead"),
-        _ => return Err("holds a user name, which git:// does not know"),
+        ("ssh", Some(_)) => return Err("contains a password or an invalid user name; use SSH keys instead"),
+        _ => return Err("contains a user name, which git:// does not support"),
     };
     let url = format!("{scheme}://{user_prefix}{host}{path}");
     Ok(Remote { url, location: RemoteLocation::Host { scheme, name, port }, credentials })
@@ -256,14 +256,14 @@ fn short(url: &str, authority: &str, path: &str) -> Result<Remote, &'static str>
         return Err("is not a URL");
     }
     if first.contains('@') {
-        return Err("holds a password or a strange user name; ssh is given keys instead");
+        return Err("contains a password or an invalid user name; use SSH keys instead");
     }
     let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
     if user.is_some_and(|user| !is_user(user)) {
-        return Err("holds a strange user name");
+        return Err("contains an invalid user name");
     }
     if path.trim_matches('/').is_empty() {
-        return Err("names no repository");
+        return Err("does not name a repository");
     }
     let (name, port) = name_and_port(host, 22)?;
     let location = RemoteLocation::Host { scheme: "ssh", name, port };
@@ -279,7 +279,7 @@ fn is_user(user: &str) -> bool {
 fn credentials(user_info: &str) -> Result<Credentials, &'static str> {
     let decode = |text: &str| match percent_decode_str(text).decode_utf8() {
         Ok(text) if !text.chars().any(char::is_control) => Ok(text.into_owned()),
-        _ => Err("holds credentials that are no text"),
+        _ => Err("contains credentials that are not valid UTF-8"),
     };
     let (user, password) = user_info.split_once(':').map_or((user_info, None), |(u, p)| (u, Some(p)));
     Ok(Credentials { user: decode(user)?, password: password.map(decode).transpose()? })
@@ -297,7 +297,7 @@ fn name_and_port(host: &str, default_port: u16) -> Result<(String, u16), &'stati
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() {
-        return Err("names no host");
+        return Err("has no host");
     }
     if name.starts_with('-') || (!host.starts_with('[') && !name.chars().all(plain)) {
         return Err("has no valid host");

@@ -282,7 +282,7 @@ fn existing_clone_is_updated_or_reports_reason() {
     assert_eq!((stale_clone.head, text("b.rs").as_str()), (third, "mine\n"));
     git(&dest, &["checkout", "-q", "b.rs"]);
     git(&dest, &["commit", "-q", "--allow-empty", "-m", "my own"]);
-    assert!(clone().stale.unwrap().contains("commits of its own"));
+    assert!(clone().stale.unwrap().contains("local commits"));
     git(&dest, &["reset", "-q", "--hard", "origin/main"]);
     assert_eq!((clone().stale, text("b.rs").as_str()), (None, "theirs\n"));
     // Without the remote it is returned unchanged, with git's message.

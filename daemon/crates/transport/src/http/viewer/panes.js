@@ -90,8 +90,8 @@ export class Approvals {
     const approval = this.data[this.at];
     if (this.current !== approval?.approvalId) this.since = performance.now();
     this.current = approval?.approvalId;
-    this.bar.replaceChildren(el("span", "faint", `${this.data.length} waiting`));
-    if (!approval) return this.node.replaceChildren(el("p", "faint", "nothing waits for leave"));
+    this.bar.replaceChildren(el("span", "faint", `${this.data.length} pending`));
+    if (!approval) return this.node.replaceChildren(el("p", "faint", "no pending approvals"));
     const { preview } = approval;
     this.bar.append(button("y allow once", () => this.answer("once")));
     if (approval.grants) this.bar.append(button("a allow for the session", () => this.answer("session")));

@@ -43,14 +43,14 @@ function open() {
     socket.onclose = () => {
       for (const { reject: fail } of waiting.values()) fail(new Error("the connection ended"));
       waiting = new Map();
-      if (!shaken) reject(new Error("the daemon does not take this page; run 'cairn viewer' for another link"));
+      if (!shaken) reject(new Error("the daemon rejected this page; run 'cairn viewer' for another link"));
       else again(100);
     };
   });
 }
 
 function again(pause) {
-  on.state("connecting again");
+  on.state("reconnecting");
   setTimeout(() => open().catch((error) => (pause < 30_000 ? again(pause * 2) : on.state(error.message))), pause);
 }
 

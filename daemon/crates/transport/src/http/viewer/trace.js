@@ -113,7 +113,7 @@ export class Trace {
       el("span", "faint", record.ts.slice(11, 23)),
       el("span", "right faint", this.took(record, at)),
       el("span", "", record.origin?.tool ?? record.origin?.client ?? ""),
-      el("span", tone, [record.kind === "Cmd" ? "asked" : "", evt.type, evt.op ?? evt.name ?? ""].filter(Boolean).join(" ")),
+      el("span", tone, [record.kind === "Cmd" ? "command" : "", evt.type, evt.op ?? evt.name ?? ""].filter(Boolean).join(" ")),
       el("span", "", words(evt)),
     ];
   }
