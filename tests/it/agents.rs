@@ -30,14 +30,14 @@ esac
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../daemon/crates/llm/tests/fixtures");
 
-struct Stage {
+struct Fixture {
     dir: tempfile::TempDir,
     daemon: Daemon,
 }
 
 /// Starts a daemon whose configuration is `change`d from one with both agents; `None` without a
 /// sandbox.
-async fn stage(change: impl FnOnce(&mut Value, &Path)) -> Option<Stage> {
+async fn fixture(change: impl FnOnce(&mut Value, &Path)) -> Option<Fixture> {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().canonicalize().unwrap();
     tree(&at, &[("login/key", "k3y"), ("hidden.txt", "s3cret"), ("bin/x", "")]);
@@ -63,10 +63,10 @@ async fn stage(change: impl FnOnce(&mut Value, &Path)) -> Option<Stage> {
         missing(&format!("a full sandbox ({probe})"));
         return None;
     }
-    Some(Stage { dir, daemon })
+    Some(Fixture { dir, daemon })
 }
 
-impl Stage {
+impl Fixture {
     async fn session(&self) -> (Raw, Value) {
         let mut raw = self.daemon.client().await;
         let session = raw.ok("session.create", json!({})).await["sessionId"].clone();
@@ -97,9 +97,9 @@ fn running(word: &str) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agent_answers_from_its_sandbox_and_is_audited() {
-    let Some(stage) = stage(|_, _| {}).await else { return };
+    let Some(fixture) = fixture(|_, _| {}).await else { return };
     let external = json!({"allowExternalLLMs": true, "model": "opus"});
-    let (mut raw, session) = stage.session().await;
+    let (mut raw, session) = fixture.session().await;
     let answer = raw.ok("tool.call", question(&session, "claudeCode", "the whole answer", &external)).await;
     assert_eq!(answer["output"]["text"], "Grüße, 世界 🌍!", "{answer}");
     assert_eq!(answer["output"]["usage"]["outputTokens"], 15);
@@ -115,16 +115,16 @@ async fn agent_answers_from_its_sandbox_and_is_audited() {
     assert!(command.ends_with("-p --output-format stream-json --verbose --model opus"), "{command}");
     assert!(rows.iter().any(|row| row["tool"] == "llm_call"), "{audit}");
 
-    let look = stage.ask("claude-code", "look around", external.clone()).await;
+    let look = fixture.ask("claude-code", "look around", external.clone()).await;
     let output = look["output"]["text"].as_str().unwrap_or_else(|| panic!("{look}"));
     for expected in ["key=k3y", "hidden=none", "wrote=no", "given=yes", "kept= ", "--model opus"] {
         assert!(format!("{output} ").contains(expected), "{expected}: {output}");
     }
     // The folder of the run was removed with it.
-    let remaining = std::fs::read_dir(stage.daemon.home.join("agents")).unwrap().count();
+    let remaining = std::fs::read_dir(fixture.daemon.home.join("agents")).unwrap().count();
     assert_eq!(remaining, 0);
     // Control: the file that the sandbox hides exists.
-    assert_eq!(std::fs::read_to_string(stage.dir.path().join("hidden.txt")).unwrap(), "s3cret");
+    assert_eq!(std::fs::read_to_string(fixture.dir.path().join("hidden.txt")).unwrap(), "s3cret");
 
     let list = raw.ok("provider.list", json!({})).await;
     let listed = list.to_string();
@@ -136,7 +136,7 @@ async fn agent_failures_have_typed_outcomes() {
     let writable = |config: &mut Value, _: &Path| {
         config["llm"]["agents"]["claudeCode"]["credentials_writable"] = json!(true);
     };
-    let Some(stage) = stage(writable).await else { return };
+    let Some(fixture) = fixture(writable).await else { return };
     let external = json!({"allowExternalLLMs": true});
     for (provider, prompt, reason, words) in [
         ("claudeCode", "login", "model_unauthorized", "llm.agents.claudeCode.env"),
@@ -147,23 +147,23 @@ async fn agent_failures_have_typed_outcomes() {
         ("codex", "hang 31848", "model_timed_out", "2s"),
         ("gpt", "whole", "provider_unknown", "claudeCode"),
     ] {
-        let outcome = stage.ask(provider, prompt, external.clone()).await;
+        let outcome = fixture.ask(provider, prompt, external.clone()).await;
         assert_eq!(outcome["error"]["reason"], reason, "{prompt}: {outcome}");
         assert!(outcome["error"]["message"].as_str().unwrap().contains(words), "{outcome}");
     }
     wait_for("the end of all it started", || running("31848").is_empty().then_some(()));
     // Control of the denial above: it can write in allowed folders.
-    let look = stage.ask("claudeCode", "look", external).await;
+    let look = fixture.ask("claudeCode", "look", external).await;
     assert!(look["output"]["text"].as_str().unwrap().contains("wrote=yes"), "{look}");
-    assert!(stage.dir.path().join("login/new").exists());
-    let refused = stage.ask("claudeCode", "whole", json!({})).await;
+    assert!(fixture.dir.path().join("login/new").exists());
+    let refused = fixture.ask("claudeCode", "whole", json!({})).await;
     assert_eq!(refused["error"]["reason"], "external_llm_denied", "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_request_kills_its_agent_and_descendants() {
-    let Some(stage) = stage(|_, _| {}).await else { return };
-    let (mut raw, session) = stage.session().await;
+    let Some(fixture) = fixture(|_, _| {}).await else { return };
+    let (mut raw, session) = fixture.session().await;
     let ask = question(&session, "claudeCode", "hang 31847", &json!({"allowExternalLLMs": true}));
     raw.send_json(&json!({"jsonrpc": "2.0", "id": 99, "method": "tool.call", "params": ask})).await;
     wait_for("both of its processes", || (running("31847").len() >= 2).then_some(()));
@@ -182,7 +182,7 @@ async fn cancelled_request_kills_its_agent_and_descendants() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unconfigured_or_disallowed_agent_is_not_started() {
     let external = json!({"allowExternalLLMs": true});
-    let Some(stage) = stage(|config, at| {
+    let Some(fixture) = fixture(|config, at| {
         config["models"]["allowExternal"] = json!(false);
         config["llm"]["agents"]["codex"]["path"] = json!(at.join("bin/nowhere"));
     })
@@ -190,12 +190,12 @@ async fn unconfigured_or_disallowed_agent_is_not_started() {
     else {
         return;
     };
-    let denied = stage.ask("claudeCode", "whole", external.clone()).await;
+    let denied = fixture.ask("claudeCode", "whole", external.clone()).await;
     assert_eq!(denied["error"]["reason"], "external_llm_denied", "{denied}");
-    let missing = stage.ask("codex", "whole", external.clone()).await;
+    let missing = fixture.ask("codex", "whole", external.clone()).await;
     assert_eq!(missing["error"]["reason"], "model_unavailable", "{missing}");
     assert!(missing["error"]["message"].as_str().unwrap().contains("llm.agents.codex.path"), "{missing}");
-    let (mut raw, _) = stage.session().await;
+    let (mut raw, _) = fixture.session().await;
     let audit = raw.ok("audit.query", json!({})).await;
     assert!(!audit["data"].as_array().unwrap().iter().any(|row| row["tool"] == "claudeCode"), "{audit}");
     let bare = Daemon::start();

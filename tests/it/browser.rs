@@ -37,8 +37,7 @@ async fn large(daemon: &Daemon, root: &Path, dir: &Path) {
     raw.ok("index.addRoot", json!({"path": root})).await;
     let session =
         raw.ok("session.create", json!({"title": "large", "root": root})).await["sessionId"].clone();
-    let call = json!({"sessionId": session, "name": "fs_list_dir", "arguments": {"path": "."}});
-    assert_eq!(raw.ok("tool.call", call).await["ok"], true);
+    assert_eq!(raw.call_tool(&session, "fs_list_dir", json!({"path": "."})).await["ok"], true);
     let (id, file) = (session.as_str().unwrap(), dir.join("large.jsonl"));
     let run = |args: &[&str]| {
         let output = command(&daemon.home).args(args).stderr(Stdio::piped()).output().unwrap();

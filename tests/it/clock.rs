@@ -83,17 +83,8 @@ impl Home {
 
     async fn started(&self, raw: &mut Raw) -> String {
         let root = self.path().join("repo").canonicalize().unwrap();
-        raw.ok("index.addRoot", json!({"path": root})).await;
-        let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
-        let session = session.as_str().unwrap().to_owned();
-        raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "t", "input": "go"})).await;
-        session
+        raw.start_turn(&root).await
     }
-}
-
-async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
-    let page = raw.ok("trace.get", json!({"traceId": session, "limit": 500})).await;
-    page["data"].as_array().unwrap().clone()
 }
 
 /// Returns the pending approval of a session.
@@ -129,7 +120,7 @@ async fn clock_jump_expires_and_loses_nothing() {
     assert!(status["uptimeSeconds"].as_u64().unwrap() < 600, "{status}");
     raw.ok("approval.resolve", json!({"approvalId": second, "decision": "once"})).await;
     assert_eq!(wait_for_end(&mut raw, &session).await, "completed");
-    let all = records(&mut raw, &session).await;
+    let all = raw.records(&session).await;
     assert_eq!(seqs(&all), (1..=all.len() as u64).collect::<Vec<_>>());
     let days = |record: &Value| {
         let at: Timestamp = serde_json::from_value(record["ts"].clone()).unwrap();
@@ -146,7 +137,7 @@ async fn clock_jump_expires_and_loses_nothing() {
     assert_eq!(listed["data"].as_array().unwrap().len(), 1, "{listed}");
     raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "u", "input": "again"})).await;
     assert_eq!(wait_for_end(&mut raw, &session).await, "completed");
-    let after = records(&mut raw, &session).await;
+    let after = raw.records(&session).await;
     assert_eq!(after[..all.len()], all);
     assert_eq!(seqs(&after), (1..=after.len() as u64).collect::<Vec<_>>());
 }

@@ -17,7 +17,7 @@ use tokio_rustls::{
 };
 
 use crate::{
-    sealed::{Daemon, Raw, command, git, tree},
+    sealed::{Daemon, Raw, command, commit_all, tree},
     terminal::Terminal,
 };
 
@@ -153,8 +153,7 @@ async fn credentials_are_sent_to_the_server_only() {
         let refused = raw.call("orchestrate.explore.start", start).await;
         assert_eq!(refused["error"]["data"]["reason"], "bad_url");
         assert!(!refused.to_string().contains(PASSWORD), "{refused}");
-        let call = json!({"sessionId": session, "name": "git_clone", "arguments": {"remoteURL": bad}});
-        raw.ok("tool.call", call).await;
+        raw.call_tool(&json!(session), "git_clone", json!({"remoteURL": bad})).await;
     }
     let audit = raw.ok("audit.query", json!({})).await;
     assert!(!audit.to_string().contains(PASSWORD));
@@ -204,9 +203,7 @@ async fn explore_of_file_url_requires_a_declared_root() {
     for name in ["home/.password-store", "other", "declared"] {
         let at = base.join(name);
         tree(&at, &[("a.txt", "treasure\n")]);
-        git(&at, &["init", "-q", "-b", "main"]);
-        git(&at, &["add", "-A"]);
-        git(&at, &["commit", "-q", "-m", "first"]);
+        commit_all(&at);
     }
     let daemon = Daemon::start_in(&home, &[]);
     let mut raw = daemon.client().await;

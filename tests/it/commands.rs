@@ -5,7 +5,7 @@ use std::{path::Path, process::Stdio};
 use serde_json::{Value, json};
 
 use crate::{
-    contents::complete,
+    contents::index,
     sealed::{Daemon, Raw, command, tree},
 };
 
@@ -31,8 +31,7 @@ async fn indexed() -> (tempfile::TempDir, Daemon, Raw) {
     tree(&root, FILES);
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": root})).await;
-    complete(&mut raw).await;
+    index(&mut raw, &root).await;
     (dir, daemon, raw)
 }
 
@@ -132,8 +131,7 @@ async fn grep_prints_all_lines_or_the_requested_number() {
     tree(&repo, &[("z/many.txt", &"a row and a row\n".repeat(5_000))]);
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": repo})).await;
-    complete(&mut raw).await;
+    index(&mut raw, &repo).await;
     let grep = |args: &[&str]| cairn(&daemon.home, &repo, &[&["grep"], args].concat());
     let (code, printed, err) = grep(&["a row"]);
     let lines: Vec<&str> = printed.lines().collect();

@@ -84,9 +84,8 @@ impl ConfiguredDaemon {
     /// Calls a tool without an approver and returns the result.
     async fn call(&self, name: &str, arguments: Value) -> Value {
         let mut raw = self.daemon().client().await;
-        raw.ok("index.addRoot", json!({"path": self.folder})).await;
-        let session = raw.ok("session.create", json!({"root": self.folder})).await["sessionId"].clone();
-        raw.ok("tool.call", json!({"sessionId": session, "name": name, "arguments": arguments})).await
+        let session = raw.open_session(&self.folder).await;
+        raw.call_tool(&session, name, arguments).await
     }
 
     async fn reason(&self, name: &str, arguments: Value) -> String {
@@ -315,15 +314,7 @@ async fn rules_allow_and_deny_calls() {
 #[tokio::test]
 async fn approvals_wait_as_long_as_configured() {
     let fixture = ConfiguredDaemon::started(&json!({"permissions": {"approvalTimeoutSeconds": 1}}));
-    let mut approver = crate::sealed::Raw::connect(
-        &fixture.daemon().address(),
-        &[("authorization", &format!("Bearer {}", fixture.daemon().token()))],
-    )
-    .await
-    .unwrap();
-    let mut hello = crate::sealed::hello();
-    hello["capabilities"] = json!({"approvals": true});
-    approver.ok("initialize", hello).await;
+    let _approver = fixture.daemon().approver().await;
     let began = std::time::Instant::now();
     let got = fixture.call("write_file", json!({"path": "notes.txt", "content": "x"})).await;
     assert!(got["error"].is_object() && began.elapsed() >= Duration::from_secs(1), "{got}");

@@ -102,12 +102,17 @@ pub async fn complete(raw: &mut Raw) -> serde_json::Value {
     }
 }
 
+/// Adds a root and waits until its index is complete.
+pub async fn index(raw: &mut Raw, root: &Path) {
+    raw.ok("index.addRoot", json!({"path": root})).await;
+    complete(raw).await;
+}
+
 /// Returns the rows of a new index of a tree.
 pub async fn fresh_rows(tree: &Path) -> BTreeSet<String> {
     let daemon = crate::sealed::Daemon::start();
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": tree})).await;
-    complete(&mut raw).await;
+    index(&mut raw, tree).await;
     rows(&daemon.home, true)
 }
 

@@ -31,16 +31,8 @@ async fn started(home: &Path, seconds: &str) -> (Daemon, Raw, String) {
     let daemon = Daemon::start_with(home, &[("CAIRN_DAEMON_DRAIN_SECONDS", seconds)]);
     let mut raw = daemon.client().await;
     let root = home.join("repo").canonicalize().unwrap();
-    raw.ok("index.addRoot", json!({"path": root})).await;
-    let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
-    let session = session.as_str().unwrap().to_owned();
-    raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "t", "input": "go"})).await;
+    let session = raw.start_turn(&root).await;
     (daemon, raw, session)
-}
-
-async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
-    let page = raw.ok("trace.get", json!({"traceId": session, "limit": 500})).await;
-    page["data"].as_array().unwrap().clone()
 }
 
 /// Waits until a record of that type is in the log; returns false if the turn ended without it.
@@ -73,7 +65,7 @@ async fn turn_that_finishes_during_the_drain_completes() {
     let daemon = Daemon::start_in(&home, &[]);
     let mut raw = daemon.client().await;
     assert_eq!(raw.ok("session.get", json!({"sessionId": session})).await["state"], "completed");
-    let all = records(&mut raw, &session).await;
+    let all = raw.records(&session).await;
     let last = &all[all.len() - 1]["evt"];
     assert_eq!(
         (last["type"].as_str(), last["result"]["status"].as_str()),
@@ -99,7 +91,7 @@ async fn command_that_exceeds_the_drain_is_interrupted_with_an_end_record() {
     assert_eq!(raw.ok("session.get", json!({"sessionId": session})).await["state"], "interrupted");
     let audit = raw.ok("audit.query", json!({"sessionId": session, "tool": "run_shell"})).await;
     assert_eq!(audit["data"][0]["outcome"], "interrupted", "{audit}");
-    let all = records(&mut raw, &session).await;
+    let all = raw.records(&session).await;
     let cut = all.iter().filter(|r| r["evt"]["reason"] == "interrupted").count();
     assert_eq!(cut, 1, "the call has one end: {all:?}");
 }
@@ -120,7 +112,7 @@ async fn answer_that_exceeds_the_drain_is_interrupted_and_resumable() {
     assert_eq!(raw.ok("session.get", json!({"sessionId": session})).await["state"], "interrupted");
     raw.ok("session.resume", json!({"sessionId": session})).await;
     assert!(reached(&mut raw, &session, "run_completed").await);
-    let all = records(&mut raw, &session).await;
+    let all = raw.records(&session).await;
     let ends = all.iter().filter(|r| r["evt"]["type"] == "run_completed").count();
     assert_eq!(ends, 1, "one end of one turn");
     assert!(all[all.len() - 1].to_string().contains("it goes on"));

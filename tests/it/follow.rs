@@ -85,8 +85,7 @@ async fn slow_reader_loses_no_record_and_memory_is_bounded() {
     let line = "all work and no play makes a dull log\n";
     std::fs::write(dir.path().join("long.txt"), line.repeat(500)).unwrap();
     let mut writer = daemon.client().await;
-    writer.ok("index.addRoot", json!({"path": dir.path()})).await;
-    let session = writer.ok("session.create", json!({"root": dir.path()})).await["sessionId"].clone();
+    let session = writer.open_session(dir.path()).await;
     let mut slow = daemon.client().await;
     slow.ok("orchestrate.subscribe", json!({"sessionId": session, "after": 0})).await;
     let call = |id: usize| {

@@ -8,8 +8,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    contents::{assert_same, complete, count, fresh_rows, rows, source, sources},
-    sealed::{Daemon, PATIENCE, Raw, git, tree},
+    contents::{assert_same, complete, count, fresh_rows, index, rows, source, sources},
+    sealed::{Daemon, PATIENCE, Raw, commit_all, git, tree},
 };
 
 /// Returns the paths that a lexical search finds.
@@ -52,8 +52,7 @@ async fn assert_fresh(daemon: &Daemon, raw: &mut Raw, root: &Path) {
 async fn watching(root: &Path) -> (Daemon, Raw) {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": root})).await;
-    complete(&mut raw).await;
+    index(&mut raw, root).await;
     (daemon, raw)
 }
 
@@ -125,9 +124,7 @@ async fn switched_branch_is_indexed() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     sources(&root, 60);
-    git(&root, &["init", "-q", "-b", "main"]);
-    git(&root, &["add", "-A"]);
-    git(&root, &["commit", "-q", "-m", "one"]);
+    commit_all(&root);
     git(&root, &["switch", "-q", "-c", "other"]);
     tree(
         &root,

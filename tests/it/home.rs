@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    contents::{check_integrity, complete, sources, until},
+    contents::{check_integrity, complete, index, sources, until},
     sealed::{Daemon, command, missing, tree, wait_for},
 };
 
@@ -80,8 +80,7 @@ async fn data_root_is_private() {
     let authorization = format!("Bearer {token}");
     let mut raw = crate::sealed::Raw::connect(address, &[("authorization", &authorization)]).await.unwrap();
     raw.ok("initialize", crate::sealed::hello()).await;
-    raw.ok("index.addRoot", json!({"path": root})).await;
-    complete(&mut raw).await;
+    index(&mut raw, &root).await;
     let mut wrong = Vec::new();
     let mut folders = vec![home.clone()];
     while let Some(folder) = folders.pop() {

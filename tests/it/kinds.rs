@@ -207,9 +207,7 @@ async fn every_kind_of_repository_is_summarised() {
         std::fs::create_dir(&root).unwrap();
         tree(&root, kind.files);
         if git {
-            crate::sealed::git(&root, &["init", "-q", "-b", "main"]);
-            crate::sealed::git(&root, &["add", "-A"]);
-            crate::sealed::git(&root, &["commit", "-q", "--allow-empty", "-m", "first"]);
+            crate::sealed::commit_all(&root);
         }
         let records = raw.explore(&root, &[]).await;
         let end = &records[records.len() - 1]["evt"];

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    contents::{complete, sources},
+    contents::{index, sources},
     sealed::{Daemon, PATIENCE, Raw, tree},
 };
 
@@ -34,8 +34,7 @@ async fn in_endless() -> (Daemon, Raw, tempfile::TempDir) {
     endless(dir.path());
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
-    complete(&mut raw).await;
+    index(&mut raw, dir.path()).await;
     (daemon, raw, dir)
 }
 
@@ -121,8 +120,7 @@ async fn calls_over_the_limit_are_refused_and_others_continue() {
 /// that time.
 async fn build(raw: &mut Raw, root: &Path, other: &Path, arguments: Value) -> (Value, Value) {
     let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
-    let call = json!({"sessionId": session, "name": "index_build", "arguments": arguments});
-    let result = raw.ok("tool.call", call).await;
+    let result = raw.call_tool(&session, "index_build", arguments).await;
     let status = raw.ok("index.status", json!({"root": other})).await["roots"][0]["complete"].clone();
     (result, status)
 }
@@ -150,8 +148,7 @@ async fn index_build_waits_for_the_concurrency_limit() {
 
 /// Calls a read-only tool and returns its answer.
 async fn read_status(raw: &mut Raw, session: &Value) -> Value {
-    let call = json!({"sessionId": session, "name": "git_status", "arguments": {"path": "."}});
-    raw.ok("tool.call", call).await
+    raw.call_tool(session, "git_status", json!({"path": "."})).await
 }
 
 #[tokio::test]
@@ -161,9 +158,7 @@ async fn sighup_applies_limits_and_rules_and_reports_keys_that_need_a_restart() 
     tree(&dir.path().join("one"), &[("a.py", "x = 1\n")]);
     tree(&dir.path().join("two"), &[("b.py", "y = 1\n")]);
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": dir.path().join("one")})).await;
-    let session =
-        raw.ok("session.create", json!({"root": dir.path().join("one")})).await["sessionId"].clone();
+    let session = raw.open_session(&dir.path().join("one")).await;
     assert_eq!(read_status(&mut raw, &session).await["ok"], true);
     let log = || std::fs::read_to_string(daemon.home.join("test.log")).unwrap();
     let hang_up = |config: Value, word: &str| {

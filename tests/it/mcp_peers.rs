@@ -65,22 +65,19 @@ async fn tools_of_a_foreign_server_pass_the_gate() {
     tree(&home, &[("config/config.json", &config.to_string())]);
     let daemon = Daemon::start_in(&home, &[]);
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": root})).await;
-    let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
+    let session = raw.open_session(&root).await;
     let sum = "mcp_everything_get-sum";
     let until = std::time::Instant::now() + crate::sealed::PATIENCE;
     while !raw.ok("tool.list", json!({})).await["data"].to_string().contains(sum) {
         assert!(std::time::Instant::now() < until, "its tools did not come");
         tokio::task::yield_now().await;
     }
-    let call =
-        |name: &str, arguments: Value| json!({"sessionId": session, "name": name, "arguments": arguments});
-    let sum_result = raw.ok("tool.call", call(sum, json!({"a": 2, "b": 40}))).await;
+    let sum_result = raw.call_tool(&session, sum, json!({"a": 2, "b": 40})).await;
     assert_eq!(sum_result["output"]["content"], "The sum of 2 and 40 is 42.", "{sum_result}");
-    let wrong = raw.ok("tool.call", call(sum, json!({"a": 2}))).await;
+    let wrong = raw.call_tool(&session, sum, json!({"a": 2})).await;
     assert_eq!(wrong["error"]["reason"], "invalid_params", "{wrong}");
     // A call without a rule requires an approval, and there is no approver.
-    let echo_result = raw.ok("tool.call", call("mcp_everything_echo", json!({"message": "hi"}))).await;
+    let echo_result = raw.call_tool(&session, "mcp_everything_echo", json!({"message": "hi"})).await;
     assert_eq!(echo_result["error"]["reason"], "no_approver", "{echo_result}");
     let listed = command(&home).arg("tools").stdout(std::process::Stdio::piped()).output().unwrap();
     assert!(String::from_utf8_lossy(&listed.stdout).contains(sum));

@@ -11,15 +11,11 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{calls, scripted, text_answer},
-    sealed::{Daemon, Raw, logged, missing, program, tree, wait_for},
+    sealed::{Daemon, logged, missing, program, tree, wait_for},
 };
 
 fn script(file: &Path, text: &str) {
     program(file, &format!("#!/bin/sh\n{text}\n"));
-}
-
-async fn call(raw: &mut Raw, session: &Value, name: &str, arguments: Value) -> Value {
-    raw.ok("tool.call", json!({"sessionId": session, "name": name, "arguments": arguments})).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,8 +32,7 @@ async fn sighup_adds_replaces_and_removes_configured_programs() {
     if raw.ok("sandbox.probe", json!({})).await["tier"] != "full" {
         return missing("a full sandbox");
     }
-    raw.ok("index.addRoot", json!({"path": root})).await;
-    let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
+    let session = raw.open_session(&root).await;
     let tool = |name: &str, file: &str| json!({"name": name, "path": bin.join(file), "description": "Says something."});
     let take = |tools: Value| {
         let before = logged(&daemon.home).matches("configuration reloaded").count();
@@ -51,18 +46,18 @@ async fn sighup_adds_replaces_and_removes_configured_programs() {
     let none = raw.call("tool.call", json!({"sessionId": session, "name": "teller", "arguments": {}})).await;
     assert!(none.to_string().contains("unknown_tool"), "{none}");
     take(json!([tool("teller", "good"), tool("noise", "garbage"), tool("wreck", "broken")]));
-    assert_eq!(call(&mut raw, &session, "teller", json!({})).await["output"]["said"], 1);
-    let noise = call(&mut raw, &session, "noise", json!({})).await;
+    assert_eq!(raw.call_tool(&session, "teller", json!({})).await["output"]["said"], 1);
+    let noise = raw.call_tool(&session, "noise", json!({})).await;
     assert_eq!(noise["error"]["reason"], "tool_failed", "{noise}");
     assert!(
         noise["error"]["message"].as_str().unwrap().contains("printed 'no JSON', which is not JSON"),
         "{noise}"
     );
-    let wreck = call(&mut raw, &session, "wreck", json!({})).await;
+    let wreck = raw.call_tool(&session, "wreck", json!({})).await;
     assert!(wreck["error"]["message"].as_str().unwrap().contains("exited with 3: it broke"), "{wreck}");
     // One program was replaced, another one removed.
     take(json!([tool("teller", "other")]));
-    assert_eq!(call(&mut raw, &session, "teller", json!({})).await["output"]["said"], 2);
+    assert_eq!(raw.call_tool(&session, "teller", json!({})).await["output"]["said"], 2);
     let removed =
         raw.call("tool.call", json!({"sessionId": session, "name": "noise", "arguments": {}})).await;
     assert!(removed.to_string().contains("unknown_tool"), "{removed}");
@@ -73,17 +68,8 @@ async fn batch_requires_one_approval_with_complete_preview() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
-    let mut raw =
-        Raw::connect(&daemon.address(), &[("authorization", &format!("Bearer {}", daemon.token()))])
-            .await
-            .unwrap();
-    let hello = json!({
-        "protocolVersions": ["1"], "client": {"name": "it", "version": "0"},
-        "capabilities": {"approvals": true},
-    });
-    raw.ok("initialize", hello).await;
-    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
-    let session = raw.ok("session.create", json!({"root": dir.path()})).await["sessionId"].clone();
+    let mut raw = daemon.approver().await;
+    let session = raw.open_session(dir.path()).await;
     for decision in ["deny", "once"] {
         let ops = json!([
             {"action": "write", "path": "new.txt", "content": "fresh words\n"},

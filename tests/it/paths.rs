@@ -14,39 +14,38 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    contents::{complete, count},
-    sealed::{Daemon, PATIENCE, Raw, git, tree},
+    contents::{count, index},
+    sealed::{Daemon, PATIENCE, Raw, commit_all, git, tree},
 };
 
-const SECRET: &str = "the secret of the house";
+const SECRET: &str = "text that no client may read";
 
 /// A root with a harmless file, and a folder beside it with a secret.
-struct House {
+struct Fixture {
     _dir: tempfile::TempDir,
     root: std::path::PathBuf,
     outside: std::path::PathBuf,
 }
 
-fn house() -> House {
+fn fixture() -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
     let (root, outside) = (top.join("root"), top.join("root-outside"));
     tree(&root, &[("good.txt", "harmless\n"), ("sub/good.txt", "harmless\n")]);
     tree(&outside, &[("secret.txt", SECRET), ("good.txt", SECRET)]);
-    House { _dir: dir, root, outside }
+    Fixture { _dir: dir, root, outside }
 }
 
 async fn open(daemon: &Daemon, root: &Path) -> Raw {
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": root})).await;
-    complete(&mut raw).await;
+    index(&mut raw, root).await;
     raw
 }
 
 #[tokio::test]
 async fn no_path_escapes_a_root() {
-    let (daemon, house) = (Daemon::start(), house());
-    let (root, outside) = (&house.root, &house.outside);
+    let (daemon, fixture) = (Daemon::start(), fixture());
+    let (root, outside) = (&fixture.root, &fixture.outside);
     symlink(outside, root.join("link")).unwrap();
     symlink(outside.join("secret.txt"), root.join("file-link")).unwrap();
     symlink("../../root-outside/secret.txt", root.join("sub/relative-link")).unwrap();
@@ -99,8 +98,8 @@ async fn no_path_escapes_a_root() {
 
 #[tokio::test]
 async fn symlink_swapped_during_a_call_does_not_escape() {
-    let (daemon, house) = (Daemon::start(), house());
-    let (root, outside) = (house.root.clone(), house.outside.clone());
+    let (daemon, fixture) = (Daemon::start(), fixture());
+    let (root, outside) = (fixture.root.clone(), fixture.outside.clone());
     let mut raw = open(&daemon, &root).await;
     symlink(&outside, root.join("other")).unwrap();
     let over = Arc::new(AtomicBool::new(false));
@@ -135,22 +134,22 @@ async fn symlink_swapped_during_a_call_does_not_escape() {
 
 #[tokio::test]
 async fn wrong_file_types_are_reported() {
-    let (daemon, house) = (Daemon::start(), house());
-    let fifo = house.root.join("fifo");
+    let (daemon, fixture) = (Daemon::start(), fixture());
+    let fifo = fixture.root.join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let mut raw = open(&daemon, &house.root).await;
-    let span = json!({"path": "fifo", "root": house.root, "start": 1, "end": 1});
+    let mut raw = open(&daemon, &fixture.root).await;
+    let span = json!({"path": "fifo", "root": fixture.root, "start": 1, "end": 1});
     assert_eq!(raw.refused("content.getSpan", span).await, "not_a_file");
     let results = raw.ok("search.grep", json!({"pattern": "harmless"})).await;
     assert_eq!(results["items"].as_array().unwrap().len(), 2);
     std::fs::create_dir_all(daemon.home.join(".ssh/keys")).unwrap();
-    symlink(daemon.home.join(".ssh"), house.root.join("keys")).unwrap();
+    symlink(daemon.home.join(".ssh"), fixture.root.join("keys")).unwrap();
     for (path, want) in [
-        (house.root.join("nowhere"), "path_not_found"),
-        (house.root.join("good.txt"), "not_a_directory"),
+        (fixture.root.join("nowhere"), "path_not_found"),
+        (fixture.root.join("good.txt"), "not_a_directory"),
         (daemon.home.join(".ssh"), "path_blocked"),
         (daemon.home.join(".ssh/keys"), "path_blocked"),
-        (house.root.join("keys/keys"), "path_blocked"),
+        (fixture.root.join("keys/keys"), "path_blocked"),
     ] {
         assert_eq!(raw.refused("index.addRoot", json!({"path": path})).await, want, "{}", path.display());
         let start = json!({"root": path});
@@ -164,9 +163,7 @@ async fn hostile_git_config_runs_no_program() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap().join("root");
     tree(&root, &[("a.txt", "one\n"), (".gitattributes", "*.txt filter=evil diff=evil\n")]);
-    git(&root, &["init", "-q", "-b", "main"]);
-    git(&root, &["add", "-A"]);
-    git(&root, &["commit", "-q", "-m", "first"]);
+    commit_all(&root);
     let mark = dir.path().join("mark");
     let run = format!("touch {}", mark.display());
     for key in [
@@ -236,9 +233,7 @@ async fn clone_urls_are_checked_and_local_clones_require_a_root() {
     assert_eq!(workspaces(), Vec::<std::path::PathBuf>::new());
     let origin = dir.path().join("origin");
     tree(&origin, &[("a.txt", "one\n")]);
-    git(&origin, &["init", "-q", "-b", "main"]);
-    git(&origin, &["add", "-A"]);
-    git(&origin, &["commit", "-q", "-m", "first"]);
+    commit_all(&origin);
     let url = format!("file://{}", origin.display());
     // G1: a folder that was not declared cannot be read through a clone of it either.
     assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "no_roots");

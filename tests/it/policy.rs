@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::sealed::{Daemon, ends, git, tree};
+use crate::sealed::{Daemon, commit_all, ends, tree};
 
 /// Creates a tree with two projects; the run may read one of them and one document.
 fn two_projects(root: &std::path::Path) {
@@ -19,9 +19,7 @@ fn two_projects(root: &std::path::Path) {
             ("docs/quagmire.md", "# Quagmire\n\nThe ledger again.\n"),
         ],
     );
-    git(root, &["init", "-q", "-b", "main"]);
-    git(root, &["add", "-A"]);
-    git(root, &["commit", "-q", "-m", "first"]);
+    commit_all(root);
     tree(root, &[("hidden/quagmire.rs", "fn changed() {}\n"), ("shown/app/ledger.js", "// changed\n")]);
 }
 

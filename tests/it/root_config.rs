@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::sealed::{Daemon, PATIENCE, Raw, tree};
 
-struct Stage {
+struct Fixture {
     _daemon: Daemon,
     dir: tempfile::TempDir,
     raw: Raw,
     session: Value,
 }
 
-impl Stage {
+impl Fixture {
     async fn new(config: &str) -> Self {
         let daemon = Daemon::start();
         let dir = tempfile::tempdir().unwrap();
@@ -26,14 +26,12 @@ impl Stage {
         tree(dir.path(), &files);
         std::fs::write(dir.path().join(".cairn.json"), config).unwrap();
         let mut raw = daemon.client().await;
-        raw.ok("index.addRoot", json!({"path": dir.path()})).await;
-        let session = raw.ok("session.create", json!({"root": dir.path()})).await["sessionId"].clone();
+        let session = raw.open_session(dir.path()).await;
         Self { _daemon: daemon, dir, raw, session }
     }
 
     async fn call(&mut self, name: &str, arguments: Value) -> Value {
-        let call = json!({"sessionId": self.session, "name": name, "arguments": arguments});
-        self.raw.ok("tool.call", call).await
+        self.raw.call_tool(&self.session, name, arguments).await
     }
 
     /// Changes the file and waits until a read of the private file has that outcome.
@@ -61,20 +59,20 @@ async fn root_configuration_applies_and_is_reloaded() {
         "tools": {"builtin": {"evaluate": {"enabled": false}}},
     })
     .to_string();
-    let mut stage = Stage::new(&strict).await;
+    let mut fixture = Fixture::new(&strict).await;
     for path in ["private/key.txt", "./private/key.txt", "docs/../private/key.txt"] {
-        let got = stage.call("read_file", json!({"path": path})).await;
+        let got = fixture.call("read_file", json!({"path": path})).await;
         assert_eq!(got["error"]["reason"], "tool_denied", "{path}: {got}");
     }
-    assert_eq!(stage.call("git_status", json!({"path": "."})).await["error"]["reason"], "tool_denied");
-    assert_eq!(stage.call("evaluate", json!({"code": "1"})).await["error"]["reason"], "tool_denied");
-    let removed = stage.call("run_shell", json!({"command": "rm open.txt"})).await;
+    assert_eq!(fixture.call("git_status", json!({"path": "."})).await["error"]["reason"], "tool_denied");
+    assert_eq!(fixture.call("evaluate", json!({"code": "1"})).await["error"]["reason"], "tool_denied");
+    let removed = fixture.call("run_shell", json!({"command": "rm open.txt"})).await;
     assert_eq!(removed["error"]["reason"], "tool_denied", "{removed}");
-    assert!(stage.dir.path().join("open.txt").exists());
+    assert!(fixture.dir.path().join("open.txt").exists());
     // Broad answers, and those to clients' own requests.
     let until = Instant::now() + PATIENCE;
     let results = loop {
-        let results = stage.raw.ok("search.grep", json!({"pattern": "line"})).await;
+        let results = fixture.raw.ok("search.grep", json!({"pattern": "line"})).await;
         if results["complete"] == true {
             break results;
         }
@@ -86,34 +84,34 @@ async fn root_configuration_applies_and_is_reloaded() {
         "{results}"
     );
     for method in ["search.lexical", "search.hybrid"] {
-        let results = stage.raw.ok(method, json!({"query": "private line", "includeText": true})).await;
+        let results = fixture.raw.ok(method, json!({"query": "private line", "includeText": true})).await;
         assert!(!results.to_string().contains("key.txt"), "{method}: {results}");
     }
-    let path = stage.dir.path().join("private/key.txt");
-    let reason = stage.raw.refused("content.getSpan", json!({"path": path, "start": 1, "end": 2})).await;
+    let path = fixture.dir.path().join("private/key.txt");
+    let reason = fixture.raw.refused("content.getSpan", json!({"path": path, "start": 1, "end": 2})).await;
     assert_eq!(reason, "path_blocked");
-    let listed = stage.raw.ok("fs.listDir", json!({"path": stage.dir.path(), "depth": 3})).await;
+    let listed = fixture.raw.ok("fs.listDir", json!({"path": fixture.dir.path(), "depth": 3})).await;
     assert!(!listed.to_string().contains("private"), "{listed}");
     // Changes of the file are applied; an invalid one leaves the previous rules in force.
-    stage.change("{}", None).await;
-    stage.change(&strict, Some("tool_denied")).await;
-    std::fs::write(stage.dir.path().join(".cairn.json"), "{ broken").unwrap();
+    fixture.change("{}", None).await;
+    fixture.change(&strict, Some("tool_denied")).await;
+    std::fs::write(fixture.dir.path().join(".cairn.json"), "{ broken").unwrap();
     tokio::time::sleep(Duration::from_millis(2500)).await;
-    let got = stage.call("read_file", json!({"path": "private/key.txt"})).await;
+    let got = fixture.call("read_file", json!({"path": "private/key.txt"})).await;
     assert_eq!(got["error"]["reason"], "tool_denied", "{got}");
-    std::fs::remove_file(stage.dir.path().join(".cairn.json")).unwrap();
-    stage.change("{}", None).await;
+    std::fs::remove_file(fixture.dir.path().join(".cairn.json")).unwrap();
+    fixture.change("{}", None).await;
 }
 
 /// A file that was never readable may contain denials: the root is closed, and the reason names the
 /// file.
 #[tokio::test]
 async fn invalid_root_configuration_closes_its_root() {
-    let mut stage = Stage::new("{ broken").await;
-    let got = stage.call("read_file", json!({"path": "open.txt"})).await;
+    let mut fixture = Fixture::new("{ broken").await;
+    let got = fixture.call("read_file", json!({"path": "open.txt"})).await;
     assert_eq!(got["error"]["reason"], "tool_denied", "{got}");
     assert!(got["error"]["message"].as_str().unwrap().contains(".cairn.json: is not JSON"), "{got}");
-    stage.change("{}", None).await;
+    fixture.change("{}", None).await;
 }
 
 /// A8: with the home folder as a root, no tool can access the files of the user's own layers.
@@ -123,15 +121,13 @@ async fn user_layers_are_not_root_configurations() {
     let home = daemon.home.clone();
     std::fs::write(home.join(".cairn.json"), "{}").unwrap();
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": home})).await;
-    let session = raw.ok("session.create", json!({"root": home})).await["sessionId"].clone();
+    let session = raw.open_session(&home).await;
     for path in [".cairn.json", "./x/../.cairn.json", "config/config.json"] {
         for (name, arguments) in [
             ("read_file", json!({"path": path})),
             ("write_file", json!({"path": path, "content": "{\"safety\": {\"sandbox_enabled\": false}}"})),
         ] {
-            let call = json!({"sessionId": session, "name": name, "arguments": arguments});
-            let got = raw.ok("tool.call", call).await;
+            let got = raw.call_tool(&session, name, arguments).await;
             assert_eq!(got["error"]["reason"], "path_blocked", "{name} {path}: {got}");
         }
     }

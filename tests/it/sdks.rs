@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{calls, scripted, text_answer},
-    contents::{complete, sources},
+    contents::{complete, index, sources},
     sealed::{Daemon, binary, missing, python, tree},
 };
 
@@ -58,7 +58,7 @@ async fn explores_across_a_kill(run: &impl Fn(&str) -> Command, root: &Path, hom
     let end = raw.ok("session.get", json!({"sessionId": session["sessionId"]})).await;
     assert_eq!(end["headSeq"], seqs.len());
     // The next search needs a complete index, regardless of the client that opened it.
-    crate::contents::complete(&mut raw).await;
+    complete(&mut raw).await;
     languages
 }
 
@@ -144,8 +144,7 @@ async fn reads_all_lines(run: &impl Fn(&Path) -> Command) {
     // The longest file exceeds the buffer of a client, and the buffer for one file.
     tree(dir.path(), &[("a.txt", &rows(40)), ("b/many.txt", &rows(150_000)), ("c.txt", &rows(3))]);
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
-    complete(&mut raw).await;
+    index(&mut raw, dir.path()).await;
     let report: Value = serde_json::from_str(&printed(run(&daemon.home), "")).unwrap();
     let parts = report["parts"].as_u64().unwrap();
     assert!(parts > 10, "{report}");
@@ -252,8 +251,7 @@ async fn openrpc_test_tool_calls_the_daemon() {
     let (daemon, dir) = (Daemon::start(), tempfile::tempdir().unwrap());
     tree(dir.path(), &[("a.rs", "fn a() {}\n")]);
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
-    complete(&mut raw).await;
+    index(&mut raw, dir.path()).await;
     let mut check = Command::new(node);
     check.arg(project().join("tests/conformance/coverage.mjs"));
     check.arg(project().join("protocol/schema/openrpc.json")).args([daemon.address(), daemon.token()]);

@@ -357,6 +357,30 @@ impl Raw {
         answer["result"].clone()
     }
 
+    /// Adds a root and creates a session in it; returns the session's id.
+    pub async fn open_session(&mut self, root: &Path) -> Value {
+        self.ok("index.addRoot", json!({"path": root})).await;
+        self.ok("session.create", json!({"root": root})).await["sessionId"].clone()
+    }
+
+    /// Starts the turn `t` in a new session of a root; returns the session's id.
+    pub async fn start_turn(&mut self, root: &Path) -> String {
+        let session = self.open_session(root).await.as_str().unwrap().to_owned();
+        self.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "t", "input": "go"})).await;
+        session
+    }
+
+    /// Returns the first 500 records of a session.
+    pub async fn records(&mut self, session: &str) -> Vec<Value> {
+        let page = self.ok("trace.get", json!({"traceId": session, "limit": 500})).await;
+        page["data"].as_array().unwrap().clone()
+    }
+
+    /// Returns the outcome of a tool, which may be an error.
+    pub async fn call_tool(&mut self, session: &Value, name: &str, arguments: Value) -> Value {
+        self.ok("tool.call", json!({"sessionId": session, "name": name, "arguments": arguments})).await
+    }
+
     /// Returns the reason of a call that must fail.
     pub async fn refused(&mut self, method: &str, params: Value) -> String {
         let answer = self.call(method, params).await;
@@ -433,6 +457,13 @@ pub fn program(file: &Path, text: &str) {
     let mut install = install.spawn().unwrap();
     install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     assert!(install.wait().unwrap().success(), "{}", file.display());
+}
+
+/// Makes a folder a repository whose only commit has all of its files.
+pub fn commit_all(folder: &Path) {
+    git(folder, &["init", "-q", "-b", "main"]);
+    git(folder, &["add", "-A"]);
+    git(folder, &["commit", "-q", "--allow-empty", "-m", "first"]);
 }
 
 /// Runs git in a folder without any user's configuration.

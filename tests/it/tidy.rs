@@ -15,7 +15,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-config", &[]),
     ("cairn-store", &[]),
     ("cairn-parsing", &[]),
-    ("cairn-test-support", &[]),
+    ("cairn-test-support", &["cairn-engine", "cairn-harness", "cairn-search", "cairn-workspace"]),
     ("cairn-workspace", &[]),
     ("cairn-trace", &["cairn-store"]),
     ("cairn-symbols", &["cairn-parsing"]),

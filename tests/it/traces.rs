@@ -19,12 +19,10 @@ async fn trace_larger_than_a_message_is_imported_unchanged() {
     // Quotes and backslashes: the lines that grow most on the wire.
     tree(dir.path(), &[("a.txt", &"\"\\\n".repeat(20_000))]);
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
-    let session = raw.ok("session.create", json!({"root": dir.path()})).await["sessionId"].clone();
-    let read = json!({"path": "a.txt", "start": 1, "end": 2000});
+    let session = raw.open_session(dir.path()).await;
+    let span = json!({"path": "a.txt", "start": 1, "end": 2000});
     for _ in 0..700 {
-        let call = json!({"sessionId": session, "name": "content_get_span", "arguments": read});
-        assert_eq!(raw.ok("tool.call", call).await["ok"], true);
+        assert_eq!(raw.call_tool(&session, "content_get_span", span.clone()).await["ok"], true);
     }
     let (id, file) = (session.as_str().unwrap(), dir.path().join("export.jsonl"));
     let path = file.to_str().unwrap();

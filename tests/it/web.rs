@@ -200,14 +200,12 @@ async fn slow_reader_is_notified_of_lag_and_loses_no_record() {
     let line = "all work and no play makes a dull log, ".repeat(3);
     std::fs::write(dir.path().join("long.txt"), format!("{line}\n").repeat(500)).unwrap();
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
-    let session = raw.ok("session.create", json!({"root": dir.path()})).await["sessionId"].clone();
+    let session = raw.open_session(dir.path()).await;
     let line = format!("GET /sessions/{}/events", session.as_str().unwrap());
     let mut slow = send(&daemon, &line, &[], b"").await;
     let span = json!({"path": "long.txt", "root": dir.path(), "start": 1, "end": 500});
-    let params = json!({"sessionId": session, "name": "content_get_span", "arguments": span});
     for _ in 0..400 {
-        raw.ok("tool.call", params.clone()).await;
+        raw.call_tool(&session, "content_get_span", span.clone()).await;
     }
     let head = raw.ok("session.get", json!({"sessionId": session})).await["headSeq"].as_u64().unwrap();
     let (mut seen, mut lagged) = (0, 0);

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::sealed::{Daemon, Raw, hello, tree};
+use crate::{
+    contents::index,
+    sealed::{Daemon, Raw, hello, tree},
+};
 
 fn bearer(token: &str) -> String {
     format!("Bearer {token}")
@@ -177,8 +180,7 @@ async fn line_search_is_streamed_in_parts() {
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.txt", &"ledger\n".repeat(40)), ("b/b.txt", &"the ledger\n".repeat(400))]);
     let mut raw = daemon.client().await;
-    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
-    crate::contents::complete(&mut raw).await;
+    index(&mut raw, dir.path()).await;
     let plain = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300})).await;
     raw.backlog.clear();
     let answer = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300, "requestId": "g"})).await;
@@ -212,8 +214,7 @@ async fn late_reader_receives_all_lines() {
     let (first, second) = (row.repeat(1000), row.repeat(LINES as usize - 1000));
     tree(dir.path(), &[("a.txt", &first), ("b.txt", &second), ("c.txt", "ledger\n")]);
     let (mut raw, mut other) = (daemon.client().await, daemon.client().await);
-    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
-    crate::contents::complete(&mut raw).await;
+    index(&mut raw, dir.path()).await;
     raw.backlog.clear();
     let params = json!({"requestId": "g", "pattern": "ledger", "k": LINES});
     raw.send_json(&json!({"jsonrpc": "2.0", "id": "all", "method": "search.grepStream", "params": params}))

@@ -1,5 +1,8 @@
-//! Shared by the tests of several crates: seeded random numbers, and threads that stop with their
-//! test.
+//! Shared by the tests of several crates: seeded random numbers, threads that stop with their test,
+//! and an engine in a temporary folder (feature `engine`).
+
+#[cfg(feature = "engine")]
+pub mod engine;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -98,7 +98,8 @@ impl InProcessClient {
         method: &str,
         params: &impl Serialize,
     ) -> Result<R, Failure> {
-        let bad = |e| Failure::new(Reason::InvalidParams, format!("{method}: params cannot be serialized: {e}"));
+        let bad =
+            |e| Failure::new(Reason::InvalidParams, format!("{method}: params cannot be serialized: {e}"));
         let params = serde_json::value::to_raw_value(params).map_err(bad)?;
         let (size, limit) = (params.get().len(), self.inner.max_message_bytes);
         if size as u64 > limit {

@@ -1,81 +1,31 @@
 //! The in-process client: answers, failures, rights, cancellation, events, closing.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use cairn_api::{Api, HostInfo, Right, Rights};
-use cairn_engine::{Engine, EngineDeps, EngineOptions, Rules};
-use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec};
-use cairn_protocol::{
-    daemon::Limits,
-    error::{Failure, Reason},
-    session::Empty,
-};
-use cairn_search::{Embedder, IndexOptions, Indexes};
-use cairn_trace::Trace;
+use cairn_engine::Engine;
+use cairn_protocol::{daemon::Limits, error::Reason};
+use cairn_test_support::engine::{WaitTool, deps, index_options, options};
 use cairn_transport::in_process::{InProcessClient, NOTIFICATION_CAPACITY};
-use cairn_workspace::Roots;
 use serde_json::json;
-use tokio::sync::Semaphore;
 
 const LONG: Duration = Duration::from_secs(120);
 
-/// A tool that waits for a permit.
-struct WaitTool(Arc<Semaphore>, Arc<AtomicUsize>);
-
-#[async_trait::async_trait]
-impl Tool for WaitTool {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec::reading::<Empty>("wait", "Waits.")
-    }
-
-    async fn run(&self, _: Permit, _: serde_json::Value) -> Result<Output, Failure> {
-        self.1.fetch_add(1, Ordering::SeqCst);
-        self.0.acquire().await.unwrap().forget();
-        Output::of("waited", &json!({}), false)
-    }
-}
-
 struct TestDaemon {
     api: Arc<Api>,
-    gate: Arc<Semaphore>,
-    pending: Arc<AtomicUsize>,
+    tool: WaitTool,
     _dir: tempfile::TempDir,
 }
 
 async fn test_daemon() -> TestDaemon {
     let dir = tempfile::tempdir().unwrap();
-    let at = dir.path();
-    let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    let (notify, progress) = crossbeam_channel::bounded(8);
-    let gate = Arc::new(Semaphore::new(0));
-    let pending = Arc::new(AtomicUsize::new(0));
-    let registry = Registry::default();
-    registry.add(Arc::new(WaitTool(Arc::clone(&gate), Arc::clone(&pending)))).unwrap();
-    let parts = EngineDeps {
-        trace: Trace::open(&at.join("trace.db")).unwrap(),
-        roots: Arc::new(Roots::new(vec![])),
-        indexes: Arc::new(Indexes::open(at.join("index"), options, Some(notify))),
-        progress,
-        registry,
-        sandbox: Arc::new(cairn_harness::Sandbox::new(None)),
-    };
-    let options = EngineOptions {
-        workspaces: at.join("workspaces"),
-        state_file: at.join("state.json"),
-        rules: Rules::default(),
-        roots: vec![],
-        ..EngineOptions::default()
-    };
-    let host = HostInfo::in_process("0", at);
-    let engine = Engine::open(parts, options).await.unwrap();
-    TestDaemon { api: Api::new(engine, host, Limits::default()), gate, pending, _dir: dir }
+    let deps = deps(dir.path(), index_options());
+    let tool = WaitTool::default();
+    deps.registry.add(Arc::new(tool.clone())).unwrap();
+    let host = HostInfo::in_process("0", dir.path());
+    let engine = Engine::open(deps, options(dir.path())).await.unwrap();
+    TestDaemon { api: Api::new(engine, host, Limits::default()), tool, _dir: dir }
 }
 
 async fn soon(what: impl Fn() -> bool) {
@@ -129,12 +79,12 @@ async fn dropped_call_is_cancelled() {
         let queue = queue.clone();
         async move { queue.call("tool.call", &params).await }
     });
-    soon(|| test_daemon.pending.load(Ordering::SeqCst) == 1).await;
+    soon(|| test_daemon.tool.calls() == 1).await;
     pending.abort();
     assert!(pending.await.unwrap_err().is_cancelled());
     // Other calls are answered meanwhile, and a dropped call has no effect when it ends.
     queue.call("daemon.status", &json!({})).await.unwrap();
-    test_daemon.gate.add_permits(1);
+    test_daemon.tool.gate.add_permits(1);
     queue.call("daemon.status", &json!({})).await.unwrap();
 }
 
@@ -145,7 +95,7 @@ async fn events_are_ordered_and_wait_for_slow_reader() {
     queue.initialize("t", "0", false).await.unwrap();
     let session = queue.call("session.create", &json!({})).await.unwrap()["sessionId"].clone();
     let calls = NOTIFICATION_CAPACITY;
-    test_daemon.gate.add_permits(calls);
+    test_daemon.tool.gate.add_permits(calls);
     for _ in 0..calls {
         let params = json!({"sessionId": session, "name": "wait", "arguments": {}});
         queue.call("tool.call", &params).await.unwrap();

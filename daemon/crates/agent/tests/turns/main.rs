@@ -352,7 +352,7 @@ async fn possibly_completed_call_requires_approval_after_crash() {
     }
     // A crash: the log in its current state, opened by another engine.
     let crashed = std::sync::Arc::new(tempfile::tempdir().unwrap());
-    let copy = cairn_trace::Trace::open(&crashed.path().join("trace.db")).unwrap();
+    let copy = cairn_engine::record::Trace::open(&crashed.path().join("trace.db")).unwrap();
     drop(copy);
     std::fs::remove_file(crashed.path().join("trace.db")).unwrap();
     for name in ["trace.db", "trace.db-wal"] {

@@ -11,10 +11,10 @@ use std::{
 
 use cairn_agent::Coder;
 use cairn_engine::{
-    Engine, EngineDeps, EngineOptions, Rule, Rules, TurnSettings, Verdict,
-    model::{ModelLimits, Models, Provider},
+    Engine, EngineOptions, Rule, Rules, TurnSettings, Verdict,
+    model::{ModelLimits, Provider},
     record::{Follower, Step},
-    tool::{Output, Permit, Registry, Tool, ToolSpec},
+    tool::{Output, Permit, Tool, ToolSpec},
 };
 use cairn_llm::{Scripted, ScriptedAnswer, ScriptedCall};
 use cairn_protocol::{
@@ -23,11 +23,9 @@ use cairn_protocol::{
     event::AgentEvt,
     id::SessionId,
     session::{After, SessionCreateParams},
-    turn::{ExecutionPolicy, Input, ModelChoice, ProviderInfo, RunResult, RunStartParams},
+    turn::{ExecutionPolicy, Input, RunResult, RunStartParams},
 };
-use cairn_search::{Embedder, IndexOptions, Indexes};
-use cairn_trace::Trace;
-use cairn_workspace::Roots;
+use cairn_test_support::engine::{SingleModel, deps, index_options, options};
 use serde_json::{Value, json};
 
 /// A tool that returns its argument, and counts its calls.
@@ -61,20 +59,6 @@ impl Tool for WordTool {
             "long" => Output::of("word", &"x".repeat(200_000), false),
             word => Output::of("word", &format!("said {word}"), false),
         }
-    }
-}
-
-struct One(Arc<dyn Provider>);
-
-impl Models for One {
-    fn default_choice(&self) -> ModelChoice {
-        ModelChoice { provider: "scripted".into(), model: self.0.model().into(), endpoint: None }
-    }
-    fn provider(&self, _choice: &ModelChoice) -> Result<Arc<dyn Provider>, Failure> {
-        Ok(Arc::clone(&self.0))
-    }
-    fn list(&self) -> Vec<ProviderInfo> {
-        vec![]
     }
 }
 
@@ -117,7 +101,7 @@ impl Stage {
         let (engine, reads, writes) = open(dir.path(), rules, settings).await;
         let script = Arc::new(script);
         let provider: Arc<dyn Provider> = Arc::<Scripted>::clone(&script);
-        engine.set_models(Arc::new(One(provider)));
+        engine.set_models(Arc::new(SingleModel(provider)));
         engine.set_turn_agent(Arc::new(Coder::default()));
         let session = match session {
             Some(session) => session,
@@ -163,40 +147,26 @@ impl Stage {
 }
 
 async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<AtomicU32>, Arc<AtomicU32>) {
-    let trace = Trace::open(&dir.join("trace.db")).unwrap();
-    let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    let (_sender, progress) = crossbeam_channel::bounded(16);
-    let indexes = Arc::new(Indexes::open(dir.join("index"), options, None));
-    let registry = Registry::default();
+    let deps = deps(dir, index_options());
     let (reads, writes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    registry.add(Arc::new(WordTool { name: "look", read_only: true, runs: Arc::clone(&reads) })).unwrap();
-    registry.add(Arc::new(WordTool { name: "change", read_only: false, runs: Arc::clone(&writes) })).unwrap();
-    let roots = Arc::new(Roots::new(vec![]));
-    let (known, built) = (Arc::clone(&roots), Arc::clone(&indexes));
-    let deps = cairn_tools::Deps::new(known, built);
-    cairn_tools::register(&registry, &deps).unwrap();
+    deps.registry
+        .add(Arc::new(WordTool { name: "look", read_only: true, runs: Arc::clone(&reads) }))
+        .unwrap();
+    deps.registry
+        .add(Arc::new(WordTool { name: "change", read_only: false, runs: Arc::clone(&writes) }))
+        .unwrap();
+    let tools = cairn_tools::Deps::new(Arc::clone(&deps.roots), Arc::clone(&deps.indexes));
+    cairn_tools::register(&deps.registry, &tools).unwrap();
     let options = EngineOptions {
-        workspaces: dir.join("workspaces"),
-        state_file: dir.join("state.json"),
         rules,
-        roots: vec![],
         max_runs: 200,
         drain: Duration::ZERO,
-        granted_file: None,
         approval_timeout: Duration::from_secs(60),
         turns,
         models: ModelLimits { requests_per_minute: 10_000, ..ModelLimits::default() },
-        ..EngineOptions::default()
+        ..options(dir)
     };
-    let parts = EngineDeps {
-        trace,
-        roots,
-        indexes,
-        progress,
-        registry,
-        sandbox: Arc::new(cairn_harness::Sandbox::new(None)),
-    };
-    (Engine::open(parts, options).await.unwrap(), reads, writes)
+    (Engine::open(deps, options).await.unwrap(), reads, writes)
 }
 
 /// A subscriber of a session.

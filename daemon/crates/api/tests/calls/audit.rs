@@ -193,7 +193,7 @@ async fn reads_and_refusals_leave_no_audit_row_and_tool_calls_leave_one() {
         assert_eq!(reason(&client.call(method.name, json!(["by position"])).await), "invalid_params");
     }
     assert_eq!(rows(&test_daemon).await, vec![]);
-    test_daemon.gate.add_permits(1);
+    test_daemon.tool.gate.add_permits(1);
     let session = client.session().await;
     let call = json!({"sessionId": session, "name": "wait", "arguments": {}});
     assert!(client.call("tool.call", call).await["result"].is_object());

@@ -4,50 +4,20 @@
 mod audit;
 mod rights;
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use cairn_api::{Api, Connection, Disconnect, HostInfo, Outgoing, Rights, Scope, methods};
-use cairn_engine::{Agent, Engine, EngineDeps, EngineOptions, Rules, RunContext};
-use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec};
+use cairn_engine::{Agent, Engine, EngineOptions, RunContext};
 use cairn_protocol::{
     daemon::Limits,
     error::{Failure, Reason},
     explore::ExploreSummary,
-    session::Empty,
 };
-use cairn_search::{Embedder, IndexOptions, Indexes};
-use cairn_trace::Trace;
-use cairn_workspace::Roots;
+use cairn_test_support::engine::{WaitTool, deps, index_options, options};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
 const LONG: Duration = Duration::from_secs(120);
-
-/// A tool that waits for a permit and counts how many instances wait at the same time.
-struct Wait {
-    gate: Arc<Semaphore>,
-    waiting: Arc<AtomicUsize>,
-}
-
-#[async_trait::async_trait]
-impl Tool for Wait {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec::reading::<Empty>("wait", "Waits.")
-    }
-
-    async fn run(&self, _: Permit, _: Value) -> Result<Output, Failure> {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        self.gate.acquire().await.unwrap().forget();
-        Output::of("waited", &json!({}), false)
-    }
-}
 
 /// An explorer that waits as the tool does and finds nothing.
 struct WaitingExplorer(Arc<Semaphore>);
@@ -66,46 +36,27 @@ const RUNS: usize = 2;
 struct TestDaemon {
     api: Arc<Api>,
     engine: Engine,
-    gate: Arc<Semaphore>,
-    waiting: Arc<AtomicUsize>,
+    tool: WaitTool,
     _dir: tempfile::TempDir,
 }
 
 async fn test_daemon() -> TestDaemon {
-    test_daemon_with(EngineOptions::default()).await
+    test_daemon_with(|_| {}).await
 }
 
-/// Builds a test daemon whose engine has other options than the default.
-async fn test_daemon_with(engine_options: EngineOptions) -> TestDaemon {
+/// Builds a test daemon whose options `change` has changed.
+async fn test_daemon_with(change: impl FnOnce(&mut EngineOptions)) -> TestDaemon {
     let dir = tempfile::tempdir().unwrap();
-    let at = dir.path();
-    let gate = Arc::new(Semaphore::new(0));
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    let (notify, progress) = crossbeam_channel::bounded(8);
-    let registry = Registry::default();
-    registry.add(Arc::new(Wait { gate: Arc::clone(&gate), waiting: Arc::clone(&waiting) })).unwrap();
-    let parts = EngineDeps {
-        trace: Trace::open(&at.join("trace.db")).unwrap(),
-        roots: Arc::new(Roots::new(vec![])),
-        indexes: Arc::new(Indexes::open(at.join("index"), options, Some(notify))),
-        progress,
-        registry,
-        sandbox: Arc::new(cairn_harness::Sandbox::new(None)),
-    };
-    let options = EngineOptions {
-        workspaces: at.join("workspaces"),
-        state_file: at.join("state.json"),
-        rules: Rules::default(),
-        roots: vec![],
-        max_runs: RUNS as u32,
-        ..engine_options
-    };
-    let host = HostInfo::in_process("0", at);
-    let engine = Engine::open(parts, options).await.unwrap();
-    engine.set_explorer(Arc::new(WaitingExplorer(Arc::clone(&gate))));
+    let deps = deps(dir.path(), index_options());
+    let tool = WaitTool::default();
+    deps.registry.add(Arc::new(tool.clone())).unwrap();
+    let mut options = EngineOptions { max_runs: RUNS as u32, ..options(dir.path()) };
+    change(&mut options);
+    let host = HostInfo::in_process("0", dir.path());
+    let engine = Engine::open(deps, options).await.unwrap();
+    engine.set_explorer(Arc::new(WaitingExplorer(Arc::clone(&tool.gate))));
     let api = Api::new(engine.clone(), host, Limits::default());
-    TestDaemon { api, engine, gate, waiting, _dir: dir }
+    TestDaemon { api, engine, tool, _dir: dir }
 }
 
 struct Client {
@@ -223,7 +174,7 @@ async fn rebuild_end_is_notified_once_new_index_answers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_client_misses_progress_but_no_end() {
-    let test_daemon = test_daemon_with(EngineOptions { notices: 2, ..EngineOptions::default() }).await;
+    let test_daemon = test_daemon_with(|options| options.notices = 2).await;
     let dir = tempfile::tempdir().unwrap();
     let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let mut pending = std::collections::BTreeSet::new();
@@ -274,7 +225,7 @@ async fn cancelled_call_of_batch_leaves_other_answers() {
         {"jsonrpc": "2.0", "id": "two", "method": "daemon.status", "params": {}},
     ]);
     client.connection.handle_message(&batch.to_string()).await;
-    until(|| test_daemon.waiting.load(Ordering::SeqCst) == 1).await;
+    until(|| test_daemon.tool.calls() == 1).await;
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "one"}});
     client.connection.handle_message(&cancel.to_string()).await;
     let answers = client.answer().await;
@@ -341,10 +292,8 @@ async fn call_over_limit_is_refused_at_once() {
     assert_eq!(refused["error"]["data"]["retryable"], true);
     assert!(refused["error"]["data"]["retryAfterMs"].as_u64().unwrap() > 0);
     assert!(other.call("daemon.status", json!({})).await["result"].is_object(), "others are let be");
-    while test_daemon.waiting.load(Ordering::SeqCst) < limit as usize {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    test_daemon.gate.add_permits(limit as usize);
+    until(|| test_daemon.tool.calls() >= limit as usize).await;
+    test_daemon.tool.gate.add_permits(limit as usize);
     let mut answered = std::collections::BTreeSet::new();
     for _ in 0..limit {
         let answer = busy.answer().await;
@@ -378,13 +327,13 @@ async fn run_over_limit_is_refused_until_another_ends() {
     );
     // Retrying an accepted start does not start another run.
     assert_eq!(client.call("orchestrate.explore.start", start).await["result"], first["result"]);
-    test_daemon.gate.add_permits(1);
+    test_daemon.tool.gate.add_permits(1);
     let began = std::time::Instant::now();
     while client.call("orchestrate.explore.start", another.clone()).await["result"].is_null() {
         assert!(began.elapsed() < LONG, "there is never room again");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    test_daemon.gate.add_permits(RUNS);
+    test_daemon.tool.gate.add_permits(RUNS);
 }
 
 #[test]
@@ -411,16 +360,16 @@ async fn tool_call_is_cancellable_and_survives_disconnect() {
     let session = client.session().await;
     let params = json!({"sessionId": session, "name": "wait", "arguments": {}});
     let id = client.send("tool.call", params.clone()).await;
-    until(|| test_daemon.waiting.load(Ordering::SeqCst) == 1).await;
+    until(|| test_daemon.tool.calls() == 1).await;
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
     client.connection.handle_message(&cancel.to_string()).await;
     let answer = client.answer().await;
     assert_eq!((&answer["id"], reason(&answer)), (&json!(id), "cancelled"));
     client.send("tool.call", params).await;
-    until(|| test_daemon.waiting.load(Ordering::SeqCst) == 2).await;
+    until(|| test_daemon.tool.calls() == 2).await;
     client.connection.close();
     drop(client);
-    test_daemon.gate.add_permits(1);
+    test_daemon.tool.gate.add_permits(1);
     // The audit has both outcomes: one call was cancelled, the other continued.
     wait_for_outcomes(&test_daemon, &["cancelled", "ok"]).await;
 }
@@ -449,7 +398,7 @@ async fn cancel_after_disconnect_is_honoured() {
     let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
     let id = client.send("tool.call", json!({"sessionId": session, "name": "wait", "arguments": {}})).await;
-    until(|| test_daemon.waiting.load(Ordering::SeqCst) == 1).await;
+    until(|| test_daemon.tool.calls() == 1).await;
     client.connection.close();
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
     client.connection.handle_message(&cancel.to_string()).await;

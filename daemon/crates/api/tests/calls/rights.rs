@@ -181,7 +181,7 @@ async fn bounds_apply_to_all_rights() {
     let other = &scene.other;
     let session = &scene.session;
     // Explores of the controls end at once.
-    test_daemon.gate.add_permits(100);
+    test_daemon.tool.gate.add_permits(100);
     for bound in rights::BOUNDS {
         let in_other = |method: &str| match method {
             "content.getSpan" => json!({"path": format!("{other}/a.rs"), "start": 1, "end": 1}),

@@ -2,14 +2,9 @@
 
 use std::sync::Arc;
 
-use cairn_engine::model::Models;
 use cairn_llm::{ChunkStream, LlmError, ModelRequest, Provider, Scripted};
-use cairn_protocol::{
-    error::{Failure, Reason},
-    event::AgentEvt,
-    model::ModelInfo,
-    turn::{ModelChoice, ProviderInfo},
-};
+use cairn_protocol::{error::Reason, event::AgentEvt, model::ModelInfo};
+use cairn_test_support::engine::SingleModel;
 
 use crate::stage::{Setup, Stage, World};
 
@@ -48,27 +43,11 @@ impl Provider for Gated {
     }
 }
 
-struct One(Arc<Gated>);
-
-impl Models for One {
-    fn default_choice(&self) -> ModelChoice {
-        ModelChoice { provider: "scripted".into(), model: "m".into(), endpoint: None }
-    }
-
-    fn provider(&self, _: &ModelChoice) -> Result<Arc<dyn Provider>, Failure> {
-        Ok(Arc::clone(&self.0) as Arc<dyn Provider>)
-    }
-
-    fn list(&self) -> Vec<ProviderInfo> {
-        vec![]
-    }
-}
-
 /// Creates a session with a conversation that can be condensed, under a model that waits.
 async fn stage(dir: &std::path::Path) -> (Stage, cairn_protocol::id::SessionId) {
     let stage = Stage::open(dir, &World::default(), &Setup::new()).await;
     let script = Scripted::new(vec!["a summary".into(), "a summary".into()]);
-    stage.engine.set_models(Arc::new(One(Arc::new(Gated { script, world: stage.world.clone() }))));
+    stage.engine.set_models(Arc::new(SingleModel(Arc::new(Gated { script, world: stage.world.clone() }))));
     let session = stage.session(None).await;
     stage.start(&session, "a", &"yield 1;".repeat(800)).await.unwrap();
     stage.wait_for_end(&session, "a").await;

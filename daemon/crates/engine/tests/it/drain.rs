@@ -161,7 +161,7 @@ static HUNG: AtomicBool = AtomicBool::new(false);
 async fn close_does_not_wait_for_hanging_index() {
     let dir = tempfile::tempdir().unwrap();
     let mut setup = Setup::new();
-    setup.options.trim_memory = || {
+    setup.index_options.trim_memory = || {
         while HANGS.load(Ordering::SeqCst) {
             HUNG.store(true, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(5));

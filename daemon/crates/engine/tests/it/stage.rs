@@ -9,13 +9,11 @@ use std::{
 };
 
 use cairn_engine::{
-    Agent, Approver, Engine, EngineDeps, EngineOptions, Rule, Rules, RunContext, TurnAgent, TurnContext,
-    TurnSettings,
-    model::ModelLimits,
+    Agent, Approver, Engine, EngineOptions, Rule, Rules, RunContext, TurnAgent, TurnContext, TurnSettings,
     record::Trace,
-    tool::{Intent, Output, Permit, Registry, Tool, ToolSpec},
+    tool::{Intent, Output, Permit, Tool, ToolSpec},
 };
-use cairn_harness::{Caller, Sandbox};
+use cairn_harness::Caller;
 use cairn_protocol::{
     envelope::Envelope,
     error::{Failure, Reason},
@@ -26,8 +24,8 @@ use cairn_protocol::{
     session::SessionCreateParams,
     turn::{ExecutionPolicy, Input, RunStartParams},
 };
-use cairn_search::{Embedder, IndexOptions, Indexes};
-use cairn_workspace::Roots;
+use cairn_search::IndexOptions;
+use cairn_test_support::engine::{deps, index_options, options};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -213,14 +211,14 @@ pub struct Setup {
     pub drain: Duration,
     pub max_runs: u32,
     pub auto_commit: bool,
-    pub options: IndexOptions,
+    pub index_options: IndexOptions,
 }
 
 impl Setup {
     pub fn new() -> Self {
-        let mut options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-        options.watch = false;
-        Self { drain: Duration::ZERO, max_runs: 16, auto_commit: false, options }
+        let mut index_options = index_options();
+        index_options.watch = false;
+        Self { drain: Duration::ZERO, max_runs: 16, auto_commit: false, index_options }
     }
 }
 
@@ -234,18 +232,13 @@ impl Stage {
     /// Opens an engine over the log in `dir`, as a daemon does when it starts. Actions need an
     /// approval, notes and commits do not.
     pub async fn open(dir: &Path, world: &World, setup: &Setup) -> Self {
-        let trace = Trace::open(&dir.join("trace.db")).unwrap();
-        let (_sender, progress) = crossbeam_channel::bounded(16);
-        let indexes = Arc::new(Indexes::open(dir.join("index"), setup.options.clone(), None));
-        let registry = Registry::default();
+        let deps = deps(dir, setup.index_options.clone());
         let tools = [("act", false), ("note", false), ("git_commit", false), ("read", true)];
         for (name, read_only) in tools {
-            registry.add(Arc::new(Act { name, read_only, world: world.clone() })).unwrap();
+            deps.registry.add(Arc::new(Act { name, read_only, world: world.clone() })).unwrap();
         }
         let allowed = ["note", "git_commit"].map(|rule| rule.parse::<Rule>().unwrap());
         let options = EngineOptions {
-            workspaces: dir.join("workspaces"),
-            state_file: dir.join("state.json"),
             rules: Rules { allow: allowed.into(), ..Rules::default() },
             max_runs: setup.max_runs,
             drain: setup.drain,
@@ -253,13 +246,9 @@ impl Stage {
                 auto_commit: setup.auto_commit.then(|| "[test]".to_owned()),
                 ..TurnSettings::default()
             },
-            models: ModelLimits::default(),
-            ..EngineOptions::default()
+            ..options(dir)
         };
-        let roots = Arc::new(Roots::new(vec![]));
-        let sandbox = Arc::new(Sandbox::new(None));
-        let parts = EngineDeps { trace, roots, indexes, progress, registry, sandbox };
-        let engine = Engine::open(parts, options).await.unwrap();
+        let engine = Engine::open(deps, options).await.unwrap();
         engine.set_turn_agent(Arc::new(Robot(world.clone())));
         engine.set_explorer(Arc::new(Robot(world.clone())));
         let approver = engine.approver();

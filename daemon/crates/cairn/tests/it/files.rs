@@ -1,5 +1,4 @@
 //! The file tools through complete turns: writes, previews, refusals, records and undo.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     os::unix::fs::symlink,
@@ -8,20 +7,14 @@ use std::{
 };
 
 use cairn::{
-    ApprovalDecision, Rules, Scripted, ScriptedAnswer, ScriptedCall, Session, Step, Verdict,
+    ApprovalDecision, Rules, Scripted, ScriptedAnswer, Session, Step,
     protocol::{event::AgentEvt, tool::ToolCallParams},
 };
 use futures_util::StreamExt as _;
 use proptest::{prelude::*, strategy::ValueTree as _};
 use serde_json::{Value, json};
 
-fn call(tool: &str, arguments: Value) -> Step {
-    Step::Call(ScriptedCall { id: None, name: tool.into(), arguments })
-}
-
-fn allow() -> Rules {
-    Rules { allow: vec!["*".parse().unwrap()], default: Verdict::Allow, ..Rules::default() }
-}
+use crate::script::{allow_all, call, text_answer};
 
 async fn session(
     root: &Path,
@@ -30,7 +23,7 @@ async fn session(
     prompts: &Arc<Mutex<Vec<String>>>,
 ) -> Session {
     let mut answers: Vec<ScriptedAnswer> = steps.into_iter().map(ScriptedAnswer::new).collect();
-    answers.push(ScriptedAnswer::new(vec![Step::Text("done".into())]));
+    answers.push(text_answer("done"));
     let prompts = Arc::clone(prompts);
     Session::provider(Arc::new(Scripted::new(answers)))
         .root(root)
@@ -65,7 +58,7 @@ async fn turn_edits_files_records_its_diff_and_is_undone() {
             call("write_file", json!({"path": "new/b.txt", "content": "fresh\n"})),
         ],
     ];
-    let session = session(dir.path(), allow(), steps, &prompts).await;
+    let session = session(dir.path(), allow_all(), steps, &prompts).await;
     let result = session.run("go").await.unwrap();
     assert!(result.tool_trace.iter().all(|t| t.outcome == "ok"), "{result:?}");
     assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "one\nTWO\nthree\n");
@@ -92,7 +85,7 @@ async fn unread_file_requires_approval_and_concurrent_change_prevents_the_write(
     std::fs::write(&path, "one two").unwrap();
     let prompts: Arc<Mutex<Vec<String>>> = Arc::default();
     let edit = |new: &str| call("edit_file", json!({"path": "a.txt", "old_text": "one", "new_text": new}));
-    let session1 = session(dir.path(), allow(), vec![vec![edit("ONE")]], &prompts).await;
+    let session1 = session(dir.path(), allow_all(), vec![vec![edit("ONE")]], &prompts).await;
     session1.chat("go").await.unwrap();
     assert_eq!(prompts.lock().unwrap().as_slice(), ["it edits a file that has changed since it was read"]);
     // Another process changes the file between the request and the approval.
@@ -100,7 +93,7 @@ async fn unread_file_requires_approval_and_concurrent_change_prevents_the_write(
     let behind = path.clone();
     let session2 = Session::provider(Arc::new(Scripted::new(vec![
         ScriptedAnswer::new(vec![edit("ONE")]),
-        ScriptedAnswer::new(vec![Step::Text("done".into())]),
+        text_answer("done"),
     ])))
     .root(dir.path())
     .on_approval(move |_| {
@@ -125,7 +118,7 @@ async fn version_control_paths_are_blocked_and_rules_allow_deletion() {
         call("write_file", json!({"path": ".envrc", "content": "x"})),
         call("write_file", json!({"path": ".git/hooks/pre-commit", "content": "x"})),
     ]];
-    let session = session(dir.path(), allow(), steps, &prompts).await;
+    let session = session(dir.path(), allow_all(), steps, &prompts).await;
     let result = session.run("go").await.unwrap();
     // A call that cannot succeed requires no approval: version control is closed. A rule allows
     // deleting (P8).
@@ -198,7 +191,7 @@ fn no_path_escapes_the_root() {
     let before = (snapshot(&outside), snapshot(dir.path()).len());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let prompts = Arc::default();
-    let session = runtime.block_on(session(&root, allow(), vec![], &prompts));
+    let session = runtime.block_on(session(&root, allow_all(), vec![], &prompts));
     approve_all(&runtime, &session);
     let mut runner = proptest::test_runner::TestRunner::default();
     let mut ran = 0;

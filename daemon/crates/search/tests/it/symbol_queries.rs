@@ -1,11 +1,10 @@
 //! Definitions that a name finds, and their order.
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::fs;
 
 use cairn_protocol::search::SymbolsParams;
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
-use cairn_workspace::Roots;
+
+use crate::fixture::{TestRoot, write_file};
 
 const FILES: &[(&str, &str)] = &[
     (
@@ -29,51 +28,37 @@ const FILES: &[(&str, &str)] = &[
     ("docs/guide.md", "# Guide\n\n## Parser\n\nText.\n\n## Getting started\n\nMore.\n"),
 ];
 
-fn index() -> (tempfile::TempDir, Indexes) {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path().join("root");
-    for (path, text) in FILES {
-        let full = top.join(path);
-        fs::create_dir_all(full.parent().unwrap()).unwrap();
-        fs::write(full, text).unwrap();
-    }
-    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    opts.watch = false;
-    opts.sweep_seconds = 0;
-    let root = Roots::new(Vec::new()).declare(&top).unwrap();
-    let id = root.id.clone();
-    let indexes = Indexes::open(dir.path().join("index"), opts, None);
-    indexes.add_root(root).unwrap();
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    (dir, indexes)
+fn index() -> TestRoot {
+    let root = TestRoot::new(FILES);
+    root.build();
+    root
 }
 
-fn query_symbols(indexes: &Indexes, params: serde_json::Value) -> Vec<String> {
+fn query_symbols(root: &TestRoot, params: serde_json::Value) -> Vec<String> {
     let params: SymbolsParams = serde_json::from_value(params).unwrap();
     let show = |s: cairn_protocol::search::SymbolItem| {
         let inside = s.container.map(|c| format!("{c}.")).unwrap_or_default();
         format!("{} {inside}{}", s.path.rsplit('/').next().unwrap(), s.name)
     };
-    indexes.symbols(&params).unwrap().items.into_iter().map(show).collect()
+    root.indexes.symbols(&params).unwrap().items.into_iter().map(show).collect()
 }
 
 #[test]
 fn answer_with_a_changed_file_is_incomplete() {
-    let (dir, indexes) = index();
+    let root = index();
     let params: SymbolsParams = serde_json::from_value(serde_json::json!({"query": "Parser"})).unwrap();
-    let complete = || indexes.symbols(&params).unwrap().complete;
+    let complete = || root.indexes.symbols(&params).unwrap().complete;
     assert!(complete(), "the control");
     let file = FILES.iter().find(|(path, _)| path.ends_with("/parser.rs") || *path == "parser.rs").unwrap();
-    fs::write(dir.path().join("root").join(file.0), format!("// a line above\n{}", file.1)).unwrap();
+    write_file(&root.top(), file.0, format!("// a line above\n{}", file.1));
     assert!(!complete(), "the index was not notified yet");
-    let id = indexes.status(None).unwrap()[0].root.clone();
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    root.build();
     assert!(complete());
 }
 
 #[test]
 fn results_are_ordered_by_match_and_location() {
-    let (_dir, indexes) = index();
+    let root = index();
     for (query, expected) in [
         // Equal names before other case; then code before tests, types before constants, headings last.
         ("Parser", &["parser.rs Parser", "guide.md Parser", "parser.rs PARSER", "parser_test.rs parser"][..]),
@@ -109,7 +94,7 @@ fn results_are_ordered_by_match_and_location() {
         ("getting started", &["guide.md Guide.Getting started"]),
         ("nothing_like_it", &[]),
     ] {
-        let results = query_symbols(&indexes, serde_json::json!({"query": query}));
+        let results = query_symbols(&root, serde_json::json!({"query": query}));
         let first_results: Vec<&str> =
             results.iter().map(|f| f.as_str()).take(expected.len().max(1)).collect();
         let expected: Vec<String> = expected.iter().map(|w| (*w).to_owned()).collect();
@@ -124,32 +109,28 @@ fn results_are_ordered_by_match_and_location() {
 
 #[test]
 fn match_modes_and_filters_are_applied() {
-    let (dir, indexes) = index();
-    let count = |p: serde_json::Value| query_symbols(&indexes, p).len();
-    assert_eq!(query_symbols(&indexes, serde_json::json!({"query": "run", "match": "exact"})).len(), 3);
+    let root = index();
+    let count = |p: serde_json::Value| query_symbols(&root, p).len();
+    assert_eq!(query_symbols(&root, serde_json::json!({"query": "run", "match": "exact"})).len(), 3);
     assert_eq!(count(serde_json::json!({"query": "RUN", "match": "exact"})), 0);
     assert_eq!(count(serde_json::json!({"query": "parse_header", "match": "prefix"})), 4);
     assert_eq!(count(serde_json::json!({"query": "parse_haeder", "match": "prefix"})), 0);
     assert_eq!(count(serde_json::json!({"query": "parse_haeder", "match": "fuzzy"})), 2);
     assert_eq!(count(serde_json::json!({"query": "parse", "k": 2})), 2);
     let only = serde_json::json!({"query": "parser", "filters": {"kinds": ["section"]}});
-    assert_eq!(query_symbols(&indexes, only), ["guide.md Guide.Parser"]);
+    assert_eq!(query_symbols(&root, only), ["guide.md Guide.Parser"]);
     let within = serde_json::json!({"query": "run", "path": "src/query.rs"});
-    assert_eq!(query_symbols(&indexes, within), ["query.rs run"]);
+    assert_eq!(query_symbols(&root, within), ["query.rs run"]);
     // A removed file is no longer returned, even before the index notices.
-    fs::remove_file(dir.path().join("root/src/query.rs")).unwrap();
+    fs::remove_file(root.top().join("src/query.rs")).unwrap();
     assert_eq!(count(serde_json::json!({"query": "run"})), 2);
 }
 
 #[test]
 fn new_name_is_found_after_a_change() {
-    let (dir, indexes) = index();
-    assert!(query_symbols(&indexes, serde_json::json!({"query": "brandNew"})).is_empty());
-    fs::write(dir.path().join("root/src/query.rs"), "pub fn brand_new_thing() {}\n").unwrap();
-    let root = Roots::new(Vec::new()).declare(&dir.path().join("root")).unwrap();
-    indexes.build_and_wait(&root.id, Until::Everything, &CancelFlag::new()).unwrap();
-    assert_eq!(
-        query_symbols(&indexes, serde_json::json!({"query": "brandNew"})),
-        ["query.rs brand_new_thing"]
-    );
+    let root = index();
+    assert!(query_symbols(&root, serde_json::json!({"query": "brandNew"})).is_empty());
+    write_file(&root.top(), "src/query.rs", "pub fn brand_new_thing() {}\n");
+    root.build();
+    assert_eq!(query_symbols(&root, serde_json::json!({"query": "brandNew"})), ["query.rs brand_new_thing"]);
 }

@@ -1,9 +1,7 @@
 //! Approvals under many schedules: calls that need an approval, clients that answer at once,
 //! restarts in between, rules granted and revoked, each compared with a small model of the expected
 //! result. `CAIRN_SEED` selects one schedule.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use cairn_test_support::Rng;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -11,18 +9,19 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{
-    Approver, Call, Caller, GrantedRules, Harness, Intent, Output, Permit, Registry, Rules, Tool, ToolSpec,
-};
+use cairn_harness::{Approver, Call, Caller, Harness, Intent, Output, Permit, Rules, Tool, ToolSpec};
 use cairn_protocol::{
     approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
     error::{Failure, Reason},
     id::{ApprovalId, SessionId},
 };
-use cairn_trace::{NewSession, Trace};
+use cairn_test_support::Rng;
+use cairn_trace::Trace;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::fixture::{create_session, open_harness, open_log};
 
 /// Number of schedules, and steps of each.
 const SCHEDULES: u64 = 40;
@@ -86,24 +85,17 @@ struct Stage {
 }
 
 fn daemon(dir: &Path, trace: &Trace, runs: &Arc<Mutex<Vec<String>>>) -> Daemon {
-    let registry = Registry::default();
-    registry.add(Arc::new(Write(Arc::clone(runs)))).unwrap();
-    let granted = GrantedRules::load(Some(dir.join("permissions.json"))).unwrap();
-    let stopping = CancellationToken::new();
-    let (rules, wait) = (Rules::default(), Duration::from_secs(600));
-    let harness = Harness::new(registry, rules, trace.clone(), granted, wait, stopping.clone());
+    let tools: [Arc<dyn Tool>; 1] = [Arc::new(Write(Arc::clone(runs)))];
+    let (harness, stopping) = open_harness(dir, trace, tools, Rules::default(), Duration::from_secs(600));
     let approver = harness.approvals().join();
-    Daemon { harness: Arc::new(harness), stopping, _approver: approver }
+    Daemon { harness, stopping, _approver: approver }
 }
 
 impl Stage {
     async fn new(seed: u64) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
-        let mut sessions = Vec::new();
-        for _ in 0..2 {
-            sessions.push(trace.create_session(NewSession::default()).await.unwrap().session_id);
-        }
+        let (dir, trace, first) = open_log().await;
+        let second = create_session(&trace).await;
+        let sessions = vec![first, second];
         let runs = Arc::default();
         let daemon = daemon(dir.path(), &trace, &runs);
         let random = Rng::with_seed(seed);

@@ -1,5 +1,4 @@
 //! The gate on a real log: the calls that it admits, the calls that it denies, and their records.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     sync::{
@@ -10,8 +9,7 @@ use std::{
 };
 
 use cairn_harness::{
-    Call, Caller, Completion, GrantedRules, Harness, Intent, Output, Permit, Registry, Rules, Tool, ToolSpec,
-    is_final,
+    Call, Caller, Completion, Harness, Intent, Output, Permit, Rules, Tool, ToolSpec, is_final,
 };
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams, Preview},
@@ -19,9 +17,11 @@ use cairn_protocol::{
     id::SessionId,
     trace::{AuditEntry, AuditQueryParams},
 };
-use cairn_trace::{NewSession, Trace};
+use cairn_trace::Trace;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+use crate::fixture::{create_session, open_harness, open_log};
 
 #[derive(schemars::JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -68,7 +68,7 @@ impl Tool for Probe {
     }
 }
 
-struct Bench {
+struct Fixture {
     harness: Arc<Harness>,
     stopping: CancellationToken,
     trace: Trace,
@@ -77,33 +77,35 @@ struct Bench {
     dir: tempfile::TempDir,
 }
 
-async fn bench() -> Bench {
-    let dir = tempfile::tempdir().unwrap();
-    let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
-    let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
+async fn fixture() -> Fixture {
+    let (dir, trace, session) = open_log().await;
     over(dir, trace, session, Rules::default(), Duration::from_secs(60))
 }
 
 /// Returns a gate over an existing log.
-fn over(dir: tempfile::TempDir, trace: Trace, session: SessionId, rules: Rules, timeout: Duration) -> Bench {
+fn over(
+    dir: tempfile::TempDir,
+    trace: Trace,
+    session: SessionId,
+    rules: Rules,
+    timeout: Duration,
+) -> Fixture {
     let runs = Arc::new(AtomicU32::new(0));
-    let registry = Registry::default();
-    for (name, read_only, network) in [
+    let tools = [
         ("say", true, false),
         ("write", false, false),
         ("fetch", false, true),
         ("sleep", true, false),
         ("wait", true, false),
-    ] {
-        registry.add(Arc::new(Probe { name, read_only, network, runs: Arc::clone(&runs) })).unwrap();
-    }
-    let granted = GrantedRules::load(Some(dir.path().join("permissions.json"))).unwrap();
-    let stopping = CancellationToken::new();
-    let harness = Harness::new(registry, rules, trace.clone(), granted, timeout, stopping.clone());
-    Bench { harness: Arc::new(harness), stopping, trace, session, runs, dir }
+    ];
+    let tools = tools.map(|(name, read_only, network)| -> Arc<dyn Tool> {
+        Arc::new(Probe { name, read_only, network, runs: Arc::clone(&runs) })
+    });
+    let (harness, stopping) = open_harness(dir.path(), &trace, tools, rules, timeout);
+    Fixture { harness, stopping, trace, session, runs, dir }
 }
 
-impl Bench {
+impl Fixture {
     fn call(&self, name: &str, arguments: Value) -> Call {
         Call::new(self.session.clone(), name, arguments)
     }
@@ -119,11 +121,11 @@ impl Bench {
 
 #[tokio::test]
 async fn allowed_call_is_audited_before_and_after() {
-    let bench = bench().await;
-    let output = bench.harness.call(bench.call("say", json!({"word": "hi"}))).await.unwrap();
+    let fixture = fixture().await;
+    let output = fixture.harness.call(fixture.call("say", json!({"word": "hi"}))).await.unwrap();
     assert_eq!((output.tag, output.value), ("probe", json!("hi")));
-    let _failed = bench.harness.call(bench.call("say", json!({"word": "fail"}))).await.unwrap_err();
-    let audit = bench.audit().await;
+    let _failed = fixture.harness.call(fixture.call("say", json!({"word": "fail"}))).await.unwrap_err();
+    let audit = fixture.audit().await;
     let rows: Vec<_> = audit.iter().map(|a| (a.decision.as_str(), a.outcome.as_deref())).collect();
     assert_eq!(rows, [("allow", Some("ok")), ("allow", Some("tool_failed"))]);
     assert!(audit[0].rule.starts_with("default: read-only"), "{}", audit[0].rule);
@@ -132,7 +134,7 @@ async fn allowed_call_is_audited_before_and_after() {
 
 #[tokio::test]
 async fn denied_call_is_not_run() {
-    let bench = bench().await;
+    let fixture = fixture().await;
     for (name, arguments, want) in [
         ("shout", json!({"word": "hi"}), Reason::UnknownTool),
         ("say", json!({}), Reason::InvalidParams),
@@ -140,31 +142,31 @@ async fn denied_call_is_not_run() {
         ("write", json!({"word": "hi"}), Reason::NoApprover),
         ("fetch", json!({"word": "hi"}), Reason::NetworkDenied),
     ] {
-        assert_eq!(bench.reason(bench.call(name, arguments)).await, want, "{name}");
+        assert_eq!(fixture.reason(fixture.call(name, arguments)).await, want, "{name}");
     }
-    assert_eq!(bench.runs.load(Ordering::SeqCst), 0);
-    let denied: Vec<_> = bench.audit().await.into_iter().map(|a| (a.tool, a.decision, a.outcome)).collect();
+    assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
+    let denied: Vec<_> = fixture.audit().await.into_iter().map(|a| (a.tool, a.decision, a.outcome)).collect();
     assert_eq!(denied, [("write".into(), "deny".into(), None), ("fetch".into(), "deny".into(), None)]);
     // Positive control: with the network granted the same call runs.
-    let mut call = bench.call("fetch", json!({"word": "hi"}));
+    let mut call = fixture.call("fetch", json!({"word": "hi"}));
     call.grants.network = true;
-    bench.harness.call(call).await.unwrap();
-    assert_eq!(bench.runs.load(Ordering::SeqCst), 1);
+    fixture.harness.call(call).await.unwrap();
+    assert_eq!(fixture.runs.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
 async fn timeout_cancellation_and_output_size_are_bounded() {
-    let bench = bench().await;
-    assert_eq!(bench.reason(bench.call("sleep", json!({"word": "x"}))).await, Reason::ToolTimedOut);
-    let call = bench.call("wait", json!({"word": "x"}));
+    let fixture = fixture().await;
+    assert_eq!(fixture.reason(fixture.call("sleep", json!({"word": "x"}))).await, Reason::ToolTimedOut);
+    let call = fixture.call("wait", json!({"word": "x"}));
     call.cancel.cancel();
-    assert_eq!(bench.reason(call).await, Reason::Cancelled);
-    assert_eq!(bench.reason(bench.call("say", json!({"word": "huge"}))).await, Reason::TooLarge);
-    let outcomes: Vec<_> = bench.audit().await.into_iter().filter_map(|a| a.outcome).collect();
+    assert_eq!(fixture.reason(call).await, Reason::Cancelled);
+    assert_eq!(fixture.reason(fixture.call("say", json!({"word": "huge"}))).await, Reason::TooLarge);
+    let outcomes: Vec<_> = fixture.audit().await.into_iter().filter_map(|a| a.outcome).collect();
     assert_eq!(outcomes, ["tool_timed_out", "cancelled", "too_large"]);
 }
 
-impl Bench {
+impl Fixture {
     /// Starts a call that needs an approval, and waits for its request.
     async fn request_approval(
         &self,
@@ -205,9 +207,9 @@ impl Bench {
 /// named.
 #[tokio::test]
 async fn approval_can_grant_offered_pattern() {
-    let bench = bench().await;
-    let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.request_approval("one").await;
+    let fixture = fixture().await;
+    let _approver = fixture.harness.approvals().join();
+    let (work, approval) = fixture.request_approval("one").await;
     assert_eq!(approval.patterns, ["write(src/**)"]);
     let answer = |decision, pattern: &str| ApprovalResolveParams {
         approval_id: approval.approval_id.clone(),
@@ -218,39 +220,39 @@ async fn approval_can_grant_offered_pattern() {
     for (decision, pattern) in
         [(ApprovalDecision::Session, "write"), (ApprovalDecision::Once, "write(src/**)")]
     {
-        let refused = bench.harness.resolve(answer(decision, pattern), "tester").await.unwrap_err();
+        let refused = fixture.harness.resolve(answer(decision, pattern), "tester").await.unwrap_err();
         assert_eq!(refused.reason, Reason::InvalidParams, "{pattern}");
     }
-    bench.harness.resolve(answer(ApprovalDecision::Always, "write(src/**)"), "tester").await.unwrap();
+    fixture.harness.resolve(answer(ApprovalDecision::Always, "write(src/**)"), "tester").await.unwrap();
     assert!(work.await.unwrap().is_ok());
-    assert_eq!(bench.harness.granted()[0].rule, "write(src/**)");
-    let stored = bench.trace.approval(&approval.approval_id).await.unwrap().resolution.unwrap();
+    assert_eq!(fixture.harness.granted()[0].rule, "write(src/**)");
+    let stored = fixture.trace.approval(&approval.approval_id).await.unwrap().resolution.unwrap();
     assert_eq!(stored.pattern.as_deref(), Some("write(src/**)"));
 }
 
 /// P9: the waiting call is woken, and the approver gets an error that no rule was stored.
 #[tokio::test]
 async fn unstorable_grant_fails_pending_call() {
-    let bench = bench().await;
-    let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.request_approval("one").await;
-    std::fs::create_dir(bench.dir.path().join("permissions.json.new")).unwrap();
-    let failure = bench.answer(&approval, ApprovalDecision::Always).await.unwrap_err();
+    let fixture = fixture().await;
+    let _approver = fixture.harness.approvals().join();
+    let (work, approval) = fixture.request_approval("one").await;
+    std::fs::create_dir(fixture.dir.path().join("permissions.json.new")).unwrap();
+    let failure = fixture.answer(&approval, ApprovalDecision::Always).await.unwrap_err();
     assert_eq!(failure.reason, Reason::StorageFailed, "{failure}");
     assert!(failure.message.contains("the call is approved"), "{failure}");
     assert!(work.await.unwrap().is_ok());
-    assert!(bench.harness.granted().is_empty());
+    assert!(fixture.harness.granted().is_empty());
 }
 
 #[tokio::test]
 async fn first_resolution_decides() {
-    let bench = bench().await;
-    let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.request_approval("one").await;
+    let fixture = fixture().await;
+    let _approver = fixture.harness.approvals().join();
+    let (work, approval) = fixture.request_approval("one").await;
     assert_eq!((approval.tool.as_str(), approval.preview.summary.as_str()), ("write", "write"));
     let (yes, no) = tokio::join!(
-        bench.answer(&approval, ApprovalDecision::Once),
-        bench.answer(&approval, ApprovalDecision::Deny)
+        fixture.answer(&approval, ApprovalDecision::Once),
+        fixture.answer(&approval, ApprovalDecision::Deny)
     );
     let outcome = work.await.unwrap();
     // Exactly one of them won, and the call followed that answer.
@@ -266,8 +268,8 @@ async fn first_resolution_decides() {
         }
         other => panic!("{other:?}"),
     }
-    let (work, approval) = bench.request_approval("two").await;
-    bench.answer(&approval, ApprovalDecision::Deny).await.unwrap();
+    let (work, approval) = fixture.request_approval("two").await;
+    fixture.answer(&approval, ApprovalDecision::Deny).await.unwrap();
     let failure = work.await.unwrap().unwrap_err();
     assert_eq!(failure.message, "tool write: denied by user: because");
     assert!(!is_final(&failure));
@@ -275,69 +277,67 @@ async fn first_resolution_decides() {
 
 #[tokio::test]
 async fn session_and_permanent_grants_are_remembered_and_revocable() {
-    let bench = bench().await;
-    let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.request_approval("one").await;
-    bench.answer(&approval, ApprovalDecision::Session).await.unwrap();
+    let fixture = fixture().await;
+    let _approver = fixture.harness.approvals().join();
+    let (work, approval) = fixture.request_approval("one").await;
+    fixture.answer(&approval, ApprovalDecision::Session).await.unwrap();
     work.await.unwrap().unwrap();
-    bench.harness.call(bench.call("write", json!({"word": "two"}))).await.unwrap();
+    fixture.harness.call(fixture.call("write", json!({"word": "two"}))).await.unwrap();
     // Another session needs its own approval, until an answer is `always`.
-    let other = bench.trace.create_session(NewSession::default()).await.unwrap().session_id;
-    let (work, approval) = bench.start_call(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
-    bench.answer(&approval, ApprovalDecision::Always).await.unwrap();
+    let other = create_session(&fixture.trace).await;
+    let (work, approval) = fixture.start_call(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
+    fixture.answer(&approval, ApprovalDecision::Always).await.unwrap();
     work.await.unwrap().unwrap();
-    let third = bench.trace.create_session(NewSession::default()).await.unwrap().session_id;
-    bench.harness.call(Call::new(third.clone(), "write", json!({"word": "y"}))).await.unwrap();
-    assert_eq!(bench.harness.granted()[0].rule, "write");
-    let rules: Vec<_> = bench.audit().await.into_iter().map(|a| a.rule).collect();
+    let third = create_session(&fixture.trace).await;
+    fixture.harness.call(Call::new(third.clone(), "write", json!({"word": "y"}))).await.unwrap();
+    assert_eq!(fixture.harness.granted()[0].rule, "write");
+    let rules: Vec<_> = fixture.audit().await.into_iter().map(|a| a.rule).collect();
     assert!(rules[0].starts_with("approved session by tester"), "{rules:?}");
     assert_eq!((rules[1].as_str(), rules[3].as_str()), ("session: write", "granted: write"));
-    bench.harness.revoke("write").await.unwrap();
-    let (work, approval) = bench.start_call(Call::new(third, "write", json!({"word": "z"}))).await;
-    bench.answer(&approval, ApprovalDecision::Deny).await.unwrap();
+    fixture.harness.revoke("write").await.unwrap();
+    let (work, approval) = fixture.start_call(Call::new(third, "write", json!({"word": "z"}))).await;
+    fixture.answer(&approval, ApprovalDecision::Deny).await.unwrap();
     work.await.unwrap().unwrap_err();
 }
 
 #[tokio::test]
 async fn timeout_denies_and_final_deny_requests_no_approval() {
-    let dir = tempfile::tempdir().unwrap();
-    let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
-    let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
+    let (dir, trace, session) = open_log().await;
     let rules = Rules { final_deny: vec!["fetch".parse().unwrap()], ..Rules::default() };
-    let bench = over(dir, trace, session, rules, Duration::from_millis(20));
-    let approver = bench.harness.approvals().join();
-    let failure = bench.harness.call(bench.call("write", json!({"word": "x"}))).await.unwrap_err();
+    let fixture = over(dir, trace, session, rules, Duration::from_millis(20));
+    let approver = fixture.harness.approvals().join();
+    let failure = fixture.harness.call(fixture.call("write", json!({"word": "x"}))).await.unwrap_err();
     assert_eq!(failure.message, "tool write: no answer in time");
     let all = ApprovalListParams { resolved: true, ..ApprovalListParams::default() };
-    let requests = bench.trace.approvals(all.clone()).await.unwrap();
+    let requests = fixture.trace.approvals(all.clone()).await.unwrap();
     assert_eq!(requests[0].resolution.as_ref().unwrap().by, "deadline");
-    let mut call = bench.call("fetch", json!({"word": "x"}));
+    let mut call = fixture.call("fetch", json!({"word": "x"}));
     call.grants.network = true;
-    let failure = bench.harness.call(call).await.unwrap_err();
+    let failure = fixture.harness.call(call).await.unwrap_err();
     assert!(is_final(&failure) && failure.reason == Reason::ToolDenied, "{failure}");
-    assert_eq!(bench.trace.approvals(all).await.unwrap().len(), 1);
+    assert_eq!(fixture.trace.approvals(all).await.unwrap().len(), 1);
     drop(approver);
-    let failure = bench.harness.call(bench.call("write", json!({"word": "x"}))).await.unwrap_err();
+    let failure = fixture.harness.call(fixture.call("write", json!({"word": "x"}))).await.unwrap_err();
     assert!(is_final(&failure) && failure.reason == Reason::NoApprover, "{failure}");
     // R4
     let requests =
-        bench.trace.approvals(ApprovalListParams { resolved: true, ..Default::default() }).await.unwrap();
+        fixture.trace.approvals(ApprovalListParams { resolved: true, ..Default::default() }).await.unwrap();
     assert_eq!(requests.len(), 2, "the question is in the log, with its denial");
     assert_eq!(requests[0].resolution.as_ref().unwrap().by, "no_approver");
-    assert_eq!(bench.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
 async fn pending_approval_survives_restart_without_duplicate() {
-    let bench = bench().await;
-    let approver = bench.harness.approvals().join();
-    let mut call = bench.call("write", json!({"word": "again"}));
-    (call.call_id, call.cancel) = (Some("again".into()), bench.stopping.child_token());
-    let (work, approval) = bench.start_call(call).await;
-    bench.stopping.cancel();
+    let fixture = fixture().await;
+    let approver = fixture.harness.approvals().join();
+    let mut call = fixture.call("write", json!({"word": "again"}));
+    (call.call_id, call.cancel) = (Some("again".into()), fixture.stopping.child_token());
+    let (work, approval) = fixture.start_call(call).await;
+    fixture.stopping.cancel();
     assert_eq!(work.await.unwrap().unwrap_err().reason, Reason::Cancelled);
     drop(approver);
-    let Bench { dir, trace, session, .. } = bench;
+    let Fixture { dir, trace, session, .. } = fixture;
     let next = over(dir, trace, session, Rules::default(), Duration::from_secs(60));
     // No approver is connected any more, but the request was created while one was.
     let (work, same) = next.request_approval("again").await;
@@ -354,46 +354,44 @@ async fn pending_approval_survives_restart_without_duplicate() {
 // P12
 #[tokio::test]
 async fn dropped_call_closes_its_approval() {
-    let bench = bench().await;
-    let _approver = bench.harness.approvals().join();
-    let (work, approval) = bench.request_approval("one").await;
+    let fixture = fixture().await;
+    let _approver = fixture.harness.approvals().join();
+    let (work, approval) = fixture.request_approval("one").await;
     work.abort();
     let resolution = loop {
-        if let Some(resolution) = bench.trace.approval(&approval.approval_id).await.unwrap().resolution {
+        if let Some(resolution) = fixture.trace.approval(&approval.approval_id).await.unwrap().resolution {
             break resolution;
         }
         tokio::task::yield_now().await;
     };
     assert_eq!((resolution.decision, resolution.by.as_str()), (ApprovalDecision::Deny, "cancelled"));
-    let late = bench.answer(&approval, ApprovalDecision::Once).await.unwrap_err();
+    let late = fixture.answer(&approval, ApprovalDecision::Once).await.unwrap_err();
     assert_eq!(late.reason, Reason::ApprovalResolved);
-    assert!(!bench.harness.approvals().is_awaited(&approval.approval_id));
+    assert!(!fixture.harness.approvals().is_awaited(&approval.approval_id));
 }
 
 #[tokio::test]
 async fn interrupted_call_requires_approval_before_retry() {
-    let dir = tempfile::tempdir().unwrap();
-    let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
-    let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
+    let (dir, trace, session) = open_log().await;
     let rules = Rules { allow: vec!["write".parse().unwrap()], ..Rules::default() };
-    let bench = over(dir, trace, session, rules.clone(), Duration::from_secs(60));
-    let _approver = bench.harness.approvals().join();
-    let call = |bench: &Bench, id: &str, resumed: bool| Call {
+    let fixture = over(dir, trace, session, rules.clone(), Duration::from_secs(60));
+    let _approver = fixture.harness.approvals().join();
+    let call = |fixture: &Fixture, id: &str, resumed: bool| Call {
         call_id: Some(id.into()),
         resumed,
-        ..bench.call("write", json!({"word": id}))
+        ..fixture.call("write", json!({"word": id}))
     };
     // A call that the daemon's stop interrupted is marked; a call that finished otherwise is not.
     for (id, cut) in [("cut", true), ("whole", false)] {
         let closing =
             |outcome| (if cut { Completion::Interrupted(None) } else { Completion::Unlogged }, outcome);
         let outcome: Result<Output, Failure> =
-            bench.harness.call_logged(call(&bench, id, false), None, closing).await.unwrap();
+            fixture.harness.call_logged(call(&fixture, id, false), None, closing).await.unwrap();
         outcome.unwrap();
     }
-    let open: Vec<_> = bench.audit().await.into_iter().map(|a| a.outcome).collect();
+    let open: Vec<_> = fixture.audit().await.into_iter().map(|a| a.outcome).collect();
     assert_eq!(open, [Some("interrupted".into()), Some("ok".into())]);
-    let Bench { dir, trace, session, .. } = bench;
+    let Fixture { dir, trace, session, .. } = fixture;
     let next = over(dir, trace, session, rules, Duration::from_secs(60));
     let _approver = next.harness.approvals().join();
     next.harness.call(call(&next, "whole", true)).await.unwrap();
@@ -408,11 +406,11 @@ async fn interrupted_call_requires_approval_before_retry() {
 
 #[tokio::test]
 async fn dry_run_decides_without_running() {
-    let bench = bench().await;
-    let mut call = bench.call("write", json!("{'word': 'hi'"));
+    let fixture = fixture().await;
+    let mut call = fixture.call("write", json!("{'word': 'hi'"));
     call.dry_run = true;
-    let output = bench.harness.call(call).await.unwrap();
+    let output = fixture.harness.call(call).await.unwrap();
     assert_eq!(output.value["dryRun"], true);
-    assert_eq!(bench.runs.load(Ordering::SeqCst), 0);
-    assert_eq!(bench.audit().await[0].decision, "dry_run");
+    assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(fixture.audit().await[0].decision, "dry_run");
 }

@@ -6,12 +6,14 @@ use std::sync::{
 };
 
 use cairn::{
-    ApprovalDecision, Failure, FnTool, PreambleOptions, Reason, Scripted, ScriptedAnswer, ScriptedCall,
-    Session, SessionBuilder, Step,
+    ApprovalDecision, Failure, FnTool, PreambleOptions, Reason, Scripted, ScriptedAnswer, Session,
+    SessionBuilder,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+
+use crate::script::{call_answer, text_answer};
 
 #[derive(Deserialize, JsonSchema)]
 struct Word {
@@ -22,14 +24,6 @@ fn echo() -> FnTool {
     FnTool::new("echo", "Says a word. It says nothing else.", |w: Word| async move {
         Ok::<_, Failure>(format!("heard {}", w.word))
     })
-}
-
-fn text_answer(text: &str) -> ScriptedAnswer {
-    ScriptedAnswer::new(vec![Step::Text(text.into())])
-}
-
-fn calls(tool: &str, arguments: serde_json::Value) -> ScriptedAnswer {
-    ScriptedAnswer::new(vec![Step::Call(ScriptedCall { id: None, name: tool.into(), arguments })])
 }
 
 fn on(answers: Vec<ScriptedAnswer>) -> (Arc<Scripted>, SessionBuilder) {
@@ -125,7 +119,7 @@ async fn default_tools_are_offered_unless_disabled() {
 #[tokio::test]
 async fn chat_calls_tools_streams_tokens_and_retains_history() {
     let (script, builder) = on(vec![
-        calls("echo", json!({"word": "x"})),
+        call_answer("echo", json!({"word": "x"})),
         text_answer("first"),
         text_answer("second"),
         text_answer("third"),
@@ -172,8 +166,10 @@ async fn writes_require_approval() {
     let dir = tempfile::tempdir().unwrap();
     for (decision, want) in [(ApprovalDecision::Once, "yes"), (ApprovalDecision::Deny, "old")] {
         std::fs::write(dir.path().join("f.txt"), "old").unwrap();
-        let (_, builder) =
-            on(vec![calls("write_file", json!({"path": "f.txt", "content": "yes"})), text_answer("done")]);
+        let (_, builder) = on(vec![
+            call_answer("write_file", json!({"path": "f.txt", "content": "yes"})),
+            text_answer("done"),
+        ]);
         let session = builder
             .root(dir.path())
             .on_approval(move |a| {
@@ -187,7 +183,7 @@ async fn writes_require_approval() {
         assert_eq!(std::fs::read_to_string(dir.path().join("f.txt")).unwrap(), want);
     }
     // Without an approver the call is denied, and the turn ends.
-    let (_, builder) = on(vec![calls("write_file", json!({"path": "f.txt", "content": "no"}))]);
+    let (_, builder) = on(vec![call_answer("write_file", json!({"path": "f.txt", "content": "no"}))]);
     let session = builder.root(dir.path()).init().await.unwrap();
     assert_eq!(session.chat("go").await.unwrap_err().reason, Reason::NoApprover);
     assert_eq!(std::fs::read_to_string(dir.path().join("f.txt")).unwrap(), "old");

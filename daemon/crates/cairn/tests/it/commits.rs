@@ -1,13 +1,14 @@
 //! `git.auto_commit` commits the changes of a turn, and nothing else.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{path::Path, process::Command, sync::Arc};
 
 use cairn::{
-    Rules, Scripted, ScriptedAnswer, ScriptedCall, Session, Step, TurnSettings,
+    Scripted, Session, TurnSettings,
     protocol::{event::AgentEvt, turn::Outcome},
 };
 use serde_json::json;
+
+use crate::script::{allow_all, call_answer, text_answer};
 
 fn git(at: &Path, args: &[&str]) -> String {
     let out = Command::new("git").args(args).current_dir(at).output().unwrap();
@@ -16,16 +17,9 @@ fn git(at: &Path, args: &[&str]) -> String {
 }
 
 fn script() -> Scripted {
-    let write = |id: &str, text: &str| {
-        let arguments = json!({"path": "made.txt", "content": text});
-        ScriptedAnswer::new(vec![Step::Call(ScriptedCall {
-            id: Some(id.into()),
-            name: "write_file".into(),
-            arguments,
-        })])
-    };
-    let done = || ScriptedAnswer::new(vec![Step::Text("done".into())]);
-    Scripted::new(vec![write("a", "one\n"), done(), done(), write("b", "two\n"), done()])
+    let write = |text: &str| call_answer("write_file", json!({"path": "made.txt", "content": text}));
+    let done = || text_answer("done");
+    Scripted::new(vec![write("one\n"), done(), done(), write("two\n"), done()])
 }
 
 async fn commits(session: &Session) -> Vec<(String, Vec<String>)> {
@@ -40,10 +34,9 @@ async fn commits(session: &Session) -> Vec<(String, Vec<String>)> {
 
 async fn session(root: &Path, prefix: Option<&str>) -> Session {
     let settings = TurnSettings { auto_commit: prefix.map(str::to_owned), ..TurnSettings::default() };
-    let rules = Rules { allow: vec!["*".parse().unwrap()], ..Rules::default() };
     Session::provider(Arc::new(script()))
         .root(root)
-        .rules(rules)
+        .rules(allow_all())
         .turn_settings(settings)
         .init()
         .await

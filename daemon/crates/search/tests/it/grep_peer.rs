@@ -1,42 +1,25 @@
 //! Compares grep with `rg` on the same files: this repository and unusual files, every pattern of `grep_patterns.txt`,
 //! without trigrams, with trigrams that are verified per file, and with a watch.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a failed step fails the test; notices go to people"
-)]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cairn_protocol::id::RootId;
 use cairn_protocol::lines::{FileLines, GrepStreamParams};
 use cairn_protocol::search::{GrepAnswer, GrepItem, GrepParams};
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_search::{CancelFlag, Indexes, Until};
 use cairn_workspace::{Roots, WalkOptions, walk};
+
+use crate::fixture::{
+    DAMAGES, Damage, build_and_verify, open, options, options_with_watch, segments, write_file,
+};
 
 /// Age from which the change time of a file is trusted.
 const OLD: Duration = Duration::from_secs(2);
 /// Number of pages that are compared.
 const PAGES: usize = 3;
-
-fn open(dir: &Path, top: &Path, watch: bool) -> (Indexes, RootId) {
-    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    (opts.watch, opts.sweep_seconds) = (watch, 0);
-    let root = Roots::new(Vec::new()).declare(top).unwrap();
-    let id = root.id.clone();
-    let indexes = Indexes::open(dir.to_owned(), opts, None);
-    indexes.add_root(root).unwrap();
-    (indexes, id)
-}
-
-fn build(indexes: &Indexes, id: &RootId) {
-    indexes.build_and_wait(id, Until::Everything, &CancelFlag::new()).unwrap();
-    assert_eq!(indexes.verify(id).unwrap(), Vec::<String>::new());
-}
 
 /// Checks that `rg` exists: prints a note if not, or fails if all peers are required.
 fn has_rg() -> bool {
@@ -60,7 +43,7 @@ fn fill(top: &Path) {
         fs::copy(repository.join(&file.rel), to).unwrap();
     });
     for n in 0..150 {
-        put(top, &format!("many/f{n}.rs"), format!("fn main{n}() {{\n    return value{n};\n}}\n").as_bytes());
+        write_file(top, &format!("many/f{n}.rs"), format!("fn main{n}() {{\n    return value{n};\n}}\n"));
     }
     let (late, wide) = (vec![b'.'; 100_000], |text: &str, be: bool| -> Vec<u8> {
         let pair = |unit: u16| if be { unit.to_be_bytes() } else { unit.to_le_bytes() };
@@ -68,44 +51,53 @@ fn fill(top: &Path) {
     });
     // Beyond any buffer: a NUL in the first buffer hides the entire file, and buffers grow with long lines.
     let far = "a line among many, nothing in it\n".repeat(150_000).into_bytes();
-    put(top, "odd/empty.rs", b"");
-    put(top, "odd/newline.rs", b"\n\n\n\n");
-    put(top, "odd/no_end.rs", b"use std::fs;\nlast line without end");
-    put(top, "odd/crlf.rs", b"fn main() {\r\n}\r\n\r\nending in crlf\r\nfirst of two\r\nsecond of two\r\n");
-    put(top, "odd/two.rs", b"first of two\nsecond of two\nfoo\nbar\nfoo\\nbar\n");
-    put(top, "odd/old_mac.txt", b"old_mac_line\rcarriage return\rbar");
-    put(top, "odd/invalid.txt", b"invalid \xffutf8\n\xff\xfe here, caf\xe9t\nfine\n\xe6\x97\n");
-    put(top, "odd/unicode.txt", "été ÉTÉ naïve Größe straße STRASSE\nσίσυφος ΣΊΣΥΦΟΣ ὈΔΥΣΣΕΎΣ\n\u{212A}elvin kelvin Kelvin\nma\u{17F}s mask ta\u{17F}k MASS \u{17F}\u{212A}\nПРИВЕТ привет один\n日本語 😀 Å\u{30A}ngström ÅNGSTRÖM ångström\n\u{212A}ilo kilo KILO\n".as_bytes());
-    put(top, "odd/early.bin", b"before_the_early_nul\n\0after_the_early_nul\n");
-    put(top, "odd/late.bin", &[&b"before_the_late_nul\n"[..], &far, b"\n\0 after_the_late_nul\n"].concat());
-    put(
+    write_file(top, "odd/empty.rs", b"");
+    write_file(top, "odd/newline.rs", b"\n\n\n\n");
+    write_file(top, "odd/no_end.rs", b"use std::fs;\nlast line without end");
+    write_file(
+        top,
+        "odd/crlf.rs",
+        b"fn main() {\r\n}\r\n\r\nending in crlf\r\nfirst of two\r\nsecond of two\r\n",
+    );
+    write_file(top, "odd/two.rs", b"first of two\nsecond of two\nfoo\nbar\nfoo\\nbar\n");
+    write_file(top, "odd/old_mac.txt", b"old_mac_line\rcarriage return\rbar");
+    write_file(top, "odd/invalid.txt", b"invalid \xffutf8\n\xff\xfe here, caf\xe9t\nfine\n\xe6\x97\n");
+    write_file(
+        top,
+        "odd/unicode.txt",
+        "été ÉTÉ naïve Größe straße STRASSE\nσίσυφος ΣΊΣΥΦΟΣ ὈΔΥΣΣΕΎΣ\n\u{212A}elvin kelvin Kelvin\nma\u{17F}s mask ta\u{17F}k MASS \u{17F}\u{212A}\nПРИВЕТ привет один\n日本語 😀 Å\u{30A}ngström ÅNGSTRÖM ångström\n\u{212A}ilo kilo KILO\n",
+    );
+    write_file(top, "odd/early.bin", b"before_the_early_nul\n\0after_the_early_nul\n");
+    write_file(
+        top,
+        "odd/late.bin",
+        [&b"before_the_late_nul\n"[..], &far, b"\n\0 after_the_late_nul\n"].concat(),
+    );
+    write_file(
         top,
         "odd/later.txt",
-        &[&b"quokka 1\n"[..], &late[..9000], b"\nquokka 2\n\0quokka_in_the_late_part\n"].concat(),
+        [&b"quokka 1\n"[..], &late[..9000], b"\nquokka 2\n\0quokka_in_the_late_part\n"].concat(),
     );
-    put(top, "odd/le.txt", &[&b"\xff\xfe"[..], &wide("sixteen bits little\nfn main\n", false)].concat());
-    put(top, "odd/be.txt", &[&b"\xfe\xff"[..], &wide("sixteen bits big\nfn main\n", true)].concat());
-    put(top, "odd/mark.txt", "\u{FEFF}behind_a_mark\nuse\n".as_bytes());
-    put(
+    write_file(
+        top,
+        "odd/le.txt",
+        [&b"\xff\xfe"[..], &wide("sixteen bits little\nfn main\n", false)].concat(),
+    );
+    write_file(top, "odd/be.txt", [&b"\xfe\xff"[..], &wide("sixteen bits big\nfn main\n", true)].concat());
+    write_file(top, "odd/mark.txt", "\u{FEFF}behind_a_mark\nuse\n");
+    write_file(
         top,
         "odd/long.js",
-        &[&b"var x = '"[..], &vec![b'x'; 300_000], b"in_a_long_line", &late, b"end_of_it';\nshort\n"]
-            .concat(),
+        [&b"var x = '"[..], &vec![b'x'; 300_000], b"in_a_long_line", &late, b"end_of_it';\nshort\n"].concat(),
     );
-    put(top, "odd/min.min.js", "var minified_name=1;".repeat(4000).as_bytes());
-    put(top, "odd/package-lock.json", b"{\"parse_header\": \"1.2.3\"}\n");
+    write_file(top, "odd/min.min.js", "var minified_name=1;".repeat(4000));
+    write_file(top, "odd/package-lock.json", b"{\"parse_header\": \"1.2.3\"}\n");
     let large = "the same line of a log, over and over, 12:34\n".repeat(50_000);
-    put(top, "odd/large.log", format!("{large}needle_in_the_large_file\n{large}").as_bytes());
+    write_file(top, "odd/large.log", format!("{large}needle_in_the_large_file\n{large}"));
     let mut rng = cairn_test_support::Rng::with_seed(7);
     let noise: Vec<u8> = (0..600_000).map(|_| rng.u8(..128) | 1).collect();
-    put(top, "odd/noise.txt", &[&noise[..], b"\nneedle_among_noise\n", &noise].concat());
-    put(top, "odd/ünï cödé [x]{y}.rs", b"fn main() { parse_header(); }\n");
-}
-
-fn put(top: &Path, path: &str, text: &[u8]) {
-    let full = top.join(path);
-    fs::create_dir_all(full.parent().unwrap()).unwrap();
-    fs::write(full, text).unwrap();
+    write_file(top, "odd/noise.txt", [&noise[..], b"\nneedle_among_noise\n", &noise].concat());
+    write_file(top, "odd/ünï cödé [x]{y}.rs", b"fn main() { parse_header(); }\n");
 }
 
 /// Flags and pattern of each line of the data file.
@@ -115,11 +107,9 @@ fn patterns() -> Vec<(String, String)> {
     lines.map(|l| l.split_once('\t').map(|(f, p)| (f.to_owned(), p.to_owned())).unwrap()).collect()
 }
 
-type WaitQueue_ = (String, u64);
-
 /// The results of rg: lines with text by path and number, and counts by path.
 struct Expected {
-    lines: BTreeMap<WaitQueue_, Vec<u8>>,
+    lines: BTreeMap<(String, u64), Vec<u8>>,
     counts: BTreeMap<String, u64>,
 }
 
@@ -249,28 +239,28 @@ fn grep_returns_the_same_lines_as_ripgrep() {
             .for_each(|(pattern, expected)| compare(indexes, pattern, expected, mode));
     };
     // The index does not exist yet, or is built during the comparison.
-    let (indexes, id) = open(&index, &top, false);
+    let (indexes, id) = open(&index, &top, options());
     indexes.build_and_wait(&id, Until::Lexical, &CancelFlag::new()).unwrap();
     all(&indexes, "during indexing");
-    build(&indexes, &id);
+    build_and_verify(&indexes, &id);
     let files = indexes.status(Some(&id)).unwrap()[0].files;
     // No tool can set the change time, so the test waits until it is trusted.
     std::thread::sleep(OLD.saturating_sub(started.elapsed()) + Duration::from_millis(100));
     indexes.rebuild(&id).unwrap();
-    build(&indexes, &id);
+    build_and_verify(&indexes, &id);
     let read = read_for_rare(&indexes);
     assert!(read < files / 10, "{read} of {files} files were read");
     all(&indexes, "facts verified per file");
     indexes.close();
-    let (indexes, id) = open(&index, &top, true);
-    build(&indexes, &id);
+    let (indexes, id) = open(&index, &top, options_with_watch(true));
+    build_and_verify(&indexes, &id);
     assert!(read_for_rare(&indexes) <= read);
     all(&indexes, "watched");
-    for path in segments(&index, &id) {
+    for path in segments(&index, &id, "tri") {
         fs::remove_file(path).unwrap();
     }
     indexes.close();
-    let (indexes, _) = open(&index, &top, false);
+    let (indexes, _) = open(&index, &top, options());
     patterns
         .iter()
         .zip(&expected)
@@ -278,18 +268,10 @@ fn grep_returns_the_same_lines_as_ripgrep() {
         .for_each(|(one, expected)| compare(&indexes, one, expected, "lost"));
 }
 
-fn segments(index: &Path, id: &RootId) -> BTreeSet<PathBuf> {
-    // A rebuilt index is in a folder with a number appended to its name.
-    let folders = fs::read_dir(index).unwrap().map(|e| e.unwrap().path());
-    let own = folders.filter(|f| f.file_name().unwrap().to_str().unwrap().starts_with(&*id.0)).max().unwrap();
-    let entries = fs::read_dir(own).unwrap().map(|e| e.unwrap().path());
-    entries.filter(|p| p.extension().is_some_and(|e| e == "tri")).collect()
-}
-
 /// Writes a tree of small files; with `wait`, they are old enough that their times are trusted.
 fn write_small_tree(top: &Path, wait: bool) {
     for n in 0..300 {
-        put(top, &format!("d{}/f{n}.rs", n % 7), format!("fn wombat{n}() {{}}\n").as_bytes());
+        write_file(top, &format!("d{}/f{n}.rs", n % 7), format!("fn wombat{n}() {{}}\n"));
     }
     if wait {
         std::thread::sleep(OLD + Duration::from_millis(100));
@@ -306,18 +288,11 @@ fn damaged_missing_and_orphan_segments_are_repaired() {
     let (top, index) = (dir.path().join("root"), dir.path().join("index"));
     fs::create_dir(&top).unwrap();
     write_small_tree(&top, false);
-    let (indexes, id) = open(&index, &top, false);
-    build(&indexes, &id);
+    let (indexes, id) = open(&index, &top, options());
+    build_and_verify(&indexes, &id);
     indexes.close();
-    type Harm = fn(&Path);
-    let harms: [Harm; 5] = [
-        |path| fs::remove_file(path).unwrap(),
-        |path| fs::write(path, "not a segment").unwrap(),
+    let empty_or_changed: [Damage; 2] = [
         |path| fs::write(path, "").unwrap(),
-        |path| {
-            let half = fs::read(path).unwrap();
-            fs::write(path, &half[..half.len() / 2]).unwrap();
-        },
         |path| {
             let mut bytes = fs::read(path).unwrap();
             let at = bytes.len() - 100;
@@ -325,17 +300,17 @@ fn damaged_missing_and_orphan_segments_are_repaired() {
             fs::write(path, bytes).unwrap();
         },
     ];
-    for harm in harms {
-        let before = segments(&index, &id);
+    for damage in DAMAGES.into_iter().chain(empty_or_changed) {
+        let before = segments(&index, &id, "tri");
         assert!(!before.is_empty());
-        before.iter().for_each(|path| harm(path));
+        before.iter().for_each(|path| damage(path));
         let stranger = index.join(&*id.0).join("grams-9999.tri");
         fs::write(&stranger, "a stranger").unwrap();
-        let (indexes, id) = open(&index, &top, false);
+        let (indexes, id) = open(&index, &top, options());
         assert_eq!(paths(&indexes, "wombat7"), ["d0/f7.rs"]);
-        build(&indexes, &id);
+        build_and_verify(&indexes, &id);
         assert!(!stranger.exists());
-        assert!(segments(&index, &id).iter().all(|path| !before.contains(path)));
+        assert!(segments(&index, &id, "tri").iter().all(|path| !before.contains(path)));
         assert_eq!(paths(&indexes, "wombat299"), ["d5/f299.rs"]);
         indexes.close();
     }
@@ -348,8 +323,8 @@ fn changes_are_found_with_and_without_a_watch() {
     fs::create_dir(&top).unwrap();
     write_small_tree(&top, true);
     for watch in [false, true] {
-        let (indexes, id) = open(&index, &top, watch);
-        build(&indexes, &id);
+        let (indexes, id) = open(&index, &top, options_with_watch(watch));
+        build_and_verify(&indexes, &id);
         assert_eq!(paths(&indexes, "wombat250"), ["d5/f250.rs"]);
         assert!(grep(&indexes, &params("w", "wombat250", true)).files_searched < 30);
         for n in 0..20 {
@@ -371,8 +346,8 @@ fn changes_are_found_with_and_without_a_watch() {
         }
         indexes.close();
     }
-    let (indexes, id) = open(&index, &top, false);
+    let (indexes, id) = open(&index, &top, options());
     assert_eq!(paths(&indexes, "potoroo3"), ["d3/f3.rs"]);
-    build(&indexes, &id);
+    build_and_verify(&indexes, &id);
     assert_eq!(paths(&indexes, "potoroo3"), ["d3/f3.rs"]);
 }

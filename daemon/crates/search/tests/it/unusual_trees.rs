@@ -1,80 +1,62 @@
 //! Unusual and hostile trees: indexing completes, skipped files are counted with their reason, and their neighbours are
 //! found.
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use cairn_protocol::{
-    index::{IndexState, RootStatus},
-    search::{GrepParams, SearchParams},
-};
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
-use cairn_workspace::Roots;
+use cairn_protocol::index::{IndexState, RootStatus};
+use cairn_protocol::search::GrepParams;
+use cairn_search::CancelFlag;
 use serde_json::json;
+
+use crate::fixture::{TestRoot, build, open, options, write_file};
 
 /// An ordinary file in every tree.
 const GOOD: &str = "fn untroubled_neighbour() {\n    keep_going();\n}\n";
 
-struct World {
-    _dir: tempfile::TempDir,
-    indexes: Indexes,
+struct Tree {
+    root: TestRoot,
     status: RootStatus,
 }
 
-/// Indexes a tree that `make` writes.
-fn world(make: impl FnOnce(&Path)) -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let top: PathBuf = dir.path().canonicalize().unwrap().join("root");
-    fs::create_dir(&top).unwrap();
-    fs::write(top.join("good.rs"), GOOD).unwrap();
-    make(&top);
-    let root = Roots::new(vec![]).declare(&top).unwrap();
-    let id = root.id.clone();
-    let mut options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    (options.watch, options.sweep_seconds) = (false, 0);
-    let indexes = Indexes::open(dir.path().join("index"), options, None);
-    indexes.add_root(root).unwrap();
-    let status = indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    let world = World { _dir: dir, indexes, status };
-    world.assert_neighbour_is_found();
-    world
+/// Indexes a tree that `make` writes, beside an ordinary file.
+fn tree(make: impl FnOnce(&Path)) -> Tree {
+    let root = TestRoot::from_tree(|top| {
+        write_file(top, "good.rs", GOOD);
+        make(top);
+    });
+    let status = root.build();
+    let tree = Tree { root, status };
+    tree.assert_neighbour_is_found();
+    tree
 }
 
-impl World {
+impl Tree {
     /// Indexing is complete, and the ordinary file is found by every method.
     fn assert_neighbour_is_found(&self) {
         let status = &self.status;
         assert!(status.complete && status.state == IndexState::Ready, "{status:?}");
-        assert_eq!(self.search("untroubled neighbour"), ["good.rs"]);
+        assert_eq!(self.root.hybrid("untroubled neighbour")[0], "good.rs");
         assert!(self.lines("untroubled_neighbour").contains(&("good.rs".to_owned(), 1)));
-    }
-
-    fn search(&self, query: &str) -> Vec<String> {
-        let params: SearchParams = serde_json::from_value(json!({"query": query, "k": 1})).unwrap();
-        let answer = self.indexes.hybrid(&params, &CancelFlag::new(), &|_| {}).unwrap();
-        answer.items.into_iter().map(|i| i.path).collect()
     }
 
     fn lines(&self, pattern: &str) -> Vec<(String, u32)> {
         let params: GrepParams = serde_json::from_value(json!({"pattern": pattern, "k": 50})).unwrap();
-        let answer = self.indexes.grep(&params, &CancelFlag::new()).unwrap();
+        let answer = self.root.indexes.grep(&params, &CancelFlag::new()).unwrap();
         answer.items.into_iter().map(|i| (i.path, i.line)).collect()
     }
 
-    fn skipped(&self, reason: &str) -> u64 {
+    fn count_skipped(&self, reason: &str) -> u64 {
         self.status.skipped.get(reason).copied().unwrap_or(0)
     }
 }
 
 #[test]
 fn long_line_is_indexed_and_minified_file_is_skipped() {
-    let world = world(|top| {
+    let tree = tree(|top| {
         let mut minified = String::from("!function(){");
         for i in 0..40_000 {
             minified.push_str(&format!("var a{i}=function(b){{return b+{i}}};"));
@@ -87,13 +69,13 @@ fn long_line_is_indexed_and_minified_file_is_skipped() {
         )
         .unwrap();
     });
-    assert!(world.status.files + world.status.skipped.values().sum::<u64>() >= 3, "{:?}", world.status);
-    assert!(world.lines("after_the_line").contains(&("data.py".to_owned(), 2)));
+    assert!(tree.status.files + tree.status.skipped.values().sum::<u64>() >= 3, "{:?}", tree.status);
+    assert!(tree.lines("after_the_line").contains(&("data.py".to_owned(), 2)));
 }
 
 #[test]
 fn binary_file_is_skipped_and_other_encodings_are_indexed() {
-    let world = world(|top| {
+    let tree = tree(|top| {
         let mut binary = b"int looks_like_c;\n".to_vec();
         binary.extend((0..5000_u32).flat_map(u32::to_le_bytes));
         fs::write(top.join("firmware.c"), binary).unwrap();
@@ -103,26 +85,26 @@ fn binary_file_is_skipped_and_other_encodings_are_indexed() {
         fs::write(top.join("empty.rs"), "").unwrap();
         fs::write(top.join("bom.rs"), "\u{feff}fn with_a_mark() {}\n").unwrap();
     });
-    assert_eq!(world.skipped("binary"), 1, "{:?}", world.status.skipped);
-    assert!(world.lines("latin_one_word").contains(&("latin.c".to_owned(), 1)));
-    assert_eq!(world.search("with a mark"), ["bom.rs"]);
+    assert_eq!(tree.count_skipped("binary"), 1, "{:?}", tree.status.skipped);
+    assert!(tree.lines("latin_one_word").contains(&("latin.c".to_owned(), 1)));
+    assert_eq!(tree.root.hybrid("with a mark")[0], "bom.rs");
 }
 
 #[test]
 fn too_large_file_is_skipped_with_its_reason() {
-    let world = world(|top| {
+    let tree = tree(|top| {
         let file = fs::File::create(top.join("huge.log")).unwrap();
         // A sparse file.
         file.set_len(100 * 1024 * 1024).unwrap();
         let text = "word ".repeat(1024 * 1024 + 1);
         fs::write(top.join("large.txt"), text).unwrap();
     });
-    assert_eq!(world.skipped("too_large"), 2, "{:?}", world.status.skipped);
+    assert_eq!(tree.count_skipped("too_large"), 2, "{:?}", tree.status.skipped);
 }
 
 #[test]
 fn deep_nesting_does_not_recurse() {
-    let world = world(|top| {
+    let tree = tree(|top| {
         let deep = |open: &str, close: &str| format!("{}{}", open.repeat(60_000), close.repeat(60_000));
         for (name, text) in [
             ("a.c", format!("int x = {};\n", deep("(", ")"))),
@@ -140,12 +122,12 @@ fn deep_nesting_does_not_recurse() {
             fs::write(top.join(name), text).unwrap();
         }
     });
-    assert_eq!(world.status.pending, 0, "{:?}", world.status);
+    assert_eq!(tree.status.pending, 0, "{:?}", tree.status);
 }
 
 #[test]
 fn large_folder_and_link_cycles_are_indexed() {
-    let world = world(|top| {
+    let tree = tree(|top| {
         let many = top.join("many");
         fs::create_dir(&many).unwrap();
         for i in 0..20_000 {
@@ -160,56 +142,46 @@ fn large_folder_and_link_cycles_are_indexed() {
         let status = std::process::Command::new("mkfifo").arg(top.join("pipe.c")).status().unwrap();
         assert!(status.success());
     });
-    assert_eq!(world.status.files, 20_001, "{:?}", world.status);
-    assert_eq!(world.lines("number_19999"), [("many/f19999.txt".to_owned(), 1)]);
-    assert!(world.lines("root:").is_empty(), "links are not followed");
+    assert_eq!(tree.status.files, 20_001, "{:?}", tree.status);
+    assert_eq!(tree.lines("number_19999"), [("many/f19999.txt".to_owned(), 1)]);
+    assert!(tree.lines("root:").is_empty(), "links are not followed");
 }
 
 #[test]
 fn memory_is_trimmed_during_heavy_indexing() {
-    static GIVEN: AtomicUsize = AtomicUsize::new(0);
+    static TRIMS: AtomicUsize = AtomicUsize::new(0);
     let dir = tempfile::tempdir().unwrap();
-    let top: PathBuf = dir.path().canonicalize().unwrap().join("root");
-    fs::create_dir(&top).unwrap();
+    let top = dir.path().join("root");
     for n in 0..2_500 {
-        fs::write(top.join(format!("f{n}.rs")), format!("fn f{n}() {{}}\n")).unwrap();
+        write_file(&top, &format!("f{n}.rs"), format!("fn f{n}() {{}}\n"));
     }
-    let root = Roots::new(vec![]).declare(&top).unwrap();
-    let id = root.id.clone();
-    let mut options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    (options.watch, options.sweep_seconds) = (false, 0);
+    let mut options = options();
     options.trim_memory = || {
-        GIVEN.fetch_add(1, Ordering::Relaxed);
+        TRIMS.fetch_add(1, Ordering::Relaxed);
     };
-    let indexes = Indexes::open(dir.path().join("index"), options, None);
-    indexes.add_root(root).unwrap();
-    let build = || indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    assert!(build().complete);
+    let (indexes, id) = open(&dir.path().join("index"), &top, options);
+    assert!(build(&indexes, &id).complete);
     // Between batches, and before merges.
-    let given = GIVEN.load(Ordering::Relaxed);
-    assert!(given >= 2, "{given}");
+    let trims = TRIMS.load(Ordering::Relaxed);
+    assert!(trims >= 2, "{trims}");
     // A small change trims nothing.
-    fs::write(top.join("f0.rs"), "fn another() {}\n").unwrap();
-    assert!(build().complete);
-    assert_eq!(GIVEN.load(Ordering::Relaxed), given);
+    write_file(&top, "f0.rs", "fn another() {}\n");
+    assert!(build(&indexes, &id).complete);
+    assert_eq!(TRIMS.load(Ordering::Relaxed), trims);
 }
 
 #[test]
 fn grep_beyond_its_time_limit_fails_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
-    let top = dir.path().canonicalize().unwrap().join("root");
-    fs::create_dir(&top).unwrap();
+    let top = dir.path().join("root");
     let text = "abcdefghij klmnop qrstuv wxyz 0123456789\n".repeat(20_000);
-    (0..60).for_each(|n| fs::write(top.join(format!("{n}.txt")), &text).unwrap());
+    (0..60).for_each(|n| write_file(&top, &format!("{n}.txt"), &text));
     let grep = |limit: Duration| {
-        let root = Roots::new(vec![]).declare(&top).unwrap();
-        let mut options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-        (options.watch, options.sweep_seconds, options.grep_limit) = (false, 0, limit);
         let index = tempfile::tempdir().unwrap();
-        let indexes = Indexes::open(index.path().join("index"), options, None);
-        let id = root.id.clone();
-        indexes.add_root(root).unwrap();
-        indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+        let mut options = options();
+        options.grep_limit = limit;
+        let (indexes, id) = open(&index.path().join("index"), &top, options);
+        build(&indexes, &id);
         let pattern = json!({"pattern": "(?:[a-z]+ )*[0-9]{3,9}x", "isRegex": true, "k": 1});
         let params: GrepParams = serde_json::from_value(pattern).unwrap();
         indexes.grep(&params, &CancelFlag::new())
@@ -217,9 +189,9 @@ fn grep_beyond_its_time_limit_fails_with_the_reason() {
     // A limit that passes before the first line on any machine; sixty files take about 20 ms.
     let refused = grep(Duration::ZERO).unwrap_err();
     assert!(refused.message.contains("took too long"), "{refused}");
-    let complete_ = grep(Duration::from_secs(600)).unwrap();
+    let complete = grep(Duration::from_secs(600)).unwrap();
     assert_eq!(
-        (complete_.items.len(), complete_.files_searched),
+        (complete.items.len(), complete.files_searched),
         (0, 60),
         "the control: all files are read, nothing matches"
     );

@@ -1,8 +1,5 @@
 //! Rebuilding during searches: the old index answers until the new one is complete.
 
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
-
-use cairn_test_support::StopOnDrop;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,18 +9,18 @@ use cairn_protocol::error::Reason;
 use cairn_protocol::id::RootId;
 use cairn_protocol::index::IndexProgress;
 use cairn_protocol::search::{GrepParams, SearchParams};
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_search::{CancelFlag, Indexes, Until};
+use cairn_test_support::StopOnDrop;
 use cairn_workspace::Roots;
 use crossbeam_channel::Receiver;
+
+use crate::fixture::{build, hybrid, options};
 
 const FILES: usize = 200;
 
 fn indexes(dir: &Path) -> (Indexes, Receiver<IndexProgress>) {
-    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    opts.watch = false;
-    opts.sweep_seconds = 0;
     let (tx, rx) = crossbeam_channel::bounded(10_000);
-    (Indexes::open(dir.join("index"), opts, Some(tx)), rx)
+    (Indexes::open(dir.join("index"), options(), Some(tx)), rx)
 }
 
 fn declare_root(dir: &Path) -> cairn_workspace::Root {
@@ -37,14 +34,13 @@ fn declare_root(dir: &Path) -> cairn_workspace::Root {
 
 /// The numbers of results of a search and of a grep.
 fn count_results(indexes: &Indexes) -> (usize, u64) {
-    let flag = CancelFlag::new();
     let search = serde_json::json!({"query": "wombat parse_header", "k": 20});
     let search: SearchParams = serde_json::from_value(search).unwrap();
     let grep = serde_json::json!({"pattern": "parse_header", "k": 1000});
     let grep: GrepParams = serde_json::from_value(grep).unwrap();
-    let answer = indexes.hybrid(&search, &flag, &|_| {}).unwrap();
+    let answer = hybrid(indexes, &search);
     assert!(answer.complete, "answers of the old index are complete");
-    (answer.items.len(), indexes.grep(&grep, &flag).unwrap().total)
+    (answer.items.len(), indexes.grep(&grep, &CancelFlag::new()).unwrap().total)
 }
 
 /// Waits for the end of an index that is not the one in the folder `old`.
@@ -65,7 +61,7 @@ fn old_index_answers_until_the_new_one_is_complete() {
     let root = declare_root(dir.path());
     let id = root.id.clone();
     indexes.add_root(root).unwrap();
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    build(&indexes, &id);
     wait_for_end(&events, "");
     let (stop, searches) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -103,7 +99,7 @@ fn unfinished_index_is_deleted_at_a_restart() {
     let root = declare_root(dir.path());
     let id: RootId = root.id.clone();
     first.add_root(root.clone()).unwrap();
-    first.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    build(&first, &id);
     let folder = first.folder(&id).unwrap();
     first.close();
     drop(first);
@@ -115,7 +111,7 @@ fn unfinished_index_is_deleted_at_a_restart() {
     second.add_root(root.clone()).unwrap();
     assert_eq!(second.folder(&id).unwrap(), folder);
     assert!(!unfinished.exists());
-    second.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    build(&second, &id);
     assert_eq!(count_results(&second), (20, FILES as u64));
     // Closing during a rebuild leaves the old index.
     second.rebuild(&id).unwrap();
@@ -123,7 +119,7 @@ fn unfinished_index_is_deleted_at_a_restart() {
     drop(second);
     let (third, _notes) = indexes(dir.path());
     third.add_root(root).unwrap();
-    third.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    build(&third, &id);
     assert_eq!(count_results(&third).1, FILES as u64);
     third.close();
 }
@@ -145,7 +141,7 @@ fn removed_root_can_be_added_again_during_a_rebuild() {
         assert_eq!(indexes.status(Some(&id)).unwrap_err().reason, Reason::RootNotFound);
     }
     indexes.add_root(root).unwrap();
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    build(&indexes, &id);
     assert_eq!(count_results(&indexes), (20, FILES as u64));
     indexes.close();
 }

@@ -1,39 +1,22 @@
 //! Expected first results on a small corpus: identifiers, paths, questions, filters, diversity, copies.
 
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
-
-use std::fs;
-
 use cairn_protocol::search::{SearchItem, SearchParams};
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
-use cairn_workspace::Roots;
+
+use crate::fixture::{TestRoot, hybrid, paths};
 
 const CORPUS: &str = include_str!("golden/corpus.txt");
 
-/// The indexed corpus in a temporary folder.
-fn corpus() -> (tempfile::TempDir, Indexes) {
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path().join("root");
-    for file in CORPUS.split("=== ").skip(1) {
-        let (path, text) = file.split_once('\n').unwrap();
-        let full = top.join(path);
-        fs::create_dir_all(full.parent().unwrap()).unwrap();
-        fs::write(full, text).unwrap();
-    }
-    let root = Roots::new(Vec::new()).declare(&top).unwrap();
-    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    opts.watch = false;
-    opts.sweep_seconds = 0;
-    let indexes = Indexes::open(dir.path().join("index"), opts, None);
-    let id = root.id.clone();
-    indexes.add_root(root).unwrap();
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    (dir, indexes)
+fn corpus() -> TestRoot {
+    let files: Vec<(&str, &str)> =
+        CORPUS.split("=== ").skip(1).map(|file| file.split_once('\n').unwrap()).collect();
+    let root = TestRoot::new(&files);
+    root.build();
+    root
 }
 
-fn search(indexes: &Indexes, params: serde_json::Value) -> Vec<SearchItem> {
+fn search(root: &TestRoot, params: serde_json::Value) -> Vec<SearchItem> {
     let params: SearchParams = serde_json::from_value(params).unwrap();
-    indexes.hybrid(&params, &CancelFlag::new(), &|_| {}).unwrap().items
+    hybrid(&root.indexes, &params).items
 }
 
 fn describe_item(item: &SearchItem) -> String {
@@ -42,7 +25,7 @@ fn describe_item(item: &SearchItem) -> String {
 
 #[test]
 fn expected_result_comes_first() {
-    let (_dir, indexes) = corpus();
+    let root = corpus();
     let mut wrong = Vec::new();
     for (query, first) in [
         // Identifiers, in the spelling of their language and in another.
@@ -68,7 +51,7 @@ fn expected_result_comes_first() {
         ("test that the third request is refused", "server/limit_test.go"),
         ("documentation of the size of a letter", "docs/limits.md Size of a letter"),
     ] {
-        let items = search(&indexes, serde_json::json!({"query": query, "k": 5}));
+        let items = search(&root, serde_json::json!({"query": query, "k": 5}));
         let all: Vec<String> = items.iter().map(describe_item).collect();
         // A short window may be shown completely; then only the file is compared.
         if all.first().is_none_or(|a| a != first && a.split(' ').next() != Some(first)) {
@@ -80,10 +63,10 @@ fn expected_result_comes_first() {
 
 #[test]
 fn results_are_definitions_with_an_explanation() {
-    let (_dir, indexes) = corpus();
+    let root = corpus();
     let query =
         serde_json::json!({"query": "retry with backoff", "k": 3, "explain": true, "includeText": true});
-    let items = search(&indexes, query);
+    let items = search(&root, query);
     let first = &items[0];
     assert_eq!((first.start_line, first.end_line), (15, 29), "{first:?}");
     assert!(first.text.as_ref().unwrap().starts_with("    pub fn retry_with_backoff"));
@@ -95,21 +78,21 @@ fn results_are_definitions_with_an_explanation() {
 
 #[test]
 fn filters_are_applied_and_copies_appear_once() {
-    let (_dir, indexes) = corpus();
-    let paths = |filters: serde_json::Value| -> Vec<String> {
+    let root = corpus();
+    let filtered = |filters: serde_json::Value| -> Vec<String> {
         let params = serde_json::json!({"query": "total price of the items in a cart", "filters": filters});
-        search(&indexes, params).into_iter().map(|i| i.path).collect()
+        paths(search(&root, params))
     };
-    let python = paths(serde_json::json!({"languages": ["python"]}));
+    let python = filtered(serde_json::json!({"languages": ["python"]}));
     assert!(!python.is_empty() && python.iter().all(|p| p.ends_with(".py")), "{python:?}");
-    let below = paths(serde_json::json!({"pathPrefix": "src/mail"}));
+    let below = filtered(serde_json::json!({"pathPrefix": "src/mail"}));
     assert!(below.iter().all(|p| p.starts_with("src/mail/")), "{below:?}");
-    let globs = paths(serde_json::json!({"globs": ["**/*.ts", "!web/login.ts"]}));
+    let globs = filtered(serde_json::json!({"globs": ["**/*.ts", "!web/login.ts"]}));
     assert!(globs.iter().all(|p| p == "web/render.ts"), "{globs:?}");
-    let kinds = search(&indexes, serde_json::json!({"query": "letter", "filters": {"kinds": ["method"]}}));
+    let kinds = search(&root, serde_json::json!({"query": "letter", "filters": {"kinds": ["method"]}}));
     assert!(kinds.iter().all(|i| i.symbol.as_ref().is_some_and(|s| s.kind == "method")), "{kinds:?}");
     // The copy below `vendor` is a duplicate.
-    let copies = search(&indexes, serde_json::json!({"query": "parse_address", "k": 20}));
+    let copies = search(&root, serde_json::json!({"query": "parse_address", "k": 20}));
     let copies: Vec<String> =
         copies.iter().map(describe_item).filter(|t| t.ends_with(" parse_address")).collect();
     assert_eq!(copies, ["src/mail/address.rs parse_address"]);
@@ -117,12 +100,12 @@ fn filters_are_applied_and_copies_appear_once() {
 
 #[test]
 fn results_are_diversified_on_request() {
-    let (_dir, indexes) = corpus();
+    let root = corpus();
     let query = "cart items total price product amount";
     let first = |more: serde_json::Value| -> Vec<String> {
         let mut params = serde_json::json!({"query": query, "k": 4});
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        search(&indexes, params).into_iter().map(|i| i.path).collect()
+        paths(search(&root, params))
     };
     let plain = first(serde_json::json!({}));
     let spread = first(serde_json::json!({"diversify": true}));

@@ -1,13 +1,13 @@
 //! Maps of real indexes: their content, focus and cost.
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::fs;
 
 use cairn_protocol::error::Reason;
 use cairn_protocol::map::{MapAnswer, MapParams};
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
-use cairn_workspace::Roots;
+use cairn_search::CancelFlag;
 use serde_json::json;
+
+use crate::fixture::{TestRoot, add_root, build, write_files};
 
 const FILES: &[(&str, &str)] = &[
     ("src/log.rs", "pub fn append_record() {}\npub fn close_record_log() {}\n"),
@@ -21,47 +21,22 @@ const FILES: &[(&str, &str)] = &[
 const OTHER: &[(&str, &str)] =
     &[("src/main.rs", "fn other_main() { close_record_log(); }\n"), ("tool.py", "def rotate_logs(): pass\n")];
 
-struct World {
-    dir: tempfile::TempDir,
-    indexes: Indexes,
+/// Two roots in the same indexes, the first of which has `FILES`.
+fn two_roots() -> TestRoot {
+    let one = TestRoot::new(FILES);
+    one.build();
+    let two = one.dir.path().join("two");
+    write_files(&two, OTHER);
+    let id = add_root(&one.indexes, &two);
+    build(&one.indexes, &id);
+    one
 }
 
-fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    opts.watch = false;
-    opts.sweep_seconds = 0;
-    let indexes = Indexes::open(dir.path().join("index"), opts, None);
-    for (name, files) in [("one", FILES), ("two", OTHER)] {
-        for (path, text) in files {
-            let full = dir.path().join(name).join(path);
-            fs::create_dir_all(full.parent().unwrap()).unwrap();
-            fs::write(full, text).unwrap();
-        }
-        let root = Roots::new(Vec::new()).declare(&dir.path().join(name)).unwrap();
-        let id = root.id.clone();
-        indexes.add_root(root).unwrap();
-        indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    }
-    World { dir, indexes }
-}
-
-impl World {
-    fn one(&self) -> String {
-        self.dir.path().join("one").canonicalize().unwrap().to_str().unwrap().to_owned()
-    }
-
-    /// A map of the first root.
-    fn map(&self, params: serde_json::Value) -> MapAnswer {
-        let mut params: MapParams = serde_json::from_value(params).unwrap();
-        params.roots = vec![self.one()];
-        self.indexes.map(&params, &CancelFlag::new()).unwrap()
-    }
-
-    fn refused(&self, params: serde_json::Value) -> Reason {
-        let params: MapParams = serde_json::from_value(params).unwrap();
-        self.indexes.map(&params, &CancelFlag::new()).unwrap_err().reason
-    }
+/// A map of the first root alone.
+fn map(one: &TestRoot, params: serde_json::Value) -> MapAnswer {
+    let mut params: MapParams = serde_json::from_value(params).unwrap();
+    params.roots = vec![one.id.to_string()];
+    one.indexes.map(&params, &CancelFlag::new()).unwrap()
 }
 
 fn paths(answer: &MapAnswer) -> Vec<&str> {
@@ -70,8 +45,8 @@ fn paths(answer: &MapAnswer) -> Vec<&str> {
 
 #[test]
 fn map_shows_the_most_referenced_definitions() {
-    let world = world();
-    let answer = world.map(json!({}));
+    let one = two_roots();
+    let answer = map(&one, json!({}));
     assert!(
         answer.complete && answer.text.starts_with("src/log.rs\n 1 function append_record\n"),
         "{answer:?}"
@@ -86,46 +61,49 @@ fn map_shows_the_most_referenced_definitions() {
 
 #[test]
 fn map_fits_its_budget() {
-    let world = world();
+    let one = two_roots();
     for budget in 1..90 {
-        let answer = world.map(json!({"budget": budget}));
+        let answer = map(&one, json!({"budget": budget}));
         assert!(answer.tokens <= budget && answer.text.len() <= 4 * budget as usize, "{budget}: {answer:?}");
     }
-    assert_eq!(paths(&world.map(json!({"budget": 14}))), ["src/log.rs"]);
+    assert_eq!(paths(&map(&one, json!({"budget": 14}))), ["src/log.rs"]);
 }
 
 #[test]
 fn files_and_names_in_focus_come_first() {
-    let world = world();
-    let server = world.map(json!({"files": ["src/server.rs"]}));
+    let one = two_roots();
+    let server = map(&one, json!({"files": ["src/server.rs"]}));
     assert_eq!(paths(&server)[0], "src/server.rs");
     let rank = |a: &MapAnswer, path: &str| a.files.iter().find(|f| f.path == path).unwrap().score;
     let header = |a: &MapAnswer| rank(a, "src/header.rs") / rank(a, "src/log.rs");
-    assert!(header(&server) > header(&world.map(json!({}))), "{server:?}");
+    assert!(header(&server) > header(&map(&one, json!({}))), "{server:?}");
     // Also by absolute path, and by the results of a search.
-    let complete_ = world.map(json!({"files": [format!("{}/src/server.rs", world.one())]}));
-    assert_eq!(complete_.files, server.files);
+    let by_absolute_path = map(
+        &one,
+        json!({"files": [format!("{}/src/server.rs", one.top().canonicalize().unwrap().display())]}),
+    );
+    assert_eq!(by_absolute_path.files, server.files);
     for query in ["parse_header", "read the first bytes of a request"] {
-        let map = world.map(json!({"query": query, "budget": 40}));
+        let map = map(&one, json!({"query": query, "budget": 40}));
         assert!(map.text.contains("function parse_header"), "{query}: {map:?}");
     }
 }
 
 #[test]
 fn roots_are_distinguished_and_refer_to_each_other() {
-    let world = world();
-    let both = world.indexes.map(&MapParams::default(), &CancelFlag::new()).unwrap();
+    let one = two_roots();
+    let both = one.indexes.map(&MapParams::default(), &CancelFlag::new()).unwrap();
     let mains: Vec<_> = both.files.iter().filter(|f| f.path == "src/main.rs").collect();
     let names = |n: usize| &*mains[n].definitions[0].name;
     assert!(mains.len() == 2 && mains[0].root != mains[1].root && names(0) != names(1), "{both:?}");
     assert_eq!(both.files[0].path, "src/log.rs");
-    let alone = world.map(json!({})).files[0].definitions.len();
+    let alone = map(&one, json!({})).files[0].definitions.len();
     assert_eq!(both.files[0].definitions.len(), alone);
 }
 
 #[test]
 fn invalid_parameters_are_refused() {
-    let world = world();
+    let one = two_roots();
     for (params, expected) in [
         (json!({"budget": 0}), Reason::InvalidParams),
         (json!({"budget": 16385}), Reason::InvalidParams),
@@ -135,18 +113,20 @@ fn invalid_parameters_are_refused() {
         (json!({"files": ["src/gone.rs"]}), Reason::PathNotFound),
         (json!({"roots": ["root_none"]}), Reason::RootNotFound),
     ] {
-        assert_eq!(world.refused(params.clone()), expected, "{params}");
+        let query: MapParams = serde_json::from_value(params.clone()).unwrap();
+        let refusal = one.indexes.map(&query, &CancelFlag::new()).unwrap_err();
+        assert_eq!(refusal.reason, expected, "{params}");
     }
     let cancelled = CancelFlag::new();
     cancelled.cancel();
-    let refused = world.indexes.map(&MapParams::default(), &cancelled).unwrap_err();
+    let refused = one.indexes.map(&MapParams::default(), &cancelled).unwrap_err();
     assert_eq!(refused.reason, Reason::Cancelled);
 }
 
 #[test]
 fn removed_files_are_not_in_the_map() {
-    let world = world();
-    fs::remove_file(world.dir.path().join("one/src/log.rs")).unwrap();
-    let answer = world.map(json!({}));
+    let one = two_roots();
+    fs::remove_file(one.top().join("src/log.rs")).unwrap();
+    let answer = map(&one, json!({}));
     assert!(!answer.text.contains("src/log.rs") && paths(&answer).contains(&"src/server.rs"), "{answer:?}");
 }

@@ -1,5 +1,4 @@
 //! Updates: changes are noticed, interruptions are survived, and the index ends with the rows of a new one.
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,38 +7,28 @@ use std::time::{Duration, Instant};
 
 use cairn_protocol::id::RootId;
 use cairn_protocol::search::SearchParams;
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_search::{CancelFlag, Indexes, Until};
 use cairn_workspace::Roots;
 
-fn options(watch: bool) -> IndexOptions {
-    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    (opts.watch, opts.sweep_seconds) = (watch, 0);
-    opts
+use crate::fixture::{
+    DAMAGES, build, build_and_verify, lexical, open, options, options_with_watch, paths, segments,
+};
+
+fn search(indexes: &Indexes, query: &str) -> Vec<String> {
+    search_in(indexes, query, &[])
 }
 
-fn open(dir: &Path, top: &Path, watch: bool) -> (Indexes, RootId) {
-    let root = Roots::new(Vec::new()).declare(top).unwrap();
-    let id = root.id.clone();
-    let indexes = Indexes::open(dir.to_owned(), options(watch), None);
-    indexes.add_root(root).unwrap();
-    (indexes, id)
-}
-
-fn paths(indexes: &Indexes, query: &str) -> Vec<String> {
-    paths_in(indexes, query, &[])
-}
-
-fn paths_in(indexes: &Indexes, query: &str, roots: &[&RootId]) -> Vec<String> {
+fn search_in(indexes: &Indexes, query: &str, roots: &[&RootId]) -> Vec<String> {
     let params = serde_json::json!({"query": query, "k": 50, "filters": {"roots": roots}});
     let params: SearchParams = serde_json::from_value(params).unwrap();
-    indexes.lexical(&params, &CancelFlag::new(), &|_| {}).unwrap().items.into_iter().map(|i| i.path).collect()
+    paths(lexical(indexes, &params).items)
 }
 
 /// Waits until the answer to `query` satisfies `is_expected`, and returns the elapsed time.
 fn until(indexes: &Indexes, query: &str, is_expected: impl Fn(&[String]) -> bool) -> Duration {
     let start = Instant::now();
     loop {
-        let results = paths(indexes, query);
+        let results = search(indexes, query);
         if is_expected(&results) {
             return start.elapsed();
         }
@@ -73,12 +62,12 @@ fn rows(dir: &Path, id: &RootId) -> BTreeMap<String, BTreeSet<String>> {
     rows
 }
 
-fn assert_as_fresh(dir: &Path, id: &RootId, top: &Path) {
+fn assert_as_fresh(dir: &Path, top: &Path) {
     let other = tempfile::tempdir().unwrap();
-    let (indexes, _) = open(other.path(), top, false);
-    indexes.build_and_wait(id, Until::Everything, &CancelFlag::new()).unwrap();
+    let (indexes, id) = open(other.path(), top, options());
+    build(&indexes, &id);
     indexes.close();
-    assert_eq!(rows(dir, id), rows(other.path(), id));
+    assert_eq!(rows(dir, &id), rows(other.path(), &id));
 }
 
 #[test]
@@ -90,8 +79,8 @@ fn changes_become_searchable() {
         fs::write(top.join(format!("src/f{n}.rs")), format!("fn original{n}() {{}}\n")).unwrap();
     }
     let index = dir.path().join("index");
-    let (indexes, id) = open(&index, &top, true);
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    let (indexes, id) = open(&index, &top, options_with_watch(true));
+    build(&indexes, &id);
     let mut times = Vec::new();
     for (n, word) in ["zebra", "okapi", "ibex", "lemur", "gecko"].into_iter().enumerate() {
         fs::write(top.join(format!("src/f{n}.rs")), format!("fn {word}() {{}}\n")).unwrap();
@@ -112,10 +101,9 @@ fn changes_become_searchable() {
     until(&indexes, "giraffe7", <[String]>::is_empty);
     times.sort();
     assert!(times[2] < Duration::from_secs(20), "{times:?}");
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
+    build_and_verify(&indexes, &id);
     indexes.close();
-    assert_as_fresh(&index, &id, &top);
+    assert_as_fresh(&index, &top);
 }
 
 #[test]
@@ -130,7 +118,7 @@ fn interrupted_index_equals_a_new_index_in_the_end() {
     }
     let index = dir.path().join("index");
     for round in 0..6 {
-        let (indexes, id) = open(&index, &top, false);
+        let (indexes, id) = open(&index, &top, options());
         // Closed at an arbitrary moment of indexing.
         std::thread::sleep(Duration::from_millis(rng.u64(..120)));
         fs::write(top.join(format!("f{round}.rs")), format!("pub fn changed{round}() {{}}\n")).unwrap();
@@ -140,12 +128,11 @@ fn interrupted_index_equals_a_new_index_in_the_end() {
         drop(indexes);
         rows(&index, &id);
     }
-    let (indexes, id) = open(&index, &top, false);
-    let status = indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    let (indexes, id) = open(&index, &top, options());
+    let status = build_and_verify(&indexes, &id);
     assert_eq!((status.files, status.vectors == status.chunks), (400, true));
-    assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
     indexes.close();
-    assert_as_fresh(&index, &id, &top);
+    assert_as_fresh(&index, &top);
 }
 
 #[test]
@@ -158,39 +145,26 @@ fn damaged_or_missing_word_segments_are_rebuilt() {
         fs::write(top.join(format!("f{n}.rs")), format!("pub fn wombat{n}() {{\n{body}}}\n")).unwrap();
     }
     let index = dir.path().join("index");
-    let (indexes, id) = open(&index, &top, false);
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    let (indexes, id) = open(&index, &top, options());
+    build(&indexes, &id);
     fs::write(top.join("f0.rs"), "pub fn quokka() {}\n").unwrap();
     fs::remove_file(top.join("f1.rs")).unwrap();
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    build(&indexes, &id);
     indexes.close();
-    let segments = || -> Vec<std::path::PathBuf> {
-        let entries = fs::read_dir(index.join(&*id.0)).unwrap().map(|e| e.unwrap().path());
-        entries.filter(|p| p.extension().is_some_and(|e| e == "seg")).collect()
-    };
-    type Harm = fn(&Path);
-    let harms: [Harm; 3] = [
-        |path| fs::remove_file(path).unwrap(),
-        |path| fs::write(path, "not a segment").unwrap(),
-        |path| {
-            let half = fs::read(path).unwrap();
-            fs::write(path, &half[..half.len() / 2]).unwrap();
-        },
-    ];
-    for harm in harms {
-        assert!(!segments().is_empty());
-        segments().iter().for_each(|path| harm(path));
+    for damage in DAMAGES {
+        let before = segments(&index, &id, "seg");
+        assert!(!before.is_empty());
+        before.iter().for_each(|path| damage(path));
         fs::write(index.join(&*id.0).join("words-9999.seg"), "a stranger").unwrap();
-        let (indexes, id) = open(&index, &top, false);
-        indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-        assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
-        assert_eq!(paths(&indexes, "quokka"), ["f0.rs"]);
-        assert_eq!(paths(&indexes, "wombat7")[0], "f7.rs");
-        assert!(paths(&indexes, "wombat1").iter().all(|p| p != "f1.rs"));
+        let (indexes, id) = open(&index, &top, options());
+        build_and_verify(&indexes, &id);
+        assert_eq!(search(&indexes, "quokka"), ["f0.rs"]);
+        assert_eq!(search(&indexes, "wombat7")[0], "f7.rs");
+        assert!(search(&indexes, "wombat1").iter().all(|p| p != "f1.rs"));
         assert!(!index.join(&*id.0).join("words-9999.seg").exists());
         indexes.close();
     }
-    assert_as_fresh(&index, &id, &top);
+    assert_as_fresh(&index, &top);
 }
 
 #[test]
@@ -212,7 +186,7 @@ fn slow_opening_of_a_root_does_not_block_searches() {
         let adding = scope.spawn(|| indexes.add_root(root));
         while !adding.is_finished() {
             let query_started = Instant::now();
-            assert_eq!(paths_in(&indexes, "zebra", &[&id]), ["a.rs"]);
+            assert_eq!(search_in(&indexes, "zebra", &[&id]), ["a.rs"]);
             slowest = slowest.max(query_started.elapsed());
         }
         adding.join().unwrap().unwrap();

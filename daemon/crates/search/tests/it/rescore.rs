@@ -1,15 +1,13 @@
 //! Re-scoring of the best results, with the built-in table as the model, whose scores are known.
 
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
-
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_protocol::search::{SearchAnswer, SearchParams};
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, RescoreLimits, Rescorer, Until};
-use cairn_workspace::Roots;
+use cairn_search::{CancelFlag, Embedder, Indexes, RescoreLimits, Rescorer};
+
+use crate::fixture::{build, hybrid, open, options, write_file};
 
 fn rescorer(top: usize, time: Duration) -> Option<Arc<Rescorer>> {
     let limits = RescoreLimits { top, time, threads: 2 };
@@ -17,32 +15,24 @@ fn rescorer(top: usize, time: Duration) -> Option<Arc<Rescorer>> {
 }
 
 /// An index of twenty files about parsing headers, ten of them with a definition each.
-fn open(dir: &Path, rescorer: Option<Arc<Rescorer>>) -> Indexes {
+fn index(dir: &Path, rescorer: Option<Arc<Rescorer>>) -> Indexes {
     let top = dir.join("root");
-    fs::create_dir_all(&top).unwrap();
     for n in 0..10 {
         let code = format!(
             "/// Parses header number {n}.\npub fn parse_header{n}(line: &str) -> Header {{\n    Header::from(line)\n}}\n"
         );
-        fs::write(top.join(format!("header{n}.rs")), code).unwrap();
-        fs::write(top.join(format!("note{n}.txt")), format!("the header is parsed, see {n}\n")).unwrap();
+        write_file(&top, &format!("header{n}.rs"), code);
+        write_file(&top, &format!("note{n}.txt"), format!("the header is parsed, see {n}\n"));
     }
-    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    (opts.watch, opts.sweep_seconds, opts.rescorer) = (false, 0, rescorer);
-    let root = Roots::new(Vec::new()).declare(&top).unwrap();
-    let id = root.id.clone();
-    let indexes = Indexes::open(dir.join("index"), opts, None);
-    indexes.add_root(root).unwrap();
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    let mut options = options();
+    options.rescorer = rescorer;
+    let (indexes, id) = open(&dir.join("index"), &top, options);
+    build(&indexes, &id);
     indexes
 }
 
 fn params() -> SearchParams {
     SearchParams { explain: true, ..SearchParams::new("parse a header line") }
-}
-
-fn hybrid(indexes: &Indexes) -> SearchAnswer {
-    indexes.hybrid(&params(), &CancelFlag::new(), &|_| {}).unwrap()
 }
 
 /// The number of items with a share of re-scoring, and true if all shares add up to the scores.
@@ -57,37 +47,37 @@ fn count_rescored(answer: &SearchAnswer) -> (usize, bool) {
 #[test]
 fn best_results_are_rescored_with_an_explanation() {
     let dir = tempfile::tempdir().unwrap();
-    let plain = open(dir.path(), None);
-    let before = hybrid(&plain);
+    let plain = index(dir.path(), None);
+    let before = hybrid(&plain, &params());
     assert_eq!(count_rescored(&before), (0, true));
     plain.close();
     let long = Duration::from_secs(600);
-    let all = open(dir.path(), rescorer(200, long));
-    let answer = hybrid(&all);
+    let all = index(dir.path(), rescorer(200, long));
+    let answer = hybrid(&all, &params());
     let (count, fits) = count_rescored(&answer);
     // The farthest of the re-scored passages has a share of 0.
     assert!(count + 1 >= answer.items.len() && count > 5 && fits, "{count} of {}", answer.items.len());
     assert_eq!((answer.items.len(), answer.degraded.len()), (before.items.len(), 0));
-    let rebuild_range = hybrid(&all);
-    assert_eq!(rebuild_range.items, answer.items);
+    let second = hybrid(&all, &params());
+    assert_eq!(second.items, answer.items);
     let other = |answer: Result<SearchAnswer, _>| count_rescored(&answer.unwrap_or_default()).0;
     let none = CancelFlag::new();
     assert_eq!(other(all.lexical(&params(), &none, &|_| {})), 0);
     assert_eq!(other(all.semantic(&params(), &none, &|_| {})), 0);
     all.close();
-    let few = open(dir.path(), rescorer(4, long));
-    assert!((1..=4).contains(&count_rescored(&hybrid(&few)).0));
+    let few = index(dir.path(), rescorer(4, long));
+    assert!((1..=4).contains(&count_rescored(&hybrid(&few, &params())).0));
     few.close();
 }
 
 #[test]
 fn order_is_unchanged_and_degraded_without_time() {
     let dir = tempfile::tempdir().unwrap();
-    let plain = open(dir.path(), None);
-    let before = hybrid(&plain);
+    let plain = index(dir.path(), None);
+    let before = hybrid(&plain, &params());
     plain.close();
-    let late = open(dir.path(), rescorer(50, Duration::ZERO));
-    let answer = hybrid(&late);
+    let late = index(dir.path(), rescorer(50, Duration::ZERO));
+    let answer = hybrid(&late, &params());
     assert_eq!(answer.degraded, ["rerank"]);
     assert_eq!(count_rescored(&answer).0, 0);
     assert_eq!(answer.items, before.items);

@@ -1,5 +1,4 @@
 //! Command lines against rules: lines that may run and lines that never may.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{collections::BTreeMap, time::Instant};
 

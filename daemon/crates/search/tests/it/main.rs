@@ -1,0 +1,17 @@
+//! The search engine on real files.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a failed step fails the test; notices go to people"
+)]
+
+mod fixture;
+mod golden;
+mod grep_peer;
+mod indexing;
+mod maps;
+mod rebuilds;
+mod rescore;
+mod symbol_queries;
+mod unusual_trees;
+mod updates;
