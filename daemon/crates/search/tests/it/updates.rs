@@ -172,7 +172,7 @@ fn slow_opening_of_a_root_does_not_block_searches() {
     let (dir, top, slow) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(top.path().join("a.rs"), "fn zebra() {}\n").unwrap();
-    let (indexes, id) = open(dir.path(), top.path(), false);
+    let (indexes, id) = open(dir.path(), top.path(), options());
     indexes.build_and_wait(&id, Until::Lexical, &CancelFlag::new()).unwrap();
     let root = Roots::new(Vec::new()).declare(slow.path()).unwrap();
     // Opening waits for this lock as for a slow disk.
