@@ -16,7 +16,7 @@ fn shell_mode_runs_lines_and_sends_marked_ones_to_the_model() {
     let Some(mut terminal) = Terminal::start(&cairn.daemon.home, &cairn.folder, &["chat", "--shell"]) else {
         return;
     };
-    terminal.see("prefix a message to the model with >");
+    terminal.see("> MESSAGE goes to the model");
     let at = |folder: &str| format!("/{folder} $");
     terminal.see(&at("repo"));
     terminal.line("echo sum-$((20+22))");

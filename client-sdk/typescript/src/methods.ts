@@ -97,7 +97,7 @@ import type {
   ViewerLink,
 } from "./types.js";
 
-/** Every method of the daemon, typed. Each answers what the protocol reference says, or rejects with `RpcError`. */
+/** Every method of the daemon, typed. Each returns the result documented in the protocol reference, or rejects with `RpcError`. */
 export abstract class Methods {
   /** Calls a method by its name on the wire. */
   abstract call<R = unknown>(method: string, params?: object): Promise<R>;
@@ -127,7 +127,7 @@ export abstract class Methods {
     return this.call("config.get", params);
   }
 
-  /** `config.reload`: Reads the configuration files again. */
+  /** `config.reload`: Reloads the configuration files. */
   configReload(params: Empty = {}): Promise<ConfigReloaded> {
     return this.call("config.reload", params);
   }
@@ -302,17 +302,17 @@ export abstract class Methods {
     return this.call("session.archive", params);
   }
 
-  /** `session.clear`: Empties a session's conversation; its log stays. */
+  /** `session.clear`: Clears a session's conversation; its log is retained. */
   sessionClear(params: SessionRef): Promise<Empty> {
     return this.call("session.clear", params);
   }
 
-  /** `session.compress`: Condenses a session's conversation into a summary. */
+  /** `session.compress`: Replaces a session's conversation with a summary. */
   sessionCompress(params: SessionRef): Promise<Compressed> {
     return this.call("session.compress", params);
   }
 
-  /** `approval.list`: Calls that wait for an approval, newest first. */
+  /** `approval.list`: Pending approvals, newest first. */
   approvalList(params: ApprovalListParams = {}): Promise<PageOfApproval> {
     return this.call("approval.list", params);
   }
@@ -322,7 +322,7 @@ export abstract class Methods {
     return this.call("approval.resolve", params);
   }
 
-  /** `sandbox.probe`: How commands are confined on this machine, and what that does not prevent. */
+  /** `sandbox.probe`: The sandbox for commands on this machine, and what it does not prevent. */
   sandboxProbe(params: Empty = {}): Promise<SandboxProbe> {
     return this.call("sandbox.probe", params);
   }
@@ -362,7 +362,7 @@ export abstract class Methods {
     return this.call("prompt.show", params);
   }
 
-  /** `prompt.set`: Replaces the base of a session's system text; its conversation is emptied. */
+  /** `prompt.set`: Replaces the base of a session's system text; its conversation is cleared. */
   promptSet(params: PromptSetParams): Promise<PromptShown> {
     return this.call("prompt.set", params);
   }
@@ -452,7 +452,7 @@ export abstract class Methods {
     return this.call("audit.query", params);
   }
 
-  /** `viewer.link`: A link that opens the viewer in a browser: once, within a minute. */
+  /** `viewer.link`: Creates a link that opens the viewer in a browser, once and within a minute. */
   viewerLink(params: Empty = {}): Promise<ViewerLink> {
     return this.call("viewer.link", params);
   }

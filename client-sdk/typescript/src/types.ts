@@ -1,6 +1,6 @@
 // Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.
 
-/** Versions of the protocol that this client speaks, best first. */
+/** Versions of the protocol that this client supports, best first. */
 export const PROTOCOL_VERSIONS = ["1"];
 
 /** Why a call failed: `error.data.reason`. */

@@ -29,7 +29,7 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
     let folder = Arc::new(Mutex::new(chat.folder.clone()));
     let mut editor = editor::editor(&folder, &history)?.with_break_signal(Arc::clone(&quit));
     let model = chat.model_name().await?;
-    let sign = if chat.shell.is_some() { "; prefix a message to the model with >" } else { "" };
+    let sign = if chat.shell.is_some() { "; > MESSAGE goes to the model" } else { "" };
     chat.app.info(&format!("{model} in {}; /help shows the commands{sign}", chat.folder.display()));
     loop {
         if chat.quit {

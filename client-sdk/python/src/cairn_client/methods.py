@@ -9,7 +9,7 @@ from . import types as t
 
 
 class Methods:
-    """Each answers what the protocol reference says, or raises `RpcError`."""
+    """Each returns the result documented in the protocol reference, or raises `RpcError`."""
 
     async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
         """Calls a method by its name on the wire."""
@@ -41,7 +41,7 @@ class Methods:
         return answer
 
     async def config_reload(self, **params: Unpack[t.Empty]) -> t.ConfigReloaded:
-        """`config.reload`: Reads the configuration files again."""
+        """`config.reload`: Reloads the configuration files."""
         answer: t.ConfigReloaded = await self.call("config.reload", params)
         return answer
 
@@ -216,17 +216,17 @@ class Methods:
         return answer
 
     async def session_clear(self, **params: Unpack[t.SessionRef]) -> t.Empty:
-        """`session.clear`: Empties a session's conversation; its log stays."""
+        """`session.clear`: Clears a session's conversation; its log is retained."""
         answer: t.Empty = await self.call("session.clear", params)
         return answer
 
     async def session_compress(self, **params: Unpack[t.SessionRef]) -> t.Compressed:
-        """`session.compress`: Condenses a session's conversation into a summary."""
+        """`session.compress`: Replaces a session's conversation with a summary."""
         answer: t.Compressed = await self.call("session.compress", params)
         return answer
 
     async def approval_list(self, **params: Unpack[t.ApprovalListParams]) -> t.PageOfApproval:
-        """`approval.list`: Calls that wait for an approval, newest first."""
+        """`approval.list`: Pending approvals, newest first."""
         answer: t.PageOfApproval = await self.call("approval.list", params)
         return answer
 
@@ -236,7 +236,7 @@ class Methods:
         return answer
 
     async def sandbox_probe(self, **params: Unpack[t.Empty]) -> t.SandboxProbe:
-        """`sandbox.probe`: How commands are confined on this machine, and what that does not prevent."""
+        """`sandbox.probe`: The sandbox for commands on this machine, and what it does not prevent."""
         answer: t.SandboxProbe = await self.call("sandbox.probe", params)
         return answer
 
@@ -276,7 +276,7 @@ class Methods:
         return answer
 
     async def prompt_set(self, **params: Unpack[t.PromptSetParams]) -> t.PromptShown:
-        """`prompt.set`: Replaces the base of a session's system text; its conversation is emptied."""
+        """`prompt.set`: Replaces the base of a session's system text; its conversation is cleared."""
         answer: t.PromptShown = await self.call("prompt.set", params)
         return answer
 
@@ -366,7 +366,7 @@ class Methods:
         return answer
 
     async def viewer_link(self, **params: Unpack[t.Empty]) -> t.ViewerLink:
-        """`viewer.link`: A link that opens the viewer in a browser: once, within a minute."""
+        """`viewer.link`: Creates a link that opens the viewer in a browser, once and within a minute."""
         answer: t.ViewerLink = await self.call("viewer.link", params)
         return answer
 

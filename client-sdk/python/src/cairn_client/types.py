@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 PROTOCOL_VERSIONS = ["1"]
-"""Versions of the protocol that this client speaks, best first."""
+"""Versions of the protocol that this client supports, best first."""
 
 Reason: TypeAlias = Literal[
     "parse_error",

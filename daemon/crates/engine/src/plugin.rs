@@ -188,7 +188,7 @@ mod tests {
     async fn first_refusal_stops_refusable_events() {
         let all: [(&str, Act, bool); 3] = [("a", fine, false), ("guard", refuses, false), ("z", fine, false)];
         let (refused, events) = dispatch(&all, Hook::BeforeTool).await;
-        assert_eq!((refused.as_deref(), events), (Some("guard says: no"), vec!["a", "guard"]));
+        assert_eq!((refused.as_deref(), events), (Some("guard: no"), vec!["a", "guard"]));
         let (refused, events) = dispatch(&all, Hook::AfterTool).await;
         assert_eq!((refused, events), (None, vec!["a", "guard", "z"]));
     }

@@ -67,7 +67,7 @@ fn diff(_: &Deps, permit: &Permit, params: GitDiffParams) -> Result<(Value, bool
 struct GitCommitParams {
     /// The files to commit, relative to the workspace; other changes stay as they are.
     paths: Vec<String>,
-    /// The commit message.
+    /// The message of the commit.
     message: String,
 }
 

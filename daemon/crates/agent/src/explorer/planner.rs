@@ -40,7 +40,6 @@ pub const CONDITIONALS: &str = r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b";
 /// Most lines that one search for conditionals returns.
 const CONDITIONAL_LINES: u32 = 10_000;
 
-/// Every probe.
 pub const PROBES: &[Probe] = &[
     Probe {
         pattern: r"^\s*(pub\s+)?(async\s+)?fn main\s*\(\s*\)",

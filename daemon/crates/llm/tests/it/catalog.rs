@@ -41,7 +41,7 @@ fn names_have_defaults_and_unknown_ones_are_refused() {
     let Err(unknown) = of("gpt") else { panic!("a provider of any name") };
     assert_eq!(
         unknown.to_string(),
-        "there is no provider 'gpt'; there are ollama, openai, anthropic, openai-compatible, apple, llamaCpp, claudeCode, codex, \
+        "there is no provider 'gpt'; available: ollama, openai, anthropic, openai-compatible, apple, llamaCpp, claudeCode, codex, \
          scripted"
     );
     let Err(LlmError::NotSupported(text)) = of("apple") else { panic!("apple") };

@@ -34,7 +34,7 @@ async fn tool_lookup_finds_tools_by_name() {
     assert!(!all.contains("fs_read"), "{all}");
     // Tools that are added later are listed too.
     let one = fixture.call("tool_lookup", json!({"name": "lookup"})).await.unwrap();
-    assert!(one["content"].as_str().unwrap().starts_with("tool_lookup\nTells about the tools."), "{one}");
+    assert!(one["content"].as_str().unwrap().starts_with("tool_lookup\nDescribes the tools."), "{one}");
     let error = fixture.call("tool_lookup", json!({"name": "\u{7}zz"})).await.unwrap_err();
     assert_eq!(error.reason, Reason::UnknownTool);
     assert!(error.message.contains("\\u{7}zz"), "{error}");
