@@ -1,4 +1,5 @@
-//! Draws the charts of `docs/benchmarks.md` from the records: `cargo run --release -p cairn-bench -- charts`.
+//! Draws the charts of `docs/benchmarks.md` from the records: `cargo run --release -p cairn-bench
+//! -- charts`.
 
 use std::path::{Path, PathBuf};
 
@@ -79,7 +80,8 @@ fn lines(path: &Path, title: &str, x: &str, y: &str, series: &[Series]) {
         .expect("a chart");
     chart.configure_mesh().x_desc(x).y_desc(y).light_line_style(WHITE).draw().expect("a chart");
     for ((label, points), colour) in series.iter().zip(COLOURS) {
-        let drawn = chart.draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)).point_size(3));
+        let drawn = chart
+            .draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)).point_size(3));
         drawn
             .expect("a chart")
             .label(*label)
@@ -107,7 +109,9 @@ fn bars(path: &Path, title: &str, values: &[(String, f64)]) {
         .build_cartesian_2d(0.0..right, (0..values.len().max(1)).into_segmented())
         .expect("a chart");
     let label = |segment: &SegmentValue<usize>| match segment {
-        SegmentValue::CenterOf(at) => values.get(*at).map(|(name, _)| name.clone()).unwrap_or_default(),
+        SegmentValue::CenterOf(at) => {
+            values.get(*at).map(|(name, _)| name.clone()).unwrap_or_default()
+        }
         _ => String::new(),
     };
     chart

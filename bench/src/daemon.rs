@@ -65,11 +65,15 @@ impl Daemon {
     pub async fn connect(&self) -> Client {
         let file = self.file().expect("daemon.json");
         let address = file["addresses"][0].as_str().expect("an address").to_owned();
-        let token = std::fs::read_to_string(file["tokenPath"].as_str().expect("a path")).expect("a token");
+        let token =
+            std::fs::read_to_string(file["tokenPath"].as_str().expect("a path")).expect("a token");
         let mut request = format!("ws://{address}/rpc").into_client_request().expect("a request");
-        request.headers_mut().insert("authorization", format!("Bearer {token}").parse().expect("a header"));
+        request
+            .headers_mut()
+            .insert("authorization", format!("Bearer {token}").parse().expect("a header"));
         let config = WebSocketConfig::default().read_buffer_size(4096);
-        let (socket, _) = connect_async_with_config(request, Some(config), true).await.expect("a connection");
+        let (socket, _) =
+            connect_async_with_config(request, Some(config), true).await.expect("a connection");
         let mut client = Client { socket, next: 0 };
         client
             .call(
@@ -149,7 +153,8 @@ impl Client {
     /// Returns the result of a call, reading but not parsing the messages before it.
     pub async fn streamed(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
-        let request = json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
+        let request =
+            json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
         let mut text = self.round_trip(request.to_string()).await;
         while text.starts_with(r#"{"jsonrpc":"2.0","method""#) {
             text = self.text().await;
@@ -163,8 +168,10 @@ impl Client {
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let request =
-            json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}).to_string();
-        let mut answer: Value = serde_json::from_str(&self.round_trip(request).await).expect("json");
+            json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params})
+                .to_string();
+        let mut answer: Value =
+            serde_json::from_str(&self.round_trip(request).await).expect("json");
         while answer.get("id").is_none() {
             answer = serde_json::from_str(&self.text().await).expect("json");
         }

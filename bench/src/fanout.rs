@@ -98,14 +98,14 @@ async fn begin_import(client: &mut Client) -> SessionId {
     let id = SessionId::new();
     session["sessionId"] = json!(id);
     session["headSeq"] = 0.into();
-    let header =
-        json!({"format": "cairn-trace", "version": 1, "session": session, "exportedAt": Timestamp::now()});
+    let header = json!({"format": "cairn-trace", "version": 1, "session": session, "exportedAt": Timestamp::now()});
     client.call("trace.import", json!({"jsonl": format!("{header}\n")})).await;
     id
 }
 
 fn event(session: &SessionId, seq: u64) -> Value {
-    let evt = AgentEvt::Progress { op: "bench".into(), percent: 50.0, message: Some("x".repeat(TEXT)) };
+    let evt =
+        AgentEvt::Progress { op: "bench".into(), percent: 50.0, message: Some("x".repeat(TEXT)) };
     let record = Envelope {
         id: uuid::Uuid::now_v7(),
         session_id: session.clone(),

@@ -36,7 +36,8 @@ const STOPS: u64 = 40;
 struct Nothing {}
 
 async fn session(root: &Path, model: &Arc<Clock>) -> Session {
-    let nothing = FnTool::new("nothing", "Does nothing", |_: Nothing| async { Ok::<_, Failure>(json!({})) });
+    let nothing =
+        FnTool::new("nothing", "Does nothing", |_: Nothing| async { Ok::<_, Failure>(json!({})) });
     let provider: Arc<dyn cairn_engine::model::Provider> = Arc::<Clock>::clone(model);
     Session::provider(provider)
         .rules(Rules { default: Verdict::Allow, ..Rules::default() })
@@ -89,16 +90,23 @@ fn page(file: &mut std::fs::File) -> f64 {
 /// Returns the three records that a call leaves in its session, for writing them again.
 async fn records_of_call(session: &Session) -> [NewRecord; 3] {
     let records = session.engine().trace().records(session.id(), 0, 3).await.expect("records");
-    let to_new_record =
-        |e: Envelope| NewRecord { id: e.id, parent_id: e.parent_id, origin: e.origin, body: e.body };
+    let to_new_record = |e: Envelope| NewRecord {
+        id: e.id,
+        parent_id: e.parent_id,
+        origin: e.origin,
+        body: e.body,
+    };
     let records: Vec<_> = records.into_iter().map(to_new_record).collect();
     records.try_into().expect("three records")
 }
 
 /// Measures a no-op call, alternating with its three records in two appends without the gate.
 async fn calls(session: &Session, scratch: &Path) {
-    let call =
-        || ToolCallParams { session_id: session.id().clone(), name: "nothing".into(), arguments: json!({}) };
+    let call = || ToolCallParams {
+        session_id: session.id().clone(),
+        name: "nothing".into(),
+        arguments: json!({}),
+    };
     let trace = session.engine().trace();
     let other = create_session(session).await;
     let mut file = std::fs::File::create(scratch.join("pages")).expect("a file");
@@ -128,7 +136,10 @@ async fn calls(session: &Session, scratch: &Path) {
         quantile(&mut sync, 0.5)
     ));
     value("gate: added to a call us", call - records);
-    report(format!("gate: what it adds to a call          p50 {:.0} us  floor <= 100 us", call - records));
+    report(format!(
+        "gate: what it adds to a call          p50 {:.0} us  floor <= 100 us",
+        call - records
+    ));
 }
 
 async fn follow(session: &Session, id: &SessionId) -> Follower {
@@ -148,7 +159,8 @@ async fn notification_latency(session: &Session, scratch: &Path) {
     let mut sync = Vec::new();
     for _ in 0..CALLS {
         let start = Instant::now();
-        let (append, step) = tokio::join!(trace.append(Append::new(&id, vec![record()])), follower.step());
+        let (append, step) =
+            tokio::join!(trace.append(Append::new(&id, vec![record()])), follower.step());
         assert!(append.is_ok() && matches!(step, Ok(Step::Records(lines)) if lines.len() == 1));
         delivery.push(micros(start));
         sync.push(page(&mut file));
@@ -178,7 +190,8 @@ async fn commands(session: &Session, scratch: &Path) {
         assert!(result.ok && result.output["exit_code"] == 0, "{result:?}");
         let start = Instant::now();
         let mut shell = tokio::process::Command::new("sh");
-        let output = shell.args(["-c", "true"]).current_dir(scratch).output().await.expect("a shell");
+        let output =
+            shell.args(["-c", "true"]).current_dir(scratch).output().await.expect("a shell");
         plain.push(micros(start) / 1000.0);
         assert!(output.status.success());
     }

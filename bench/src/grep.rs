@@ -54,7 +54,8 @@ pub async fn run(daemon: &mut Daemon, folder: &Path) {
             params[key] = value;
             params
         };
-        let [mut counts, mut first, mut lines, mut rg_counts, mut rg_lines] = [const { Vec::new() }; 5];
+        let [mut counts, mut first, mut lines, mut rg_counts, mut rg_lines] =
+            [const { Vec::new() }; 5];
         let mut ours = 0;
         let mut theirs = 0;
         for _ in 0..REPEAT {
@@ -74,8 +75,8 @@ pub async fn run(daemon: &mut Daemon, folder: &Path) {
             rg_counts.push(ms);
             rg_lines.push(rg(&root, pattern, &[rg_flags, &["-n"][..]].concat(), false).1);
         }
-        let [a, f, b, c, d] =
-            [&mut counts, &mut first, &mut lines, &mut rg_counts, &mut rg_lines].map(|v| quantile(v, 0.5));
+        let [a, f, b, c, d] = [&mut counts, &mut first, &mut lines, &mut rg_counts, &mut rg_lines]
+            .map(|v| quantile(v, 0.5));
         worst = [worst, (a / c, name), (b / d, name)]
             .into_iter()
             .max_by(|x, y| x.0.total_cmp(&y.0))
@@ -90,7 +91,10 @@ pub async fn run(daemon: &mut Daemon, folder: &Path) {
             b / d
         ));
     }
-    report(format!("grep: slowest of all patterns     {:.2} x rg ({})  floor <= 1.0 x", worst.0, worst.1));
+    report(format!(
+        "grep: slowest of all patterns     {:.2} x rg ({})  floor <= 1.0 x",
+        worst.0, worst.1
+    ));
 }
 
 /// Runs rg and returns the sum of its counts and its wall time.
@@ -105,6 +109,7 @@ fn rg(root: &Path, pattern: &str, flags: &[&str], count: bool) -> (u64, f64) {
         .output()
         .expect("rg is installed");
     let ms = start.elapsed().as_secs_f64() * 1000.0;
-    let text = if count { String::from_utf8_lossy(&out.stdout).into_owned() } else { String::new() };
+    let text =
+        if count { String::from_utf8_lossy(&out.stdout).into_owned() } else { String::new() };
     (text.lines().filter_map(|l| l.rsplit(':').next()?.parse::<u64>().ok()).sum(), ms)
 }

@@ -32,11 +32,16 @@ pub fn folder() -> PathBuf {
 pub fn write(megabytes: f64, values: BTreeMap<String, f64>) -> PathBuf {
     let date = output("date", &["-u", "+%Y-%m-%d"]);
     let changed = !output("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
-    let commit =
-        format!("{}{}", output("git", &["rev-parse", "--short=10", "HEAD"]), if changed { "+" } else { "" });
+    let commit = format!(
+        "{}{}",
+        output("git", &["rev-parse", "--short=10", "HEAD"]),
+        if changed { "+" } else { "" }
+    );
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model =
-        cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, m)| m);
+    let model = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map(|(_, m)| m);
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let machine = format!("{}, {cores} cores", model.unwrap_or(std::env::consts::ARCH));
     let time = output("date", &["-u", "+%H%M%S"]);
@@ -50,7 +55,8 @@ pub fn write(megabytes: f64, values: BTreeMap<String, f64>) -> PathBuf {
 
 /// Reads all records, oldest first.
 pub fn read() -> Vec<Run> {
-    let entries = std::fs::read_dir(folder()).expect("bench/history exists; a run with --record writes it");
+    let entries =
+        std::fs::read_dir(folder()).expect("bench/history exists; a run with --record writes it");
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
     files.retain(|path| path.extension().is_some_and(|end| end == "json"));
     files.sort();

@@ -15,7 +15,8 @@ const SAMPLE: usize = 20;
 /// Indexes `folder` into `dir`; the index stays open.
 pub fn run(folder: &Path, dir: &Path) -> (Indexes, cairn_workspace::Root) {
     let root = Roots::new(Vec::new()).declare(folder).expect("a folder");
-    let mut options = IndexOptions::new(Embedder::builtin().expect("the embedder")).expect("threads");
+    let mut options =
+        IndexOptions::new(Embedder::builtin().expect("the embedder")).expect("threads");
     options.watch = false;
     options.sweep_seconds = 0;
     let indexes = Indexes::open(dir.to_owned(), options, None);
@@ -64,7 +65,9 @@ fn parsing(root: &cairn_workspace::Root, complete: f64) {
     let texts: Vec<_> = files
         .iter()
         .step_by(SAMPLE)
-        .filter_map(|path| Some((cairn_workspace::language_of(path.to_str()?)?, std::fs::read(path).ok()?)))
+        .filter_map(|path| {
+            Some((cairn_workspace::language_of(path.to_str()?)?, std::fs::read(path).ok()?))
+        })
         .filter(|(_, text)| text.len() <= 1 << 20)
         .collect();
     let before = cpu(None);
@@ -105,7 +108,8 @@ fn sizes(dir: &Path, text: f64) {
     }
     let mut largest: Vec<_> = by_name.into_iter().collect();
     largest.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let largest: Vec<String> = largest.iter().take(9).map(|(n, s)| format!("{n} {:.2}", s / text)).collect();
+    let largest: Vec<String> =
+        largest.iter().take(9).map(|(n, s)| format!("{n} {:.2}", s / text)).collect();
     report(format!(
         "index: size                        {:.2} x text with vectors, {:.2} x with vectors left out ({})  floor <= 1.0",
         (vectors + rest) / text,
@@ -117,7 +121,8 @@ fn sizes(dir: &Path, text: f64) {
 /// Returns the tables and indexes of a database with their sizes in MB.
 fn tables(path: &Path) -> Vec<(String, f64)> {
     let conn = cairn_store::open_read_only(path).expect("a database");
-    let mut all = conn.prepare("SELECT name, sum(pgsize) / 1e6 FROM dbstat GROUP BY name").expect("dbstat");
+    let mut all =
+        conn.prepare("SELECT name, sum(pgsize) / 1e6 FROM dbstat GROUP BY name").expect("dbstat");
     let rows = all.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).expect("tables");
     rows.map(|r| r.expect("a table")).collect()
 }

@@ -52,8 +52,17 @@ pub async fn run(path: &Path) {
 
 async fn append(trace: &Trace, session: &SessionId, n: usize, batch: usize) {
     let record = || {
-        let evt = AgentEvt::Progress { op: "bench".into(), percent: n as f64, message: Some("x".repeat(80)) };
-        NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
+        let evt = AgentEvt::Progress {
+            op: "bench".into(),
+            percent: n as f64,
+            message: Some("x".repeat(80)),
+        };
+        NewRecord {
+            id: uuid::Uuid::now_v7(),
+            parent_id: None,
+            origin: None,
+            body: Body::Evt { evt },
+        }
     };
     let records = (0..batch).map(|_| record()).collect();
     trace.append(Append::new(session, records)).await.expect("durable");

@@ -2,8 +2,8 @@
 //! FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate]...`
 //!
 //! Measurements through the daemon need `target/release/cairn`, and those of grep need `rg`. Each
-//! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws the
-//! charts of `docs/benchmarks.md` from there.
+//! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws
+//! the charts of `docs/benchmarks.md` from there.
 
 mod charts;
 mod daemon;
@@ -42,7 +42,8 @@ fn main() {
         );
         std::process::exit(2);
     };
-    let (options, selected): (Vec<String>, Vec<String>) = args.partition(|arg| arg.starts_with("--"));
+    let (options, selected): (Vec<String>, Vec<String>) =
+        args.partition(|arg| arg.starts_with("--"));
     if let Some(unknown) = options.iter().find(|option| *option != "--record") {
         meter::report(format!("{unknown} is not an option"));
         std::process::exit(2);
@@ -111,8 +112,13 @@ async fn measure(folder: &Path, scratch: &Path, is_selected: &dyn Fn(&str) -> bo
 fn missing(is_selected: &dyn Fn(&str) -> bool) -> Option<String> {
     let any = |names: &[&str]| names.iter().any(|name| is_selected(name));
     let binary = daemon::binary();
-    if any(&["grep", "start", "saved", "wire", "fanout", "remote", "mcp", "gate"]) && !binary.is_file() {
-        return Some(format!("{} is missing: cargo build --release -p cairn-daemon", binary.display()));
+    if any(&["grep", "start", "saved", "wire", "fanout", "remote", "mcp", "gate"])
+        && !binary.is_file()
+    {
+        return Some(format!(
+            "{} is missing: cargo build --release -p cairn-daemon",
+            binary.display()
+        ));
     }
     let rg = std::process::Command::new("rg").arg("--version").output();
     (is_selected("grep") && rg.is_err())

@@ -42,7 +42,8 @@ impl Agent {
         let output = BufReader::new(child.stdout.take().expect("its output")).lines();
         let mut agent = Self { _child: child, input, output, next: 0 };
         let about = json!({"name": "bench", "version": "0"});
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
+        let hello =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
         agent.call("initialize", &hello).await;
         agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         agent
@@ -60,7 +61,10 @@ impl Agent {
             let line = self.output.next_line().await.expect("read").expect("an answer");
             let answer: Value = serde_json::from_str(&line).expect("json");
             if answer["id"] == id {
-                assert!(answer["result"]["isError"] != true && answer.get("error").is_none(), "{answer}");
+                assert!(
+                    answer["result"]["isError"] != true && answer.get("error").is_none(),
+                    "{answer}"
+                );
                 return answer;
             }
         }
@@ -78,11 +82,17 @@ pub async fn run(folder: &Path, home: &Path) {
     let listed = json!({"pattern": "*", "max_results": 20});
     let direct = json!({"sessionId": session, "name": "list_files", "arguments": listed});
     let through = json!({"name": "list_files", "arguments": listed});
-    compare("list_files through the gate", (&mut client, "tool.call", &direct), (&mut agent, &through)).await;
+    compare(
+        "list_files through the gate",
+        (&mut client, "tool.call", &direct),
+        (&mut agent, &through),
+    )
+    .await;
     let query = "where is the configuration read";
     let direct = json!({"query": query, "k": 11, "includeText": true});
     let through = json!({"name": "search", "arguments": {"query": query, "k": 10}});
-    compare("search, 10 places", (&mut client, "search.hybrid", &direct), (&mut agent, &through)).await;
+    compare("search, 10 places", (&mut client, "search.hybrid", &direct), (&mut agent, &through))
+        .await;
 }
 
 async fn compare(name: &str, direct: (&mut Client, &str, &Value), through: (&mut Agent, &Value)) {

@@ -37,7 +37,8 @@ pub fn memory(pid: Option<u32>, key: &str) -> f64 {
     let path = pid.map_or("/proc/self/status".into(), |p| format!("/proc/{p}/status"));
     let status = std::fs::read_to_string(path).unwrap_or_default();
     let line = status.lines().find(|l| l.starts_with(key)).unwrap_or("");
-    line.split_whitespace().nth(1).and_then(|v| v.parse::<f64>().ok()).unwrap_or(0.0) * 1.024 / 1000.0
+    line.split_whitespace().nth(1).and_then(|v| v.parse::<f64>().ok()).unwrap_or(0.0) * 1.024
+        / 1000.0
 }
 
 /// Returns the bytes of the files below a folder with this name suffix.

@@ -18,8 +18,9 @@ const WRITER: usize = 200_000_000;
 /// Indexes the windows listed in `database`, from the files of `root`, and runs the same queries.
 pub fn tantivy(database: &Path, root: &Path, queries: &[String], ours: f64) {
     let folder = tempfile::tempdir().expect("a folder");
-    let indexing =
-        TextFieldIndexing::default().set_tokenizer("code").set_index_option(IndexRecordOption::WithFreqs);
+    let indexing = TextFieldIndexing::default()
+        .set_tokenizer("code")
+        .set_index_option(IndexRecordOption::WithFreqs);
     let mut schema = Schema::builder();
     let body = schema.add_text_field("body", TextOptions::default().set_indexing_options(indexing));
     let index = Index::create_in_dir(&folder, schema.build()).expect("an index");
@@ -50,7 +51,10 @@ pub fn tantivy(database: &Path, root: &Path, queries: &[String], ours: f64) {
             let words = split(query);
             analyzer.token_stream(&words).process(&mut |token| {
                 let term = Term::from_field_text(body, &token.text);
-                terms.push((Occur::Should, Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))));
+                terms.push((
+                    Occur::Should,
+                    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)),
+                ));
             });
             let query = BooleanQuery::new(terms);
             let best = TopDocs::with_limit(BEST).order_by_score();
@@ -81,8 +85,11 @@ fn windows(database: &Path, root: &Path) -> Vec<String> {
     let mut bytes = Vec::new();
     let mut results = Vec::new();
     while let Some(row) = rows.next().expect("a chunk") {
-        let (of, start, end): (String, usize, usize) =
-            (row.get(0).expect("a path"), row.get(1).expect("a start"), row.get(2).expect("an end"));
+        let (of, start, end): (String, usize, usize) = (
+            row.get(0).expect("a path"),
+            row.get(1).expect("a start"),
+            row.get(2).expect("an end"),
+        );
         if of != path {
             bytes = std::fs::read(root.join(&of)).expect("a file");
             path = of;

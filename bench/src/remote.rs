@@ -29,7 +29,9 @@ pub async fn run(home: &Path) {
     let at = &offer.addresses[0];
     let root = DataRoot(device.clone());
     let start = Instant::now();
-    cairn_client_sdk::pair(&root, at, None, &offer.code, "bench", Some("den")).await.expect("paired");
+    cairn_client_sdk::pair(&root, at, None, &offer.code, "bench", Some("den"))
+        .await
+        .expect("paired");
     report(format!("{:34} {:9.3} ms", "remote: pairing", start.elapsed().as_secs_f64() * 1000.0));
     for (name, connector, floor) in [
         ("remote: tls and initialize", Connector::remote(env(&device), "den"), "floor <= 10 ms"),

@@ -58,7 +58,12 @@ pub async fn run(folder: &Path, scratch: &Path) {
 
 /// Repeats a search until an answer contains the marker, and returns the milliseconds since
 /// `start`.
-async fn wait_until_searchable(client: &mut Client, method: &str, marker: &str, start: Instant) -> f64 {
+async fn wait_until_searchable(
+    client: &mut Client,
+    method: &str,
+    marker: &str,
+    start: Instant,
+) -> f64 {
     let query = json!({"query": format!("count the readers that wait for {marker}"), "k": 10});
     loop {
         let answer = client.call(method, query.clone()).await;

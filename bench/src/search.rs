@@ -42,7 +42,13 @@ pub fn run(indexes: &Indexes, root: &Root, dir: &Path) {
 }
 
 /// Runs each query once and returns milliseconds; ends early when `stop` is set.
-fn round(indexes: &Indexes, kind: &str, root: &RootId, queries: &[String], stop: &AtomicBool) -> Vec<f64> {
+fn round(
+    indexes: &Indexes,
+    kind: &str,
+    root: &RootId,
+    queries: &[String],
+    stop: &AtomicBool,
+) -> Vec<f64> {
     let never = CancelFlag::new();
     let one = |query: &String| {
         let params: SearchParams = serde_json::from_value(
@@ -118,10 +124,13 @@ fn dense(indexes: &Indexes, root: &RootId, queries: &[String], database: &Path, 
         scored.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
         scored.truncate(NEAREST);
         let exact: std::collections::HashSet<i64> = scored.iter().map(|s| s.1).collect();
-        let (nearest, ms) = timed(|| indexes.nearest_chunks(root, query, NEAREST).expect("neighbours"));
+        let (nearest, ms) =
+            timed(|| indexes.nearest_chunks(root, query, NEAREST).expect("neighbours"));
         scans.push(ms);
-        recall
-            .push(nearest.iter().filter(|id| exact.contains(id)).count() as f64 / exact.len().max(1) as f64);
+        recall.push(
+            nearest.iter().filter(|id| exact.contains(id)).count() as f64
+                / exact.len().max(1) as f64,
+        );
     }
     let mean = recall.iter().sum::<f64>() / recall.len().max(1) as f64;
     let least = recall.iter().copied().fold(1.0, f64::min);
@@ -142,7 +151,8 @@ fn busy(indexes: &Indexes, root: &Root, queries: &[String], quiet: &[f64]) {
     for ((kind, _), quiet) in KINDS.iter().zip(quiet) {
         let mut times = Vec::new();
         for folder in &folders {
-            let part = cairn_workspace::Roots::new(Vec::new()).declare(&folder.path()).expect("a folder");
+            let part =
+                cairn_workspace::Roots::new(Vec::new()).declare(&folder.path()).expect("a folder");
             let done = AtomicBool::new(false);
             let enough = CancelFlag::new();
             std::thread::scope(|scope| {
@@ -170,7 +180,8 @@ fn busy(indexes: &Indexes, root: &Root, queries: &[String], quiet: &[f64]) {
 
 /// Draws every n-th comment line and definition of the tree, with three to six words of each.
 fn drawn(indexes: &Indexes, folder: &Path) -> Vec<String> {
-    let pattern = r"^\s*(//|\*|#) +\w+ \w+ \w+ \w+|^\s*(fn|func|def|class|struct|static|int|void) +\w{6,}";
+    let pattern =
+        r"^\s*(//|\*|#) +\w+ \w+ \w+ \w+|^\s*(fn|func|def|class|struct|static|int|void) +\w{6,}";
     let root = folder.canonicalize().expect("a folder");
     let params: GrepParams = serde_json::from_value(serde_json::json!({
         "pattern": pattern, "isRegex": true, "k": 10_000, "filters": {"roots": [root]},
@@ -179,9 +190,17 @@ fn drawn(indexes: &Indexes, folder: &Path) -> Vec<String> {
     let lines = indexes.grep(&params, &CancelFlag::new()).expect("lines").items;
     let step = (lines.len() / QUERIES).max(1);
     let words = |line: &str| -> String {
-        let words: Vec<&str> =
-            line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| w.len() > 1).collect();
+        let words: Vec<&str> = line
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter(|w| w.len() > 1)
+            .collect();
         words[..words.len().min(5)].join(" ")
     };
-    lines.iter().step_by(step).map(|l| words(&l.text)).filter(|q| !q.is_empty()).take(QUERIES).collect()
+    lines
+        .iter()
+        .step_by(step)
+        .map(|l| words(&l.text))
+        .filter(|q| !q.is_empty())
+        .take(QUERIES)
+        .collect()
 }

@@ -39,8 +39,9 @@ pub async fn run(daemon: Daemon, home: &Path) {
         ready.push(ms);
         let mut client = daemon.connect().await;
         let start = Instant::now();
-        let answer =
-            client.call("search.hybrid", json!({"query": "release a lock when the owner is gone"})).await;
+        let answer = client
+            .call("search.hybrid", json!({"query": "release a lock when the owner is gone"}))
+            .await;
         first.push(start.elapsed().as_secs_f64() * 1000.0);
         assert!(answer["items"].as_array().is_some_and(|items| !items.is_empty()), "{answer}");
         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -48,7 +49,8 @@ pub async fn run(daemon: Daemon, home: &Path) {
         resident = memory(Some(daemon.pid()), "VmRSS");
         stops.push(daemon.stop());
     }
-    let mut nothing: Vec<f64> = (0..STARTS).map(|_| timed(|| Command::new("/bin/true").status()).1).collect();
+    let mut nothing: Vec<f64> =
+        (0..STARTS).map(|_| timed(|| Command::new("/bin/true").status()).1).collect();
     let p50 = quantile(&mut ready, 0.5);
     let p95 = quantile(&mut ready, 0.95);
     report(format!(

@@ -88,8 +88,12 @@ pub async fn run() {
     let model = Arc::new(Clock::new(PIECES, Duration::from_millis(5)));
     let provider: Arc<dyn Provider> = Arc::<Clock>::clone(&model);
     let rules = Rules { default: Verdict::Allow, ..Rules::default() };
-    let session =
-        Session::provider(provider).rules(rules).with_default_tools(false).init().await.expect("a session");
+    let session = Session::provider(provider)
+        .rules(rules)
+        .with_default_tools(false)
+        .init()
+        .await
+        .expect("a session");
     deltas(&session).await;
     many(&session, &model).await;
     session.close().await;
@@ -103,12 +107,20 @@ async fn deltas(session: &Session) {
     let mut host = cairn_api::HostInfo::in_process("bench", &std::env::temp_dir());
     host.addresses.push(address.clone());
     let api = cairn_api::Api::new(session.engine().clone(), host, Limits::default());
-    let guard = cairn_transport::Guard { token: "t".into(), allowed_origins: vec![], allowed_hosts: vec![] };
+    let guard = cairn_transport::Guard {
+        token: "t".into(),
+        allowed_origins: vec![],
+        allowed_hosts: vec![],
+    };
     let stop = tokio_util::sync::CancellationToken::new();
     let listeners = cairn_transport::Listeners { local: vec![listener], lan: vec![] };
     let serving = tokio::spawn(cairn_transport::serve(listeners, api, guard, stop.clone()));
-    let id =
-        session.engine().create_session(SessionCreateParams::default()).await.expect("a session").session_id;
+    let id = session
+        .engine()
+        .create_session(SessionCreateParams::default())
+        .await
+        .expect("a session")
+        .session_id;
     let watchers: Vec<_> =
         (0..WATCHERS).map(|_| tokio::spawn(watch(address.clone(), id.to_string()))).collect();
     // All clients follow before the first delta.
@@ -146,8 +158,10 @@ async fn watch(address: String, session: String) -> Vec<f64> {
         let evt = &value["params"]["evt"];
         match evt["type"].as_str() {
             Some("token_delta") => {
-                let created_at =
-                    evt["text"].as_str().and_then(|t| t.trim().parse::<u64>().ok()).expect("a time");
+                let created_at = evt["text"]
+                    .as_str()
+                    .and_then(|t| t.trim().parse::<u64>().ok())
+                    .expect("a time");
                 times.push(now().saturating_sub(created_at) as f64 / 1e6);
             }
             Some("run_completed") => break,
@@ -176,8 +190,13 @@ async fn many(session: &Session, model: &Clock) {
     let engine = session.engine();
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS {
-        sessions
-            .push(engine.create_session(SessionCreateParams::default()).await.expect("a session").session_id);
+        sessions.push(
+            engine
+                .create_session(SessionCreateParams::default())
+                .await
+                .expect("a session")
+                .session_id,
+        );
     }
     let mut started = 0;
     for id in &sessions {

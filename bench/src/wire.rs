@@ -45,7 +45,9 @@ pub async fn run(home: &Path) {
         connections.push(daemon.connect().await);
     }
     let each = (memory(Some(daemon.pid()), "RssAnon") - before) * 1024.0 / IDLE as f64;
-    report(format!("wire: idle connection               {each:.1} KiB each of {IDLE}  floor <= 16 KiB"));
+    report(format!(
+        "wire: idle connection               {each:.1} KiB each of {IDLE}  floor <= 16 KiB"
+    ));
 }
 
 async fn echo(size: usize) -> Vec<f64> {

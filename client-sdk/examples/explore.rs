@@ -13,7 +13,8 @@ async fn main() -> Result<(), ClientError> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".into());
     let cairn = Connector::local(Env::from_process()).connect().await?;
     let params = json!({"root": std::path::absolute(&folder).unwrap_or(folder.into())});
-    let run: cairn_protocol::explore::RunReceipt = cairn.call("orchestrate.explore.start", &params).await?;
+    let run: cairn_protocol::explore::RunReceipt =
+        cairn.call("orchestrate.explore.start", &params).await?;
     let mut records = cairn.follow(&run.session_id, 0);
     loop {
         let Item::Event(record) = records.next().await? else { continue };

@@ -112,7 +112,11 @@ impl Client {
     ///
     /// # Errors
     /// `session_not_found`, `after_beyond_head`, `overloaded`.
-    pub async fn subscribe(&self, session: &SessionId, after: After) -> Result<EventStream, ClientError> {
+    pub async fn subscribe(
+        &self,
+        session: &SessionId,
+        after: After,
+    ) -> Result<EventStream, ClientError> {
         let shared = &self.link.shared;
         let (id, answer, records) = shared.begin_stream()?;
         let params = SubscribeParams { session_id: session.clone(), after: Some(after) };
@@ -196,7 +200,11 @@ impl Drop for Waiting {
 }
 
 /// Returns the text of a request.
-pub(crate) fn request<P: Serialize>(id: u64, method: &str, params: &P) -> Result<String, ClientError> {
+pub(crate) fn request<P: Serialize>(
+    id: u64,
+    method: &str,
+    params: &P,
+) -> Result<String, ClientError> {
     #[derive(Serialize)]
     struct Request<'a, P> {
         jsonrpc: &'static str,
@@ -225,6 +233,8 @@ async fn finish<P: Serialize, R: DeserializeOwned>(
     };
     match tokio::time::timeout(within, exchange).await {
         Ok(answer) => serde_json::from_str(answer?.get()).map_err(unfit),
-        Err(_) => Err(ClientError::TimedOut { method: method.to_owned(), seconds: within.as_secs() }),
+        Err(_) => {
+            Err(ClientError::TimedOut { method: method.to_owned(), seconds: within.as_secs() })
+        }
     }
 }

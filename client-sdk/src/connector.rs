@@ -102,7 +102,10 @@ impl Connector {
     }
 
     fn new(location: Location) -> Self {
-        let me = ClientInfo { name: "cairn-client-sdk".into(), version: env!("CARGO_PKG_VERSION").into() };
+        let me = ClientInfo {
+            name: "cairn-client-sdk".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        };
         Self { location, me, approver: false }
     }
 
@@ -141,10 +144,17 @@ impl Connector {
             Location::Local(env) => locate(env),
             Location::Remote(env, host) => known(env, host),
             Location::Address(address, file) => {
-                let token = std::fs::read_to_string(file)
-                    .map_err(|e| ClientError::Remote(format!("the token {}: {e}", file.display())))?;
+                let token = std::fs::read_to_string(file).map_err(|e| {
+                    ClientError::Remote(format!("the token {}: {e}", file.display()))
+                })?;
                 let token = token.trim().to_owned();
-                Ok(Target { address: address.clone(), token, instance: None, version: None, tls: None })
+                Ok(Target {
+                    address: address.clone(),
+                    token,
+                    instance: None,
+                    version: None,
+                    tls: None,
+                })
             }
         }
     }
@@ -178,5 +188,11 @@ fn locate(env: &Env) -> Result<Target, ClientError> {
     let token = std::fs::read_to_string(&file.token_path).map_err(|_| missing())?;
     let address = file.addresses.into_iter().next().ok_or_else(missing)?;
     let token = token.trim().to_owned();
-    Ok(Target { address, token, instance: Some(file.instance_id), version: Some(file.version), tls: None })
+    Ok(Target {
+        address,
+        token,
+        instance: Some(file.instance_id),
+        version: Some(file.version),
+        tls: None,
+    })
 }

@@ -33,8 +33,8 @@ pub struct DiscoveredDaemon {
     pub addresses: Vec<IpAddr>,
     /// Port of the daemon.
     pub port: u16,
-    /// Prefix of the key's hash, if the daemon accepts paired devices. It does not authenticate the
-    /// daemon.
+    /// Prefix of the key's hash, if the daemon accepts paired devices. It does not authenticate
+    /// the daemon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
@@ -45,7 +45,8 @@ pub struct DiscoveredDaemon {
 /// [`ClientError::Connect`] when multicast cannot be used.
 pub async fn discover(timeout: Duration) -> Result<Vec<DiscoveredDaemon>, ClientError> {
     let service = format!("{}.local.", rpc::SERVICE_TYPE);
-    let failed = |e: mdns_sd::Error| ClientError::Connect { address: service.clone(), cause: e.to_string() };
+    let failed =
+        |e: mdns_sd::Error| ClientError::Connect { address: service.clone(), cause: e.to_string() };
     let daemon = ServiceDaemon::new().map_err(failed)?;
     let events = daemon.browse(&service).map_err(failed)?;
     let until = Instant::now() + timeout.max(MIN_DISCOVERY_TIME);
@@ -53,7 +54,8 @@ pub async fn discover(timeout: Duration) -> Result<Vec<DiscoveredDaemon>, Client
     while let Ok(Ok(event)) = tokio::time::timeout_at(until.into(), events.recv_async()).await {
         let ServiceEvent::ServiceResolved(info) = event else { continue };
         let text = |key: &str| info.get_property_val_str(key).unwrap_or_default().to_owned();
-        let mut addresses: Vec<IpAddr> = info.get_addresses().iter().map(|a| a.to_ip_addr()).collect();
+        let mut addresses: Vec<IpAddr> =
+            info.get_addresses().iter().map(|a| a.to_ip_addr()).collect();
         addresses.sort();
         let announced = DiscoveredDaemon {
             name: text("name"),

@@ -121,7 +121,9 @@ impl Shared {
 
     /// Returns the reason why the connection closed.
     pub(crate) fn closed_error(&self) -> ClientError {
-        ClientError::Closed(self.state().close_reason.clone().unwrap_or_else(|| "by this client".into()))
+        ClientError::Closed(
+            self.state().close_reason.clone().unwrap_or_else(|| "by this client".into()),
+        )
     }
 
     /// Registers a call; the receiver gets the answer.
@@ -147,7 +149,9 @@ impl Shared {
         let (send, receive) = oneshot::channel();
         let (queue, parts) = mpsc::channel(PARTS);
         match self.state().lines.entry(name.to_owned()) {
-            Entry::Occupied(_) => return Err(ClientError::Protocol(format!("requestId '{name}' is in use"))),
+            Entry::Occupied(_) => {
+                return Err(ClientError::Protocol(format!("requestId '{name}' is in use")));
+            }
             Entry::Vacant(free) => free.insert(queue),
         };
         let id = self.expect(Pending::Lines(send, name.to_owned())).inspect_err(|_| {
@@ -178,7 +182,8 @@ impl Shared {
             self.state().lines.remove(name);
         }
         if forgotten.is_some() {
-            let cancel = serde_json::json!({"jsonrpc": "2.0", "method": rpc::CANCEL, "params": {"id": id}});
+            let cancel =
+                serde_json::json!({"jsonrpc": "2.0", "method": rpc::CANCEL, "params": {"id": id}});
             // With a full queue no cancellation is sent, and the late answer is discarded.
             let _full = self.out.try_send(cancel.to_string());
         }
@@ -203,7 +208,8 @@ impl Shared {
         state.lines.clear();
         drop(state);
         for (_, call) in pending {
-            let (Pending::Call(answer) | Pending::Subscribe(answer, _) | Pending::Lines(answer, _)) = call;
+            let (Pending::Call(answer) | Pending::Subscribe(answer, _) | Pending::Lines(answer, _)) =
+                call;
             let _ignored = answer.send(Err(ClientError::Closed(why.to_owned())));
         }
     }
@@ -217,7 +223,11 @@ impl Shared {
             Ok(frame) => frame,
             Err(error) => return tracing::warn!(%error, "a message of the daemon cannot be parsed"),
         };
-        let error = match frame.error.map(|error| serde_json::from_str::<RpcError>(error.get())).transpose() {
+        let error = match frame
+            .error
+            .map(|error| serde_json::from_str::<RpcError>(error.get()))
+            .transpose()
+        {
             Ok(error) => error.map(RpcError::into_error),
             Err(error) => return tracing::warn!(%error, "a message of the daemon cannot be parsed"),
         };
@@ -230,12 +240,16 @@ impl Shared {
             (None, Some(id)) => match id.get().parse() {
                 Ok(id) => self.answered(
                     id,
-                    error.map_or_else(|| Ok(frame.result.map_or_else(null, ToOwned::to_owned)), Err),
+                    error
+                        .map_or_else(|| Ok(frame.result.map_or_else(null, ToOwned::to_owned)), Err),
                 ),
                 Err(error) => tracing::warn!(%error, "a message of the daemon cannot be parsed"),
             },
             (None, None) => {
-                tracing::warn!(error = error.map(tracing::field::display), "the daemon refused a message");
+                tracing::warn!(
+                    error = error.map(tracing::field::display),
+                    "the daemon refused a message"
+                );
             }
         }
     }
@@ -255,8 +269,10 @@ impl Shared {
                 answer_to
             }
             Some(Pending::Subscribe(answer_to, queue)) => {
-                let subscribed =
-                    answer.as_ref().ok().and_then(|r| serde_json::from_str::<Subscribed>(r.get()).ok());
+                let subscribed = answer
+                    .as_ref()
+                    .ok()
+                    .and_then(|r| serde_json::from_str::<Subscribed>(r.get()).ok());
                 if let Some(subscribed) = subscribed {
                     state.streams.insert(subscribed.subscription_id, queue);
                 }

@@ -144,7 +144,8 @@ impl ClientError {
     /// Returns true if there is no usable connection, as opposed to an error of a call.
     pub fn is_unreachable(&self) -> bool {
         use ClientError::{
-            Closed, Connect, Incompatible, KeyChanged, NoHome, NotPaired, NotRunning, Start, Unauthorized,
+            Closed, Connect, Incompatible, KeyChanged, NoHome, NotPaired, NotRunning, Start,
+            Unauthorized,
         };
         matches!(
             self,

@@ -121,7 +121,8 @@ fn record_json(params: &str, id: &SubscriptionId) -> Option<String> {
     if let Some(rest) = params.strip_prefix(&format!(r#"{{"subscriptionId":"{id}","#)) {
         return Some(format!("{{{rest}"));
     }
-    let mut value: serde_json::Map<String, serde_json::Value> = serde_json::from_str(params).ok()?;
+    let mut value: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(params).ok()?;
     value.remove("subscriptionId");
     serde_json::to_string(&value).ok()
 }

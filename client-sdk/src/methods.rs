@@ -11,8 +11,8 @@ use cairn_protocol::{
     index::{AddRootParams, IndexReceipt, IndexStatus, IndexStatusParams, RootRef, RootStatus},
     map::{MapAnswer, MapParams},
     memory::{
-        MemoryChange, MemoryEntry, MemoryKeyword, MemoryKeywordsParams, MemoryListParams, MemoryRef,
-        MemorySearchParams, MemoryText, MemoryWriteParams,
+        MemoryChange, MemoryEntry, MemoryKeyword, MemoryKeywordsParams, MemoryListParams,
+        MemoryRef, MemorySearchParams, MemoryText, MemoryWriteParams,
     },
     model::ModelInfo,
     prompt::{PromptAppendParams, PromptSetParams, PromptShown},
@@ -26,8 +26,8 @@ use cairn_protocol::{
     skill::SkillInfo,
     tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
     trace::{
-        AuditEntry, AuditQueryParams, BlobParams, BlobPart, ReplayParams, ReplayReport, TraceExportParams,
-        TraceExportPart, TraceGetParams, TraceImportParams, TracePage,
+        AuditEntry, AuditQueryParams, BlobParams, BlobPart, ReplayParams, ReplayReport,
+        TraceExportParams, TraceExportPart, TraceGetParams, TraceImportParams, TracePage,
     },
     turn::{
         Compressed, ModelChoice, ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSet,

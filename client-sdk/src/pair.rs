@@ -88,17 +88,28 @@ pub async fn pair(
 
 fn target(root: &DataRoot, host: &str, key: Option<Pin>) -> Result<Target, ClientError> {
     let tls = Some(Tls { key, identity: client_key(root)? });
-    Ok(Target { address: with_port(host), token: String::new(), instance: None, version: None, tls })
+    Ok(Target {
+        address: with_port(host),
+        token: String::new(),
+        instance: None,
+        version: None,
+        tls,
+    })
 }
 
 /// Returns this side's view of the TLS connection.
 fn channel(socket: &Socket, target: &Target) -> Result<Channel, ClientError> {
-    let Either::Right(tls) = socket.get_ref() else { return Err(odd("the connection does not use TLS")) };
+    let Either::Right(tls) = socket.get_ref() else {
+        return Err(odd("the connection does not use TLS"));
+    };
     let connection = tls.get_ref().1;
     let server = peer_pin(connection).ok_or_else(|| odd("it presented no key"))?;
     let binding = exporter(connection).map_err(|e| ClientError::Remote(e.to_string()))?;
-    let client =
-        target.tls.as_ref().map(|t| t.identity.pin()).ok_or_else(|| odd("this machine has no key"))?;
+    let client = target
+        .tls
+        .as_ref()
+        .map(|t| t.identity.pin())
+        .ok_or_else(|| odd("this machine has no key"))?;
     Ok(Channel { client, server, binding })
 }
 
@@ -128,7 +139,11 @@ async fn receive<T: DeserializeOwned>(socket: &mut Socket) -> Result<T, ClientEr
     }
     let body = serde_json::from_str::<serde_json::Value>(text.as_str()).unwrap_or_default();
     match body.get("error").and_then(|e| e.as_str()) {
-        Some(why) => Err(odd(&why.chars().filter(|c| !c.is_control()).take(500).collect::<String>())),
-        None => Err(ClientError::Protocol("the daemon sent a message that is not part of pairing".into())),
+        Some(why) => {
+            Err(odd(&why.chars().filter(|c| !c.is_control()).take(500).collect::<String>()))
+        }
+        None => Err(ClientError::Protocol(
+            "the daemon sent a message that is not part of pairing".into(),
+        )),
     }
 }

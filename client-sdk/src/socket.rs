@@ -49,8 +49,10 @@ async fn upgrade(target: &Target, path: &str) -> Result<Socket, ClientError> {
     let url = format!("ws://{}{path}", target.address);
     let mut request = url.into_client_request().map_err(|e| failed(e.to_string()))?;
     if target.tls.is_none() {
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", target.token))
-            .map_err(|_| failed("the token contains characters that are invalid in a header".into()))?;
+        let mut bearer =
+            HeaderValue::from_str(&format!("Bearer {}", target.token)).map_err(|_| {
+                failed("the token contains characters that are invalid in a header".into())
+            })?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, bearer);
     }
@@ -60,9 +62,11 @@ async fn upgrade(target: &Target, path: &str) -> Result<Socket, ClientError> {
         .max_frame_size(Some(MAX_MESSAGE));
     match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
-        Err(tungstenite::Error::Http(response)) if response.status() == StatusCode::UNAUTHORIZED => {
-            let stranger =
-                body_field(&response, "/data/reason").is_some_and(|r| r == Reason::NotPaired.as_str());
+        Err(tungstenite::Error::Http(response))
+            if response.status() == StatusCode::UNAUTHORIZED =>
+        {
+            let stranger = body_field(&response, "/data/reason")
+                .is_some_and(|r| r == Reason::NotPaired.as_str());
             Err(match stranger {
                 true => ClientError::NotPaired { host: target.address.clone() },
                 false => ClientError::Unauthorized { address: target.address.clone() },
@@ -87,12 +91,14 @@ fn unreachable(target: &Target, cause: &dyn std::fmt::Display) -> ClientError {
 /// Connects by TLS and requires the expected key; accepts any key if none is given.
 pub(crate) async fn tls(target: &Target) -> Result<TlsStream<TcpStream>, ClientError> {
     let Some(tls) = &target.tls else { return Err(unreachable(target, &"its key is unknown")) };
-    let config = client_config(&tls.identity, tls.key).map_err(|e| ClientError::Remote(e.to_string()))?;
+    let config =
+        client_config(&tls.identity, tls.key).map_err(|e| ClientError::Remote(e.to_string()))?;
     // Peers are authenticated by key, not by name; no name is sent.
     let name = ServerName::try_from("cairn").map_err(|e| unreachable(target, &e))?;
     let shaken = TlsConnector::from(config).connect(name, tcp(target).await?);
     let shaken = tokio::time::timeout(CONNECT_TIMEOUT, shaken).await;
-    let late = |_| unreachable(target, &format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()));
+    let late =
+        |_| unreachable(target, &format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()));
     shaken.map_err(late)?.map_err(|error| match key_changed(&error) {
         Some(changed) => ClientError::KeyChanged {
             address: target.address.clone(),

@@ -61,7 +61,8 @@ pub async fn ensure_daemon(
             from = log.metadata().map_or(0, |m| m.len());
             starts += 1;
             child = Some(
-                spawn(env, starter, &log).map_err(|e| failed(format!("{}: {e}", starter.exe.display())))?,
+                spawn(env, starter, &log)
+                    .map_err(|e| failed(format!("{}: {e}", starter.exe.display())))?,
             );
         }
         tokio::time::sleep(pause).await;
@@ -75,7 +76,9 @@ pub async fn ensure_daemon(
         {
             // The loser of a race exits at once, and the winner answers.
             if !status.success() && status.code() != Some(ALREADY_RUNNING.into()) {
-                return Err(failed(reason(&log, from).unwrap_or_else(|| format!("it exited with {status}"))));
+                return Err(failed(
+                    reason(&log, from).unwrap_or_else(|| format!("it exited with {status}")),
+                ));
             }
             child = None;
         }
@@ -89,7 +92,10 @@ pub async fn ensure_daemon(
 fn absent(error: &ClientError) -> bool {
     use ClientError::{Closed, Connect, NotRunning, Protocol, Unauthorized};
     // A daemon that starts or stops may leave a file half written or a connection cut.
-    matches!(error, NotRunning { .. } | Connect { .. } | Unauthorized { .. } | Closed(_) | Protocol(_))
+    matches!(
+        error,
+        NotRunning { .. } | Connect { .. } | Unauthorized { .. } | Closed(_) | Protocol(_)
+    )
 }
 
 /// Returns true if a daemon holds the lock of this data root.

@@ -61,12 +61,15 @@ impl WireReceiver {
     pub async fn receive(&mut self) -> Result<String, ClientError> {
         loop {
             let next = tokio::time::timeout(SILENCE, self.0.next()).await;
-            let next = next.map_err(|_| ClientError::Closed("the daemon stopped responding".into()))?;
+            let next =
+                next.map_err(|_| ClientError::Closed("the daemon stopped responding".into()))?;
             match next {
                 Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
                 Some(Ok(Message::Close(frame))) => {
-                    let reason = frame.map(|f| f.reason.as_str().to_owned()).filter(|r| !r.is_empty());
-                    let reason = reason.unwrap_or_else(|| "the daemon closed the connection".into());
+                    let reason =
+                        frame.map(|f| f.reason.as_str().to_owned()).filter(|r| !r.is_empty());
+                    let reason =
+                        reason.unwrap_or_else(|| "the daemon closed the connection".into());
                     return Err(ClientError::Closed(reason));
                 }
                 Some(Ok(Message::Binary(_))) => {

@@ -36,9 +36,10 @@ pub fn record(
 ) -> mdns_sd::Result<ServiceInfo> {
     let host = self::name(id, None);
     let name = self::name(id, label);
-    let mut texts: HashMap<String, String> = [("version", version), ("id", id.as_str()), ("name", &name)]
-        .map(|(k, v)| (k.into(), v.into()))
-        .into();
+    let mut texts: HashMap<String, String> =
+        [("version", version), ("id", id.as_str()), ("name", &name)]
+            .map(|(k, v)| (k.into(), v.into()))
+            .into();
     // Paired devices use this hint at the key to find the daemon; it proves nothing.
     texts.extend(key.map(|key| ("key".to_owned(), key.to_owned())));
     let host = format!("{host}.local.");
@@ -78,7 +79,8 @@ mod tests {
         let id = InstanceId::new();
         for (label, hint) in [(None, None), (Some("desk"), None), (None, Some("00c0ffee"))] {
             let info = record(&id, label, "0.1.0", [10, 0, 0, 1].into(), 7433, hint).unwrap();
-            let mut keys: Vec<_> = info.get_properties().iter().map(|p| p.key().to_owned()).collect();
+            let mut keys: Vec<_> =
+                info.get_properties().iter().map(|p| p.key().to_owned()).collect();
             keys.sort();
             keys.retain(|key| key != "key" || hint.is_none());
             assert_eq!(keys, ["id", "name", "version"]);

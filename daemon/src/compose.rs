@@ -4,10 +4,12 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use cairn_config::{Ann, BuiltinTool, Config, DefaultAction, RuleEntry, ToolsMode, WebBackend};
 use cairn_engine::{
-    Engine, EngineDeps, EngineOptions, RootSettings, Rule, Rules, RuntimeSettings, TurnSettings, Verdict,
-    model::ModelLimits,
+    Engine, EngineDeps, EngineOptions, RootSettings, Rule, Rules, RuntimeSettings, TurnSettings,
+    Verdict, model::ModelLimits,
 };
-use cairn_harness::{CallLimits, CheckedRule, Registry, RuleError, Sandbox, WhenMissing, sandbox::Host};
+use cairn_harness::{
+    CallLimits, CheckedRule, Registry, RuleError, Sandbox, WhenMissing, sandbox::Host,
+};
 use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
@@ -85,7 +87,8 @@ pub async fn engine(
         ..EngineOptions::default()
     };
     let engine =
-        Engine::open(EngineDeps { trace, roots, indexes, progress, registry, sandbox }, options).await?;
+        Engine::open(EngineDeps { trace, roots, indexes, progress, registry, sandbox }, options)
+            .await?;
     engine.set_explorer(Arc::new(cairn_agent::Explorer));
     engine.set_turn_agent(Arc::new(cairn_agent::Coder::new(context::sources(
         config_dir.map(|dir| dir.join("context")),
@@ -151,7 +154,9 @@ fn model_limits(config: &Config) -> ModelLimits {
 pub fn sandbox(config: &Config, blocked: Vec<PathBuf>) -> Sandbox {
     let host = Host {
         home: std::env::var_os("HOME").map(PathBuf::from),
-        path: std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+        path: std::env::var_os("PATH")
+            .map(|p| std::env::split_paths(&p).collect())
+            .unwrap_or_default(),
         lang: std::env::var("LANG").ok(),
         blocked,
     };
@@ -182,9 +187,15 @@ fn web(config: &Config) -> WebOptions {
 /// # Errors
 /// `invalid_params` that names a prefix which is not a plain command.
 fn shell(config: &Config) -> Result<ShellOptions, Failure> {
-    let Some(own) = config.tools.builtin.get("run_shell") else { return Ok(ShellOptions::default()) };
-    let bad =
-        |e| Failure::new(Reason::InvalidParams, format!("tools.builtin.run_shell.allowed_prefixes: {e}"));
+    let Some(own) = config.tools.builtin.get("run_shell") else {
+        return Ok(ShellOptions::default());
+    };
+    let bad = |e| {
+        Failure::new(
+            Reason::InvalidParams,
+            format!("tools.builtin.run_shell.allowed_prefixes: {e}"),
+        )
+    };
     // A prefix is a rule that accepts further arguments.
     let rule = |text: &String| {
         format!("run_shell({} *)", text.trim().trim_end_matches('*').trim()).parse().map_err(bad)
@@ -259,7 +270,8 @@ pub fn limit_memory(config: &Config) -> Result<(), Failure> {
 /// `invalid_params` that names the key of an invalid rule.
 pub fn rules(config: &Config) -> Result<Rules, Failure> {
     let read = |name: &str, list: &[RuleEntry], verdict| -> Result<Vec<Rule>, Failure> {
-        let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("permissions.{name}: {e}"));
+        let bad =
+            |e: RuleError| Failure::new(Reason::InvalidParams, format!("permissions.{name}: {e}"));
         let one = |entry: &RuleEntry| match entry {
             RuleEntry::Text(text) => text.parse(),
             RuleEntry::Checked(c) => {
@@ -275,18 +287,24 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
     let overrides = read("overrides", &permissions.overrides, Verdict::Allow)?;
     let mut final_deny = read("finalDeny", &permissions.final_deny, Verdict::Deny)?;
     for command in &config.safety.blocked_commands {
-        let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"));
+        let bad = |e: RuleError| {
+            Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"))
+        };
         final_deny.push(format!("run_shell({command})").parse().map_err(bad)?);
     }
     // No rule can allow a disabled tool.
     for (tool, _) in config.tools.builtin.iter().filter(|(_, own)| !own.enabled) {
-        let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("tools.builtin.{tool}: {e}"));
+        let bad = |e: RuleError| {
+            Failure::new(Reason::InvalidParams, format!("tools.builtin.{tool}: {e}"))
+        };
         final_deny.push(tool.parse().map_err(bad)?);
     }
     let mut allow = read("allow", &permissions.allow, Verdict::Allow)?;
     if config.git.auto_commit {
         allow.push(
-            "git_commit".parse().map_err(|e| Failure::new(Reason::Internal, format!("git_commit: {e}")))?,
+            "git_commit"
+                .parse()
+                .map_err(|e| Failure::new(Reason::Internal, format!("git_commit: {e}")))?,
         );
     }
     Ok(Rules {
@@ -300,14 +318,21 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
             .iter()
             .map(|tool| tool.parse())
             .collect::<Result<_, RuleError>>()
-            .map_err(|e| Failure::new(Reason::InvalidParams, format!("safety.require_confirmation: {e}")))?,
+            .map_err(|e| {
+                Failure::new(Reason::InvalidParams, format!("safety.require_confirmation: {e}"))
+            })?,
         default: match permissions.default_action {
             DefaultAction::Allow => Verdict::Allow,
             DefaultAction::Ask => Verdict::Ask,
             DefaultAction::Deny => Verdict::Deny,
         },
         write_paths: write_paths(config)?,
-        limits: config.tools.builtin.iter().map(|(tool, own)| (tool.clone(), limits(tool, own))).collect(),
+        limits: config
+            .tools
+            .builtin
+            .iter()
+            .map(|(tool, own)| (tool.clone(), limits(tool, own)))
+            .collect(),
         unreadable: None,
     })
 }
@@ -318,8 +343,9 @@ fn write_paths(config: &Config) -> Result<Option<Vec<PathPattern>>, Failure> {
     if all.iter().any(|path| matches!(path.as_str(), "." | "./")) {
         return Ok(None);
     }
-    let bad =
-        |why: String| Failure::new(Reason::InvalidParams, format!("safety.sandbox_allowed_paths: {why}"));
+    let bad = |why: String| {
+        Failure::new(Reason::InvalidParams, format!("safety.sandbox_allowed_paths: {why}"))
+    };
     let one = |path: &String| {
         let pattern = PathPattern::read(path).map_err(|why| bad(why.to_string()))?;
         let plain = pattern.prefix().is_some();
@@ -347,7 +373,8 @@ pub fn root_settings(config: &Config, base: &Config) -> Result<RootSettings, Fai
     // Paths that only this root blocks are hidden by a rule; those of the user are always closed.
     let own = config.safety.sandbox_blocked_paths.iter();
     for path in own.filter(|path| !base.safety.sandbox_blocked_paths.contains(path)) {
-        let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.sandbox_blocked_paths: {e}"));
+        let bad =
+            |e| Failure::new(Reason::InvalidParams, format!("safety.sandbox_blocked_paths: {e}"));
         rules.final_deny.push(format!("*({})", path.display()).parse().map_err(bad)?);
     }
     let model = ModelChoice {

@@ -31,9 +31,11 @@ impl ConfigSource for EffectiveConfig {
                 let matches_params = |root: &cairn_workspace::Root| {
                     *root.id.0 == **name || root.path == std::path::Path::new(name)
                 };
-                let missing =
-                    || Failure::new(Reason::RootNotFound, format!("'{name}' is not a declared root"));
-                let root = self.engine.roots().into_iter().find(matches_params).ok_or_else(missing)?;
+                let missing = || {
+                    Failure::new(Reason::RootNotFound, format!("'{name}' is not a declared root"))
+                };
+                let root =
+                    self.engine.roots().into_iter().find(matches_params).ok_or_else(missing)?;
                 self.roots.load(&root).map_err(invalid_params)?
             }
         };

@@ -26,7 +26,9 @@ fn texts(folder: &Path) -> Texts {
     Texts {
         base: read(&folder.join("system_prompt.md")),
         soul: read(&folder.join("soul.json")).map(|text| render_object(&text)).unwrap_or_default(),
-        profile: read(&folder.join("user_profile.json")).map(|text| render_object(&text)).unwrap_or_default(),
+        profile: read(&folder.join("user_profile.json"))
+            .map(|text| render_object(&text))
+            .unwrap_or_default(),
         ..Texts::default()
     }
 }
@@ -49,11 +51,16 @@ fn read(path: &Path) -> Option<String> {
 /// Renders a JSON object as sorted lines `key: value`, so that equal files give equal bytes. Other
 /// text is returned unchanged.
 fn render_object(text: &str) -> String {
-    let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
+    let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else {
+        return text.to_owned();
+    };
     let line = |(key, value): (&String, &Value)| match value {
         Value::String(text) => format!("{key}: {text}"),
         Value::Array(items) if items.iter().all(Value::is_string) => {
-            format!("{key}: {}", items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; "))
+            format!(
+                "{key}: {}",
+                items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
+            )
         }
         other => format!("{key}: {other}"),
     };
@@ -68,8 +75,11 @@ mod tests {
     fn files_become_texts_and_missing_files_are_empty() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(texts(dir.path()), Texts::default());
-        std::fs::write(dir.path().join("soul.json"), r#"{"name": "C", "traits": ["calm", "exact"]}"#)
-            .unwrap();
+        std::fs::write(
+            dir.path().join("soul.json"),
+            r#"{"name": "C", "traits": ["calm", "exact"]}"#,
+        )
+        .unwrap();
         std::fs::write(dir.path().join("user_profile.json"), "not json").unwrap();
         let texts = texts(dir.path());
         assert_eq!(texts.soul, "name: C\ntraits: calm; exact");

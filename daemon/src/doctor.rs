@@ -83,7 +83,8 @@ fn text(checks: &[Check]) -> String {
         }
     }
     let count = |outcome| checks.iter().filter(|c| c.outcome == outcome).count();
-    let _infallible = writeln!(out, "{} warnings, {} failures", count(Outcome::Warn), count(Outcome::Fail));
+    let _infallible =
+        writeln!(out, "{} warnings, {} failures", count(Outcome::Warn), count(Outcome::Fail));
     out
 }
 
@@ -99,7 +100,10 @@ mod tests {
         config.permissions.allow = vec![rule("run_shell(sed *)"), rule("run_shell(cargo test *)")];
         let checks = state::rules(&config);
         assert_eq!(checks.len(), 1);
-        assert!(checks[0].detail.contains("sed *") && checks[0].outcome == Outcome::Warn, "{checks:?}");
+        assert!(
+            checks[0].detail.contains("sed *") && checks[0].outcome == Outcome::Warn,
+            "{checks:?}"
+        );
     }
 
     #[test]
@@ -127,15 +131,20 @@ mod tests {
         let broken = state::trace(&root);
         assert_eq!(broken.outcome, Outcome::Fail);
         let report = text(&[broken]);
-        assert!(report.starts_with("FAIL") && report.ends_with("0 warnings, 1 failures\n"), "{report}");
+        assert!(
+            report.starts_with("FAIL") && report.ends_with("0 warnings, 1 failures\n"),
+            "{report}"
+        );
     }
 
     #[test]
     fn newer_log_fails_the_check() {
         let dir = tempfile::tempdir().unwrap();
         let root = DataRoot(dir.path().to_owned());
-        let newer =
-            [cairn_store::Migration { version: cairn_trace::SCHEMA_VERSION + 1, sql: "CREATE TABLE a(x)" }];
+        let newer = [cairn_store::Migration {
+            version: cairn_trace::SCHEMA_VERSION + 1,
+            sql: "CREATE TABLE a(x)",
+        }];
         drop(cairn_store::open(&root.trace_db(), &newer).unwrap());
         let check = state::trace(&root);
         assert_eq!(check.outcome, Outcome::Fail);

@@ -88,12 +88,13 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), NotServed> {
     flags.overrides.extend(args.port.map(|port| ("listen.port".into(), port.into())));
     flags.overrides.extend(args.listen.map(|ip| ("listen.address".into(), ip.to_string().into())));
     let log_file = (mode == serve::Mode::OnDemand).then(|| root.log_file());
-    let from_environment = || std::env::var("CAIRN_LOG").ok().filter(|_| mode != serve::Mode::OnDemand);
+    let from_environment =
+        || std::env::var("CAIRN_LOG").ok().filter(|_| mode != serve::Mode::OnDemand);
     let given = args.log.or_else(from_environment);
     let log_given = given.is_some();
     let filter = given.unwrap_or_else(|| "info".into());
-    let levels =
-        logging::start(&filter, log_file.as_deref()).map_err(|e| format!("the log cannot be opened: {e}"))?;
+    let levels = logging::start(&filter, log_file.as_deref())
+        .map_err(|e| format!("the log cannot be opened: {e}"))?;
     let options = serve::Options {
         mode,
         flags,
@@ -104,7 +105,8 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), NotServed> {
         log_given,
         log_file,
     };
-    let runtime = tokio::runtime::Runtime::new().map_err(|e| format!("cannot start a runtime: {e}"))?;
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|e| format!("cannot start a runtime: {e}"))?;
     match runtime.block_on(serve::serve(&env, root, options, levels)) {
         Ok(_) => Ok(()),
         Err(error @ serve::ServeError::Instance(InstanceError::Running(_))) => {

@@ -21,7 +21,9 @@ const LOCK_TICK: Duration = Duration::from_millis(25);
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
     /// Another daemon has locked this data root.
-    #[error("another cairn daemon is running on {0}: see 'cairn status', or stop it with 'cairn stop'")]
+    #[error(
+        "another cairn daemon is running on {0}: see 'cairn status', or stop it with 'cairn stop'"
+    )]
     Running(String),
     /// A file or folder cannot be used.
     #[error("cannot use {path}: {source}")]
@@ -143,7 +145,8 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temp = path.with_extension("tmp");
-    let mut file = private(OpenOptions::new().create(true).write(true).truncate(true)).open(&temp)?;
+    let mut file =
+        private(OpenOptions::new().create(true).write(true).truncate(true)).open(&temp)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&temp, path)

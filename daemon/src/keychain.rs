@@ -32,8 +32,9 @@ impl Keychain {
             result_slot.1.notify_all();
         };
         let refused = set_result.clone();
-        let started =
-            std::thread::Builder::new().name("keychain".into()).spawn(move || set_result(run(&command)));
+        let started = std::thread::Builder::new()
+            .name("keychain".into())
+            .spawn(move || set_result(run(&command)));
         if let Err(error) = started {
             refused(Err(format!("cannot start a thread: {error}")));
         }
@@ -47,10 +48,14 @@ impl Keychain {
     pub fn key(&self) -> Result<Key, Failure> {
         let slot = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waited =
-            self.0.1.wait_timeout_while(slot, COMMAND_TIMEOUT + Duration::from_secs(1), |s| s.is_none());
+            self.0.1.wait_timeout_while(slot, COMMAND_TIMEOUT + Duration::from_secs(1), |s| {
+                s.is_none()
+            });
         let (slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let answer = slot.clone().unwrap_or_else(|| Err("it has not finished".into()));
-        answer.map_err(|why| Failure::new(Reason::ModelUnauthorized, format!("llm.api_key_command: {why}")))
+        answer.map_err(|why| {
+            Failure::new(Reason::ModelUnauthorized, format!("llm.api_key_command: {why}"))
+        })
     }
 }
 
@@ -83,7 +88,8 @@ fn run(command: &[String]) -> Result<Key, String> {
     if !status.success() {
         return Err(format!("{program} exited with {status}: is the key stored under that name?"));
     }
-    let text = reader.join().map_err(|_| "its output cannot be read")?.map_err(|e| e.to_string())?;
+    let text =
+        reader.join().map_err(|_| "its output cannot be read")?.map_err(|e| e.to_string())?;
     if text.len() as u64 > MAX_KEY {
         return Err(format!("{program} printed more than {MAX_KEY} bytes"));
     }

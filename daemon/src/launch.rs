@@ -69,14 +69,24 @@ impl Agents {
     /// Creates a launcher whose runs have their folders in `runs`.
     pub fn new(config: &Config, trace: Trace, runs: PathBuf) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        let path = std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default();
-        let mut agents =
-            Self { programs: config.llm.agents.clone(), sandboxes: BTreeMap::new(), trace, runs, home, path };
+        let path = std::env::var_os("PATH")
+            .map(|p| std::env::split_paths(&p).collect())
+            .unwrap_or_default();
+        let mut agents = Self {
+            programs: config.llm.agents.clone(),
+            sandboxes: BTreeMap::new(),
+            trace,
+            runs,
+            home,
+            path,
+        };
         for (name, program) in &config.llm.agents {
             // The user granted this folder to this program; the surrounding folder stays hidden.
             let own = agents.credentials(name, program);
             let mut blocked = config.safety.sandbox_blocked_paths.clone();
-            blocked.retain(|path| !own.as_ref().is_some_and(|own| own.starts_with(agents.expand_home(path))));
+            blocked.retain(|path| {
+                !own.as_ref().is_some_and(|own| own.starts_with(agents.expand_home(path)))
+            });
             agents.sandboxes.insert(name.clone(), Arc::new(compose::sandbox(config, blocked)));
         }
         agents
@@ -92,7 +102,8 @@ impl Agents {
     /// Returns the folder with an agent's login, if it exists.
     fn credentials(&self, provider: &str, program: &AgentProgram) -> Option<PathBuf> {
         let usual = || Some(self.home.as_ref()?.join(known_agent(provider)?.folder));
-        let named = program.credentials.as_ref().map(|path| self.expand_home(path)).or_else(usual)?;
+        let named =
+            program.credentials.as_ref().map(|path| self.expand_home(path)).or_else(usual)?;
         named.canonicalize().ok()
     }
 
@@ -112,12 +123,16 @@ impl Agents {
             LlmError::Host { reason: Reason::ModelUnavailable, text }
         };
         let runs = |path: &PathBuf| {
-            fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+            fs::metadata(path)
+                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
         };
         let (program_path, program_name) = match &settings.path {
-            Some(path) => (Some(self.expand_home(path)).filter(runs), format!("program {}", path.display())),
+            Some(path) => {
+                (Some(self.expand_home(path)).filter(runs), format!("program {}", path.display()))
+            }
             None => {
-                let candidate = self.path.iter().map(|dir| dir.join(known_agent.program)).find(runs);
+                let candidate =
+                    self.path.iter().map(|dir| dir.join(known_agent.program)).find(runs);
                 (candidate, format!("program '{}' on the search path", known_agent.program))
             }
         };
@@ -153,8 +168,12 @@ impl Agents {
         confined.parts = Some(spaces);
         confined.network = true;
         confined.input = Some(run.join(QUESTION));
-        confined.limits =
-            Limits { wall: launch.total, memory: MEMORY_LIMIT, output: MAX_STDERR, ..Limits::default() };
+        confined.limits = Limits {
+            wall: launch.total,
+            memory: MEMORY_LIMIT,
+            output: MAX_STDERR,
+            ..Limits::default()
+        };
         Ok(confined)
     }
 
@@ -171,7 +190,8 @@ impl Agents {
             command: Some(redact_secrets(&line)),
         };
         self.trace.audit_intent(intent, None).await.map_err(|cause| {
-            let text = format!("{} was not started: it could not be recorded: {cause}", launch.provider);
+            let text =
+                format!("{} was not started: it could not be recorded: {cause}", launch.provider);
             Failure::new(Reason::AuditFailed, text)
         })
     }
@@ -198,7 +218,8 @@ impl Folder {
         let folder = Self(runs.join(format!("{}-{number}", std::process::id())));
         private.recursive(false).create(&folder.0)?;
         let question = folder.0.join(QUESTION);
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(question)?;
+        let mut file =
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(question)?;
         file.write_all(prompt.as_bytes())?;
         Ok(folder)
     }
@@ -227,7 +248,9 @@ impl Launcher for Agents {
         let sandbox = self.sandboxes.get(launch.provider).cloned();
         let none = || LlmError::NotSupported(format!("{} is not set up", launch.provider));
         let sandbox = sandbox.ok_or_else(none)?;
-        let io = |error| refused(Failure::new(Reason::ToolFailed, format!("{}: {error}", launch.provider)));
+        let io = |error| {
+            refused(Failure::new(Reason::ToolFailed, format!("{}: {error}", launch.provider)))
+        };
         let folder = Folder::create(&self.runs, &launch.prompt).map_err(io)?;
         let confined = self.confined(&launch, &folder.0)?;
         let audit = self.audit(&launch, &confined).await.map_err(refused)?;
@@ -242,14 +265,18 @@ impl Launcher for Agents {
             let work = tokio::task::spawn_blocking(move || {
                 let waker = running.clone();
                 let outcome_result = sandbox.run(&confined, &running, &mut |stream, bytes| {
-                    if stream == Stream::Out && out.blocking_send(Piece::Out(bytes.to_vec())).is_err() {
+                    if stream == Stream::Out
+                        && out.blocking_send(Piece::Out(bytes.to_vec())).is_err()
+                    {
                         waker.cancel();
                     }
                 });
                 drop(folder);
                 outcome_result
             });
-            let lost = |e| Failure::new(Reason::Internal, format!("{provider} could not be monitored: {e}"));
+            let lost = |e| {
+                Failure::new(Reason::Internal, format!("{provider} could not be monitored: {e}"))
+            };
             let outcome_result = work.await.unwrap_or_else(|e| Err(lost(e)));
             let done = outcome(&outcome_result, began);
             let recorded = trace.audit_outcome(audit, done, None).await;

@@ -56,7 +56,9 @@ pub fn first_free(address: IpAddr, port: u16) -> io::Result<TcpListener> {
         match TcpListener::bind(SocketAddr::new(address, port)) {
             Ok(listener) => return Ok(listener),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => failed = error,
-            Err(error) => return Err(io::Error::new(error.kind(), format!("{address}:{port}: {error}"))),
+            Err(error) => {
+                return Err(io::Error::new(error.kind(), format!("{address}:{port}: {error}")));
+            }
         }
     }
     Err(io::Error::new(failed.kind(), format!("{address}:{port} to {last}: {failed}")))

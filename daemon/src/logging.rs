@@ -4,8 +4,8 @@ use std::{fs::OpenOptions, io, path::Path};
 
 use cairn_engine::span::SPANS;
 use tracing_subscriber::{
-    EnvFilter, Layer, Registry, filter::Filtered, filter::LevelFilter, filter::Targets, fmt, layer::Layered,
-    layer::SubscriberExt, reload, util::SubscriberInitExt,
+    EnvFilter, Layer, Registry, filter::Filtered, filter::LevelFilter, filter::Targets, fmt,
+    layer::Layered, layer::SubscriberExt, reload, util::SubscriberInitExt,
 };
 
 /// Size in bytes above which the log is rotated at the next start.
@@ -15,8 +15,10 @@ const ROTATE_AT: u64 = 8 * 1024 * 1024;
 type Spans = Option<Box<dyn Layer<Registry> + Send + Sync>>;
 /// The registry with that layer and its filter, which disables every callsite until spans are
 /// exported.
-type WithSpans =
-    Layered<Filtered<reload::Layer<Spans, Registry>, reload::Layer<Targets, Registry>, Registry>, Registry>;
+type WithSpans = Layered<
+    Filtered<reload::Layer<Spans, Registry>, reload::Layer<Targets, Registry>, Registry>,
+    Registry,
+>;
 
 /// Handle for changing the log level and the span exporter while the daemon runs.
 pub struct Levels {
@@ -44,8 +46,11 @@ impl Levels {
     /// The subscriber is gone.
     pub fn send_spans(&self, layer: Spans) -> Result<(), reload::Error> {
         let span_filter = Targets::new();
-        let span_filter =
-            if layer.is_some() { span_filter.with_target(SPANS, LevelFilter::INFO) } else { span_filter };
+        let span_filter = if layer.is_some() {
+            span_filter.with_target(SPANS, LevelFilter::INFO)
+        } else {
+            span_filter
+        };
         if layer.is_none() {
             self.span_filter.reload(span_filter)?;
             return self.spans.reload(layer);
@@ -59,7 +64,8 @@ impl Levels {
 /// it, because it logs every connection and every refused call with the client's text. Spans for
 /// traces are never logged.
 fn parse_filter(text: &str) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
-    let quiet = |name: &str| if text.contains(name) { String::new() } else { format!(",{name}=error") };
+    let quiet =
+        |name: &str| if text.contains(name) { String::new() } else { format!(",{name}=error") };
     EnvFilter::try_new(format!("{text}{}{},{SPANS}=off", quiet("rmcp"), quiet("notify")))
 }
 
@@ -80,7 +86,9 @@ pub fn start(filter: &str, file: Option<&Path>) -> io::Result<Levels> {
             let lines = fmt::layer().json().with_writer(std::sync::Mutex::new(writer));
             registry.with(lines.with_filter(level_filter)).try_init()
         }
-        None => registry.with(fmt::layer().with_writer(io::stderr).with_filter(level_filter)).try_init(),
+        None => {
+            registry.with(fmt::layer().with_writer(io::stderr).with_filter(level_filter)).try_init()
+        }
     };
     Ok(Levels { filter, spans, span_filter })
 }

@@ -44,10 +44,9 @@ impl ConfiguredProviders {
     pub fn new(config: &Config, launcher: Arc<dyn Launcher>) -> Self {
         let llm = config.llm.clone();
         // The default endpoint is Ollama's; it must not apply to other providers.
-        let set = llm
-            .endpoint
-            .clone()
-            .filter(|e| llm.provider == "ollama" || Some(e) != LlmConfig::default().endpoint.as_ref());
+        let set = llm.endpoint.clone().filter(|e| {
+            llm.provider == "ollama" || Some(e) != LlmConfig::default().endpoint.as_ref()
+        });
         let allow_external = config.models.allow_external;
         // The setting applies to models whose context the client sets; other providers report their
         // own.
@@ -60,7 +59,8 @@ impl ConfiguredProviders {
     }
 
     fn endpoint(&self, choice: &ModelChoice) -> Option<String> {
-        let configured = (choice.provider == self.llm.provider).then(|| self.endpoint.clone()).flatten();
+        let configured =
+            (choice.provider == self.llm.provider).then(|| self.endpoint.clone()).flatten();
         choice.endpoint.clone().or(configured)
     }
 
@@ -75,8 +75,11 @@ impl ConfiguredProviders {
             return Ok(Key::new(key.clone()));
         }
         let file = self.llm.api_key_file.clone().filter(|_| own);
-        let configured_key =
-            cairn_llm::find_key(&choice.provider, |name| std::env::var(name).ok(), file.as_deref())?;
+        let configured_key = cairn_llm::find_key(
+            &choice.provider,
+            |name| std::env::var(name).ok(),
+            file.as_deref(),
+        )?;
         match (&self.keychain, configured_key) {
             (Some(keychain), None) if own => keychain.key().map(Some),
             (_, configured_key) => Ok(configured_key),
@@ -90,8 +93,11 @@ impl ConfiguredProviders {
         let foreign = self.llm.provider != "ollama" && configured == LlmConfig::default().model;
         let configured = if foreign { String::new() } else { configured };
         // An agent sends little before its answer, so only the total time is limited.
-        let agent =
-            self.llm.agents.get(&choice.provider).map(|a| Duration::from_secs(a.timeout_seconds.max(1)));
+        let agent = self
+            .llm
+            .agents
+            .get(&choice.provider)
+            .map(|a| Duration::from_secs(a.timeout_seconds.max(1)));
         Ok(Settings {
             provider: choice.provider.clone(),
             model: if choice.model.is_empty() { configured } else { choice.model.clone() },
@@ -144,12 +150,13 @@ impl Models for ConfiguredProviders {
             let ready = ready.map(|p| p.model().to_owned());
             let reason = match &ready {
                 Err(failure) => Some(failure.message.clone()),
-                Ok(_) if external && !self.allow_external => {
-                    Some("it runs outside this machine, and models.allowExternal is not set".to_owned())
-                }
+                Ok(_) if external && !self.allow_external => Some(
+                    "it runs outside this machine, and models.allowExternal is not set".to_owned(),
+                ),
                 Ok(_) => None,
             };
-            let default_model = ready.ok().or(Some(known.default_model.to_owned())).filter(|m| !m.is_empty());
+            let default_model =
+                ready.ok().or(Some(known.default_model.to_owned())).filter(|m| !m.is_empty());
             ProviderInfo {
                 name: known.name.into(),
                 endpoint,
@@ -182,7 +189,11 @@ mod tests {
         }
     }
 
-    fn configured(provider: &str, endpoint: Option<&str>, key: Option<&str>) -> ConfiguredProviders {
+    fn configured(
+        provider: &str,
+        endpoint: Option<&str>,
+        key: Option<&str>,
+    ) -> ConfiguredProviders {
         let mut config = Config::default();
         config.llm.provider = provider.into();
         if let Some(endpoint) = endpoint {
@@ -193,7 +204,11 @@ mod tests {
     }
 
     fn choice(provider: &str, model: &str, endpoint: Option<&str>) -> ModelChoice {
-        ModelChoice { provider: provider.into(), model: model.into(), endpoint: endpoint.map(str::to_owned) }
+        ModelChoice {
+            provider: provider.into(),
+            model: model.into(),
+            endpoint: endpoint.map(str::to_owned),
+        }
     }
 
     #[test]
@@ -201,7 +216,8 @@ mod tests {
         let models = configured("anthropic", None, Some("k"));
         assert_eq!(models.endpoint(&choice("anthropic", "", None)), None);
         assert!(
-            models.default_choice().model.is_empty() || models.default_choice().model.starts_with("claude")
+            models.default_choice().model.is_empty()
+                || models.default_choice().model.starts_with("claude")
         );
         let models = configured("ollama", None, None);
         assert_eq!(models.endpoint(&choice("ollama", "", None)).unwrap(), "http://localhost:11434");
@@ -213,7 +229,9 @@ mod tests {
     fn custom_endpoint_receives_no_key() {
         let models = configured("openai", None, Some("sk-secret"));
         assert!(models.key(&choice("openai", "", None)).unwrap().is_some());
-        assert!(models.key(&choice("openai", "", Some("https://elsewhere.example"))).unwrap().is_none());
+        assert!(
+            models.key(&choice("openai", "", Some("https://elsewhere.example"))).unwrap().is_none()
+        );
     }
 
     #[test]
@@ -230,8 +248,12 @@ mod tests {
 
     #[test]
     fn unknown_provider_error_lists_providers() {
-        let failure = configured("ollama", None, None).provider(&choice("olama", "", None)).err().unwrap();
+        let failure =
+            configured("ollama", None, None).provider(&choice("olama", "", None)).err().unwrap();
         assert_eq!(failure.reason, Reason::ProviderUnknown);
-        assert!(failure.message.contains("ollama") && failure.message.contains("anthropic"), "{failure}");
+        assert!(
+            failure.message.contains("ollama") && failure.message.contains("anthropic"),
+            "{failure}"
+        );
     }
 }

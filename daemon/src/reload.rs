@@ -57,8 +57,8 @@ pub struct Reload {
     options: Options,
     root: DataRoot,
     levels: Arc<Levels>,
-    /// Every value by key. Values that wait for a restart stay unchanged, so that they are reported
-    /// again.
+    /// Every value by key. Values that wait for a restart stay unchanged, so that they are
+    /// reported again.
     effective: Mutex<BTreeMap<String, Value>>,
 }
 
@@ -81,9 +81,15 @@ impl Reload {
     ///
     /// # Errors
     /// The first invalid file and key, in words.
-    pub fn run(&self, env: &Env, engine: &Engine, extensions: &Extensions) -> Result<ConfigReloaded, String> {
+    pub fn run(
+        &self,
+        env: &Env,
+        engine: &Engine,
+        extensions: &Extensions,
+    ) -> Result<ConfigReloaded, String> {
         lifecycle::reloading();
-        let loaded = settings::load(env, &self.options.flags, None).map_err(|errors| errors.to_string());
+        let loaded =
+            settings::load(env, &self.options.flags, None).map_err(|errors| errors.to_string());
         let applied = loaded.and_then(|loaded| {
             self.apply(&loaded, engine, extensions).map(|()| loaded).map_err(|e| e.to_string())
         });
@@ -93,7 +99,10 @@ impl Reload {
                 let pending = self.pending_restart(&loaded);
                 tracing::info!("configuration reloaded");
                 if !pending.is_empty() {
-                    tracing::warn!("these keys take effect at the next start: {}", pending.join(", "));
+                    tracing::warn!(
+                        "these keys take effect at the next start: {}",
+                        pending.join(", ")
+                    );
                 }
                 let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
                 Ok(ConfigReloaded { pending, warnings })
@@ -113,8 +122,10 @@ impl Reload {
         let effective = self.effective.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let value = |row: cairn_config::Row| {
             let needs_restart = !is_live(&row.key) && !is_from_root(&row.source);
-            let initial =
-                effective.get(&row.key).filter(|initial| needs_restart && **initial != row.value).cloned();
+            let initial = effective
+                .get(&row.key)
+                .filter(|initial| needs_restart && **initial != row.value)
+                .cloned();
             let pending = initial.is_some().then(|| row.value.clone());
             let value = initial.unwrap_or(row.value);
             (row.key, ConfigValue { value, source: row.source.to_string(), pending })
@@ -142,22 +153,33 @@ impl Reload {
                 if before.as_ref().is_some_and(changed) {
                     let _logged = this.run(&env, &engine, &extensions);
                 } else if let Some(before) = &before {
-                    let other = |(id, stamp): &(&RootId, &Stamp)| before.roots.get(*id) != Some(*stamp);
+                    let other =
+                        |(id, stamp): &(&RootId, &Stamp)| before.roots.get(*id) != Some(*stamp);
                     let roots = engine.roots();
                     for (id, _) in effective.roots.iter().filter(other) {
-                        roots.iter().filter(|root| root.id == *id).for_each(|root| engine.refresh_root(root));
+                        roots
+                            .iter()
+                            .filter(|root| root.id == *id)
+                            .for_each(|root| engine.refresh_root(root));
                     }
                 }
                 effective
             });
             match scan.await {
                 Ok(effective) => seen = Some(effective),
-                Err(error) => return tracing::error!(%error, "configuration files are no longer watched"),
+                Err(error) => {
+                    return tracing::error!(%error, "configuration files are no longer watched");
+                }
             }
         }
     }
 
-    fn apply(&self, loaded: &Loaded, engine: &Engine, extensions: &Extensions) -> Result<(), Failure> {
+    fn apply(
+        &self,
+        loaded: &Loaded,
+        engine: &Engine,
+        extensions: &Extensions,
+    ) -> Result<(), Failure> {
         let config = &loaded.config;
         // Everything that can fail happens before anything takes effect.
         let live = compose::live(config)?;
@@ -172,7 +194,8 @@ impl Reload {
         runtime.spawn(async move {
             for path in roots {
                 let path = path.to_string_lossy().into_owned();
-                if let Err(error) = engine.add_root(AddRootParams { path, request_id: None }).await {
+                if let Err(error) = engine.add_root(AddRootParams { path, request_id: None }).await
+                {
                     tracing::warn!(%error, "root is not available");
                 }
             }
@@ -182,12 +205,14 @@ impl Reload {
 
     /// Lists the keys whose new value waits for a restart, and records those that took effect.
     fn pending_restart(&self, loaded: &Loaded) -> Vec<String> {
-        let mut effective = self.effective.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut effective =
+            self.effective.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let fresh = values(loaded);
         let keys: std::collections::BTreeSet<String> =
             effective.keys().chain(fresh.keys()).cloned().collect();
         let changed = keys.into_iter().filter(|key| effective.get(key) != fresh.get(key));
-        let (live, pending_restart): (Vec<String>, Vec<String>) = changed.partition(|key| is_live(key));
+        let (live, pending_restart): (Vec<String>, Vec<String>) =
+            changed.partition(|key| is_live(key));
         for key in live {
             match fresh.get(&key) {
                 Some(value) => effective.insert(key, value.clone()),
@@ -231,7 +256,10 @@ fn is_from_root(source: &cairn_config::Source) -> bool {
 
 fn is_live(key: &str) -> bool {
     let switch = key.starts_with("tools.builtin.") && key.ends_with(".enabled");
-    switch || LIVE_KEYS.iter().any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
+    switch
+        || LIVE_KEYS
+            .iter()
+            .any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
 }
 
 fn values(loaded: &Loaded) -> BTreeMap<String, Value> {
@@ -250,7 +278,8 @@ mod tests {
         // `mcp.` has no keys until a server is configured.
         for live in LIVE_KEYS.iter().filter(|live| **live != "mcp.") {
             assert!(
-                keys.keys().any(|key| key == live || (live.ends_with('.') && key.starts_with(live))),
+                keys.keys()
+                    .any(|key| key == live || (live.ends_with('.') && key.starts_with(live))),
                 "{live}"
             );
         }

@@ -45,7 +45,8 @@ pub fn open(
         addresses: vec![at.to_string()],
         name: advertise::name(instance, options.label.as_deref()),
     });
-    let failed = |e: cairn_transport::remote::RemoteError| ServeError::Run(format!("remote control: {e}"));
+    let failed =
+        |e: cairn_transport::remote::RemoteError| ServeError::Run(format!("remote control: {e}"));
     let remote = Remote::open(root, lan).map_err(failed)?;
     if let (Some(at), Some(key)) = (address, remote.key()) {
         tracing::info!(%at, %key, "listening for paired devices");
@@ -61,6 +62,8 @@ fn listen_address(config: &Config, options: &Options) -> Result<Option<(IpAddr, 
     if !listen.lan {
         return Ok(None);
     }
-    let bad = |_| ServeError::Run(format!("listen.lanAddress: '{}' is not an address", listen.lan_address));
+    let bad = |_| {
+        ServeError::Run(format!("listen.lanAddress: '{}' is not an address", listen.lan_address))
+    };
     Ok(Some((listen.lan_address.parse().map_err(bad)?, listen.lan_port)))
 }

@@ -104,29 +104,22 @@ pub async fn serve(
     let levels = Arc::new(levels);
     let reload = Arc::new(Reload::new(&loaded, options.clone(), root.clone(), Arc::clone(&levels)));
     let instance = Instance::claim(&root)?;
-    let signals =
-        lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;
+    let signals = lifecycle::Signals::catch()
+        .map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;
     let (sockets, mut addresses) = sockets(config, &options)?;
     let control = remote::open(&root, config, &options, &instance.id)?;
     addresses.extend(control.address.map(|at| at.to_string()));
     let layers = root_config::guarded(env, &options.flags);
-    let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir(), layers).await?;
+    let engine =
+        compose::engine(&root, config, config.roots.clone(), env.config_dir(), layers).await?;
     let configs = RootConfigs::new(env, options.flags.clone());
     engine.set_root_config(configs.reader());
-    let extensions = Extensions::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
+    let extensions =
+        Extensions::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
     // A daemon that devices may want to reach does not exit when idle.
     let idle_exit = idle_exit(config, &options).filter(|_| control.address.is_none());
-    let host = HostInfo {
-        version: VERSION.into(),
-        instance_id: instance.id.clone(),
-        started_at: instance.started_at,
-        addresses: addresses.clone(),
-        data_root: root.path().to_owned(),
-        log_file: options.log_file.clone(),
-        config: env.config(),
-        mode: mode_name(options.mode).into(),
-        idle_exit_seconds: idle_exit.map(|d| d.as_secs()),
-    };
+    let idle_exit_seconds = idle_exit.map(|d| d.as_secs());
+    let host = host_info(env, &root, &options, &instance, &addresses, idle_exit_seconds);
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
     let api = Api::new(engine.clone(), host, limits);
     api.set_remote(control.remote.clone());
@@ -145,8 +138,10 @@ pub async fn serve(
     let listeners = Listeners { local: sockets, lan };
     let guard = guard(config, &options, &instance.token);
     let following = tokio::spawn(extensions.clone().follow(engine.clone(), shutdown.clone()));
-    let watching = tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extensions.clone()));
-    let serving = tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
+    let watching =
+        tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extensions.clone()));
+    let serving =
+        tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
     instance.publish(&addresses, VERSION, env.config_dir())?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
@@ -187,6 +182,27 @@ async fn drain(
     }
 }
 
+fn host_info(
+    env: &Env,
+    root: &DataRoot,
+    options: &Options,
+    instance: &Instance,
+    addresses: &[String],
+    idle_exit_seconds: Option<u64>,
+) -> HostInfo {
+    HostInfo {
+        version: VERSION.into(),
+        instance_id: instance.id.clone(),
+        started_at: instance.started_at,
+        addresses: addresses.to_vec(),
+        data_root: root.path().to_owned(),
+        log_file: options.log_file.clone(),
+        config: env.config(),
+        mode: mode_name(options.mode).into(),
+        idle_exit_seconds,
+    }
+}
+
 fn sockets(
     config: &Config,
     options: &Options,
@@ -201,16 +217,22 @@ fn sockets(
         let text = "it has no TLS; for paired devices set listen.lan or use --lan, for tests in a closed network --insecure-lan";
         return Err(bad(format!("{address} can be reached from the network: {text}")));
     }
-    let addresses = listen::ListenAddresses { address, port: config.listen.port, lan: options.insecure_lan };
+    let addresses =
+        listen::ListenAddresses { address, port: config.listen.port, lan: options.insecure_lan };
     let sockets = listen::listeners(&addresses).map_err(ServeError::Listen)?;
-    let addresses = sockets.iter().filter_map(|s| s.local_addr().ok()).map(|a| a.to_string()).collect();
+    let addresses =
+        sockets.iter().filter_map(|s| s.local_addr().ok()).map(|a| a.to_string()).collect();
     Ok((sockets, addresses))
 }
 
 fn guard(config: &Config, options: &Options, token: &str) -> Guard {
     let mut allowed_hosts = config.listen.allowed_hosts.clone();
     allowed_hosts.extend(options.insecure_lan.map(|ip| ip.to_string()));
-    Guard { token: token.to_owned(), allowed_origins: config.listen.allowed_origins.clone(), allowed_hosts }
+    Guard {
+        token: token.to_owned(),
+        allowed_origins: config.listen.allowed_origins.clone(),
+        allowed_hosts,
+    }
 }
 
 fn mode_name(mode: Mode) -> &'static str {
@@ -242,11 +264,13 @@ fn announce(
     if config.discovery != Discovery::Auto {
         return None;
     }
-    let insecure = |ip| addresses.iter().filter_map(|a| a.parse::<SocketAddr>().ok()).find(|a| a.ip() == ip);
+    let insecure =
+        |ip| addresses.iter().filter_map(|a| a.parse::<SocketAddr>().ok()).find(|a| a.ip() == ip);
     let at = lan.or_else(|| options.insecure_lan.and_then(insecure))?;
     let hint = key.filter(|_| lan.is_some()).map(|key| key.hint());
     let label = options.label.as_deref();
-    let record = advertise::record(&instance.id, label, VERSION, at.ip(), at.port(), hint.as_deref());
+    let record =
+        advertise::record(&instance.id, label, VERSION, at.ip(), at.port(), hint.as_deref());
     match record.and_then(advertise::advertise) {
         Ok(advert) => Some(advert),
         Err(error) => {

@@ -39,7 +39,10 @@ pub fn run(action: ServiceAction, globals: &Globals) -> ExitCode {
         }
         Err(message) => {
             let text = if globals.json {
-                format!("{}\n", serde_json::json!({"error": {"reason": "failed", "message": message}}))
+                format!(
+                    "{}\n",
+                    serde_json::json!({"error": {"reason": "failed", "message": message}})
+                )
             } else {
                 format!("error: {message}\n")
             };
@@ -52,8 +55,11 @@ pub fn run(action: ServiceAction, globals: &Globals) -> ExitCode {
 fn values() -> Result<UnitValues, String> {
     let env = Env::from_process();
     let home = env.home.clone().ok_or("there is no home folder to install into")?;
-    let root = DataRoot(env.data_root().ok_or("there is no home folder to store data in; set CAIRN_HOME")?);
-    let bin = std::env::current_exe().map_err(|e| format!("this program's own path is unknown: {e}"))?;
+    let root = DataRoot(
+        env.data_root().ok_or("there is no home folder to store data in; set CAIRN_HOME")?,
+    );
+    let bin =
+        std::env::current_exe().map_err(|e| format!("this program's own path is unknown: {e}"))?;
     // Variables that select locations must select the same for the service.
     let decisive = [
         ("CAIRN_HOME", &env.cairn_home),
@@ -77,9 +83,12 @@ fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Repor
         return Ok(dry_run_report("would be written", &files, &commands));
     }
     let env = Env::from_process();
-    let is_locked = env.data_root().is_some_and(|root| cairn_client_sdk::is_root_locked(&DataRoot(root)));
+    let is_locked =
+        env.data_root().is_some_and(|root| cairn_client_sdk::is_root_locked(&DataRoot(root)));
     if is_locked && !active(manager, values) {
-        return Err("a daemon other than the service is running: stop it first with 'cairn stop'".into());
+        return Err(
+            "a daemon other than the service is running: stop it first with 'cairn stop'".into()
+        );
     }
     for (path, text) in &files {
         write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -87,7 +96,8 @@ fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Repor
     if let Some(dir) = values.log.parent() {
         crate::instance::create_private_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     }
-    let mut text: String = files.iter().map(|(path, _)| format!("written: {}\n", path.display())).collect();
+    let mut text: String =
+        files.iter().map(|(path, _)| format!("written: {}\n", path.display())).collect();
     let failed = run_all(&commands);
     let _infallible = match &failed {
         None => writeln!(text, "the service is installed and running"),
@@ -103,10 +113,12 @@ fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Repor
 }
 
 fn uninstall(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Report, String> {
-    let present: Vec<PathBuf> = units::paths(manager, values).into_iter().filter(|p| p.exists()).collect();
+    let present: Vec<PathBuf> =
+        units::paths(manager, values).into_iter().filter(|p| p.exists()).collect();
     let commands = units::stop_commands(manager, values);
     if dry_run {
-        let files: Vec<(PathBuf, String)> = present.into_iter().map(|p| (p, String::new())).collect();
+        let files: Vec<(PathBuf, String)> =
+            present.into_iter().map(|p| (p, String::new())).collect();
         return Ok(dry_run_report("would be removed", &files, &commands));
     }
     if present.is_empty() {
@@ -118,7 +130,8 @@ fn uninstall(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Rep
     for path in &present {
         std::fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    let mut text: String = present.iter().map(|path| format!("removed: {}\n", path.display())).collect();
+    let mut text: String =
+        present.iter().map(|path| format!("removed: {}\n", path.display())).collect();
     if let Some(why) = &failure {
         let _infallible = writeln!(text, "the service manager was not notified: {why}");
     }
@@ -142,7 +155,8 @@ fn status(manager: Manager, values: &UnitValues) -> Report {
         Manager::Launchd => values.log.display().to_string(),
     };
     let _infallible = writeln!(text, "  log: {logs}");
-    let json = serde_json::json!({"installed": installed, "active": active, "files": paths, "log": logs});
+    let json =
+        serde_json::json!({"installed": installed, "active": active, "files": paths, "log": logs});
     Report { text, json, code: if installed { OK } else { FAILED } }
 }
 
@@ -152,9 +166,15 @@ fn dry_run_report(what: &str, files: &[(PathBuf, String)], commands: &[Vec<Strin
         let _infallible = writeln!(text, "# {what}: {}\n{content}", path.display());
     }
     let _infallible = writeln!(text, "# would be run:\n{}", lines(commands));
-    let files: Vec<serde_json::Value> =
-        files.iter().map(|(path, content)| serde_json::json!({"path": path, "text": content})).collect();
-    Report { text, json: serde_json::json!({"dryRun": true, "files": files, "commands": commands}), code: OK }
+    let files: Vec<serde_json::Value> = files
+        .iter()
+        .map(|(path, content)| serde_json::json!({"path": path, "text": content}))
+        .collect();
+    Report {
+        text,
+        json: serde_json::json!({"dryRun": true, "files": files, "commands": commands}),
+        code: OK,
+    }
 }
 
 fn lines(commands: &[Vec<String>]) -> String {

@@ -34,8 +34,9 @@ pub fn inputs(env: &Env, flags: &Flags, project: Option<PathBuf>) -> Inputs {
 
 fn environment() -> Vec<(String, String)> {
     let ours = |name: &str| ["CAIRN_", "SHELL_TOOL_"].iter().any(|prefix| name.starts_with(prefix));
-    let text =
-        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
     std::env::vars_os().filter_map(text).filter(|(name, _)| ours(name)).collect()
 }
 

@@ -70,7 +70,8 @@ impl Telemetry {
         let metrics = self.metrics;
         let flush = [
             traces.map(|t| {
-                Box::new(move || t.shutdown_with_timeout(FLUSH_TIMEOUT)) as Box<dyn FnOnce() -> _ + Send>
+                Box::new(move || t.shutdown_with_timeout(FLUSH_TIMEOUT))
+                    as Box<dyn FnOnce() -> _ + Send>
             }),
             metrics.map(|m| Box::new(move || m.shutdown_with_timeout(FLUSH_TIMEOUT)) as _),
         ];
@@ -107,7 +108,8 @@ fn open(
     for (name, value) in &config.headers {
         headers.insert(
             name.clone(),
-            crate::extensions::mcp::expand_variables(value).map_err(|why| format!("header {name}: {why}"))?,
+            crate::extensions::mcp::expand_variables(value)
+                .map_err(|why| format!("header {name}: {why}"))?,
         );
     }
     address::check(&address, !headers.is_empty())?;
@@ -161,7 +163,8 @@ fn open(
             .build()
             .map_err(|e| e.to_string())?;
         let reader = PeriodicReader::builder(exporter).with_interval(every).build();
-        let provider = SdkMeterProvider::builder().with_reader(reader).with_resource(resource).build();
+        let provider =
+            SdkMeterProvider::builder().with_reader(reader).with_resource(resource).build();
         figures::register(&provider, api);
         telemetry.metrics = Some(provider);
     }

@@ -47,7 +47,8 @@ pub struct Channel {
 
 impl Channel {
     fn names(&self) -> (Name, Name) {
-        let name = |role: &[u8], pin: &Pin| Name::new(&[role, pin.as_bytes(), &self.binding].concat());
+        let name =
+            |role: &[u8], pin: &Pin| Name::new(&[role, pin.as_bytes(), &self.binding].concat());
         (name(CLIENT, &self.client), name(SERVER, &self.server))
     }
 }
@@ -229,7 +230,10 @@ mod tests {
         // The proof of a side, sent back to itself.
         assert_eq!(client.check_server(&client.client_proof(), ""), Err(Mismatch::Code));
         assert_eq!(server.check_client(&server.server_proof("")), Err(Mismatch::Code));
-        assert_eq!(client.check_server(&server.server_proof("observe"), "admin"), Err(Mismatch::Code));
+        assert_eq!(
+            client.check_server(&server.server_proof("observe"), "admin"),
+            Err(Mismatch::Code)
+        );
         for bad in ["", "zz", "00"] {
             assert!(server.check_client(bad).is_err(), "{bad}");
         }

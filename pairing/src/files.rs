@@ -74,7 +74,8 @@ mod tests {
         assert_eq!(read_json::<Vec<u8>>(&path).unwrap(), [1, 2]);
         #[cfg(unix)]
         for (path, want) in [(path.as_path(), 0o600), (path.parent().unwrap(), 0o700)] {
-            let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
+            let mode =
+                std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
             assert_eq!(mode & 0o777, want, "{}", path.display());
         }
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);

@@ -15,4 +15,6 @@ mod tls;
 pub use files::{read_json, write_private};
 pub use identity::{Identity, IdentityError};
 pub use pin::{BadPin, Pin};
-pub use tls::{KeyChanged, TlsError, client_config, exporter, key_changed, peer_pin, server_config};
+pub use tls::{
+    KeyChanged, TlsError, client_config, exporter, key_changed, peer_pin, server_config,
+};

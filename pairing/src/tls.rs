@@ -3,8 +3,8 @@
 use std::{io, sync::Arc};
 
 use rustls::{
-    ClientConfig, CommonState, DigitallySignedStruct, DistinguishedName, Error, OtherError, ServerConfig,
-    SignatureScheme,
+    ClientConfig, CommonState, DigitallySignedStruct, DistinguishedName, Error, OtherError,
+    ServerConfig, SignatureScheme,
     client::{
         Resumption,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -64,7 +64,10 @@ pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsError>
 ///
 /// # Errors
 /// Fails when the key is unusable.
-pub fn client_config(identity: &Identity, expected: Option<Pin>) -> Result<Arc<ClientConfig>, TlsError> {
+pub fn client_config(
+    identity: &Identity,
+    expected: Option<Pin>,
+) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(OneKey { expected, provider: Arc::clone(&provider) });
     let mut config = ClientConfig::builder_with_provider(provider)

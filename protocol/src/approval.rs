@@ -30,8 +30,8 @@ pub struct Approval {
     /// Rules that `session` and `always` would write, one per line. Empty when no rule can be
     /// written for such a call, which can then be approved only once.
     pub grants: String,
-    /// Wider rules that an answer may name instead, as they would be stored, one per entry, each on
-    /// one line.
+    /// Wider rules that an answer may name instead, as they would be stored, one per entry, each
+    /// on one line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
     /// Time of the request.
@@ -97,7 +97,9 @@ impl ApprovalDecision {
 
     /// Parses a name; `None` if it is unknown.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Once, Self::Session, Self::Always, Self::Deny].into_iter().find(|d| d.as_str() == name)
+        [Self::Once, Self::Session, Self::Always, Self::Deny]
+            .into_iter()
+            .find(|d| d.as_str() == name)
     }
 }
 

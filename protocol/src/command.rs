@@ -149,14 +149,16 @@ mod tests {
 
     #[test]
     fn legacy_tags_are_parsed_and_current_ones_written() {
-        let cmd: AgentCmd = serde_json::from_str(r#"{"type":"fsListDir","path":"src","depth":2}"#).unwrap();
+        let cmd: AgentCmd =
+            serde_json::from_str(r#"{"type":"fsListDir","path":"src","depth":2}"#).unwrap();
         let text = serde_json::to_string(&cmd).unwrap();
         assert!(text.starts_with(r#"{"type":"fs_list_dir","path":"src","depth":2"#), "{text}");
     }
 
     #[test]
     fn call_converts_to_its_command() {
-        let call = ToolCall { name: "git_status".into(), arguments: serde_json::json!({"path": "."}) };
+        let call =
+            ToolCall { name: "git_status".into(), arguments: serde_json::json!({"path": "."}) };
         let cmd = AgentCmd::from_call(call.clone());
         assert!(matches!(cmd, AgentCmd::GitStatus(_)));
         assert_eq!(cmd.into_call(), call);

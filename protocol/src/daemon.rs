@@ -136,7 +136,8 @@ pub struct DaemonStatus {
     pub config_origin: Option<ConfigFolder>,
     /// Start mode: `on_demand`, `service` or `foreground`.
     pub mode: String,
-    /// Seconds without a client after which the daemon exits; absent when it never exits by itself.
+    /// Seconds without a client after which the daemon exits; absent when it never exits by
+    /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_exit_seconds: Option<u64>,
     /// Declared roots and the state of their indexes.

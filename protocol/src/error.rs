@@ -183,7 +183,10 @@ mod tests {
         for r in Reason::ALL {
             assert!(codes.insert(r.code()), "{r:?}");
             assert!(names.insert(r.as_str()), "{r:?}");
-            assert!(r.code() > 0 || r.code() >= -32700 && r.code() <= -32600 || r.code() == -32800, "{r:?}");
+            assert!(
+                r.code() > 0 || r.code() >= -32700 && r.code() <= -32600 || r.code() == -32800,
+                "{r:?}"
+            );
         }
     }
 }

@@ -353,7 +353,8 @@ pub struct FileChange {
     /// SHA-256 (hex) of the new content; absent when the file was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// True if the file existed and its former content was not stored: the change cannot be undone.
+    /// True if the file existed and its former content was not stored: the change cannot be
+    /// undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
 }

@@ -61,7 +61,8 @@ pub struct ExplorePolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<String>>,
     /// The only paths that may be read, relative to the root; all when omitted. A request that
-    /// covers more (a search of the complete root, its languages) is answered for these paths only.
+    /// covers more (a search of the complete root, its languages) is answered for these paths
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
 }
@@ -142,7 +143,9 @@ impl RunState {
     /// Parses a name; `None` if it is unknown.
     pub fn parse(name: &str) -> Option<RunState> {
         use RunState::{Completed, Failed, Idle, Interrupted, Running, Stopped};
-        [Idle, Running, Completed, Stopped, Failed, Interrupted].into_iter().find(|s| s.as_str() == name)
+        [Idle, Running, Completed, Stopped, Failed, Interrupted]
+            .into_iter()
+            .find(|s| s.as_str() == name)
     }
 }
 

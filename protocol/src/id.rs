@@ -102,7 +102,9 @@ impl SubscriptionId {
 
 /// Id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path,
 /// so that the same folder retains its index.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct RootId(pub Arc<str>);
 

@@ -146,11 +146,17 @@ mod tests {
             ranges,
         };
         let bare = file(&[1, 4, 5], "a\n\n", vec![]);
-        assert_eq!(bare.iter().collect::<Vec<_>>(), [(1, "a", &[][..]), (4, "", &[]), (5, "", &[])]);
+        assert_eq!(
+            bare.iter().collect::<Vec<_>>(),
+            [(1, "a", &[][..]), (4, "", &[]), (5, "", &[])]
+        );
         let lines = file(&[1, 4], "ab\nb", vec![vec![[1, 2]], vec![[0, 1]]]);
         let ranges: Vec<_> = lines.items().map(|item| item.ranges).collect();
         assert_eq!(ranges, [[[1, 2]], [[0, 1]]]);
         let one = file(&[7], "", vec![]);
-        assert_eq!(one.items().map(|item| (item.line, item.text)).collect::<Vec<_>>(), [(7, String::new())]);
+        assert_eq!(
+            one.items().map(|item| (item.line, item.text)).collect::<Vec<_>>(),
+            [(7, String::new())]
+        );
     }
 }

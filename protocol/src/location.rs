@@ -55,8 +55,10 @@ impl Env {
         if self.macos {
             return self.home.as_ref().map(|h| h.join("Library/Application Support/cairn"));
         }
-        let data =
-            self.xdg_data_home.clone().or_else(|| self.home.as_ref().map(|h| h.join(".local/share")))?;
+        let data = self
+            .xdg_data_home
+            .clone()
+            .or_else(|| self.home.as_ref().map(|h| h.join(".local/share")))?;
         Some(data.join("cairn"))
     }
 
@@ -84,8 +86,10 @@ impl Env {
     }
 
     fn user_config(&self) -> Option<PathBuf> {
-        let config =
-            self.xdg_config_home.clone().or_else(|| self.home.as_ref().map(|h| h.join(".config")))?;
+        let config = self
+            .xdg_config_home
+            .clone()
+            .or_else(|| self.home.as_ref().map(|h| h.join(".config")))?;
         Some(config.join("cairn"))
     }
 }

@@ -24,8 +24,8 @@ pub struct MapParams {
     /// to rank first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Text or names that describe the task: files that a search for it finds rank first. At most 4
-    /// KiB.
+    /// Text or names that describe the task: files that a search for it finds rank first. At most
+    /// 4 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
 }

@@ -91,7 +91,8 @@ pub struct MemoryEntry {
     pub bytes: u64,
     /// Time of the last write.
     pub modified: Timestamp,
-    /// True when the entry cannot be changed or deleted through Cairn: its name begins with `fix-`.
+    /// True when the entry cannot be changed or deleted through Cairn: its name begins with
+    /// `fix-`.
     pub fixed: bool,
     /// Part of the text that matched the search, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]

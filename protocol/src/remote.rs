@@ -11,7 +11,9 @@ pub const PORT: u16 = 7434;
 pub const PAIR_PATH: &str = "/pair";
 
 /// A right that a method requires of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Right {

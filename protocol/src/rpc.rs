@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn frames_are_parsed_singly_and_in_batches() {
-        let request = Frame::parse(r#"{"jsonrpc":"2.0","id":"a","method":"x","params":{"k":1}}"#).unwrap();
+        let request =
+            Frame::parse(r#"{"jsonrpc":"2.0","id":"a","method":"x","params":{"k":1}}"#).unwrap();
         assert_eq!((request.id.unwrap().get(), request.method.as_deref()), ("\"a\"", Some("x")));
         assert_eq!(request.params_as::<serde_json::Value>(), Some(serde_json::json!({"k": 1})));
         let null = Frame::parse(r#"{"id":null,"error":{}}"#).unwrap();

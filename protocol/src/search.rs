@@ -111,8 +111,8 @@ pub struct SearchAnswer {
     pub items: Vec<SearchItem>,
     /// True if the index currently covers the complete scope.
     pub complete: bool,
-    /// Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer is
-    /// complete.
+    /// Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer
+    /// is complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
     /// Time spent, in microseconds.
@@ -173,11 +173,12 @@ pub struct Share {
     /// result itself and its name; `fileName` is set if the complete name of the file (of its
     /// folder for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`
     /// and `nameMeaning` are the similarity of the file's best window, the result and its name;
-    /// `line` is the part of the query that one line covers, from six tenths on; `definition` marks
-    /// a result that is a definition; `container` marks a type or module that contains others;
-    /// `size` is the length, up to ten lines; `rerank` is the similarity by the re-scoring model;
-    /// `repeat` is the reduction of a further result of the same file, with the factor as its
-    /// value; `prior` is the factor of the path when it is below 1, without a share of its own.
+    /// `line` is the part of the query that one line covers, from six tenths on; `definition`
+    /// marks a result that is a definition; `container` marks a type or module that contains
+    /// others; `size` is the length, up to ten lines; `rerank` is the similarity by the
+    /// re-scoring model; `repeat` is the reduction of a further result of the same file, with
+    /// the factor as its value; `prior` is the factor of the path when it is below 1, without
+    /// a share of its own.
     pub feature: String,
     /// Value of the feature, mostly 0 to 1.
     pub value: f64,

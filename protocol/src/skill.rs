@@ -18,8 +18,8 @@ pub struct SkillFile {
     /// Instructions for the agent, at most 16 KiB; the file `prompt.md` beside it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_block: Option<String>,
-    /// Names of the tools that the skill uses. The skill is disabled while all of them are disabled
-    /// or missing.
+    /// Names of the tools that the skill uses. The skill is disabled while all of them are
+    /// disabled or missing.
     #[serde(default)]
     pub tools: Vec<String>,
     /// Rules that apply while the skill is enabled; they can only tighten the policy.

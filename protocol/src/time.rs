@@ -10,7 +10,8 @@ pub struct Timestamp(pub i64);
 impl Timestamp {
     /// Returns the current time of the system's wall clock.
     pub fn now() -> Self {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let since =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 }
@@ -53,9 +54,14 @@ mod tests {
 
     #[test]
     fn milliseconds_are_always_written() {
-        for (ms, text) in [(0, "1970-01-01T00:00:00.000Z"), (1_700_000_000_120, "2023-11-14T22:13:20.120Z")] {
+        for (ms, text) in
+            [(0, "1970-01-01T00:00:00.000Z"), (1_700_000_000_120, "2023-11-14T22:13:20.120Z")]
+        {
             assert_eq!(Timestamp(ms).to_string(), text);
-            assert_eq!(serde_json::from_str::<Timestamp>(&format!("\"{text}\"")).unwrap(), Timestamp(ms));
+            assert_eq!(
+                serde_json::from_str::<Timestamp>(&format!("\"{text}\"")).unwrap(),
+                Timestamp(ms)
+            );
         }
     }
 }

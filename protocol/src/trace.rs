@@ -91,8 +91,8 @@ pub struct TraceHeader {
     pub session: crate::session::Session,
     /// Time of the export.
     pub exported_at: Timestamp,
-    /// Named texts of the session: its summary, parts of its system text, and the parameters of its
-    /// latest run.
+    /// Named texts of the session: its summary, parts of its system text, and the parameters of
+    /// its latest run.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub artifacts: std::collections::BTreeMap<String, String>,
 }

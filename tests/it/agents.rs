@@ -47,7 +47,8 @@ async fn fixture(change: impl FnOnce(&mut Value, &Path)) -> Option<Fixture> {
     let hidden = at.join("hidden.txt").display().to_string();
     program(&at.join("bin/claude"), &STAND_IN.replace("HIDDEN", &hidden));
     program(&at.join("bin/codex"), STAND_IN);
-    let agent = |name: &str| json!({"path": at.join("bin").join(name), "credentials": at.join("login")});
+    let agent =
+        |name: &str| json!({"path": at.join("bin").join(name), "credentials": at.join("login")});
     let mut config = json!({
         "models": {"allowExternal": true},
         "llm": {"agents": {"claudeCode": agent("claude"), "codex": agent("codex")}},
@@ -100,7 +101,8 @@ async fn agent_answers_from_its_sandbox_and_is_audited() {
     let Some(fixture) = fixture(|_, _| {}).await else { return };
     let external = json!({"allowExternalLLMs": true, "model": "opus"});
     let (mut raw, session) = fixture.session().await;
-    let answer = raw.ok("tool.call", question(&session, "claudeCode", "the whole answer", &external)).await;
+    let answer =
+        raw.ok("tool.call", question(&session, "claudeCode", "the whole answer", &external)).await;
     assert_eq!(answer["output"]["text"], "Grüße, 世界 🌍!", "{answer}");
     assert_eq!(answer["output"]["usage"]["outputTokens"], 15);
     assert_eq!(answer["output"]["model"], json!({"provider": "claudeCode", "model": "opus"}));
@@ -112,7 +114,10 @@ async fn agent_answers_from_its_sandbox_and_is_audited() {
         (&json!("allow"), &json!("ok"), &json!(0))
     );
     let command = started["command"].as_str().unwrap();
-    assert!(command.ends_with("-p --output-format stream-json --verbose --model opus"), "{command}");
+    assert!(
+        command.ends_with("-p --output-format stream-json --verbose --model opus"),
+        "{command}"
+    );
     assert!(rows.iter().any(|row| row["tool"] == "llm_call"), "{audit}");
 
     let look = fixture.ask("claude-code", "look around", external.clone()).await;
@@ -167,10 +172,12 @@ async fn cancelled_request_kills_its_agent_and_descendants() {
     let ask = question(&session, "claudeCode", "hang 31847", &json!({"allowExternalLLMs": true}));
     raw.send_json(&json!({"jsonrpc": "2.0", "id": 99, "method": "tool.call", "params": ask})).await;
     wait_for("both of its processes", || (running("31847").len() >= 2).then_some(()));
-    raw.send_json(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 99}})).await;
+    raw.send_json(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 99}}))
+        .await;
     wait_for("the end of both", || running("31847").is_empty().then_some(()));
     let row = loop {
-        let audit = raw.ok("audit.query", json!({"sessionId": session, "tool": "claudeCode"})).await;
+        let audit =
+            raw.ok("audit.query", json!({"sessionId": session, "tool": "claudeCode"})).await;
         let row = audit["data"][0].clone();
         if row["outcome"].is_string() {
             break row;
@@ -194,10 +201,16 @@ async fn unconfigured_or_disallowed_agent_is_not_started() {
     assert_eq!(denied["error"]["reason"], "external_llm_denied", "{denied}");
     let missing = fixture.ask("codex", "whole", external.clone()).await;
     assert_eq!(missing["error"]["reason"], "model_unavailable", "{missing}");
-    assert!(missing["error"]["message"].as_str().unwrap().contains("llm.agents.codex.path"), "{missing}");
+    assert!(
+        missing["error"]["message"].as_str().unwrap().contains("llm.agents.codex.path"),
+        "{missing}"
+    );
     let (mut raw, _) = fixture.session().await;
     let audit = raw.ok("audit.query", json!({})).await;
-    assert!(!audit["data"].as_array().unwrap().iter().any(|row| row["tool"] == "claudeCode"), "{audit}");
+    assert!(
+        !audit["data"].as_array().unwrap().iter().any(|row| row["tool"] == "claudeCode"),
+        "{audit}"
+    );
     let bare = Daemon::start();
     let mut raw = bare.client().await;
     let session = raw.ok("session.create", json!({})).await["sessionId"].clone();

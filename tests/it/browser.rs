@@ -36,7 +36,8 @@ async fn large(daemon: &Daemon, root: &Path, dir: &Path) {
     let mut raw = daemon.client().await;
     raw.ok("index.addRoot", json!({"path": root})).await;
     let session =
-        raw.ok("session.create", json!({"title": "large", "root": root})).await["sessionId"].clone();
+        raw.ok("session.create", json!({"title": "large", "root": root})).await["sessionId"]
+            .clone();
     assert_eq!(raw.call_tool(&session, "fs_list_dir", json!({"path": "."})).await["ok"], true);
     let (id, file) = (session.as_str().unwrap(), dir.join("large.jsonl"));
     let run = |args: &[&str]| {
@@ -71,9 +72,14 @@ async fn viewer_works_by_keyboard_in_a_browser() {
     let script = json!({"model": "script", "contextTokens": 16384, "answers": [calls("write_file", &write), text_answer("done")]});
     tree(
         dir.path(),
-        &[("script.json", &script.to_string()), ("repo/a.rs", "fn a() {}\n"), ("repo/.git/HEAD", "x")],
+        &[
+            ("script.json", &script.to_string()),
+            ("repo/a.rs", "fn a() {}\n"),
+            ("repo/.git/HEAD", "x"),
+        ],
     );
-    let config = json!({"llm": {"provider": "scripted", "endpoint": dir.path().join("script.json")}});
+    let config =
+        json!({"llm": {"provider": "scripted", "endpoint": dir.path().join("script.json")}});
     tree(&home, &[("config/config.json", &config.to_string())]);
     let daemon = Daemon::start_in(&home, &[]);
     large(&daemon, &root, dir.path()).await;
@@ -89,7 +95,11 @@ async fn viewer_works_by_keyboard_in_a_browser() {
     assert!(seen["asked"].as_str().unwrap().contains("made.txt"), "{seen}");
     assert_eq!(seen["outcome"], "completed", "{seen}");
     assert_eq!(std::fs::read_to_string(root.join("made.txt")).unwrap(), "by leave\n");
-    assert_eq!((&seen["large"], &seen["last"]), (&json!(RECORDS), &json!(RECORDS.to_string())), "{seen}");
+    assert_eq!(
+        (&seen["large"], &seen["last"]),
+        (&json!(RECORDS), &json!(RECORDS.to_string())),
+        "{seen}"
+    );
     note(&format!("a trace of {RECORDS} records is shown in {} ms", seen["firstPaintMs"]));
 }
 
@@ -106,15 +116,20 @@ fn page(dir: &Path, modules: &Path) {
 
 #[test]
 fn typescript_client_works_in_a_browser() {
-    let (Some(python), Some(chromium), Some((_, modules))) = (python("websockets"), chromium(), node())
+    let (Some(python), Some(chromium), Some((_, modules))) =
+        (python("websockets"), chromium(), node())
     else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    let (home, root, site) = (dir.path().join("home"), dir.path().join("repo"), dir.path().join("site"));
+    let (home, root, site) =
+        (dir.path().join("home"), dir.path().join("repo"), dir.path().join("site"));
     page(&site, &modules);
     let mut driver = Command::new(python);
-    driver.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/page.py")).arg(chromium).arg(&site);
+    driver
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/page.py"))
+        .arg(chromium)
+        .arg(&site);
     let mut driver =
         driver.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
@@ -156,7 +171,11 @@ fn typescript_client_works_in_a_browser() {
         "{seen}"
     );
     assert_eq!(std::fs::read_to_string(root.join("made.txt")).unwrap(), "by leave\n");
-    assert_eq!((&seen["post"], &seen["token"]), (&json!(true), &json!("UnauthorizedError")), "{seen}");
+    assert_eq!(
+        (&seen["post"], &seen["token"]),
+        (&json!(true), &json!("UnauthorizedError")),
+        "{seen}"
+    );
     assert_eq!(seen["unreachable"], "ConnectError", "{seen}");
     // A page of an origin that is not allowed is refused in both ways.
     assert_eq!(

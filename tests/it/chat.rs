@@ -95,8 +95,10 @@ fn prompt_prints_one_answer() {
 
 #[test]
 fn json_output_is_one_record_per_line_and_ends_with_the_result() {
-    let cairn =
-        scripted(&json!([calls("read_file", &json!({"path": "src/a.rs"})), text_answer("two functions")]));
+    let cairn = scripted(&json!([
+        calls("read_file", &json!({"path": "src/a.rs"})),
+        text_answer("two functions")
+    ]));
     let (code, out, err) = cairn.chat(&["--json", "-p", "how many?"], None);
     assert_eq!(code, 0, "{err}");
     let lines: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -106,10 +108,16 @@ fn json_output_is_one_record_per_line_and_ends_with_the_result() {
     assert!(kinds.contains(&"tool_call") && kinds.contains(&"tool_result"), "{kinds:?}");
     assert!(!kinds.contains(&"token_delta"), "{kinds:?}");
     let result = lines.last().unwrap();
-    assert_eq!((&result["status"], &result["finalOutput"]), (&json!("completed"), &json!("two functions")));
+    assert_eq!(
+        (&result["status"], &result["finalOutput"]),
+        (&json!("completed"), &json!("two functions"))
+    );
     assert_eq!(lines[lines.len() - 2]["evt"]["result"], *result);
     let (code, _, err) = cairn.chat(&["--json"], None);
-    assert!(code == 2 && serde_json::from_str::<Value>(&err).unwrap()["error"]["reason"] == "usage", "{err}");
+    assert!(
+        code == 2 && serde_json::from_str::<Value>(&err).unwrap()["error"]["reason"] == "usage",
+        "{err}"
+    );
 }
 
 #[test]
@@ -124,7 +132,8 @@ fn chat_continues_in_its_folder() {
     assert!(code == 3 && err.contains("no chat is stored in"), "{err}");
     assert_eq!(cairn.chat(&["-p", "I am Ada"], None).0, 0);
     let session_file: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions()) & 0o777;
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions()) & 0o777;
     assert_eq!((session_file.as_object().unwrap().len(), mode), (2, 0o600));
     let (code, out, err) = cairn.chat(&["--continue", "-p", "who am I?"], None);
     assert_eq!((code, &*out), (0, "Ada\n"), "{err}");
@@ -158,22 +167,31 @@ fn dry_run_makes_no_call_and_denial_sets_the_exit_code() {
     assert_eq!(code, 0, "{err}");
     assert_eq!(std::fs::read_to_string(cairn.folder.join("notes.txt")).unwrap(), "new\n");
     let (code, out, _) = cairn.cairn(&["audit", "--tool", "write_file"]);
-    assert!(code == 0 && out.contains("deny ") && out.contains("allow  write_file     ok"), "{out}");
+    assert!(
+        code == 0 && out.contains("deny ") && out.contains("allow  write_file     ok"),
+        "{out}"
+    );
 }
 
 #[test]
 fn failures_include_a_hint() {
-    let fault = |kind: &str, text: &str| json!({"steps": [{"fault": {"kind": kind, "text": text}}]});
-    let cairn =
-        scripted(&json!([fault("modelNotFound", "qwen9"), fault("unavailable", "connection refused")]));
+    let fault =
+        |kind: &str, text: &str| json!({"steps": [{"fault": {"kind": kind, "text": text}}]});
+    let cairn = scripted(&json!([
+        fault("modelNotFound", "qwen9"),
+        fault("unavailable", "connection refused")
+    ]));
     let (code, _, err) = cairn.chat(&["-p", "x"], None);
     assert!(code == 1 && err.contains("qwen9") && err.contains("hint: model.list"), "{code} {err}");
     let (code, _, err) = cairn.chat(&["-p", "x"], None);
     assert!(
-        code == 1 && err.contains("connection refused") && err.contains("hint: start the model server"),
+        code == 1
+            && err.contains("connection refused")
+            && err.contains("hint: start the model server"),
         "{err}"
     );
-    let away = ["-p", "x", "--provider", "ollama", "-m", "qwen9", "--endpoint", "http://127.0.0.1:9"];
+    let away =
+        ["-p", "x", "--provider", "ollama", "-m", "qwen9", "--endpoint", "http://127.0.0.1:9"];
     let (code, _, err) = cairn.chat(&away, None);
     assert!(
         code == 1 && err.contains("127.0.0.1:9") && err.contains("hint: start the model server"),
@@ -232,8 +250,12 @@ fn conversation_is_summarised_and_logged() {
     assert_eq!((code, &*out), (0, "Hello Ada\n"), "{err}");
     assert!(err.contains("hm\n"), "{err}");
     let logged = std::fs::read_to_string(&log).unwrap();
-    for part in ["thinking 25% · ctx 0%\n", " [prompt_eval] 40 tok (0 cached) · ", "(43/16384)\n", " [turn] "]
-    {
+    for part in [
+        "thinking 25% · ctx 0%\n",
+        " [prompt_eval] 40 tok (0 cached) · ",
+        "(43/16384)\n",
+        " [turn] ",
+    ] {
         assert!(logged.contains(part), "{part}: {logged}");
     }
     assert_eq!(
@@ -252,7 +274,8 @@ fn prompt(cairn: &Scripted, args: &[&str]) -> Option<Terminal> {
 
 #[test]
 fn interactive_chat_answers_and_has_help_and_history() {
-    let words = "# Head\n\nSome **bold** words and `code`:\n\n```rust\nfn main() {}\n```\n- one\n- two\n";
+    let words =
+        "# Head\n\nSome **bold** words and `code`:\n\n```rust\nfn main() {}\n```\n- one\n- two\n";
     let cairn = scripted(&json!([
         {"steps": [{"text": words}, {"delayMs": 100}, {"text": "- three\n"}, {"usage": {"inputTokens": 100, "outputTokens": 20}}]},
         text_answer("Again."),
@@ -341,11 +364,16 @@ fn approval_key_runs_tool_and_undo_reverts_it() {
 
 #[test]
 fn command_changes_are_displayed_and_undone() {
-    if !std::process::Command::new("bwrap").arg("--version").output().is_ok_and(|o| o.status.success()) {
+    if !std::process::Command::new("bwrap")
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success())
+    {
         return crate::sealed::missing("bubblewrap");
     }
     let command = "sed -i s/old/new/ notes.txt; rm src/a.rs; mkdir made; echo by hand > made/b.txt";
-    let cairn = scripted(&json!([calls("run_shell", &json!({"command": command})), text_answer("Done.")]));
+    let cairn =
+        scripted(&json!([calls("run_shell", &json!({"command": command})), text_answer("Done.")]));
     let tree = || {
         let read = |name: &str| std::fs::read_to_string(cairn.folder.join(name)).ok();
         ["notes.txt", "src/a.rs", "made/b.txt"].map(read)

@@ -17,7 +17,8 @@ use crate::{
 const DAY: i64 = 24 * 60 * 60;
 
 fn libfaketime() -> Option<PathBuf> {
-    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+    let folders =
+        ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
     let files = folders.map(|folder| Path::new(folder).join("faketime/libfaketimeMT.so.1"));
     files.into_iter().find(|file| file.exists())
 }
@@ -42,7 +43,8 @@ impl Home {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str| calls("write_file", &json!({"path": name, "content": "x\n"}));
         let script = script(&json!([write("one.txt"), write("two.txt"), text_answer("written")]));
-        let config = json!({"llm": {"provider": "scripted", "endpoint": dir.path().join("script.json")}});
+        let config =
+            json!({"llm": {"provider": "scripted", "endpoint": dir.path().join("script.json")}});
         tree(
             dir.path(),
             &[
@@ -135,7 +137,8 @@ async fn clock_jump_expires_and_loses_nothing() {
     let mut raw = daemon.approver().await;
     let listed = raw.ok("session.list", json!({})).await;
     assert_eq!(listed["data"].as_array().unwrap().len(), 1, "{listed}");
-    raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "u", "input": "again"})).await;
+    raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "u", "input": "again"}))
+        .await;
     assert_eq!(wait_for_end(&mut raw, &session).await, "completed");
     let after = raw.records(&session).await;
     assert_eq!(after[..all.len()], all);

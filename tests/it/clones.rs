@@ -30,7 +30,8 @@ type GitRequest = (String, oneshot::Sender<&'static str>);
 /// Starts a git server behind TLS that answers as the test specifies.
 async fn tls_server() -> (u16, mpsc::Receiver<GitRequest>) {
     let certificate = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der()));
+    let key =
+        PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der()));
     let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(vec![certificate.cert.der().clone()], key);
@@ -67,7 +68,8 @@ async fn next(requests: &mut mpsc::Receiver<GitRequest>) -> GitRequest {
 /// Connects a client that answers approvals.
 async fn approver(daemon: &Daemon) -> Raw {
     let authorization = format!("Bearer {}", daemon.token());
-    let mut raw = Raw::connect(&daemon.address(), &[("authorization", &authorization)]).await.unwrap();
+    let mut raw =
+        Raw::connect(&daemon.address(), &[("authorization", &authorization)]).await.unwrap();
     let hello = json!({"protocolVersions": ["1"], "client": {"name": "approver", "version": "0"},
         "capabilities": {"approvals": true}});
     raw.ok("initialize", hello).await;
@@ -78,7 +80,10 @@ async fn approver(daemon: &Daemon) -> Raw {
 fn programs_that_show(secret: &str) -> Vec<String> {
     let lines = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = lines.filter_map(|p| std::fs::read(p.path().join("cmdline")).ok());
-    lines.map(|l| String::from_utf8_lossy(&l).replace('\0', " ")).filter(|l| l.contains(secret)).collect()
+    lines
+        .map(|l| String::from_utf8_lossy(&l).replace('\0', " "))
+        .filter(|l| l.contains(secret))
+        .collect()
 }
 
 /// Lists files below a folder that contain a text.
@@ -90,7 +95,10 @@ fn files_containing(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
             if kind.is_dir() {
                 folders.push(entry.path());
             } else if kind.is_file()
-                && std::fs::read(entry.path()).unwrap().windows(text.len()).any(|w| w == text.as_bytes())
+                && std::fs::read(entry.path())
+                    .unwrap()
+                    .windows(text.len())
+                    .any(|w| w == text.as_bytes())
             {
                 matches.push(entry.path());
             }
@@ -127,8 +135,12 @@ async fn credentials_are_sent_to_the_server_only() {
     let approval = question(&mut raw).await;
     assert!(!approval.to_string().contains(PASSWORD), "{approval}");
     let warning = approval["preview"]["warnings"][0].as_str().unwrap();
-    assert!(warning.contains("localhost") && warning.contains("address of this machine"), "{approval}");
-    raw.ok("approval.resolve", json!({"approvalId": approval["approvalId"], "decision": "once"})).await;
+    assert!(
+        warning.contains("localhost") && warning.contains("address of this machine"),
+        "{approval}"
+    );
+    raw.ok("approval.resolve", json!({"approvalId": approval["approvalId"], "decision": "once"}))
+        .await;
     let (first, answer) = next(&mut requests).await;
     assert!(
         first.contains("GET /a/r.git/info/refs") && !first.to_lowercase().contains("authorization"),
@@ -139,7 +151,10 @@ async fn credentials_are_sent_to_the_server_only() {
     // me:hunter2hunter2
     assert!(second.contains("Authorization: Basic bWU6aHVudGVyMmh1bnRlcjI="), "{second}");
     assert_eq!(programs_that_show(PASSWORD), Vec::<String>::new());
-    assert!(!programs_that_show(&format!("https://localhost:{port}/a/r.git")).is_empty(), "the control");
+    assert!(
+        !programs_that_show(&format!("https://localhost:{port}/a/r.git")).is_empty(),
+        "the control"
+    );
     answer.send("404 Not Found").unwrap();
     let session = receipt["sessionId"].as_str().unwrap().to_owned();
     let records = raw.follow(&session, 0).await;
@@ -159,7 +174,10 @@ async fn credentials_are_sent_to_the_server_only() {
     assert!(!audit.to_string().contains(PASSWORD));
     assert!(daemon.stop().success());
     assert_eq!(files_containing(&home, PASSWORD), Vec::<std::path::PathBuf>::new());
-    assert!(!files_containing(&home, &format!("https://localhost:{port}/a/r.git")).is_empty(), "the control");
+    assert!(
+        !files_containing(&home, &format!("https://localhost:{port}/a/r.git")).is_empty(),
+        "the control"
+    );
 }
 
 // G4
@@ -173,7 +191,11 @@ async fn local_addresses_require_an_approver() {
     for host in ["127.0.0.1", "0x7f000001", "2130706433", "localhost"] {
         for scheme in ["https", "git", "ssh"] {
             let url = format!("{scheme}://{host}:{port}/r.git");
-            assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "network_denied", "{url}");
+            assert_eq!(
+                raw.refused("git.clone", json!({"remoteURL": url})).await,
+                "network_denied",
+                "{url}"
+            );
         }
         let start = json!({"remoteURL": format!("https://{host}:{port}/r.git"), "policy": {"network": true}});
         let receipt = raw.ok("orchestrate.explore.start", start).await;
@@ -187,7 +209,11 @@ async fn local_addresses_require_an_approver() {
     }
     for host in ["[::1]", "169.254.169.254", "10.0.0.1", "[::ffff:127.0.0.1]"] {
         let url = format!("https://{host}/r.git");
-        assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "network_denied", "{url}");
+        assert_eq!(
+            raw.refused("git.clone", json!({"remoteURL": url})).await,
+            "network_denied",
+            "{url}"
+        );
     }
     assert!(listener.accept().is_err(), "somebody came");
     // Control: the address can be reached.
@@ -208,8 +234,7 @@ async fn explore_of_file_url_requires_a_declared_root() {
     let daemon = Daemon::start_in(&home, &[]);
     let mut raw = daemon.client().await;
     raw.ok("index.addRoot", json!({"path": base.join("declared")})).await;
-    let start =
-        |path: &Path| json!({"remoteURL": format!("file://{}", path.display()), "policy": {"network": true}});
+    let start = |path: &Path| json!({"remoteURL": format!("file://{}", path.display()), "policy": {"network": true}});
     for closed in ["other", "home/.password-store", "declared/../other"] {
         let refused = raw.refused("orchestrate.explore.start", start(&base.join(closed))).await;
         assert_eq!(refused, "path_outside_roots", "{closed}");
@@ -228,12 +253,17 @@ fn explore_of_local_address_prompts_in_a_terminal_and_fails_without_one() {
     let daemon = Daemon::start();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://localhost:{}/r.git", listener.local_addr().unwrap().port());
-    let output = command(&daemon.home).args(["explore", &url]).stderr(Stdio::piped()).output().unwrap();
+    let output =
+        command(&daemon.home).args(["explore", &url]).stderr(Stdio::piped()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.contains("hint: run it in a terminal") && text.contains("clone it with git"), "{text}");
+    assert!(
+        text.contains("hint: run it in a terminal") && text.contains("clone it with git"),
+        "{text}"
+    );
     let answer = |key: &str, want: &str| {
-        let Some(mut terminal) = Terminal::start(&daemon.home, &daemon.home, &["explore", &url]) else {
+        let Some(mut terminal) = Terminal::start(&daemon.home, &daemon.home, &["explore", &url])
+        else {
             return false;
         };
         let prompt_text = terminal.see("y once");

@@ -10,7 +10,10 @@ use crate::{
 };
 
 const FILES: &[(&str, &str)] = &[
-    ("src/log.rs", "/// Adds to the end.\npub fn append_record() {}\n\npub fn close_record_log() {}\n"),
+    (
+        "src/log.rs",
+        "/// Adds to the end.\npub fn append_record() {}\n\npub fn close_record_log() {}\n",
+    ),
     ("src/server.rs", "pub fn serve_requests() {\n    append_record();\n}\n"),
     ("src/main.rs", "fn main() {\n    append_record();\n    serve_requests();\n}\n"),
 ];
@@ -41,7 +44,10 @@ async fn map_is_printed() {
     let map = raw.ok("search.map", json!({})).await;
     let text = map["text"].as_str().unwrap();
     assert!(text.starts_with("src/log.rs\n 2 function append_record\n"), "{map}");
-    assert_eq!((&map["complete"], &map["files"][0]["definitions"][1]["line"]), (&json!(true), &json!(4)));
+    assert_eq!(
+        (&map["complete"], &map["files"][0]["definitions"][1]["line"]),
+        (&json!(true), &json!(4))
+    );
     assert_eq!(raw.refused("search.map", json!({"budget": 0})).await, "invalid_params");
     assert_eq!(raw.refused("search.map", json!({"files": ["gone.rs"]})).await, "path_not_found");
 
@@ -49,7 +55,8 @@ async fn map_is_printed() {
     let (code, printed, err) = cairn(&daemon.home, &repo, &["map"]);
     assert_eq!((code, &*printed), (0, text), "{err}");
     assert!(err.contains("3 files, 4 definitions, "), "{err}");
-    let args = ["--json", "map", "--tokens", "20", "--file", "src/server.rs", "--query", "append_record"];
+    let args =
+        ["--json", "map", "--tokens", "20", "--file", "src/server.rs", "--query", "append_record"];
     let (code, printed, _) = cairn(&daemon.home, &repo, &args);
     let small: Value = serde_json::from_str(&printed).unwrap();
     assert!(code == 0 && small["tokens"].as_u64().unwrap() <= 20, "{small}");
@@ -72,11 +79,18 @@ async fn eval_measures_a_search() {
     let file = file.to_str().unwrap();
 
     let (code, printed, err) = cairn(&daemon.home, &repo, &["eval", file, "--misses"]);
-    assert!(code == 0 && printed.contains("all      query  span         1  1.000"), "{printed}{err}");
-    assert!(printed.contains("1 of 2 queries missed") && printed.contains("src/gone.rs  (file not found)"));
+    assert!(
+        code == 0 && printed.contains("all      query  span         1  1.000"),
+        "{printed}{err}"
+    );
+    assert!(
+        printed.contains("1 of 2 queries missed")
+            && printed.contains("src/gone.rs  (file not found)")
+    );
     assert!(err.contains("line 2: src/gone.rs is not in the index of "), "{err}");
     let answers = dir.path().join("answers.json");
-    let args = ["--json", "eval", file, "--answers", answers.to_str().unwrap(), "--mode", "lexical"];
+    let args =
+        ["--json", "eval", file, "--answers", answers.to_str().unwrap(), "--mode", "lexical"];
     let figures: Value = serde_json::from_str(&cairn(&daemon.home, &repo, &args).1).unwrap();
     assert_eq!((&figures["queries"], &figures["skipped"]), (&json!(2), &json!(1)), "{figures}");
     assert_eq!(figures["perQuery"][0]["relevant"][0]["spanRank"], 1, "{figures}");
@@ -107,7 +121,10 @@ async fn eval_declares_repositories() {
     let daemon = Daemon::start();
     let (code, printed, err) =
         cairn(&daemon.home, dir.path(), &["--quiet", "eval", "q.jsonl", "--repos", "all"]);
-    assert!(code == 0 && printed.contains("overall  all    file            1.000"), "{printed}{err}");
+    assert!(
+        code == 0 && printed.contains("overall  all    file            1.000"),
+        "{printed}{err}"
+    );
     let (code, _, err) = cairn(&daemon.home, dir.path(), &["eval", "q.jsonl"]);
     assert!(code == 2 && err.contains("several repositories: one, two"), "{err}");
 }
@@ -136,7 +153,9 @@ async fn grep_prints_all_lines_or_the_requested_number() {
     let (code, printed, err) = grep(&["a row"]);
     let lines: Vec<&str> = printed.lines().collect();
     assert!(code == 0 && lines.len() == 5_000, "{} {err}", lines.len());
-    assert!(lines.iter().zip(1..).all(|(line, n)| *line == format!("z/many.txt:{n}:a row and a row")));
+    assert!(
+        lines.iter().zip(1..).all(|(line, n)| *line == format!("z/many.txt:{n}:a row and a row"))
+    );
     assert_eq!(grep(&["a row", "-k", "2345"]).1, lines[..2345].join("\n") + "\n");
     assert_eq!(grep(&["-c", "a row"]).1, "z/many.txt:5000\n");
     assert_eq!(

@@ -1,5 +1,7 @@
 //! The effect of each configuration key, observed through the daemon.
 
+mod terminal;
+
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -94,7 +96,12 @@ impl ConfiguredDaemon {
     }
 }
 
-fn run(home: &Path, folder: &Path, args: &[&str], environment: &[(&str, &str)]) -> (i32, String, String) {
+fn run(
+    home: &Path,
+    folder: &Path,
+    args: &[&str],
+    environment: &[(&str, &str)],
+) -> (i32, String, String) {
     let mut command = command(home);
     command.args(args).current_dir(folder).envs(environment.iter().copied());
     let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
@@ -104,16 +111,17 @@ fn run(home: &Path, folder: &Path, args: &[&str], environment: &[(&str, &str)]) 
 
 /// Returns a configuration for a model behind `provider`, with further settings.
 pub fn model_config(provider: &str, model: &FakeModel, more: &Value) -> Value {
-    let mut config = json!({"llm": {"provider": provider, "endpoint": model.address, "model": "m-1"}});
+    let mut config =
+        json!({"llm": {"provider": provider, "endpoint": model.address, "model": "m-1"}});
     merge(&mut config, more);
     config
 }
 
 fn merge(into: &mut Value, more: &Value) {
     match (into, more) {
-        (Value::Object(into), Value::Object(more)) => {
-            more.iter().for_each(|(key, value)| merge(into.entry(key.clone()).or_insert(Value::Null), value))
-        }
+        (Value::Object(into), Value::Object(more)) => more
+            .iter()
+            .for_each(|(key, value)| merge(into.entry(key.clone()).or_insert(Value::Null), value)),
         (into, more) => *into = more.clone(),
     }
 }
@@ -145,7 +153,10 @@ fn model_settings_are_sent_in_its_request() {
     assert!(most.contains(&&json!(77)), "{}", request.body);
     assert!(request.head.contains("authorization: bearer k-inline"), "{}", request.head);
     let tools = offered(&request.body);
-    assert!(tools.iter().any(|t| t == "read_file") && !tools.iter().any(|t| t == "git_log"), "{tools:?}");
+    assert!(
+        tools.iter().any(|t| t == "read_file") && !tools.iter().any(|t| t == "git_log"),
+        "{tools:?}"
+    );
     assert!(!request.body.to_string().contains("function two"), "{}", request.body);
     // The other sources of a key, the other mode, and a map.
     tree(&fixture.home, &[("key.txt", "k-file\n")]);
@@ -161,11 +172,18 @@ fn model_settings_are_sent_in_its_request() {
     let request = model.latest();
     assert!(request.head.contains("authorization: bearer k-file"), "{}", request.head);
     let tools = offered(&request.body);
-    assert!(tools.iter().any(|t| t == "fs") && !tools.iter().any(|t| t == "read_file"), "{tools:?}");
+    assert!(
+        tools.iter().any(|t| t == "fs") && !tools.iter().any(|t| t == "read_file"),
+        "{tools:?}"
+    );
     assert!(request.body.to_string().contains("function two"), "no map");
     fixture.reload(&config(json!({"llm": {"api_key_command": ["/bin/echo", "k-command"]}})));
     fixture.turn("hi");
-    assert!(model.latest().head.contains("authorization: bearer k-command"), "{}", model.latest().head);
+    assert!(
+        model.latest().head.contains("authorization: bearer k-command"),
+        "{}",
+        model.latest().head
+    );
 }
 
 /// `agent.max_iterations`, `context.max_tool_output_chars`, `context.max_tokens`,
@@ -181,7 +199,8 @@ fn turn_limits_are_enforced() {
     let done = fixture.turn("read it");
     assert_eq!(model.requests().len(), 2, "{done}");
     assert!(done.to_string().contains("agent.max_iterations"), "{done}");
-    let content = model.latest().body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    let content =
+        model.latest().body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
     assert!(content.len() < 400, "{content}");
 
     let ollama = FakeModel::agreeable();
@@ -236,14 +255,18 @@ fn external_models_are_limited() {
     };
     for (models, text) in [
         (json!({}), "models.allowExternal is not set"),
-        (json!({"allowExternal": true, "providers": ["anthropic"]}), "models.providers does not name"),
+        (
+            json!({"allowExternal": true, "providers": ["anthropic"]}),
+            "models.providers does not name",
+        ),
         (json!({"allowExternal": true, "models": ["other"]}), "models.models does not name"),
     ] {
         let done = outside(models);
         assert!(done.contains(text), "{text}: {done}");
     }
     let model = FakeModel::agreeable();
-    let config = |models: Value| model_config("openai-compatible", &model, &json!({"models": models}));
+    let config =
+        |models: Value| model_config("openai-compatible", &model, &json!({"models": models}));
     fixture.reload(&config(json!({"maxTokensPerDay": 100})));
     assert_eq!(fixture.turn("hi")["status"], "completed");
     let done = fixture.turn("hi").to_string();
@@ -259,7 +282,8 @@ async fn rules_allow_and_deny_calls() {
     let write = |path: &str| ("write_file", json!({"path": path, "content": "new\n"}));
     let read = |path: &str| ("read_file", json!({"path": path}));
     let shell = |line: &str| ("run_shell", json!({"command": line}));
-    let open = json!({"permissions": {"defaultAction": "allow"}, "safety": {"require_confirmation": []}});
+    let open =
+        json!({"permissions": {"defaultAction": "allow"}, "safety": {"require_confirmation": []}});
     let with = |more: Value| {
         let mut config = open.clone();
         merge(&mut config, &more);
@@ -267,14 +291,20 @@ async fn rules_allow_and_deny_calls() {
     };
     let allow_all = json!({"permissions": {"allow": ["write_file"]}});
     let allowed_paths = |all: Value| {
-        with(json!({"safety": {"sandbox_allowed_paths": all}, "permissions": {"allow": ["write_file"]}}))
+        with(
+            json!({"safety": {"sandbox_allowed_paths": all}, "permissions": {"allow": ["write_file"]}}),
+        )
     };
     for (config, (name, arguments), want) in [
         (json!({}), write("notes.txt"), "no_approver"),
         (allow_all, write("made.txt"), "ok"),
         (json!({}), shell("true"), "no_approver"),
         (open.clone(), shell("true"), "ok"),
-        (with(json!({"safety": {"require_confirmation": ["run_shell"]}})), shell("true"), "no_approver"),
+        (
+            with(json!({"safety": {"require_confirmation": ["run_shell"]}})),
+            shell("true"),
+            "no_approver",
+        ),
         (with(json!({"permissions": {"defaultAction": "deny"}})), shell("true"), "tool_denied"),
         (
             with(json!({"permissions": {"deny": ["read_file(secret)"]}})),
@@ -289,7 +319,9 @@ async fn rules_allow_and_deny_calls() {
             "ok",
         ),
         (
-            with(json!({"permissions": {"finalDeny": ["*(secret)"], "overrides": ["read_file(secret)"]}})),
+            with(
+                json!({"permissions": {"finalDeny": ["*(secret)"], "overrides": ["read_file(secret)"]}}),
+            ),
             read("secret/key.txt"),
             "tool_denied",
         ),
@@ -304,10 +336,14 @@ async fn rules_allow_and_deny_calls() {
     }
     // Commands are restricted to the same paths as tools that write.
     fixture.reload(&with(json!({"safety": {"sandbox_allowed_paths": ["src"]}})));
-    let got =
-        fixture.call("run_shell", json!({"command": "touch src/made && echo made; touch outside"})).await;
+    let got = fixture
+        .call("run_shell", json!({"command": "touch src/made && echo made; touch outside"}))
+        .await;
     assert!(got.to_string().contains("Read-only"), "{got}");
-    assert!(fixture.folder.join("src/made").exists() && !fixture.folder.join("outside").exists(), "{got}");
+    assert!(
+        fixture.folder.join("src/made").exists() && !fixture.folder.join("outside").exists(),
+        "{got}"
+    );
 }
 
 /// `permissions.approvalTimeoutSeconds`: an unanswered approval is denied after that time.
@@ -323,7 +359,8 @@ async fn approvals_wait_as_long_as_configured() {
 /// `safety.sandbox_blocked_paths`, `safety.sandbox_enabled`, and the settings of the shell.
 #[tokio::test]
 async fn commands_run_as_configured() {
-    let open = json!({"permissions": {"defaultAction": "allow"}, "safety": {"require_confirmation": []}});
+    let open =
+        json!({"permissions": {"defaultAction": "allow"}, "safety": {"require_confirmation": []}});
     let with = |more: Value| {
         let mut config = open.clone();
         merge(&mut config, &more);
@@ -333,28 +370,41 @@ async fn commands_run_as_configured() {
     let mut fixture = ConfiguredDaemon::new();
     let closed = fixture.folder.join("secret");
     fixture.restart(&with(json!({"safety": {"sandbox_blocked_paths": [closed]}})));
-    assert_eq!(fixture.reason("read_file", json!({"path": "secret/key.txt"})).await, "path_blocked");
+    assert_eq!(
+        fixture.reason("read_file", json!({"path": "secret/key.txt"})).await,
+        "path_blocked"
+    );
     let got = fixture.call("run_shell", json!({"command": "cat secret/key.txt"})).await;
     assert!(!got.to_string().contains("hidden"), "{got}");
     for (config, line, want) in [
         (shell(json!({"enabled": false})), "true", "unknown_tool"),
         (shell(json!({"mode": "off"})), "true", "unknown_tool"),
-        (shell(json!({"mode": "allowlist", "allowed_prefixes": ["echo"]})), "touch x", "tool_denied"),
+        (
+            shell(json!({"mode": "allowlist", "allowed_prefixes": ["echo"]})),
+            "touch x",
+            "tool_denied",
+        ),
         (shell(json!({"mode": "allowlist", "allowed_prefixes": ["echo"]})), "echo hi", "ok"),
         (shell(json!({"mode": "full"})), "touch x", "ok"),
     ] {
         fixture.restart(&config);
-        assert_eq!(fixture.reason("run_shell", json!({"command": line})).await, want, "{config}: {line}");
+        assert_eq!(
+            fixture.reason("run_shell", json!({"command": line})).await,
+            want,
+            "{config}: {line}"
+        );
     }
     fixture.restart(&shell(json!({"timeout_seconds": 1, "max_output_chars": 20})));
     let got = fixture.call("run_shell", json!({"command": "seq 1000; sleep 30"})).await.to_string();
     assert!(got.contains("timedOut\":true") || got.contains("timed_out\":true"), "{got}");
     assert!(!got.contains("999"), "{got}");
     fixture.restart(&shell(json!({"cwd": "any"})));
-    let got = fixture.call("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
+    let got =
+        fixture.call("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
     assert!(got.to_string().contains("/tmp"), "{got}");
     fixture.restart(&shell(json!({"cwd": "workspace"})));
-    let got = fixture.reason("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
+    let got =
+        fixture.reason("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
     assert_eq!(got, "path_outside_roots");
     // Without the sandbox a command can access the machine.
     fixture.restart(&with(json!({"safety": {"sandbox_enabled": false}})));
@@ -453,7 +503,10 @@ async fn trusted_folder_sets_its_model() {
     let fixture = ConfiguredDaemon::new();
     let mut fixture = fixture;
     let base = model_config("openai-compatible", &model, &json!({}));
-    tree(&fixture.folder, &[(".cairn.json", &json!({"llm": {"model": "m-of-the-folder"}}).to_string())]);
+    tree(
+        &fixture.folder,
+        &[(".cairn.json", &json!({"llm": {"model": "m-of-the-folder"}}).to_string())],
+    );
     fixture.restart(&base);
     fixture.turn("hi");
     assert_eq!(model.latest().body["model"], "m-1");
@@ -462,29 +515,6 @@ async fn trusted_folder_sets_its_model() {
     fixture.restart(&trusting);
     fixture.turn("hi");
     assert_eq!(model.latest().body["model"], "m-of-the-folder");
-}
-
-/// Keys `ui.*` in a terminal's own output.
-#[test]
-fn terminal_output_follows_configuration() {
-    let model = FakeModel::start(|n, _| {
-        if n % 2 == 0 {
-            Answer::Call("read_file", json!({"path": "notes.txt"}))
-        } else {
-            Answer::Text("done")
-        }
-    });
-    let fixture = ConfiguredDaemon::started(&model_config("openai-compatible", &model, &json!({})));
-    let rendered = |ui: Value| {
-        fixture.write(&model_config("openai-compatible", &model, &json!({"ui": ui})));
-        let (code, out, err) = fixture.cairn(&["chat", "-p", "hi"]);
-        assert_eq!(code, 0, "{out}{err}");
-        format!("{out}\n{err}")
-    };
-    let all = rendered(json!({}));
-    assert!(all.contains("read_file") && all.contains("tok"), "{all}");
-    assert!(!rendered(json!({"show_tool_calls": false})).contains("read_file"));
-    assert!(!rendered(json!({"show_token_usage": false})).contains("tok"), "{all}");
 }
 
 /// Checks `git.auto_commit`, `git.commit_message_prefix` and `plugins`.
@@ -528,8 +558,9 @@ fn commits_and_plugin_hooks_follow_configuration() {
 fn configured_hosts_and_origins_are_accepted() {
     use std::io::{Read as _, Write as _};
     let mut fixture = ConfiguredDaemon::new();
-    fixture
-        .restart(&json!({"listen": {"allowedHosts": ["cairn.test"], "allowedOrigins": ["https://a.test"]}}));
+    fixture.restart(
+        &json!({"listen": {"allowedHosts": ["cairn.test"], "allowedOrigins": ["https://a.test"]}}),
+    );
     let status = |host: &str, origin: &str| {
         let mut stream = std::net::TcpStream::connect(fixture.daemon().address()).unwrap();
         let token = fixture.daemon().token();
@@ -544,28 +575,4 @@ fn configured_hosts_and_origins_are_accepted() {
     assert_eq!(status("cairn.test", "https://a.test"), "200");
     assert_eq!(status("other.test", "https://a.test"), "403");
     assert_eq!(status("cairn.test", "https://b.test"), "403");
-}
-
-/// `ui.stream_responses`, `ui.color`, `ui.shell`, in a terminal.
-#[test]
-fn terminal_colours_follow_configuration() {
-    let model = FakeModel::start(|_, _| Answer::Text("**bold** words"));
-    let fixture = ConfiguredDaemon::started(&model_config("openai-compatible", &model, &json!({})));
-    let rendered = |ui: Value| {
-        fixture.write(&model_config("openai-compatible", &model, &json!({"ui": ui})));
-        let line = format!(
-            "cd {} && {} chat -p hi --no-local-session",
-            fixture.folder.display(),
-            binary().display()
-        );
-        let mut script = Command::new("script");
-        script.args(["-qec", &line, "/dev/null"]).env_clear().env("TERM", "xterm-256color");
-        script.env("HOME", &fixture.home).env("CAIRN_HOME", &fixture.home);
-        script.env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
-        let output = script.stderr(Stdio::piped()).stdout(Stdio::piped()).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    let (colored, plain) = (rendered(json!({})), rendered(json!({"color": false})));
-    assert!(colored.contains("\u{1b}[") && colored.contains("words"), "{colored:?}");
-    assert!(!plain.contains("\u{1b}[3") && plain.contains("words"), "{plain:?}");
 }

@@ -69,8 +69,14 @@ const EFFECTS: &[(&str, &str)] = &[
     ("safety.sandbox_allowed_paths", "config_keys::rules_allow_and_deny_calls"),
     ("safety.sandbox_blocked_paths", "config_keys::commands_run_as_configured"),
     ("safety.sandbox_enabled", "config_keys::commands_run_as_configured"),
-    ("telemetry.enabled", "telemetry::telemetry_is_off_by_default_and_remote_endpoints_must_be_named"),
-    ("telemetry.endpoint", "telemetry::telemetry_is_off_by_default_and_remote_endpoints_must_be_named"),
+    (
+        "telemetry.enabled",
+        "telemetry::telemetry_is_off_by_default_and_remote_endpoints_must_be_named",
+    ),
+    (
+        "telemetry.endpoint",
+        "telemetry::telemetry_is_off_by_default_and_remote_endpoints_must_be_named",
+    ),
     ("telemetry.headers.*", "telemetry::turn_is_traced_without_its_content"),
     ("telemetry.intervalSeconds", "telemetry::metrics_are_exported"),
     ("telemetry.metrics", "telemetry::metrics_are_exported"),
@@ -125,7 +131,9 @@ fn every_key_has_a_reader_and_a_test() {
         let last = known.key.split('.').rfind(|part| *part != "*").unwrap_or_default();
         let field: String = last
             .chars()
-            .flat_map(|c| if c.is_ascii_uppercase() { vec!['_', c.to_ascii_lowercase()] } else { vec![c] })
+            .flat_map(|c| {
+                if c.is_ascii_uppercase() { vec!['_', c.to_ascii_lowercase()] } else { vec![c] }
+            })
             .collect();
         if !code.contains(&format!(".{field}")) {
             wrong.push(format!("{}: {} does not read it", known.key, known.reader));

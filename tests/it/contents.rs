@@ -43,7 +43,8 @@ pub fn check_integrity(home: &Path) {
     for db in databases(home).iter().filter(|d| d.exists()) {
         let connection = open(db);
         connection.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
-        let result: String = connection.query_row("PRAGMA integrity_check", [], |r| r.get(0)).unwrap();
+        let result: String =
+            connection.query_row("PRAGMA integrity_check", [], |r| r.get(0)).unwrap();
         assert_eq!(result, "ok", "{}", db.display());
     }
 }
@@ -86,7 +87,9 @@ pub fn assert_same(actual: &BTreeSet<String>, fresh: &BTreeSet<String>) {
 
 /// FNV-1a hash of 64 bits.
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Waits until the only index is complete, and returns its status.
@@ -127,8 +130,11 @@ pub fn sources(root: &Path, count: usize) {
 
 /// Returns one source file; `n` makes its words unique.
 pub fn source(n: usize) -> String {
-    let mut text =
-        format!("\"\"\"Unit {n} keeps ledger{n}.\"\"\"\nimport part{}.unit{}\n\n\n", n / 100, n / 2);
+    let mut text = format!(
+        "\"\"\"Unit {n} keeps ledger{n}.\"\"\"\nimport part{}.unit{}\n\n\n",
+        n / 100,
+        n / 2
+    );
     for m in 0..6 {
         write!(
             text,

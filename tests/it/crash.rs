@@ -157,7 +157,8 @@ async fn root_declared_during_a_kill_is_complete_after_restart() {
     let rounds = count("CAIRN_CRASHES", 6);
     let (mut acknowledged, mut cut) = (0, 0);
     for _ in 0..rounds {
-        let killed = killed_while_declaring(&home, &tree, Duration::from_millis(rng.u64(..LIFE))).await;
+        let killed =
+            killed_while_declaring(&home, &tree, Duration::from_millis(rng.u64(..LIFE))).await;
         let daemon = Daemon::start_in(&home, &[]);
         check_integrity(&home);
         let mut raw = daemon.client().await;

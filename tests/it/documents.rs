@@ -28,7 +28,8 @@ pub fn documents() -> Vec<PathBuf> {
 
 /// The targets of links in a document that are files of the repository.
 fn links(text: &str) -> impl Iterator<Item = &str> {
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+    let targets =
+        text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
     targets.filter(|target| !target.starts_with("http") && !target.starts_with('#'))
 }
 
@@ -62,7 +63,10 @@ fn decisions_have_their_number_and_sections() {
         let number = format!("{:04}", at + 1);
         assert!(name.starts_with(&format!("{number}-")), "{name}: the number {number} is missing");
         assert!(text.starts_with(&format!("# {number} ")), "{name}: the title has another number");
-        assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("Date: 20")), "{name}: no date");
+        assert!(
+            text.lines().nth(2).is_some_and(|line| line.starts_with("Date: 20")),
+            "{name}: no date"
+        );
         let sections: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).collect();
         assert_eq!(sections, SECTIONS, "{name}");
     }

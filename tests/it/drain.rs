@@ -105,7 +105,8 @@ async fn answer_that_exceeds_the_drain_is_interrupted_and_resumable() {
     assert!(reached(&mut raw, &session, "run_started").await);
     let took = stopped(&mut daemon);
     assert!(took >= Duration::from_millis(900) && took < Duration::from_secs(15), "{took:?}");
-    let text = json!({"model": "script", "contextTokens": 16384, "answers": [text_answer("it goes on")]});
+    let text =
+        json!({"model": "script", "contextTokens": 16384, "answers": [text_answer("it goes on")]});
     tree(dir.path(), &[("script.json", &text.to_string())]);
     let daemon = Daemon::start_in(&home, &[]);
     let mut raw = daemon.client().await;

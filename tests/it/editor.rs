@@ -45,7 +45,10 @@ fn turn_with_approval_completes_and_session_loads() {
         (&report["version"], &report["stop"], &report["said"]),
         (&json!(1), &json!("end_turn"), &json!("done"))
     );
-    assert_eq!((&report["models"], &report["modes"]), (&json!("script"), &json!(["default", "dry-run"])));
+    assert_eq!(
+        (&report["models"], &report["modes"]),
+        (&json!("script"), &json!(["default", "dry-run"]))
+    );
     assert_eq!(notes(&cairn), "new\n");
     let path = cairn.folder.canonicalize().unwrap().join("notes.txt");
     let diff = json!({"type": "diff", "path": path, "oldText": "old\n", "newText": "new\n"});
@@ -61,7 +64,10 @@ fn turn_with_approval_completes_and_session_loads() {
         ])
     );
     let calls = updates(&report, "tool_call");
-    assert_eq!(calls.iter().map(|c| c["kind"].as_str().unwrap()).collect::<Vec<_>>(), ["read", "edit"]);
+    assert_eq!(
+        calls.iter().map(|c| c["kind"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["read", "edit"]
+    );
     assert_eq!(calls[1]["toolCallId"], request["toolCall"]["toolCallId"]);
     let ends = updates(&report, "tool_call_update");
     let last = ends.last().unwrap();
@@ -86,11 +92,13 @@ fn images_are_offered_if_the_model_supports_them() {
     // A command-line agent accepts text only.
     let agent = cairn.daemon.home.join("agent");
     program(&agent, "#!/bin/sh\n");
-    let config = json!({"llm": {"provider": "claudeCode", "agents": {"claudeCode": {"path": agent}}}});
+    let config =
+        json!({"llm": {"provider": "claudeCode", "agents": {"claudeCode": {"path": agent}}}});
     let home = cairn.daemon.home.join("other");
     tree(&home, &[("config/config.json", &config.to_string())]);
     let daemon = Daemon::start_in(&home, &[]);
-    let other = Scripted { daemon, folder: cairn.folder.clone(), _dir: tempfile::tempdir().unwrap() };
+    let other =
+        Scripted { daemon, folder: cairn.folder.clone(), _dir: tempfile::tempdir().unwrap() };
     assert_eq!(play(&other, "hello", &[]).unwrap()["images"], false);
 }
 
@@ -105,7 +113,10 @@ fn denied_call_is_reported_to_the_model_and_changes_nothing() {
             "{scenario}"
         );
         assert_eq!(
-            (updates(&report, "tool_call_update").last().unwrap()["status"].as_str(), &*notes(&cairn)),
+            (
+                updates(&report, "tool_call_update").last().unwrap()["status"].as_str(),
+                &*notes(&cairn)
+            ),
             (Some("failed"), "old\n")
         );
     }
@@ -141,7 +152,10 @@ fn modes_commands_and_models_are_set() {
 fn second_prompt_is_queued() {
     let cairn = scripted(&json!([text_answer("one"), text_answer("two")]));
     let Some(report) = play(&cairn, "busy", &[]) else { return };
-    assert_eq!((&report["stop"], &report["said"]), (&json!(["end_turn", "end_turn"]), &json!("onetwo")));
+    assert_eq!(
+        (&report["stop"], &report["said"]),
+        (&json!(["end_turn", "end_turn"]), &json!("onetwo"))
+    );
 }
 
 #[tokio::test]
@@ -150,7 +164,9 @@ async fn approval_survives_the_disconnect_of_its_editor() {
     // Another client that may answer: without an approver no approval would be requested.
     let headers = format!("Bearer {}", cairn.daemon.token());
     let mut other =
-        crate::sealed::Raw::connect(&cairn.daemon.address(), &[("authorization", &headers)]).await.unwrap();
+        crate::sealed::Raw::connect(&cairn.daemon.address(), &[("authorization", &headers)])
+            .await
+            .unwrap();
     let hello = json!({"protocolVersions": ["1"], "client": {"name": "other", "version": "0"}, "capabilities": {"approvals": true}});
     other.ok("initialize", hello).await;
     let Some(report) = play(&cairn, "vanish", &[]) else { return };

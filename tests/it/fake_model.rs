@@ -78,7 +78,11 @@ fn serve(stream: TcpStream, stored: &Mutex<Vec<Request>>, reply: &Reply) {
         }
         let number = {
             let mut all = stored.lock().unwrap();
-            all.push(Request { head: head.clone(), body: body.clone(), at: std::time::Instant::now() });
+            all.push(Request {
+                head: head.clone(),
+                body: body.clone(),
+                at: std::time::Instant::now(),
+            });
             all.len() - 1
         };
         let ollama = head.contains("/api/chat");
@@ -88,7 +92,9 @@ fn serve(stream: TcpStream, stored: &Mutex<Vec<Request>>, reply: &Reply) {
                 return;
             }
             Answer::Status(status) => format!("HTTP/1.1 {status} No\r\ncontent-length: 0\r\n\r\n"),
-            Answer::Text(text) => respond(ollama, &json!({"role": "assistant", "content": text}), "stop"),
+            Answer::Text(text) => {
+                respond(ollama, &json!({"role": "assistant", "content": text}), "stop")
+            }
             Answer::Call(name, arguments) => {
                 let arguments = if ollama { arguments } else { arguments.to_string().into() };
                 let call = json!({"index": 0, "id": format!("call{number}"), "type": "function",
@@ -114,7 +120,10 @@ fn respond(ollama: bool, message: &Value, finish: &str) -> String {
             "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}});
         ("text/event-stream", format!("data: {chunk}\n\ndata: [DONE]\n\n"))
     };
-    format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 fn read(reader: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
@@ -129,7 +138,8 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
         }
         head.push_str(&line.to_lowercase());
     }
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let length =
+        head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     Some((head, serde_json::from_slice(&body).unwrap_or_default()))

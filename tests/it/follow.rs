@@ -72,7 +72,8 @@ async fn interrupted_and_late_followers_see_every_record() {
             assert_eq!(first, all[..first.len()]);
             all
         };
-        let (uncut, cut, late) = tokio::join!(uncut, in_pieces(&daemon, session, &mut rng, 4), late);
+        let (uncut, cut, late) =
+            tokio::join!(uncut, in_pieces(&daemon, session, &mut rng, 4), late);
         assert_eq!(cut, uncut);
         assert_eq!(late, uncut);
     }
@@ -108,7 +109,8 @@ async fn slow_reader_loses_no_record_and_memory_is_bounded() {
         }
     }
     let after = writer.ok("daemon.stats", json!({})).await["anonymousBytes"].as_u64().unwrap();
-    let head = writer.ok("session.get", json!({"sessionId": session})).await["headSeq"].as_u64().unwrap();
+    let head =
+        writer.ok("session.get", json!({"sessionId": session})).await["headSeq"].as_u64().unwrap();
     let (mut seen, mut lagged) = (0, 0);
     while seen < head {
         let message = slow.json().await;

@@ -73,7 +73,12 @@ fn oversized_messages_close_with_1009() {
     let Some(python) = python("websockets") else { return };
     let daemon = Daemon::start();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/oversize.py");
-    let output = Command::new(python).arg(script).arg(&daemon.home).args(["33554432", "8"]).output().unwrap();
+    let output = Command::new(python)
+        .arg(script)
+        .arg(&daemon.home)
+        .args(["33554432", "8"])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["codes"], Value::from(vec![1009; 8]));
@@ -93,16 +98,25 @@ async fn jsonrpsee_client_explores_searches_and_follows() {
     let dir = tempfile::tempdir().unwrap();
     project(dir.path());
     let mut headers = HeaderMap::new();
-    headers.insert("authorization", HeaderValue::from_str(&format!("Bearer {}", daemon.token())).unwrap());
+    headers.insert(
+        "authorization",
+        HeaderValue::from_str(&format!("Bearer {}", daemon.token())).unwrap(),
+    );
     let url = format!("ws://{}/rpc", daemon.address());
     let client = WsClientBuilder::new().set_headers(headers).build(url).await.unwrap();
     let shaken: Value = client.request("initialize", object(hello())).await.unwrap();
     assert_eq!(shaken["protocolVersion"], "1");
-    let mut events: Subscription<Value> = client.subscribe_to_method("orchestrate.event").await.unwrap();
-    let receipt: Value =
-        client.request("orchestrate.explore.start", object(json!({"root": dir.path()}))).await.unwrap();
+    let mut events: Subscription<Value> =
+        client.subscribe_to_method("orchestrate.event").await.unwrap();
+    let receipt: Value = client
+        .request("orchestrate.explore.start", object(json!({"root": dir.path()})))
+        .await
+        .unwrap();
     let _given: Value = client
-        .request("orchestrate.subscribe", object(json!({"sessionId": receipt["sessionId"], "after": 0})))
+        .request(
+            "orchestrate.subscribe",
+            object(json!({"sessionId": receipt["sessionId"], "after": 0})),
+        )
         .await
         .unwrap();
     let mut seqs = Vec::new();
@@ -118,7 +132,8 @@ async fn jsonrpsee_client_explores_searches_and_follows() {
     let results: Value =
         client.request("search.lexical", object(json!({"query": "open_ledger"}))).await.unwrap();
     assert_eq!(results["items"][0]["path"], "sample/store.py", "{results}");
-    let wrong: Result<Value, _> = client.request("search.lexical", object(json!({"query": 7}))).await;
+    let wrong: Result<Value, _> =
+        client.request("search.lexical", object(json!({"query": 7}))).await;
     assert!(matches!(wrong, Err(ClientError::Call(e)) if e.code() == -32602));
 }
 
@@ -141,8 +156,11 @@ fn websocket_passes_kosoku() {
     let output = suite.stdin(Stdio::null()).output().unwrap();
     echo.kill().unwrap();
     echo.wait().unwrap();
-    let report =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let report = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     // The suite's exit code counts cases that were not negotiated as failed; its report
     // distinguishes them.
     let index = std::fs::read(out.join("index.json")).unwrap_or_else(|_| panic!("{report}"));
@@ -159,5 +177,7 @@ fn websocket_passes_kosoku() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(passed > 290 && not_offered == 216, "{passed} passed, {not_offered} not offered");
-    crate::sealed::note(&format!("kosoku: {passed} cases passed, {not_offered} not offered, 0 failed"));
+    crate::sealed::note(&format!(
+        "kosoku: {passed} cases passed, {not_offered} not offered, 0 failed"
+    ));
 }

@@ -128,7 +128,10 @@ async fn switched_branch_is_indexed() {
     git(&root, &["switch", "-q", "-c", "other"]);
     tree(
         &root,
-        &[("only/other.py", "def capybara():\n    pass\n"), ("part0/unit3.py", "def wombat():\n    pass\n")],
+        &[
+            ("only/other.py", "def capybara():\n    pass\n"),
+            ("part0/unit3.py", "def wombat():\n    pass\n"),
+        ],
     );
     std::fs::remove_file(root.join("part0/unit5.py")).unwrap();
     git(&root, &["add", "-A"]);

@@ -62,8 +62,9 @@ fn questions() -> Vec<(&'static str, Value)> {
 }
 
 fn filled(value: &Value, known: &BTreeMap<&str, String>) -> Value {
-    let text =
-        known.iter().fold(value.to_string(), |text, (name, is)| text.replace(&format!("{{{name}}}"), is));
+    let text = known
+        .iter()
+        .fold(value.to_string(), |text, (name, is)| text.replace(&format!("{{{name}}}"), is));
     serde_json::from_str(&text).unwrap()
 }
 
@@ -88,7 +89,9 @@ fn plain(name: &str, value: &Value) -> Value {
             Value::Array(shapes)
         }
         Value::Object(map) => Value::Object(
-            map.iter().map(|(name, value)| (name.clone(), plain(name, value))).collect::<Map<_, _>>(),
+            map.iter()
+                .map(|(name, value)| (name.clone(), plain(name, value)))
+                .collect::<Map<_, _>>(),
         ),
         other => other.clone(),
     }
@@ -99,14 +102,20 @@ fn lost(name: &str, path: &str, then: &Value, now: &Value) -> Option<String> {
     match (then, now) {
         (Value::Object(then), Value::Object(now)) => then.iter().find_map(|(name, then)| {
             let path = format!("{path}/{name}");
-            now.get(name).map_or(Some(format!("{path} is gone")), |now| lost(name, &path, then, now))
+            now.get(name)
+                .map_or(Some(format!("{path} is gone")), |now| lost(name, &path, then, now))
         }),
-        (Value::Array(then), Value::Array(now)) => then.iter().enumerate().find_map(|(at, then)| {
-            let path = format!("{path}/{at}");
-            let all: Vec<Option<String>> = now.iter().map(|now| lost("", &path, then, now)).collect();
-            let fits = all.iter().any(Option::is_none);
-            (!fits).then(|| all.into_iter().flatten().next().unwrap_or_else(|| format!("{path} is gone")))
-        }),
+        (Value::Array(then), Value::Array(now)) => {
+            then.iter().enumerate().find_map(|(at, then)| {
+                let path = format!("{path}/{at}");
+                let all: Vec<Option<String>> =
+                    now.iter().map(|now| lost("", &path, then, now)).collect();
+                let fits = all.iter().any(Option::is_none);
+                (!fits).then(|| {
+                    all.into_iter().flatten().next().unwrap_or_else(|| format!("{path} is gone"))
+                })
+            })
+        }
         (Value::String(then), Value::String(now)) if is_word(name, then) && then != now => {
             Some(format!("{path} was {then} and is {now}"))
         }
@@ -119,7 +128,10 @@ fn lost(name: &str, path: &str, then: &Value, now: &Value) -> Option<String> {
 fn lost_or_changed_field_is_detected() {
     let then = json!({"a": 0, "list": [{"type": "x", "b": ""}]});
     for (now, fits) in [
-        (json!({"a": 7, "list": [{"type": "y"}, {"type": "x", "b": "text", "new": true}], "new": 1}), true),
+        (
+            json!({"a": 7, "list": [{"type": "y"}, {"type": "x", "b": "text", "new": true}], "new": 1}),
+            true,
+        ),
         (json!({"list": [{"type": "x", "b": ""}]}), false),
         (json!({"a": "7", "list": [{"type": "x", "b": ""}]}), false),
         (json!({"a": 7, "list": [{"type": "x"}]}), false),
@@ -152,9 +164,13 @@ async fn answers_retain_their_fields() {
         match then.iter().find(|t| t["method"] == method && t["params"] == params) {
             Some(before) => wrong.extend(lost("", method, &before["answer"], &answer)),
             None if std::env::var_os("CAIRN_UPDATE").is_some() => {
-                then.push(json!({"method": method, "params": params, "answer": plain("", &answer)}));
+                then.push(
+                    json!({"method": method, "params": params, "answer": plain("", &answer)}),
+                );
             }
-            None => wrong.push(format!("{method} {params} is not recorded: run with CAIRN_UPDATE=1")),
+            None => {
+                wrong.push(format!("{method} {params} is not recorded: run with CAIRN_UPDATE=1"))
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

@@ -74,11 +74,13 @@ async fn data_root_is_private() {
     sources(&root, 5);
     let mut child = serve(&home, &[]);
     wait_for("daemon.json", || std::fs::read(home.join("daemon.json")).ok());
-    let daemon = serde_json::from_slice::<Value>(&std::fs::read(home.join("daemon.json")).unwrap()).unwrap();
+    let daemon =
+        serde_json::from_slice::<Value>(&std::fs::read(home.join("daemon.json")).unwrap()).unwrap();
     let token = std::fs::read_to_string(home.join("token")).unwrap();
     let address = daemon["addresses"][0].as_str().unwrap();
     let authorization = format!("Bearer {token}");
-    let mut raw = crate::sealed::Raw::connect(address, &[("authorization", &authorization)]).await.unwrap();
+    let mut raw =
+        crate::sealed::Raw::connect(address, &[("authorization", &authorization)]).await.unwrap();
     raw.ok("initialize", crate::sealed::hello()).await;
     index(&mut raw, &root).await;
     let mut wrong = Vec::new();
@@ -126,7 +128,10 @@ impl SmallDisk {
     fn mount(at: &Path, size: &str) -> Option<Self> {
         std::fs::create_dir_all(at).unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(at).stderr(Stdio::null());
+        mount
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"])
+            .arg(at)
+            .stderr(Stdio::null());
         mount.status().is_ok_and(|s| s.success()).then(|| Self(at.to_owned()))
     }
 }

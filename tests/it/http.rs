@@ -22,7 +22,8 @@ pub struct Answer {
 /// Sends a request with the daemon's token, unless `headers` have one.
 pub async fn send(daemon: &Daemon, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
     let mut socket = TcpStream::connect(daemon.address()).await.unwrap();
-    let mut head = format!("{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
+    let mut head =
+        format!("{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
         head.push_str(&format!("Authorization: Bearer {}\r\n", daemon.token()));
     }
@@ -40,8 +41,16 @@ impl Answer {
     async fn read(socket: TcpStream) -> Self {
         let mut socket = BufReader::new(socket);
         let mut line = String::new();
-        tokio::time::timeout(PATIENCE, socket.read_line(&mut line)).await.expect("a status in time").unwrap();
-        let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("no status: {line:?}")).parse().unwrap();
+        tokio::time::timeout(PATIENCE, socket.read_line(&mut line))
+            .await
+            .expect("a status in time")
+            .unwrap();
+        let status = line
+            .split(' ')
+            .nth(1)
+            .unwrap_or_else(|| panic!("no status: {line:?}"))
+            .parse()
+            .unwrap();
         let mut headers = HashMap::new();
         loop {
             line.clear();
@@ -70,7 +79,8 @@ impl Answer {
     pub async fn event(&mut self) -> Option<(Option<String>, Value)> {
         let (mut id, mut data) = (None, String::new());
         loop {
-            let line = tokio::time::timeout(PATIENCE, self.line()).await.expect("an event in time")?;
+            let line =
+                tokio::time::timeout(PATIENCE, self.line()).await.expect("an event in time")?;
             match line.split_once(": ") {
                 Some(("id", value)) => id = Some(value.to_owned()),
                 Some(("data", value)) => data.push_str(value),
@@ -92,12 +102,16 @@ impl Answer {
                 size.clear();
                 self.socket.read_line(&mut size).await.ok()?;
             }
-            self.remaining =
-                usize::from_str_radix(size.trim_end(), 16).ok().filter(|remaining| *remaining > 0)?;
+            self.remaining = usize::from_str_radix(size.trim_end(), 16)
+                .ok()
+                .filter(|remaining| *remaining > 0)?;
         }
         let mut line = Vec::new();
-        self.remaining -=
-            (&mut self.socket).take(self.remaining as u64).read_until(b'\n', &mut line).await.ok()?;
+        self.remaining -= (&mut self.socket)
+            .take(self.remaining as u64)
+            .read_until(b'\n', &mut line)
+            .await
+            .ok()?;
         Some(String::from_utf8(line).unwrap().trim_end_matches('\n').to_owned())
     }
 }

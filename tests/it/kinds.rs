@@ -25,8 +25,14 @@ const KINDS: &[Kind] = &[
                 "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\nlib = { path = \"../lib\" }\n",
             ),
             ("app/src/main.rs", "fn main() {\n    println!(\"{}\", lib::answer());\n}\n"),
-            ("lib/Cargo.toml", "[package]\nname = \"lib\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
-            ("lib/src/lib.rs", "//! The answer.\n\n/// The answer.\npub fn answer() -> u32 {\n    42\n}\n"),
+            (
+                "lib/Cargo.toml",
+                "[package]\nname = \"lib\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+            ),
+            (
+                "lib/src/lib.rs",
+                "//! The answer.\n\n/// The answer.\npub fn answer() -> u32 {\n    42\n}\n",
+            ),
         ],
         entrypoints: &["app/src/main.rs", "lib/src/lib.rs"],
         build: &["cargo build"],
@@ -42,7 +48,10 @@ const KINDS: &[Kind] = &[
             ("tool/__init__.py", ""),
             ("tool/cli.py", "from tool.core import run\n\n\ndef main():\n    run()\n"),
             ("tool/core.py", "def run():\n    return 1\n"),
-            ("tests/test_core.py", "from tool.core import run\n\n\ndef test_run():\n    assert run() == 1\n"),
+            (
+                "tests/test_core.py",
+                "from tool.core import run\n\n\ndef test_run():\n    assert run() == 1\n",
+            ),
         ],
         entrypoints: &["tool/cli.py"],
         build: &[],
@@ -63,7 +72,10 @@ const KINDS: &[Kind] = &[
                 "packages/server/src/index.js",
                 "const { greet } = require('../../shared/src/greet');\nrequire('http').createServer((q, s) => s.end(greet())).listen(8080);\n",
             ),
-            ("packages/shared/package.json", "{\"name\": \"shared\", \"main\": \"src/greet.js\"}\n"),
+            (
+                "packages/shared/package.json",
+                "{\"name\": \"shared\", \"main\": \"src/greet.js\"}\n",
+            ),
             (
                 "packages/shared/src/greet.js",
                 "function greet() {\n  return 'hi';\n}\nmodule.exports = { greet };\n",
@@ -160,7 +172,10 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         name: "docs",
-        files: &[("README.md", "# Handbook\n\nHow we work.\n"), ("guide/first.md", "# First\n\nText.\n")],
+        files: &[
+            ("README.md", "# Handbook\n\nHow we work.\n"),
+            ("guide/first.md", "# First\n\nText.\n"),
+        ],
         entrypoints: &[],
         build: &[],
         test: &[],
@@ -216,14 +231,18 @@ async fn every_kind_of_repository_is_summarised() {
             continue;
         }
         let summary = &end["summary"];
-        let languages: BTreeMap<String, u64> = serde_json::from_value(summary["languages"].clone()).unwrap();
+        let languages: BTreeMap<String, u64> =
+            serde_json::from_value(summary["languages"].clone()).unwrap();
         if languages != tokei(&root) {
             wrong.push(format!("{}: {languages:?}, tokei {:?}", kind.name, tokei(&root)));
         }
         let entrypoints = strings(&summary["entrypoints"]);
         let all = kind.entrypoints.iter().all(|e| entrypoints.iter().any(|f| f == e));
         if !all || (kind.entrypoints.is_empty() && !entrypoints.is_empty()) {
-            wrong.push(format!("{}: entrypoints {entrypoints:?}, not {:?}", kind.name, kind.entrypoints));
+            wrong.push(format!(
+                "{}: entrypoints {entrypoints:?}, not {:?}",
+                kind.name, kind.entrypoints
+            ));
         }
         if let Some(entry) = entrypoints.iter().find(|e| !root.join(e).exists()) {
             wrong.push(format!("{}: {entry} does not exist", kind.name));

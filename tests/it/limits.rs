@@ -43,7 +43,8 @@ async fn send(raw: &mut Raw, id: &str, method: &str, params: Value) {
 }
 
 async fn cancel(raw: &mut Raw, id: &str) {
-    raw.send_json(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}})).await;
+    raw.send_json(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}}))
+        .await;
 }
 
 /// Returns the CPU time of a process so far, in clock ticks.
@@ -82,7 +83,10 @@ async fn cancelled_call_is_answered_at_once_and_its_work_stops() {
     assert_eq!(answer["error"]["data"]["reason"], "cancelled", "{answer}");
     assert!(took < Duration::from_secs(20), "it was waited for: {took:?}");
     rests(pid).await;
-    crate::sealed::note(&format!("cancelled in {took:?}, {} ticks of CPU after it", ticks(pid) - before));
+    crate::sealed::note(&format!(
+        "cancelled in {took:?}, {} ticks of CPU after it",
+        ticks(pid) - before
+    ));
     // There is one answer; cancelling a finished or unknown call changes nothing.
     cancel(&mut raw, "slow").await;
     cancel(&mut raw, "never").await;
@@ -121,7 +125,8 @@ async fn calls_over_the_limit_are_refused_and_others_continue() {
 async fn build(raw: &mut Raw, root: &Path, other: &Path, arguments: Value) -> (Value, Value) {
     let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
     let result = raw.call_tool(&session, "index_build", arguments).await;
-    let status = raw.ok("index.status", json!({"root": other})).await["roots"][0]["complete"].clone();
+    let status =
+        raw.ok("index.status", json!({"root": other})).await["roots"][0]["complete"].clone();
     (result, status)
 }
 
@@ -137,7 +142,11 @@ async fn index_build_waits_for_the_concurrency_limit() {
         raw.ok("index.addRoot", json!({"path": root})).await;
     }
     let (result, done) = build(&mut raw, &small, &large, json!({})).await;
-    assert_eq!((&result["ok"], done), (&json!(true), json!(false)), "without a limit nothing is waited for");
+    assert_eq!(
+        (&result["ok"], done),
+        (&json!(true), json!(false)),
+        "without a limit nothing is waited for"
+    );
     let (result, done) = build(&mut raw, &small, &large, json!({"maxConcurrency": 2})).await;
     assert_eq!((&result["ok"], done), (&json!(true), json!(false)), "two may be at work");
     let wrong = build(&mut raw, &small, &large, json!({"maxConcurrency": 0})).await.0;

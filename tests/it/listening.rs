@@ -31,7 +31,8 @@ fn ambiguous_handshake_is_refused() {
     let (address, token) = (daemon.address(), daemon.token());
     let good = "dGhlIHNhbXBsZSBub25jZQ==";
     let ask = |line: &str, hosts: &[&str], tokens: &[&str], key: &str| {
-        let mut request = format!("GET {line} HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n");
+        let mut request =
+            format!("GET {line} HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n");
         hosts.iter().for_each(|host| request += &format!("Host: {host}\r\n"));
         tokens.iter().for_each(|token| request += &format!("Authorization: Bearer {token}\r\n"));
         request += &format!("Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n");

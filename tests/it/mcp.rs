@@ -56,18 +56,28 @@ fn check(seen: &Value, root: &Path) {
         text("span")
     );
     assert!(text("explore").contains("Python 3") && text("read").contains("1|def open_ledger"));
-    let steps: Vec<f64> = seen["steps"].as_array().unwrap().iter().map(|s| s[0].as_f64().unwrap()).collect();
+    let steps: Vec<f64> =
+        seen["steps"].as_array().unwrap().iter().map(|s| s[0].as_f64().unwrap()).collect();
     assert!(steps.len() > 3 && steps.windows(2).all(|w| w[0] < w[1]), "{steps:?}");
     assert_eq!(seen["wrong"]["error"], true);
-    assert!(seen["wrong"]["text"].as_str().unwrap().contains("unknown field `q`"), "{}", seen["wrong"]);
-    assert!(seen["unknown"].as_str().unwrap().contains("did you mean 'search'?"), "{}", seen["unknown"]);
+    assert!(
+        seen["wrong"]["text"].as_str().unwrap().contains("unknown field `q`"),
+        "{}",
+        seen["wrong"]
+    );
+    assert!(
+        seen["unknown"].as_str().unwrap().contains("did you mean 'search'?"),
+        "{}",
+        seen["unknown"]
+    );
     // The first approval was granted, the second one denied.
     assert_eq!(text("written"), r#"{"bytes_written":4,"path":"new.txt","success":true}"#);
     assert_eq!(std::fs::read_to_string(root.join("new.txt")).unwrap(), "one\n");
     assert!(seen["denied"]["text"].as_str().unwrap().contains("enough"), "{}", seen["denied"]);
     assert!(!root.join("other.txt").exists());
     assert!(
-        seen["asked"][0].as_str().unwrap().contains("+one") && seen["asked"].as_array().unwrap().len() == 2
+        seen["asked"][0].as_str().unwrap().contains("+one")
+            && seen["asked"].as_array().unwrap().len() == 2
     );
     let tools = seen["tools"].as_object().unwrap();
     assert_eq!(tools["search"]["annotations"]["readOnlyHint"], true);
@@ -75,7 +85,11 @@ fn check(seen: &Value, root: &Path) {
     assert!(!tools.contains_key("search_grep"), "a tool that models are not offered is listed");
     assert_eq!(seen["resources"][0], "cairn://roots");
     // Cancelling a call ends its tool.
-    assert!(seen["cancelled"].is_string() && seen["seconds"].as_f64().unwrap() < 20.0, "{}", seen["seconds"]);
+    assert!(
+        seen["cancelled"].is_string() && seen["seconds"].as_f64().unwrap() < 20.0,
+        "{}",
+        seen["seconds"]
+    );
 }
 
 /// Checks in the audit that the cancelled tool has ended.
@@ -146,12 +160,15 @@ fn client_passes_the_conformance_suite() {
     let Some(python) = python("json") else { return };
     let Some((node, suite)) = suite() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let client = format!("{python} {} {}", script("mcp_under_test.py").display(), binary().display());
+    let client =
+        format!("{python} {} {}", script("mcp_under_test.py").display(), binary().display());
     for scenario in ["initialize", "tools_call", "sse-retry"] {
         let mut command = Command::new(&node);
         command.arg(&suite).args(["client", "--command", &client, "--scenario", scenario, "-o"]);
         let output = command.arg(dir.path()).output().unwrap();
-        let text = [output.stdout, output.stderr].map(|t| String::from_utf8_lossy(&t).into_owned()).concat();
+        let text = [output.stdout, output.stderr]
+            .map(|t| String::from_utf8_lossy(&t).into_owned())
+            .concat();
         assert!(output.status.success() && text.contains("OVERALL: PASSED"), "{scenario}: {text}");
     }
 }
@@ -172,7 +189,14 @@ fn conformance_suite_fails_only_as_documented() {
     let _daemon = Daemon::start_in(&home, &[]);
     let output = Command::new(node)
         .arg(suite)
-        .args(["server", "--url", &format!("http://{address}/mcp"), "--suite", "all", "--expected-failures"])
+        .args([
+            "server",
+            "--url",
+            &format!("http://{address}/mcp"),
+            "--suite",
+            "all",
+            "--expected-failures",
+        ])
         .arg(script("mcp_expected.yml"))
         .arg("-o")
         .arg(dir.path().join("results"))
@@ -182,7 +206,10 @@ fn conformance_suite_fails_only_as_documented() {
     let summary = text.split("=== SUMMARY ===").last().unwrap_or_default();
     assert!(output.status.success(), "{summary}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(summary.contains("✓ dns-rebinding-protection"), "{summary}");
-    crate::sealed::note(&format!("mcp conformance: {}", summary.trim().lines().last().unwrap_or_default()));
+    crate::sealed::note(&format!(
+        "mcp conformance: {}",
+        summary.trim().lines().last().unwrap_or_default()
+    ));
 }
 
 fn configure(home: &Path, config: &Value) {
@@ -193,7 +220,9 @@ fn configure(home: &Path, config: &Value) {
 /// Connects to `/mcp/ws` with the protocol itself.
 async fn socket(daemon: &Daemon, query: &str) -> Raw {
     let url = format!("{}/mcp/ws{query}", daemon.address());
-    Raw::connect_at(&url, &[("authorization", &format!("Bearer {}", daemon.token()))]).await.unwrap()
+    Raw::connect_at(&url, &[("authorization", &format!("Bearer {}", daemon.token()))])
+        .await
+        .unwrap()
 }
 
 async fn begin(raw: &mut Raw) {
@@ -236,7 +265,10 @@ async fn invalid_requests_get_errors_and_the_daemon_continues() {
     let mut raw = socket(&daemon, "?root=/nowhere").await;
     begin(&mut raw).await;
     let answer = tool(&mut raw, "search", json!({"query": "x"})).await;
-    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("root_not_found"), "{answer}");
+    assert!(
+        answer["result"]["content"][0]["text"].as_str().unwrap().contains("root_not_found"),
+        "{answer}"
+    );
     drop(raw);
     // A closed connection affects no other.
     let mut raw = daemon.client().await;
@@ -281,13 +313,17 @@ fn call(home: &Path, root: &Path, name: &str, arguments: &Value) -> (bool, Strin
         .stdout(Stdio::piped())
         .output()
         .unwrap();
-    let text =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     (output.status.success(), text)
 }
 
 fn names(home: &Path) -> Vec<Value> {
-    let output = command(home).args(["tools", "list", "--json"]).stdout(Stdio::piped()).output().unwrap();
+    let output =
+        command(home).args(["tools", "list", "--json"]).stdout(Stdio::piped()).output().unwrap();
     let all: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mine = |t: &&Value| t["name"].as_str().unwrap().starts_with("mcp_");
     all["data"].as_array().unwrap().iter().filter(mine).cloned().collect()
@@ -304,14 +340,18 @@ fn tools_of_an_official_server_pass_the_gate() {
     let (home, root) = (dir.path().join("home"), dir.path().join("root"));
     project(&root);
     let server = |trust: bool| json!({"command": python, "args": [script("mcp_server.py")], "env": {"GIVEN": "x"}, "trust_annotations": trust});
-    configure(&home, &json!({"mcp": {"servers": {"peer": server(false), "trusted": server(true)}}}));
+    configure(
+        &home,
+        &json!({"mcp": {"servers": {"peer": server(false), "trusted": server(true)}}}),
+    );
     let mut daemon = Daemon::start_in(&home, &[]);
     assert_eq!(named(&home, "mcp_peer_add")["readOnly"], false);
     assert_eq!(named(&home, "mcp_trusted_add")["readOnly"], true);
     assert_eq!(named(&home, "mcp_trusted_grow")["readOnly"], false);
     // Without an approval it is not called; the same call succeeds with one.
     let mut denied = command(&home);
-    let denied = denied.args(["tools", "call", "mcp_peer_add", r#"{"a":2,"b":3}"#, "--root"]).arg(&root);
+    let denied =
+        denied.args(["tools", "call", "mcp_peer_add", r#"{"a":2,"b":3}"#, "--root"]).arg(&root);
     let output = denied.stdout(Stdio::piped()).output().unwrap();
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(call(&home, &root, "mcp_peer_add", &json!({"a": 2, "b": 3})), (true, "5\n".into()));
@@ -339,7 +379,9 @@ fn tools_of_an_official_server_pass_the_gate() {
                 .ok()
                 .zip(std::fs::read_to_string(p.path().join("cmdline")).ok())
         });
-        lines.any(|(environ, line)| line.contains(here.to_str().unwrap()) && environ.contains("GIVEN=x"))
+        lines.any(|(environ, line)| {
+            line.contains(here.to_str().unwrap()) && environ.contains("GIVEN=x")
+        })
     };
     wait_for("the end of all servers", || (!servers_running()).then_some(()));
 }
@@ -368,10 +410,14 @@ fn misbehaving_server_does_not_affect_others() {
         );
         assert_eq!(tool["readOnly"], false, "it was believed");
         for text in [tool["description"].as_str().unwrap(), &tool["inputSchema"].to_string()] {
-            assert!(!text.contains(['\n', '\u{1b}', '\u{7}', '\u{202e}']) && text.len() < 1500, "{text:?}");
+            assert!(
+                !text.contains(['\n', '\u{1b}', '\u{7}', '\u{202e}']) && text.len() < 1500,
+                "{text:?}"
+            );
         }
     }
-    let odd = all.iter().find(|t| t["name"].as_str().unwrap().starts_with("mcp_rogue_a_b_c_")).unwrap();
+    let odd =
+        all.iter().find(|t| t["name"].as_str().unwrap().starts_with("mcp_rogue_a_b_c_")).unwrap();
     let (ok, text) = call(&home, &root, odd["name"].as_str().unwrap(), &json!({}));
     assert!(ok && text.starts_with("called a b/c"), "{text}");
     let (ok, text) = call(&home, &root, "mcp_rogue_huge", &json!({}));
@@ -386,9 +432,12 @@ fn misbehaving_server_does_not_affect_others() {
     });
     let (ok, text) = call(&home, &root, "mcp_rogue_slow", &json!({}));
     assert!(!ok && text.contains("took longer than 2 s"), "{text}");
-    for want in
-        ["cannot go on", "/nonexistent/server", "did not answer within 2 s", "either 'command' or 'url'"]
-    {
+    for want in [
+        "cannot go on",
+        "/nonexistent/server",
+        "did not answer within 2 s",
+        "either 'command' or 'url'",
+    ] {
         wait_for(want, || crate::sealed::logged(&home).contains(want).then_some(()));
     }
 }
@@ -409,21 +458,31 @@ fn client_entry_is_merged_into_existing_configuration() {
     assert!(install("cursor").status.success());
     let after = std::fs::read_to_string(&file).unwrap();
     assert!(
-        after.contains("// mine") && after.contains("other") && after.contains("${workspaceFolder}"),
+        after.contains("// mine")
+            && after.contains("other")
+            && after.contains("${workspaceFolder}"),
         "{after}"
     );
     assert!(after.contains(binary().canonicalize().unwrap().to_str().unwrap()), "{after}");
-    assert_eq!(std::fs::read_to_string(project.join(".cursor/mcp.json.before-cairn")).unwrap(), before);
+    assert_eq!(
+        std::fs::read_to_string(project.join(".cursor/mcp.json.before-cairn")).unwrap(),
+        before
+    );
     assert!(install("cursor").status.success());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), after, "it was written twice");
     // An unreadable file stays unchanged.
     std::fs::write(&file, "{ broken").unwrap();
     let output = install("cursor");
-    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("is unchanged"));
+    assert!(
+        !output.status.success()
+            && String::from_utf8_lossy(&output.stderr).contains("is unchanged")
+    );
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ broken");
     // The home folder of the test replaces the user's.
     assert!(install("codex").status.success());
     assert!(
-        std::fs::read_to_string(home.join(".codex/config.toml")).unwrap().contains("[mcp_servers.cairn]")
+        std::fs::read_to_string(home.join(".codex/config.toml"))
+            .unwrap()
+            .contains("[mcp_servers.cairn]")
     );
 }

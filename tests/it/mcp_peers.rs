@@ -35,13 +35,18 @@ fn inspector_lists_and_calls_tools() {
         // The inspector gives its server a small environment of its own.
         run.arg(&inspector).args(["--cli", "-e", &format!("CAIRN_HOME={}", home.display())]);
         run.arg(binary()).args(["mcp", "--root"]).arg(&root).args(args);
-        let output = run.env("PATH", path.as_ref().unwrap()).env("HOME", dir.path()).output().unwrap();
+        let output =
+            run.env("PATH", path.as_ref().unwrap()).env("HOME", dir.path()).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (done, listed) = inspect(&["--method", "tools/list"]);
     let listed: Value = serde_json::from_str(&listed).unwrap();
-    let names: Vec<_> = listed["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
-    assert!(done && names.contains(&&json!("search")) && names.contains(&&json!("write_file")), "{names:?}");
+    let names: Vec<_> =
+        listed["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert!(
+        done && names.contains(&&json!("search")) && names.contains(&&json!("write_file")),
+        "{names:?}"
+    );
     let call = ["--method", "tools/call", "--tool-name", "search", "--tool-arg"];
     let (done, text) = inspect(&[&call[..], &["query=open the ledger"]].concat());
     assert!(done && text.contains("sample/store.py:1-"), "{text}");
@@ -77,7 +82,8 @@ async fn tools_of_a_foreign_server_pass_the_gate() {
     let wrong = raw.call_tool(&session, sum, json!({"a": 2})).await;
     assert_eq!(wrong["error"]["reason"], "invalid_params", "{wrong}");
     // A call without a rule requires an approval, and there is no approver.
-    let echo_result = raw.call_tool(&session, "mcp_everything_echo", json!({"message": "hi"})).await;
+    let echo_result =
+        raw.call_tool(&session, "mcp_everything_echo", json!({"message": "hi"})).await;
     assert_eq!(echo_result["error"]["reason"], "no_approver", "{echo_result}");
     let listed = command(&home).arg("tools").stdout(std::process::Stdio::piped()).output().unwrap();
     assert!(String::from_utf8_lossy(&listed.stdout).contains(sum));

@@ -31,7 +31,10 @@ impl Cable {
         let [a, b] = &cable.ends;
         let (va, vb) = (format!("ca{name}"), format!("cb{name}"));
         let mut laid = ip(&["netns", "add", a]) && ip(&["netns", "add", b]);
-        laid = laid && ip(&["link", "add", &va, "netns", a, "type", "veth", "peer", "name", &vb, "netns", b]);
+        laid = laid
+            && ip(&[
+                "link", "add", &va, "netns", a, "type", "veth", "peer", "name", &vb, "netns", b,
+            ]);
         for ((space, link), address) in [(a, &va), (b, &vb)].into_iter().zip(ADDRESSES) {
             laid = laid
                 && ip(&["-n", space, "addr", "add", &format!("{address}/24"), "dev", link])
@@ -129,7 +132,12 @@ fn machine_is_discovered_paired_and_used_over_the_network() {
     assert_eq!(std::fs::read_to_string(tree.join("made.txt")).unwrap(), "by leave");
     daemon.0.kill().unwrap();
     let unreachable = at(1, &["--host", "den", "status"]).output().unwrap();
-    assert_eq!(unreachable.status.code(), Some(4), "{}", String::from_utf8_lossy(&unreachable.stderr));
+    assert_eq!(
+        unreachable.status.code(),
+        Some(4),
+        "{}",
+        String::from_utf8_lossy(&unreachable.stderr)
+    );
 }
 
 /// Kills the child process on drop.
@@ -154,7 +162,8 @@ fn approved_from_afar(at: &impl Fn(usize, &[&str]) -> Command, mut call: Command
     let mut id = 0;
     let mut ask = |method: &str, params: Value| -> Value {
         id += 1;
-        let request = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let request =
+            serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         writeln!(input, "{request}").unwrap();
         loop {
             let line: Value = serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
@@ -192,8 +201,12 @@ fn network_daemon_is_discovered_and_requires_a_token() {
     let token = std::fs::read_to_string(home.join("token")).unwrap();
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/browse.py");
-    let output =
-        cable.at(1, Path::new(&python), &elsewhere).arg(script).args([&token, "den"]).output().unwrap();
+    let output = cable
+        .at(1, Path::new(&python), &elsewhere)
+        .arg(script)
+        .args([&token, "den"])
+        .output()
+        .unwrap();
     let discover = cable.at(1, binary(), &elsewhere).args(["discover", "--json"]).output().unwrap();
     // A discovery right after another one, with little time, finds it too.
     let mut ask = cable.at(1, binary(), &elsewhere);
@@ -204,7 +217,8 @@ fn network_daemon_is_discovered_and_requires_a_token() {
         at_once.push(ask.stdout(Stdio::piped()).spawn().unwrap());
         std::thread::sleep(std::time::Duration::from_millis(120));
     }
-    let at_once: Vec<_> = at_once.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+    let at_once: Vec<_> =
+        at_once.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
     daemon.kill().unwrap();
     daemon.wait().unwrap();
 
@@ -223,7 +237,10 @@ fn network_daemon_is_discovered_and_requires_a_token() {
 
     let listing = String::from_utf8_lossy(&discover.stdout);
     assert!(discover.status.success(), "{listing}{}", String::from_utf8_lossy(&discover.stderr));
-    assert!(listing.contains(file["instanceId"].as_str().unwrap()) && listing.contains("den"), "{listing}");
+    assert!(
+        listing.contains(file["instanceId"].as_str().unwrap()) && listing.contains("den"),
+        "{listing}"
+    );
     assert!(!listing.contains(&token));
     for output in in_a_hurry.iter().chain(&at_once) {
         let listing = String::from_utf8_lossy(&output.stdout);

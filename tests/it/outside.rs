@@ -43,23 +43,32 @@ async fn sighup_adds_replaces_and_removes_configured_programs() {
             (logged(&daemon.home).matches("configuration reloaded").count() > before).then_some(())
         });
     };
-    let none = raw.call("tool.call", json!({"sessionId": session, "name": "teller", "arguments": {}})).await;
+    let none = raw
+        .call("tool.call", json!({"sessionId": session, "name": "teller", "arguments": {}}))
+        .await;
     assert!(none.to_string().contains("unknown_tool"), "{none}");
     take(json!([tool("teller", "good"), tool("noise", "garbage"), tool("wreck", "broken")]));
     assert_eq!(raw.call_tool(&session, "teller", json!({})).await["output"]["said"], 1);
     let noise = raw.call_tool(&session, "noise", json!({})).await;
     assert_eq!(noise["error"]["reason"], "tool_failed", "{noise}");
     assert!(
-        noise["error"]["message"].as_str().unwrap().contains("printed 'no JSON', which is not JSON"),
+        noise["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("printed 'no JSON', which is not JSON"),
         "{noise}"
     );
     let wreck = raw.call_tool(&session, "wreck", json!({})).await;
-    assert!(wreck["error"]["message"].as_str().unwrap().contains("exited with 3: it broke"), "{wreck}");
+    assert!(
+        wreck["error"]["message"].as_str().unwrap().contains("exited with 3: it broke"),
+        "{wreck}"
+    );
     // One program was replaced, another one removed.
     take(json!([tool("teller", "other")]));
     assert_eq!(raw.call_tool(&session, "teller", json!({})).await["output"]["said"], 2);
-    let removed =
-        raw.call("tool.call", json!({"sessionId": session, "name": "noise", "arguments": {}})).await;
+    let removed = raw
+        .call("tool.call", json!({"sessionId": session, "name": "noise", "arguments": {}}))
+        .await;
     assert!(removed.to_string().contains("unknown_tool"), "{removed}");
 }
 
@@ -78,8 +87,10 @@ async fn batch_requires_one_approval_with_complete_preview() {
             {"action": "read", "path": "c.txt"},
         ]);
         let params = json!({"sessionId": session, "name": "fs", "arguments": {"ops": ops}});
-        raw.send_json(&json!({"jsonrpc": "2.0", "id": decision, "method": "tool.call", "params": params}))
-            .await;
+        raw.send_json(
+            &json!({"jsonrpc": "2.0", "id": decision, "method": "tool.call", "params": params}),
+        )
+        .await;
         let approval = loop {
             let list = raw.ok("approval.list", json!({"sessionId": session})).await;
             if let Some(first) = list["data"].as_array().unwrap().first() {
@@ -146,10 +157,13 @@ fn refusing(status: &'static str, body: &'static str) -> String {
                 head.push(byte[0]);
             }
             let head = String::from_utf8_lossy(&head).to_lowercase();
-            let length = head.lines().find_map(|l| l.strip_prefix("content-length: ")?.parse::<u64>().ok());
-            let _read = std::io::copy(&mut (&mut stream).take(length.unwrap_or(0)), &mut std::io::sink());
+            let length =
+                head.lines().find_map(|l| l.strip_prefix("content-length: ")?.parse::<u64>().ok());
+            let _read =
+                std::io::copy(&mut (&mut stream).take(length.unwrap_or(0)), &mut std::io::sink());
             let models = r#"{"object": "list", "data": [{"id": "m-small"}, {"id": "m-large"}]}"#;
-            let (status, body) = if head.starts_with("get") { ("200 OK", models) } else { (status, body) };
+            let (status, body) =
+                if head.starts_with("get") { ("200 OK", models) } else { (status, body) };
             let _ignored = write!(
                 stream,
                 "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -169,14 +183,21 @@ fn wrong_key_and_missing_model_are_reported_with_a_hint() {
             None,
         )
     };
-    let missing = r#"{"error": {"message": "The model 'm-huge' does not exist", "code": "model_not_found"}}"#;
+    let missing =
+        r#"{"error": {"message": "The model 'm-huge' does not exist", "code": "model_not_found"}}"#;
     let (code, _, err) = ask(&refusing("404 Not Found", missing));
-    assert!(code == 1 && err.contains("m-huge") && err.contains("it has m-small, m-large"), "{code} {err}");
+    assert!(
+        code == 1 && err.contains("m-huge") && err.contains("it has m-small, m-large"),
+        "{code} {err}"
+    );
     let key = r#"{"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}"#;
     let (code, _, err) = ask(&refusing("401 Unauthorized", key));
     assert!(code == 1 && err.contains("OPENAI_COMPATIBLE_API_KEY"), "{code} {err}");
     // Down from the start: nothing listens on the port.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (code, _, err) = ask(&format!("http://{address}"));
-    assert!(code == 1 && err.contains(&address.to_string()) && err.contains("hint: start"), "{code} {err}");
+    assert!(
+        code == 1 && err.contains(&address.to_string()) && err.contains("hint: start"),
+        "{code} {err}"
+    );
 }

@@ -21,12 +21,13 @@ fn command_overrides_are_not_stored() {
     let fixture = ConfiguredDaemon::new();
     fixture.write(&model_config("openai-compatible", &model, &json!({})));
     let own = fixture.home.join("own.json");
-    let text = json!({"llm": {"model": "m-own", "temperature": 0.5}, "agent": {"max_iterations": 3}});
+    let text =
+        json!({"llm": {"model": "m-own", "temperature": 0.5}, "agent": {"max_iterations": 3}});
     std::fs::write(&own, text.to_string()).unwrap();
     let own = own.to_str().unwrap();
     let chat = |more: &[&str], environment: &[(&str, &str)]| {
-        let (code, out, err) =
-            fixture.cairn_with(&[&["chat", "--no-local-session", "-p", "hi"], more].concat(), environment);
+        let (code, out, err) = fixture
+            .cairn_with(&[&["chat", "--no-local-session", "-p", "hi"], more].concat(), environment);
         assert_eq!(code, 0, "{out}{err}");
         let body = model.latest().body;
         (body["model"].as_str().unwrap().to_owned(), body["temperature"].clone())
@@ -55,7 +56,10 @@ fn command_overrides_are_not_stored() {
             assert_eq!(code, 0, "{name} is in force: {out}{err}");
         } else {
             assert_eq!(code, 2, "{name}: {out}{err}");
-            assert!(err.contains(key) && err.contains(name) && err.contains("config.json"), "{err}");
+            assert!(
+                err.contains(key) && err.contains(name) && err.contains("config.json"),
+                "{err}"
+            );
             assert!(!err.contains("pass-word"), "{err}");
         }
     }
@@ -69,7 +73,8 @@ fn command_overrides_are_not_stored() {
 #[test]
 fn user_config_folder_is_used_unless_another_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let (home, data, other) = (dir.path().join("user"), dir.path().join("data"), dir.path().join("other"));
+    let (home, data, other) =
+        (dir.path().join("user"), dir.path().join("data"), dir.path().join("other"));
     tree(&home, &[(".config/cairn/config.json", r#"{"agent": {"max_iterations": 7}}"#)]);
     tree(&other, &[("config.json", r#"{"agent": {"max_iterations": 8}}"#)]);
     let cairn = |args: &[&str], config: Option<&Path>| {
@@ -84,7 +89,8 @@ fn user_config_folder_is_used_unless_another_is_named() {
     let value = |config: Option<&Path>| {
         let (code, out, err) = cairn(&["config", "agent.max_iterations", "--json"], config);
         assert_eq!(code, 0, "{out}{err}");
-        serde_json::from_str::<Value>(&out).unwrap()["values"]["agent.max_iterations"]["value"].clone()
+        serde_json::from_str::<Value>(&out).unwrap()["values"]["agent.max_iterations"]["value"]
+            .clone()
     };
     assert_eq!((value(None), value(Some(&other))), (json!(7), json!(8)));
     assert_eq!(cairn(&["index", "status"], None).0, 0);

@@ -72,7 +72,10 @@ async fn no_path_escapes_a_root() {
         assert!(!answer.to_string().contains(SECRET));
         let call = json!({"sessionId": session, "name": "content_get_span", "arguments": span});
         let result = raw.call("tool.call", call).await;
-        assert!(result["result"]["ok"] != true && !result.to_string().contains(SECRET), "{path}: {result}");
+        assert!(
+            result["result"]["ok"] != true && !result.to_string().contains(SECRET),
+            "{path}: {result}"
+        );
     }
     for path in ["link", "..", "../root-outside", "/", outside.to_str().unwrap()] {
         let answer = raw.call("fs.listDir", json!({"path": path, "root": root})).await;
@@ -88,10 +91,14 @@ async fn no_path_escapes_a_root() {
         let results = raw.ok(method, json!({(word): "harmless"})).await;
         assert_eq!(results["items"].as_array().unwrap().len(), 2, "{method}: {results}");
     }
-    for path in
-        ["good.txt".to_owned(), "sub/../good.txt".to_owned(), root.join("good.txt").display().to_string()]
-    {
-        let span = raw.ok("content.getSpan", json!({"path": path, "root": root, "start": 1, "end": 9})).await;
+    for path in [
+        "good.txt".to_owned(),
+        "sub/../good.txt".to_owned(),
+        root.join("good.txt").display().to_string(),
+    ] {
+        let span = raw
+            .ok("content.getSpan", json!({"path": path, "root": root, "start": 1, "end": 9}))
+            .await;
         assert_eq!(span["text"].as_str().unwrap().trim_end(), "harmless", "{path}");
     }
 }
@@ -121,11 +128,18 @@ async fn symlink_swapped_during_a_call_does_not_escape() {
     while (attempts < calls || good == 0 || naive == 0) && began.elapsed() < PATIENCE {
         attempts += 1;
         let answer = raw
-            .call("content.getSpan", json!({"path": "sub/good.txt", "root": root, "start": 1, "end": 1}))
+            .call(
+                "content.getSpan",
+                json!({"path": "sub/good.txt", "root": root, "start": 1, "end": 1}),
+            )
             .await;
         assert!(!answer.to_string().contains(SECRET), "{answer}");
-        good += usize::from(answer["result"]["text"].as_str().is_some_and(|t| t.starts_with("harmless")));
-        naive += usize::from(std::fs::read_to_string(root.join("sub/good.txt")).is_ok_and(|t| t == SECRET));
+        good += usize::from(
+            answer["result"]["text"].as_str().is_some_and(|t| t.starts_with("harmless")),
+        );
+        naive += usize::from(
+            std::fs::read_to_string(root.join("sub/good.txt")).is_ok_and(|t| t == SECRET),
+        );
     }
     over.store(true, Ordering::Relaxed);
     swapping.join().unwrap();
@@ -151,9 +165,19 @@ async fn wrong_file_types_are_reported() {
         (daemon.home.join(".ssh/keys"), "path_blocked"),
         (fixture.root.join("keys/keys"), "path_blocked"),
     ] {
-        assert_eq!(raw.refused("index.addRoot", json!({"path": path})).await, want, "{}", path.display());
+        assert_eq!(
+            raw.refused("index.addRoot", json!({"path": path})).await,
+            want,
+            "{}",
+            path.display()
+        );
         let start = json!({"root": path});
-        assert_eq!(raw.refused("orchestrate.explore.start", start).await, want, "{}", path.display());
+        assert_eq!(
+            raw.refused("orchestrate.explore.start", start).await,
+            want,
+            "{}",
+            path.display()
+        );
     }
 }
 

@@ -13,14 +13,20 @@ fn two_projects(root: &std::path::Path) {
             ("hidden/src/main.rs", "fn main() {\n    println!(\"quagmire ledger\");\n}\n"),
             ("shown/app/package.json", "{\"name\": \"app\", \"main\": \"main.js\"}\n"),
             ("shown/app/main.js", "const ledger = require('./ledger');\nledger.open();\n"),
-            ("shown/app/ledger.js", "function open() { return 'ledger'; }\nmodule.exports = { open };\n"),
+            (
+                "shown/app/ledger.js",
+                "function open() { return 'ledger'; }\nmodule.exports = { open };\n",
+            ),
             ("shown/other.js", "const quagmire = 'ledger';\n"),
             ("docs/guide.md", "# Guide\n\nHow the ledger is kept.\n"),
             ("docs/quagmire.md", "# Quagmire\n\nThe ledger again.\n"),
         ],
     );
     commit_all(root);
-    tree(root, &[("hidden/quagmire.rs", "fn changed() {}\n"), ("shown/app/ledger.js", "// changed\n")]);
+    tree(
+        root,
+        &[("hidden/quagmire.rs", "fn changed() {}\n"), ("shown/app/ledger.js", "// changed\n")],
+    );
 }
 
 async fn explored(policy: Value) -> Vec<Value> {
@@ -48,12 +54,22 @@ async fn explore_with_paths_is_restricted_to_them() {
         results.filter(|text| text.contains("hidden") || text.contains("quagmire")).collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
     let summary = &records[records.len() - 1]["evt"]["summary"];
-    assert_eq!(summary["languages"], json!({"JSON": 1, "JavaScript": 3, "Markdown": 3}), "{summary}");
+    assert_eq!(
+        summary["languages"],
+        json!({"JSON": 1, "JavaScript": 3, "Markdown": 3}),
+        "{summary}"
+    );
     assert!(summary["entrypoints"].to_string().contains("shown/app/main.js"), "{summary}");
     // Every kind of operation on the complete root ran, restricted to the paths.
-    for op in
-        ["fs_list_dir", "search_grep", "search_hybrid", "rank_files", "list_folders", "git_log", "git_status"]
-    {
+    for op in [
+        "fs_list_dir",
+        "search_grep",
+        "search_hybrid",
+        "rank_files",
+        "list_folders",
+        "git_log",
+        "git_status",
+    ] {
         let result = records.iter().find(|r| r["evt"]["type"] == "result" && r["evt"]["op"] == op);
         let result = result.unwrap_or_else(|| panic!("{op} has no result"));
         let names = result["evt"]["data"].to_string();

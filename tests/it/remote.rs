@@ -25,7 +25,10 @@ async fn paired_machine_explores_until_it_is_revoked() {
     let dir = tempfile::tempdir().unwrap();
     tree(
         dir.path(),
-        &[("src/main.rs", "fn main() { ledger(); }\nfn ledger() {}\n"), ("README.md", "# Ledger\n")],
+        &[
+            ("src/main.rs", "fn main() { ledger(); }\nfn ledger() {}\n"),
+            ("README.md", "# Ledger\n"),
+        ],
     );
     let root = dir.path().canonicalize().unwrap();
     den.ok(&["index", "add", root.to_str().unwrap()]);
@@ -61,13 +64,16 @@ async fn paired_machine_explores_until_it_is_revoked() {
     let admin = den.client().await;
     let device = admin.client_list(&Empty {}).await.unwrap().data.remove(0);
     // R4
-    let query = AuditQueryParams { tool: Some("pair.complete".into()), ..AuditQueryParams::default() };
+    let query =
+        AuditQueryParams { tool: Some("pair.complete".into()), ..AuditQueryParams::default() };
     let rows = admin.audit_query(&query).await.unwrap().data;
     assert_eq!(rows.iter().filter_map(|row| row.outcome.as_deref()).collect::<Vec<_>>(), ["ok"]);
     assert_eq!((&*device.name, device.connections), ("laptop", 1));
     let began = Instant::now();
     admin.client_revoke(&DeviceRef { id: device.id }).await.unwrap();
-    let cut = tokio::time::timeout(Duration::from_secs(60), async { while stream.next().await.is_ok() {} });
+    let cut = tokio::time::timeout(Duration::from_secs(60), async {
+        while stream.next().await.is_ok() {}
+    });
     cut.await.expect("the stream ends");
     assert!(matches!(open.daemon_status(&Empty {}).await, Err(ClientError::Closed(_))));
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
@@ -83,15 +89,15 @@ async fn device_has_only_its_granted_rights() {
     tree(dir.path(), &[("a.rs", "fn ledger() {}\n")]);
     let root = dir.path().canonicalize().unwrap();
     den.ok(&["index", "add", root.to_str().unwrap()]);
-    let start = ExploreStartParams { root: Some(root.to_string_lossy().into()), ..Default::default() };
+    let start =
+        ExploreStartParams { root: Some(root.to_string_lossy().into()), ..Default::default() };
     let looker = Laptop::new();
     looker.pair(&den, &[Right::Observe], "den").await;
     let looking = looker.connect("den").await.unwrap();
     looking.daemon_status(&Empty {}).await.unwrap();
     let reason = |error: ClientError| error.reason().unwrap_or_default().to_owned();
     assert_eq!(reason(looking.explore_start(&start).await.unwrap_err()), "right_missing");
-    let none: Value =
-        serde_json::json!({"approvalId": "apr_00000000000000000000000000000000", "decision": "once"});
+    let none: Value = serde_json::json!({"approvalId": "apr_00000000000000000000000000000000", "decision": "once"});
     let resolve = looking.call::<_, Value>("approval.resolve", &none).await.unwrap_err();
     assert_eq!(reason(resolve), "right_missing");
     for method in ["pair.begin", "client.list", "daemon.stop"] {
@@ -136,7 +142,10 @@ async fn devices_pair_from_two_terminals() {
     assert!(output.contains("paired with cellar") && output.contains("observe"), "{output}");
     let offered = offer.wait_with_output().unwrap();
     let offer_output = String::from_utf8_lossy(&offered.stdout);
-    assert!(offered.status.success() && offer_output.contains("paired with kitchen"), "{offer_output}");
+    assert!(
+        offered.status.success() && offer_output.contains("paired with kitchen"),
+        "{offer_output}"
+    );
     let listed = den.ok(&["clients"]);
     assert!(listed.contains("kitchen") && listed.contains("observe"), "{listed}");
     laptop.ok(&["--host", "cellar", "status"]);

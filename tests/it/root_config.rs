@@ -64,8 +64,14 @@ async fn root_configuration_applies_and_is_reloaded() {
         let got = fixture.call("read_file", json!({"path": path})).await;
         assert_eq!(got["error"]["reason"], "tool_denied", "{path}: {got}");
     }
-    assert_eq!(fixture.call("git_status", json!({"path": "."})).await["error"]["reason"], "tool_denied");
-    assert_eq!(fixture.call("evaluate", json!({"code": "1"})).await["error"]["reason"], "tool_denied");
+    assert_eq!(
+        fixture.call("git_status", json!({"path": "."})).await["error"]["reason"],
+        "tool_denied"
+    );
+    assert_eq!(
+        fixture.call("evaluate", json!({"code": "1"})).await["error"]["reason"],
+        "tool_denied"
+    );
     let removed = fixture.call("run_shell", json!({"command": "rm open.txt"})).await;
     assert_eq!(removed["error"]["reason"], "tool_denied", "{removed}");
     assert!(fixture.dir.path().join("open.txt").exists());
@@ -84,13 +90,16 @@ async fn root_configuration_applies_and_is_reloaded() {
         "{results}"
     );
     for method in ["search.lexical", "search.hybrid"] {
-        let results = fixture.raw.ok(method, json!({"query": "private line", "includeText": true})).await;
+        let results =
+            fixture.raw.ok(method, json!({"query": "private line", "includeText": true})).await;
         assert!(!results.to_string().contains("key.txt"), "{method}: {results}");
     }
     let path = fixture.dir.path().join("private/key.txt");
-    let reason = fixture.raw.refused("content.getSpan", json!({"path": path, "start": 1, "end": 2})).await;
+    let reason =
+        fixture.raw.refused("content.getSpan", json!({"path": path, "start": 1, "end": 2})).await;
     assert_eq!(reason, "path_blocked");
-    let listed = fixture.raw.ok("fs.listDir", json!({"path": fixture.dir.path(), "depth": 3})).await;
+    let listed =
+        fixture.raw.ok("fs.listDir", json!({"path": fixture.dir.path(), "depth": 3})).await;
     assert!(!listed.to_string().contains("private"), "{listed}");
     // Changes of the file are applied; an invalid one leaves the previous rules in force.
     fixture.change("{}", None).await;
@@ -110,7 +119,10 @@ async fn invalid_root_configuration_closes_its_root() {
     let mut fixture = Fixture::new("{ broken").await;
     let got = fixture.call("read_file", json!({"path": "open.txt"})).await;
     assert_eq!(got["error"]["reason"], "tool_denied", "{got}");
-    assert!(got["error"]["message"].as_str().unwrap().contains(".cairn.json: is not JSON"), "{got}");
+    assert!(
+        got["error"]["message"].as_str().unwrap().contains(".cairn.json: is not JSON"),
+        "{got}"
+    );
     fixture.change("{}", None).await;
 }
 
@@ -125,7 +137,10 @@ async fn user_layers_are_not_root_configurations() {
     for path in [".cairn.json", "./x/../.cairn.json", "config/config.json"] {
         for (name, arguments) in [
             ("read_file", json!({"path": path})),
-            ("write_file", json!({"path": path, "content": "{\"safety\": {\"sandbox_enabled\": false}}"})),
+            (
+                "write_file",
+                json!({"path": path, "content": "{\"safety\": {\"sandbox_enabled\": false}}"}),
+            ),
         ] {
             let got = raw.call_tool(&session, name, arguments).await;
             assert_eq!(got["error"]["reason"], "path_blocked", "{name} {path}: {got}");

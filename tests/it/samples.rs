@@ -1,5 +1,6 @@
-//! Samples in the README and the guide: each command is run in the project of `fixtures/sample`, and its output is compared.
-//! `CAIRN_UPDATE=1` writes the outputs into the documents and the picture of the README.
+//! Samples in the README and the guide: each command is run in the project of `fixtures/sample`,
+//! and its output is compared. `CAIRN_UPDATE=1` writes the outputs into the documents and the
+//! picture of the README.
 
 use std::{
     path::{Path, PathBuf},
@@ -43,8 +44,11 @@ impl Project {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("tidepool");
         copy(&root().join("tests/it/fixtures/sample"), &folder);
-        std::fs::copy(root().join("tests/it/fixtures/queries.jsonl"), dir.path().join("queries.jsonl"))
-            .unwrap();
+        std::fs::copy(
+            root().join("tests/it/fixtures/queries.jsonl"),
+            dir.path().join("queries.jsonl"),
+        )
+        .unwrap();
         git(&folder, &["init", "-q", "-b", "main"]);
         git(&folder, &["add", "-A"]);
         git(&folder, &["commit", "-q", "-m", "a queue"]);
@@ -69,10 +73,12 @@ impl Project {
         for (name, value) in sealed.get_envs() {
             shell.env(name, value.unwrap());
         }
-        let path = format!("{}:{}", binary().parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let path =
+            format!("{}:{}", binary().parent().unwrap().display(), std::env::var("PATH").unwrap());
         shell.env("PATH", path).current_dir(&self.folder).arg("-c");
         // The address that the documents name.
-        let line = line.replace("127.0.0.1:7433", self.daemon.address().trim_start_matches("ws://"));
+        let line =
+            line.replace("127.0.0.1:7433", self.daemon.address().trim_start_matches("ws://"));
         shell.env("TOKEN", self.daemon.token()).arg(&line);
         let output = shell.stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
@@ -93,7 +99,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A text without what differs from run to run: times, dates, ids, commits, ports and secrets of links.
+/// A text without what differs from run to run: times, dates, ids, commits, ports and secrets of
+/// links.
 fn stable(text: &str) -> String {
     static VARIES: LazyLock<Regex> = LazyLock::new(|| {
         let varies = r#"\b(ses|root)_[0-9a-f]+|\d{4}-\d\d-\d\d|http://127\.0\.0\.1\S*|"tookUs":\d+|\b[\d.]+ ?m?s\b|\bat [0-9a-f]{12}\b"#;
@@ -127,7 +134,8 @@ fn with_outputs(text: &str, run: &mut dyn FnMut(&str) -> String) -> String {
                 printed.push_str(&format!("{more}\n"));
             }
             let mut before = String::new();
-            while let Some(output) = lines.next_if(|line| !line.starts_with("$ ") && *line != "```") {
+            while let Some(output) = lines.next_if(|line| !line.starts_with("$ ") && *line != "```")
+            {
                 before.push_str(output);
                 before.push('\n');
             }
@@ -166,7 +174,8 @@ fn samples_of_the_documents_are_current() {
             if std::env::var_os("CAIRN_UPDATE").is_some() {
                 std::fs::write(&path, &actual).unwrap();
             } else {
-                let changed = text.lines().zip(actual.lines()).find(|(before, after)| before != after);
+                let changed =
+                    text.lines().zip(actual.lines()).find(|(before, after)| before != after);
                 stale.push(format!("{}: {changed:#?}", path.display()));
             }
         }
@@ -212,7 +221,11 @@ fn picture_of_the_readme_is_current() {
     if std::env::var_os("CAIRN_UPDATE").is_some() {
         std::fs::write(&path, &picture).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), picture, "run with CAIRN_UPDATE=1");
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap_or_default(),
+        picture,
+        "run with CAIRN_UPDATE=1"
+    );
 }
 
 /// Writes the sample of a chat in a terminal, or compares it.
@@ -244,7 +257,8 @@ fn chat_session_of_the_guide_is_current() {
     let screen = terminal.see("passes.");
     let from = screen.find("● find where").unwrap();
     // Figures of tokens and times are left out.
-    let is_figure = |line: &&str| !line.starts_with("● prompt eval") && !line.contains("tokens  last:");
+    let is_figure =
+        |line: &&str| !line.starts_with("● prompt eval") && !line.contains("tokens  last:");
     let lines: Vec<&str> = screen[from..].lines().filter(is_figure).map(str::trim_end).collect();
     let session = format!(
         "{FENCE} session\n$ cairn chat --allow-bash\n{}\n```\n",

@@ -37,7 +37,11 @@ fn printed(mut command: Command, answers: &str) -> String {
 }
 
 /// Runs the explore example, while its daemon is killed after the first record and restarted.
-async fn explores_across_a_kill(run: &impl Fn(&str) -> Command, root: &Path, home: &Path) -> String {
+async fn explores_across_a_kill(
+    run: &impl Fn(&str) -> Command,
+    root: &Path,
+    home: &Path,
+) -> String {
     let mut daemon = Daemon::start_in(home, &[]);
     let mut child = run("explore").arg(root).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -52,7 +56,8 @@ async fn explores_across_a_kill(run: &impl Fn(&str) -> Command, root: &Path, hom
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let languages = seen.pop().unwrap();
-    let seqs: Vec<u64> = seen.iter().map(|l| l.split(' ').next().unwrap().parse().unwrap()).collect();
+    let seqs: Vec<u64> =
+        seen.iter().map(|l| l.split(' ').next().unwrap().parse().unwrap()).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "{seen:#?}");
     assert!(seen.iter().any(|l| l.contains(" resumed")), "{seen:#?}");
     let end = raw.ok("session.get", json!({"sessionId": session["sessionId"]})).await;
@@ -178,7 +183,8 @@ pub fn node() -> Option<(PathBuf, PathBuf)> {
                 missing("npm's typescript in target/peers");
                 return None;
             }
-            let (sdk, package) = (project().join("client-sdk/typescript"), modules.join("cairn-client"));
+            let (sdk, package) =
+                (project().join("client-sdk/typescript"), modules.join("cairn-client"));
             std::fs::create_dir_all(&package).unwrap();
             std::fs::copy(sdk.join("package.json"), package.join("package.json")).unwrap();
             let mut check = Command::new(&node);
@@ -235,7 +241,9 @@ fn method_table_is_a_valid_openrpc_document() {
     }
     let mut check = Command::new(node);
     check.arg(project().join("tests/conformance/openrpc.mjs"));
-    check.arg(project().join("protocol/schema/openrpc.json")).current_dir(modules.parent().unwrap());
+    check
+        .arg(project().join("protocol/schema/openrpc.json"))
+        .current_dir(modules.parent().unwrap());
     let output = check.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -254,10 +262,16 @@ async fn openrpc_test_tool_calls_the_daemon() {
     index(&mut raw, dir.path()).await;
     let mut check = Command::new(node);
     check.arg(project().join("tests/conformance/coverage.mjs"));
-    check.arg(project().join("protocol/schema/openrpc.json")).args([daemon.address(), daemon.token()]);
+    check
+        .arg(project().join("protocol/schema/openrpc.json"))
+        .args([daemon.address(), daemon.token()]);
     let output = check.current_dir(modules.parent().unwrap()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&report["wrong"], &report["refusesAnother"]), (&json!([]), &json!(true)), "{report}");
+    assert_eq!(
+        (&report["wrong"], &report["refusesAnother"]),
+        (&json!([]), &json!(true)),
+        "{report}"
+    );
     assert!(report["methods"].as_u64() > Some(15), "{report}");
 }

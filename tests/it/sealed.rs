@@ -53,7 +53,9 @@ fn newest_source() -> std::time::SystemTime {
             let inside = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path());
             // Tests and documents do not change the binary.
             waiting.extend(inside.filter(|p| {
-                !["tests", "docs", "schema", "python", "typescript"].iter().any(|skip| p.ends_with(skip))
+                !["tests", "docs", "schema", "python", "typescript"]
+                    .iter()
+                    .any(|skip| p.ends_with(skip))
             }));
         } else {
             newest = newest.max(path.metadata().unwrap().modified().unwrap());
@@ -78,8 +80,10 @@ pub fn missing(what: &str) {
 /// Returns a Python that has a package; `None` after a notice.
 pub fn python(package: &str) -> Option<String> {
     let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
-    let probe =
-        Command::new(&python).args(["-c", &format!("import {package}")]).stderr(Stdio::null()).status();
+    let probe = Command::new(&python)
+        .args(["-c", &format!("import {package}")])
+        .stderr(Stdio::null())
+        .status();
     if probe.is_ok_and(|s| s.success()) {
         return Some(python);
     }
@@ -217,7 +221,12 @@ pub fn command(home: &Path) -> Command {
 
 fn log(home: &Path) -> Stdio {
     std::fs::create_dir_all(home).unwrap();
-    std::fs::OpenOptions::new().create(true).append(true).open(home.join("test.log")).unwrap().into()
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(home.join("test.log"))
+        .unwrap()
+        .into()
 }
 
 /// Returns the log of the daemons in that home.
@@ -252,7 +261,12 @@ pub struct Raw {
 
 impl Raw {
     /// Calls a method repeatedly until `pick` finds a value in its answer.
-    pub async fn poll<T>(&mut self, method: &str, params: Value, pick: impl Fn(&Value) -> Option<T>) -> T {
+    pub async fn poll<T>(
+        &mut self,
+        method: &str,
+        params: Value,
+        pick: impl Fn(&Value) -> Option<T>,
+    ) -> T {
         let until = Instant::now() + PATIENCE;
         loop {
             let answer = self.ok(method, params.clone()).await;
@@ -300,7 +314,9 @@ impl Raw {
     /// Returns the next frame except pings; `None` at the end.
     pub async fn frame(&mut self) -> Option<Message> {
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("a frame in time")?;
+            let next = tokio::time::timeout(PATIENCE, self.socket.next())
+                .await
+                .expect("a frame in time")?;
             match next {
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
                 Ok(message) => return Some(message),
@@ -332,7 +348,8 @@ impl Raw {
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = self.next;
-        self.send_json(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        self.send_json(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .await;
         self.answer(&json!(id)).await
     }
 
@@ -366,7 +383,11 @@ impl Raw {
     /// Starts the turn `t` in a new session of a root; returns the session's id.
     pub async fn start_turn(&mut self, root: &Path) -> String {
         let session = self.open_session(root).await.as_str().unwrap().to_owned();
-        self.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "t", "input": "go"})).await;
+        self.ok(
+            "orchestrate.run.start",
+            json!({"sessionId": session, "turnId": "t", "input": "go"}),
+        )
+        .await;
         session
     }
 
@@ -378,13 +399,17 @@ impl Raw {
 
     /// Returns the outcome of a tool, which may be an error.
     pub async fn call_tool(&mut self, session: &Value, name: &str, arguments: Value) -> Value {
-        self.ok("tool.call", json!({"sessionId": session, "name": name, "arguments": arguments})).await
+        self.ok("tool.call", json!({"sessionId": session, "name": name, "arguments": arguments}))
+            .await
     }
 
     /// Returns the reason of a call that must fail.
     pub async fn refused(&mut self, method: &str, params: Value) -> String {
         let answer = self.call(method, params).await;
-        answer["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("{method}: {answer}")).to_owned()
+        answer["error"]["data"]["reason"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{method}: {answer}"))
+            .to_owned()
     }
 
     /// Returns the next notification of that method.
@@ -403,13 +428,15 @@ impl Raw {
 
     /// Starts an explore of `root` and reads its complete stream; the last record is its end.
     pub async fn explore(&mut self, root: &Path, goals: &[&str]) -> Vec<Value> {
-        let receipt = self.ok("orchestrate.explore.start", json!({"root": root, "goals": goals})).await;
+        let receipt =
+            self.ok("orchestrate.explore.start", json!({"root": root, "goals": goals})).await;
         self.follow(receipt["sessionId"].as_str().unwrap(), 0).await
     }
 
     /// Follows a session after a record until its run ends.
     pub async fn follow(&mut self, session: &str, after: u64) -> Vec<Value> {
-        let given = self.ok("orchestrate.subscribe", json!({"sessionId": session, "after": after})).await;
+        let given =
+            self.ok("orchestrate.subscribe", json!({"sessionId": session, "after": after})).await;
         let mut records = Vec::new();
         loop {
             let mut record = self.notification("orchestrate.event").await;
@@ -418,7 +445,11 @@ impl Raw {
             let end = ends(&record);
             records.push(record);
             if end {
-                self.ok("orchestrate.unsubscribe", json!({"subscriptionId": given["subscriptionId"]})).await;
+                self.ok(
+                    "orchestrate.unsubscribe",
+                    json!({"subscriptionId": given["subscriptionId"]}),
+                )
+                .await;
                 self.backlog.retain(|m| m["params"]["subscriptionId"] != given["subscriptionId"]);
                 return records;
             }

@@ -84,13 +84,16 @@ fn service_manager_is_notified_and_its_socket_is_used() {
     // A client that connects before the service is up waits in its socket.
     let mut early = TcpStream::connect(address).unwrap();
     early.set_read_timeout(Some(PATIENCE)).unwrap();
-    early.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    early
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
     let mut manager = Manager::start(&home, listener);
     assert_eq!(manager.news(), ["READY=1"]);
     let mut answer = String::new();
     early.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
-    let file: Value = serde_json::from_slice(&std::fs::read(home.join("daemon.json")).unwrap()).unwrap();
+    let file: Value =
+        serde_json::from_slice(&std::fs::read(home.join("daemon.json")).unwrap()).unwrap();
     assert_eq!(file["addresses"], serde_json::json!([address.to_string()]));
 
     // The service sends watchdog pings, and none while it hangs.
@@ -113,7 +116,10 @@ fn service_manager_is_notified_and_its_socket_is_used() {
 
     manager.signal(Signal::HUP);
     let reloading = manager.news();
-    assert!(reloading[0] == "RELOADING=1" && reloading[1].starts_with("MONOTONIC_USEC="), "{reloading:?}");
+    assert!(
+        reloading[0] == "RELOADING=1" && reloading[1].starts_with("MONOTONIC_USEC="),
+        "{reloading:?}"
+    );
     assert_eq!(manager.news(), ["READY=1"]);
     manager.signal(Signal::TERM);
     assert_eq!(manager.news(), ["STOPPING=1"]);
@@ -159,7 +165,8 @@ fn printed_units_are_valid_for_systemd() {
     // The output may mention other units of this machine.
     assert!(fine && !messages.contains("cairn."), "{messages}");
     // Control: an error is reported.
-    let wrong = std::fs::read_to_string(&units[0]).unwrap().replace("WatchdogSec=", "WatchdogSecs=");
+    let wrong =
+        std::fs::read_to_string(&units[0]).unwrap().replace("WatchdogSec=", "WatchdogSecs=");
     std::fs::write(&units[0], wrong).unwrap();
     assert!(verify_units().1.contains("WatchdogSecs"), "{}", verify_units().1);
 }

@@ -29,7 +29,9 @@ struct Fixture {
 async fn fixture(shell: ShellOptions, allow: &[&str], helper: bool) -> Option<Fixture> {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().canonicalize().unwrap();
-    for (file, text) in [("work/read.txt", "inside\n"), ("work/sub/a.txt", "a\n"), ("out.txt", "s3cret")] {
+    for (file, text) in
+        [("work/read.txt", "inside\n"), ("work/sub/a.txt", "a\n"), ("out.txt", "s3cret")]
+    {
         std::fs::create_dir_all(at.join(file).parent().unwrap()).unwrap();
         std::fs::write(at.join(file), text).unwrap();
     }
@@ -50,9 +52,15 @@ async fn fixture(shell: ShellOptions, allow: &[&str], helper: bool) -> Option<Fi
     let rules = Rules { allow, ..Rules::default() };
     let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
     let granted = GrantedRules::load(None).unwrap();
-    let harness =
-        Harness::new(registry, rules, trace, granted, Duration::from_secs(60), CancellationToken::new())
-            .with_sandbox(Arc::new(sandbox));
+    let harness = Harness::new(
+        registry,
+        rules,
+        trace,
+        granted,
+        Duration::from_secs(60),
+        CancellationToken::new(),
+    )
+    .with_sandbox(Arc::new(sandbox));
     Some(Fixture { dir, harness, session, root })
 }
 
@@ -78,18 +86,26 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn command_respects_working_directory_and_timeout() {
-    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else { return };
-    let done =
-        fixture.call("run_shell", json!({"command": "cat read.txt; echo oops >&2; exit 4"})).await.unwrap();
+    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else {
+        return;
+    };
+    let done = fixture
+        .call("run_shell", json!({"command": "cat read.txt; echo oops >&2; exit 4"}))
+        .await
+        .unwrap();
     let want = json!({"exit_code": 4, "stdout": "inside\n", "stderr": "oops\n", "timed_out": false, "truncated": false, "sandbox": "full"});
     assert_eq!(done, want);
     // Empty input is not a pipe: some programs would read a pipe instead of the given files.
-    let done = fixture
-        .call("run_shell", json!({"command": "readlink /proc/self/fd/0; cat; ls /proc/self/fd | wc -l"}));
+    let done = fixture.call(
+        "run_shell",
+        json!({"command": "readlink /proc/self/fd/0; cat; ls /proc/self/fd | wc -l"}),
+    );
     assert_eq!(text(&done.await.unwrap(), "stdout"), "/dev/null\n4\n");
     // The tool's former name.
-    let done =
-        fixture.call("bash", json!({"command": "cat a.txt", "working_directory": "sub"})).await.unwrap();
+    let done = fixture
+        .call("bash", json!({"command": "cat a.txt", "working_directory": "sub"}))
+        .await
+        .unwrap();
     assert_eq!(text(&done, "stdout"), "a\n");
     let slow = json!({"command": "echo a; sleep 60", "timeout_seconds": 1});
     let done = fixture.call("run_shell", slow).await.unwrap();
@@ -114,7 +130,9 @@ fn small_helper_of_the_same_build_is_used() {
     // starting, and then cannot be run.
     std::os::unix::fs::symlink(binary(), &own).unwrap();
     let ours = binary().with_file_name("cairn-sandbox");
-    for (beside, used) in [(None, false), (Some(Path::new("/bin/echo")), false), (Some(&*ours), true)] {
+    for (beside, used) in
+        [(None, false), (Some(Path::new("/bin/echo")), false), (Some(&*ours), true)]
+    {
         if let Some(beside) = beside {
             drop(std::fs::remove_file(&small));
             std::os::unix::fs::symlink(beside, &small).unwrap();
@@ -129,7 +147,9 @@ fn small_helper_of_the_same_build_is_used() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_is_restricted_to_its_paths() {
-    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else { return };
+    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else {
+        return;
+    };
     let grants = || Grants { paths: Some(vec!["sub".into()]), ..Grants::default() };
     let inside = json!({"command": "cat a.txt ../read.txt", "working_directory": "sub"});
     let done = fixture.with("run_shell", inside, grants()).await.unwrap();
@@ -153,7 +173,8 @@ async fn rules_apply_to_each_command_of_a_line() {
     };
     let done = fixture.call("run_shell", json!({"command": "cat read.txt | wc -l"})).await.unwrap();
     assert_eq!(text(&done, "stdout").trim(), "1");
-    let error = fixture.call("run_shell", json!({"command": "cat read.txt; touch new"})).await.unwrap_err();
+    let error =
+        fixture.call("run_shell", json!({"command": "cat read.txt; touch new"})).await.unwrap_err();
     assert!(error.reason == Reason::NoApprover && error.message.contains("'touch new'"), "{error}");
     assert!(!fixture.path("work/new").exists());
 }
@@ -181,7 +202,8 @@ async fn shell_modes_are_enforced() {
         ..ShellOptions::default()
     };
     let small = fixture(small, &["run_shell"], true).await.unwrap();
-    let done = small.call("run_shell", json!({"command": "yes", "timeout_seconds": 500})).await.unwrap();
+    let done =
+        small.call("run_shell", json!({"command": "yes", "timeout_seconds": 500})).await.unwrap();
     assert_eq!((&done["timed_out"], &done["truncated"]), (&json!(true), &json!(true)));
     assert!(text(&done, "stdout").len() < 1200 && text(&done, "stdout").contains("omitted"));
     let anywhere = json!({"command": "pwd", "working_directory": "/usr/bin"});
@@ -202,7 +224,9 @@ async fn nothing_runs_without_a_helper() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_call_kills_its_process() {
-    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else { return };
+    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else {
+        return;
+    };
     let mark = fixture.path("work/ticks");
     let script = json!({"command": "while :; do echo x >> ticks; sleep 0.02; done"});
     let length = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
@@ -247,7 +271,9 @@ async fn python_computes_and_writes_nothing() {
         assert!(text(&done, "stderr").contains(err), "{code}: {done}");
     }
     assert!(!fixture.path("work/new").exists() && fixture.path("work/read.txt").exists());
-    let done =
-        fixture.call("evaluate", json!({"code": "while True: pass", "timeout_seconds": 1})).await.unwrap();
+    let done = fixture
+        .call("evaluate", json!({"code": "while True: pass", "timeout_seconds": 1}))
+        .await
+        .unwrap();
     assert_eq!(done["timed_out"], json!(true));
 }

@@ -13,7 +13,9 @@ fn shell_mode_runs_lines_and_sends_marked_ones_to_the_model() {
         {"expect": [{"anyContains": "The user's shell is in"}, {"anyContains": "what is here"}], "steps": [{"text": "Two functions."}]},
         text_answer("Still here."),
     ]));
-    let Some(mut terminal) = Terminal::start(&cairn.daemon.home, &cairn.folder, &["chat", "--shell"]) else {
+    let Some(mut terminal) =
+        Terminal::start(&cairn.daemon.home, &cairn.folder, &["chat", "--shell"])
+    else {
         return;
     };
     terminal.see("> MESSAGE goes to the model");

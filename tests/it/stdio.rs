@@ -23,7 +23,12 @@ fn request(id: u32, method: &str, params: &Value) -> String {
 impl Bridge {
     fn start(daemon: &Daemon, args: &[&str]) -> Self {
         let mut command = command(&daemon.home);
-        command.arg("stdio").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .arg("stdio")
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, input, output }
@@ -44,8 +49,12 @@ impl Bridge {
     /// Returns exit code, remaining lines, and standard error.
     fn finish(mut self) -> (i32, Vec<Value>, String) {
         self.input.take();
-        let lines =
-            self.output.by_ref().lines().map(|l| serde_json::from_str(&l.unwrap()).unwrap()).collect();
+        let lines = self
+            .output
+            .by_ref()
+            .lines()
+            .map(|l| serde_json::from_str(&l.unwrap()).unwrap())
+            .collect();
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
         (self.child.wait().unwrap().code().unwrap(), lines, err)
@@ -60,7 +69,8 @@ fn bridge_ends_with_its_input_or_output() {
     // Everything at once, with an unterminated last line: all answers still arrive, and the backlog
     // of the followed session.
     let mut bridge = Bridge::start(&daemon, &[]);
-    let first = [request(1, "initialize", &hello()), request(2, "session.create", &json!({}))].join("\n");
+    let first =
+        [request(1, "initialize", &hello()), request(2, "session.create", &json!({}))].join("\n");
     bridge.send(format!("{first}\n").as_bytes());
     let all = [bridge.next(), bridge.next()];
     let session = all[1]["result"]["sessionId"].clone();
@@ -85,7 +95,8 @@ fn bridge_ends_with_its_input_or_output() {
     let mut input = input.unwrap();
     // Only the second write may detect it.
     let status = wait_for("its end", || {
-        let _closed = input.write_all(format!("{}\n", request(2, "daemon.status", &json!({}))).as_bytes());
+        let _closed =
+            input.write_all(format!("{}\n", request(2, "daemon.status", &json!({}))).as_bytes());
         child.try_wait().unwrap()
     });
     assert_eq!(status.code(), Some(0));
@@ -137,7 +148,11 @@ fn missing_answer_times_out() {
     bridge.send(
         format!(
             "{}\n",
-            request(2, "tool.call", &json!({"name": "run_shell", "arguments": {"command": "sleep 30"}}))
+            request(
+                2,
+                "tool.call",
+                &json!({"name": "run_shell", "arguments": {"command": "sleep 30"}})
+            )
         )
         .as_bytes(),
     );

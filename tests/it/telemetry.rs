@@ -63,7 +63,13 @@ impl Collector {
     }
 
     fn bodies(&self, path: &str) -> Vec<Vec<u8>> {
-        self.got.lock().unwrap().iter().filter(|(p, ..)| p == path).map(|(.., body)| body.clone()).collect()
+        self.got
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(p, ..)| p == path)
+            .map(|(.., body)| body.clone())
+            .collect()
     }
 
     fn spans(&self) -> Vec<Span> {
@@ -77,7 +83,8 @@ impl Collector {
     fn figures(&self) -> Vec<(String, u64)> {
         let Some(body) = self.bodies("/v1/metrics").pop() else { return vec![] };
         let read = ExportMetricsServiceRequest::decode(body.as_slice()).unwrap();
-        let metrics = read.resource_metrics.into_iter().flat_map(|r| r.scope_metrics).flat_map(|s| s.metrics);
+        let metrics =
+            read.resource_metrics.into_iter().flat_map(|r| r.scope_metrics).flat_map(|s| s.metrics);
         let points = |data: Data| match data {
             Data::Gauge(gauge) => gauge.data_points,
             Data::Sum(sum) => {
@@ -110,8 +117,9 @@ async fn answer(stream: TcpStream, manner: Manner, got: Got) {
             return;
         }
         let header = |name: &str| {
-            let value =
-                head.lines().find_map(|l| l.split_once(": ").filter(|(n, _)| n.eq_ignore_ascii_case(name)));
+            let value = head
+                .lines()
+                .find_map(|l| l.split_once(": ").filter(|(n, _)| n.eq_ignore_ascii_case(name)));
             value.map(|(_, value)| value.trim().to_owned())
         };
         let mut body = vec![0; header("content-length").unwrap().parse().unwrap()];
@@ -133,7 +141,10 @@ async fn answer(stream: TcpStream, manner: Manner, got: Got) {
 /// Starts a daemon that exports to `endpoint`, with a scripted model.
 fn daemon(dir: &Path, telemetry: Value, answers: &Value) -> Daemon {
     let text = json!({"model": "script", "contextTokens": 16384, "answers": answers});
-    tree(dir, &[("script.json", &text.to_string()), ("repo/notes.txt", CANARY), ("repo/.git/HEAD", "x")]);
+    tree(
+        dir,
+        &[("script.json", &text.to_string()), ("repo/notes.txt", CANARY), ("repo/.git/HEAD", "x")],
+    );
     let config = json!({
         "llm": {"provider": "scripted", "endpoint": dir.join("script.json"), "api_key": CANARY},
         "telemetry": telemetry,
@@ -146,10 +157,12 @@ fn daemon(dir: &Path, telemetry: Value, answers: &Value) -> Daemon {
 async fn turn(daemon: &Daemon, root: &Path) -> Value {
     let mut raw = daemon.client().await;
     raw.ok("index.addRoot", json!({"path": root})).await;
-    let session = raw.ok("session.create", json!({"title": CANARY, "root": root})).await["sessionId"].clone();
+    let session =
+        raw.ok("session.create", json!({"title": CANARY, "root": root})).await["sessionId"].clone();
     raw.ok("orchestrate.subscribe", json!({"sessionId": session, "after": 0})).await;
     let input = format!("what does {CANARY} mean?");
-    raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "t", "input": input})).await;
+    raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "t", "input": input}))
+        .await;
     loop {
         let record = raw.notification("orchestrate.event").await;
         if record["evt"]["type"] == "run_completed" {
@@ -199,27 +212,43 @@ async fn turn_is_traced_without_its_content() {
     assert_eq!(start.kind, 2, "{start:?}");
     let inside = |span: &Span| span.parent_span_id == run.span_id && span.trace_id == run.trace_id;
     let model_requests = named(&spans, "chat script");
-    assert!(model_requests.len() == 4 && model_requests.iter().all(|s| inside(s)), "{model_requests:#?}");
-    assert_eq!(attribute(&model_requests[0].attributes, "gen_ai.usage.input_tokens").as_deref(), Some("10"));
-    assert_eq!(attribute(&model_requests[0].attributes, "gen_ai.provider.name").as_deref(), Some("scripted"));
+    assert!(
+        model_requests.len() == 4 && model_requests.iter().all(|s| inside(s)),
+        "{model_requests:#?}"
+    );
+    assert_eq!(
+        attribute(&model_requests[0].attributes, "gen_ai.usage.input_tokens").as_deref(),
+        Some("10")
+    );
+    assert_eq!(
+        attribute(&model_requests[0].attributes, "gen_ai.provider.name").as_deref(),
+        Some("scripted")
+    );
     let tools = named(&spans, "execute_tool read_file");
     assert!(tools.len() == 2 && tools.iter().all(|s| inside(s)), "{tools:#?}");
-    let failed: Vec<_> = tools.iter().filter_map(|s| attribute(&s.attributes, "error.type")).collect();
+    let failed: Vec<_> =
+        tools.iter().filter_map(|s| attribute(&s.attributes, "error.type")).collect();
     assert_eq!(failed, ["path_not_found"]);
-    assert!(spans.iter().all(|s| s.end_time_unix_nano >= s.start_time_unix_nano && s.events.is_empty()));
+    assert!(
+        spans.iter().all(|s| s.end_time_unix_nano >= s.start_time_unix_nano && s.events.is_empty())
+    );
 
     // The secret may occur only in the header, which belongs to the collector; exported names and
     // values must not contain it.
     let got = collector.got.lock().unwrap();
     assert!(got.iter().all(|(_, head, _)| head.contains(CANARY)));
-    let contains = |bytes: &[u8], what: &str| bytes.windows(what.len()).any(|w| w == what.as_bytes());
+    let contains =
+        |bytes: &[u8], what: &str| bytes.windows(what.len()).any(|w| w == what.as_bytes());
     assert!(
         got.iter().any(|(.., body)| contains(body, "execute_tool read_file")),
         "the search itself finds what is there"
     );
     let root = dir.path().to_str().unwrap();
     for (path, _, body) in got.iter() {
-        assert!(!contains(body, CANARY) && !contains(body, "notes.txt") && !contains(body, root), "{path}");
+        assert!(
+            !contains(body, CANARY) && !contains(body, "notes.txt") && !contains(body, root),
+            "{path}"
+        );
     }
 }
 
@@ -236,7 +265,10 @@ async fn explore_is_traced_with_its_operations() {
     let [run] = named(&spans, "explore")[..] else { panic!("{spans:#?}") };
     assert_eq!(attribute(&run.attributes, "cairn.run.outcome").as_deref(), Some("completed"));
     let operations = named(&spans, "operation");
-    assert!(operations.len() > 2 && operations.iter().all(|s| s.parent_span_id == run.span_id), "{spans:#?}");
+    assert!(
+        operations.len() > 2 && operations.iter().all(|s| s.parent_span_id == run.span_id),
+        "{spans:#?}"
+    );
     for span in operations {
         let name = attribute(&span.attributes, "cairn.operation").unwrap();
         let tool = spans.iter().find(|s| s.parent_span_id == span.span_id).unwrap();
@@ -249,8 +281,7 @@ async fn explore_is_traced_with_its_operations() {
 async fn metrics_are_exported() {
     let collector = Collector::start(Manner::Takes).await;
     let dir = tempfile::tempdir().unwrap();
-    let telemetry =
-        json!({"enabled": true, "endpoint": collector.address, "traces": false, "intervalSeconds": 1});
+    let telemetry = json!({"enabled": true, "endpoint": collector.address, "traces": false, "intervalSeconds": 1});
     let daemon = daemon(dir.path(), telemetry, &json!([text_answer("x")]));
     daemon.client().await.ok("session.create", json!({"title": "one"})).await;
     let until = Instant::now() + PATIENCE;
@@ -260,8 +291,11 @@ async fn metrics_are_exported() {
     }
     let names: Vec<String> = collector.figures().into_iter().map(|(name, _)| name).collect();
     let text = send(&daemon, "GET /metrics", &[], b"").await.text().await;
-    let mut listed: Vec<&str> =
-        text.lines().filter(|l| !l.starts_with('#')).map(|l| l.split(' ').next().unwrap()).collect();
+    let mut listed: Vec<&str> = text
+        .lines()
+        .filter(|l| !l.starts_with('#'))
+        .map(|l| l.split(' ').next().unwrap())
+        .collect();
     listed.sort_unstable();
     assert_eq!(names, listed);
     assert!(collector.spans().is_empty());
@@ -283,7 +317,8 @@ async fn failing_collector_is_logged_once() {
     for (endpoint, expected) in cases {
         let dir = tempfile::tempdir().unwrap();
         let telemetry = json!({"enabled": true, "endpoint": endpoint, "intervalSeconds": 1});
-        let mut daemon = daemon(dir.path(), telemetry, &json!([text_answer("one"), text_answer("two")]));
+        let mut daemon =
+            daemon(dir.path(), telemetry, &json!([text_answer("one"), text_answer("two")]));
         let home = daemon.home.clone();
         turn(&daemon, &dir.path().join("repo")).await;
         if *endpoint == slow.address {
@@ -293,7 +328,9 @@ async fn failing_collector_is_logged_once() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         } else {
-            wait_for("a word of it", || logged(&home).contains("telemetry cannot be sent").then_some(()));
+            wait_for("a word of it", || {
+                logged(&home).contains("telemetry cannot be sent").then_some(())
+            });
         }
         turn(&daemon, &dir.path().join("repo")).await;
         let began = Instant::now();
@@ -319,7 +356,8 @@ async fn telemetry_is_off_by_default_and_remote_endpoints_must_be_named() {
     assert!(off.stop().success());
     assert!(collector.got.lock().unwrap().is_empty());
     // Positive control: the same variable, with telemetry enabled in the user's configuration.
-    let (mut on, _guard) = start(json!({"enabled": true, "intervalSeconds": 3600}), &collector.address);
+    let (mut on, _guard) =
+        start(json!({"enabled": true, "intervalSeconds": 3600}), &collector.address);
     on.client().await.ok("daemon.stats", json!({})).await;
     assert!(on.stop().success());
     assert!(!named(&collector.spans(), "daemon.stats").is_empty());

@@ -15,15 +15,22 @@ pub struct Terminal {
 impl Terminal {
     /// Starts the binary in `folder`; `None` after a notice if tmux is missing.
     pub fn start(home: &Path, folder: &Path, args: &[&str]) -> Option<Self> {
-        let probe = Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let probe =
+            Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         if !probe.is_ok_and(|s| s.success()) {
             missing("tmux");
             return None;
         }
         let terminal = Self { dir: tempfile::tempdir().unwrap() };
-        std::fs::write(terminal.dir.path().join("tmux.conf"), "set -g remain-on-exit on\n").unwrap();
+        std::fs::write(terminal.dir.path().join("tmux.conf"), "set -g remain-on-exit on\n")
+            .unwrap();
         let mut command = terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "50", "-c"]);
-        command.arg(folder).args(["-e", &format!("CAIRN_HOME={}", home.display()), "-e", "COLORTERM="]);
+        command.arg(folder).args([
+            "-e",
+            &format!("CAIRN_HOME={}", home.display()),
+            "-e",
+            "COLORTERM=",
+        ]);
         // Ctrl+C is for the command alone, and its exit code is written to a file because tmux does
         // not always report it.
         let code = terminal.dir.path().join("code");
@@ -36,7 +43,10 @@ impl Terminal {
     fn tmux(&self, args: &[&str]) -> Command {
         let mut command = Command::new("tmux");
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("LANG", "C.UTF-8");
-        command.env("TMUX_TMPDIR", self.dir.path()).arg("-f").arg(self.dir.path().join("tmux.conf"));
+        command
+            .env("TMUX_TMPDIR", self.dir.path())
+            .arg("-f")
+            .arg(self.dir.path().join("tmux.conf"));
         command.arg("-u").args(args);
         command.stdin(Stdio::null());
         command
@@ -67,7 +77,9 @@ impl Terminal {
 
     /// Waits until `expected` follows the last `mark`.
     pub fn see_after(&mut self, mark: &str, expected: &str) -> String {
-        self.until(expected, |text| text.rsplit_once(mark).is_some_and(|(_, rest)| rest.contains(expected)))
+        self.until(expected, |text| {
+            text.rsplit_once(mark).is_some_and(|(_, rest)| rest.contains(expected))
+        })
     }
 
     /// Waits until the last line is `expected`.

@@ -39,13 +39,23 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("cairn-command", &["cairn-parsing"]),
     ("cairn-sandbox", &["cairn-workspace"]),
-    ("cairn-harness", &["cairn-command", "cairn-sandbox", "cairn-store", "cairn-trace", "cairn-workspace"]),
+    (
+        "cairn-harness",
+        &["cairn-command", "cairn-sandbox", "cairn-store", "cairn-trace", "cairn-workspace"],
+    ),
     ("cairn-tools", &["cairn-harness", "cairn-memory", "cairn-search", "cairn-workspace"]),
     ("cairn-llm", &[]),
     ("cairn-memory", &[]),
     (
         "cairn-engine",
-        &["cairn-harness", "cairn-llm", "cairn-search", "cairn-store", "cairn-trace", "cairn-workspace"],
+        &[
+            "cairn-harness",
+            "cairn-llm",
+            "cairn-search",
+            "cairn-store",
+            "cairn-trace",
+            "cairn-workspace",
+        ],
     ),
     ("cairn-agent", &["cairn-engine"]),
     ("cairn-api", &["cairn-engine"]),
@@ -222,7 +232,9 @@ fn files_have_a_purpose_line_and_are_small() {
             wrong.push(format!("{path}: {lines} lines"));
         }
         let stem = Path::new(&path).file_stem().unwrap().to_string_lossy().into_owned();
-        if ["utils", "util", "helpers", "helper", "common", "manager", "misc"].contains(&stem.as_str()) {
+        if ["utils", "util", "helpers", "helper", "common", "manager", "misc"]
+            .contains(&stem.as_str())
+        {
             wrong.push(format!("{path}: the name says nothing"));
         }
         if text.contains("target_os = \"macos\"")
@@ -249,8 +261,18 @@ const READS_ERROR_TEXTS: &[(&str, &str)] = &[
 const LOOKS: &[&str] = &[".contains(", ".starts_with(", ".ends_with(", ".find(", ".strip_prefix("];
 
 /// Names of texts that hold the reason for a decision or failure.
-const REASON_TEXTS: &[&str] =
-    &["message", "rule", "reason", "why", "cause", "error", "failure", "err", "e.to_string()", "stderr.text"];
+const REASON_TEXTS: &[&str] = &[
+    "message",
+    "rule",
+    "reason",
+    "why",
+    "cause",
+    "error",
+    "failure",
+    "err",
+    "e.to_string()",
+    "stderr.text",
+];
 
 /// Calls between a text and the inspecting method.
 const ADAPTORS: &[&str] =
@@ -280,7 +302,9 @@ fn statements(code: &str) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
     for (at, line) in code.split("#[cfg(test)]").next().unwrap_or_default().lines().enumerate() {
         match all.last_mut() {
-            Some((_, before)) if line.trim_start().starts_with('.') => before.push_str(line.trim_start()),
+            Some((_, before)) if line.trim_start().starts_with('.') => {
+                before.push_str(line.trim_start())
+            }
             _ => all.push((at + 1, line.to_owned())),
         }
     }
@@ -298,9 +322,12 @@ fn looks_into_reason_texts_are_recognised() {
     ] {
         assert!(reads_reason_text(line), "{line}");
     }
-    for line in
-        ["rules.contains(&rule)", "[\"a\"].contains(&reason.as_str())", "// rule.starts_with(", "e.find(x)"]
-    {
+    for line in [
+        "rules.contains(&rule)",
+        "[\"a\"].contains(&reason.as_str())",
+        "// rule.starts_with(",
+        "e.find(x)",
+    ] {
         assert!(!reads_reason_text(line), "{line}");
     }
     assert_eq!(statements("a\n    .b()\nc"), [(1, "a.b()".to_owned()), (3, "c".to_owned())]);
@@ -375,7 +402,9 @@ fn public_functions_fail_with_types() {
             continue;
         }
         let fails_with = |signature: &str, error: &str| {
-            signature.split_once("->").is_some_and(|(_, result)| result.contains(&format!(", {error}>")))
+            signature
+                .split_once("->")
+                .is_some_and(|(_, result)| result.contains(&format!(", {error}>")))
         };
         let is_wrong = |(_, signature): &(usize, String)| {
             fails_with(signature, "String") || (typed && fails_with(signature, "Failure"))
@@ -391,7 +420,8 @@ fn permits_are_created_in_the_gate_alone() {
     // Its documentation shows that other code cannot create one: these lines are compiled, and must
     // fail to compile.
     let makes = |text: &str| {
-        text.lines().any(|line| line.contains("Permit::grant(") && !line.trim_start().starts_with("///"))
+        text.lines()
+            .any(|line| line.contains("Permit::grant(") && !line.trim_start().starts_with("///"))
     };
     let makers: Vec<String> = sources()
         .into_iter()
@@ -405,7 +435,8 @@ fn permits_are_created_in_the_gate_alone() {
 fn the_map_names_every_crate() {
     let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     for package in metadata().workspace_packages() {
-        let folder = package.manifest_path.parent().unwrap().strip_prefix(root().to_str().unwrap()).unwrap();
+        let folder =
+            package.manifest_path.parent().unwrap().strip_prefix(root().to_str().unwrap()).unwrap();
         assert!(map.contains(&format!("`{folder}`")), "ARCHITECTURE.md does not name `{folder}`");
     }
 }
@@ -421,7 +452,8 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 fn every_path_in_the_architecture_exists() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let starts_item = |line: &str| {
-        line.starts_with(['|', '*', '#']) || line.split('.').next().is_some_and(|n| n.parse::<u32>().is_ok())
+        line.starts_with(['|', '*', '#'])
+            || line.split('.').next().is_some_and(|n| n.parse::<u32>().is_ok())
     };
     let (mut missing, mut folders) = (Vec::new(), Vec::new());
     for line in text.lines() {
@@ -429,8 +461,10 @@ fn every_path_in_the_architecture_exists() {
             folders = vec![root(), root().join("daemon/crates")];
         }
         for path in quoted(line) {
-            let is_path = path.contains('/') || [".rs", ".sql", ".md"].iter().any(|end| path.ends_with(end));
-            let Some(found) = folders.iter().rev().map(|folder| folder.join(path)).find(|path| path.exists())
+            let is_path =
+                path.contains('/') || [".rs", ".sql", ".md"].iter().any(|end| path.ends_with(end));
+            let Some(found) =
+                folders.iter().rev().map(|folder| folder.join(path)).find(|path| path.exists())
             else {
                 if is_path && !path.starts_with('/') {
                     missing.push(format!("{path} in: {line}"));
@@ -452,7 +486,11 @@ fn cargo_run_means_the_binary_of_the_readme() {
     let metadata = metadata();
     for package in metadata.workspace_default_packages() {
         let binaries = package.targets.iter().filter(|target| target.is_bin()).count();
-        assert!(binaries < 2 || package.default_run.as_deref() == Some("cairn"), "{}", package.name);
+        assert!(
+            binaries < 2 || package.default_run.as_deref() == Some("cairn"),
+            "{}",
+            package.name
+        );
     }
 }
 

@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::sealed::{Daemon, command, tree};
 
 fn cairn(home: &Path, args: &[&str]) -> (bool, String) {
-    let output = command(home).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
+    let output =
+        command(home).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.success(), text(&output.stdout) + &text(&output.stderr))
 }
@@ -36,7 +37,10 @@ async fn trace_larger_than_a_message_is_imported_unchanged() {
     raw.ok("session.delete", json!({"sessionId": session})).await;
     let (fine, message) = cairn(&daemon.home, &["trace", "import", path]);
     assert!(fine && message.contains(id), "{message}");
-    assert!(cairn(&daemon.home, &["--json", "trace", "show", id]) == (true, records), "it is not as it was");
+    assert!(
+        cairn(&daemon.home, &["--json", "trace", "show", id]) == (true, records),
+        "it is not as it was"
+    );
     let got = raw.ok("session.get", json!({"sessionId": session})).await;
     assert_eq!(got["headSeq"], 2100, "{got}");
 }

@@ -17,14 +17,19 @@ async fn viewer_page_has_strict_headers_and_contains_no_data() {
     let mut page = send(&daemon, "GET /viewer", &[NO_TOKEN], b"").await;
     assert_eq!(page.status, 200);
     let policy = page.headers["content-security-policy"].clone();
-    for rule in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "trusted-types 'none'"]
-    {
+    for rule in [
+        "default-src 'none'",
+        "script-src 'self'",
+        "frame-ancestors 'none'",
+        "trusted-types 'none'",
+    ] {
         assert!(policy.contains(rule), "{policy}");
     }
     assert!(!policy.contains("unsafe") && !policy.contains('*'), "{policy}");
     let text = page.text().await;
     assert!(!text.contains(" style=") && !text.contains("<style"), "{text}");
-    let handler = |rest: &str| rest.split([' ', '<', '>']).next().is_some_and(|word| word.contains('='));
+    let handler =
+        |rest: &str| rest.split([' ', '<', '>']).next().is_some_and(|word| word.contains('='));
     assert!(!text.split(" on").skip(1).any(handler), "{text}");
     let assets: Vec<&str> = text.split('"').filter(|part| part.starts_with("/viewer/")).collect();
     assert!(assets.len() >= 2 && text.matches("<script").count() == 1, "{text}");
@@ -70,21 +75,26 @@ async fn viewer_link_is_valid_once_and_for_the_viewer_only() {
     let address = daemon.address();
     let (bearer, own) = (format!("cairn.v1, bearer.{secret}"), format!("http://{address}"));
     let endpoint = format!("{address}/viewer/rpc");
-    let refused =
-        async |endpoint: &str, headers: &[(&'static str, &str)]| match Raw::connect_at(endpoint, headers)
-            .await
-        {
-            Err(tungstenite::Error::Http(response)) => response.status().as_u16(),
-            other => panic!("{:?}", other.err()),
-        };
+    let refused = async |endpoint: &str, headers: &[(&'static str, &str)]| match Raw::connect_at(
+        endpoint, headers,
+    )
+    .await
+    {
+        Err(tungstenite::Error::Http(response)) => response.status().as_u16(),
+        other => panic!("{:?}", other.err()),
+    };
     let protocol = "sec-websocket-protocol";
     assert_eq!(refused(&endpoint, &[(protocol, &bearer)]).await, 403);
-    assert_eq!(refused(&endpoint, &[(protocol, &bearer), ("origin", "http://127.0.0.1:1")]).await, 403);
+    assert_eq!(
+        refused(&endpoint, &[(protocol, &bearer), ("origin", "http://127.0.0.1:1")]).await,
+        403
+    );
     let daemons = format!("cairn.v1, bearer.{}", daemon.token());
     assert_eq!(refused(&endpoint, &[(protocol, &daemons), ("origin", &own)]).await, 401);
     // The page's secret is not accepted in place of the daemon's token.
     assert_eq!(refused(&format!("{address}/rpc"), &[(protocol, &bearer)]).await, 401);
-    let mut page = Raw::connect_at(&endpoint, &[(protocol, &bearer), ("origin", &own)]).await.unwrap();
+    let mut page =
+        Raw::connect_at(&endpoint, &[(protocol, &bearer), ("origin", &own)]).await.unwrap();
     page.ok("initialize", hello()).await;
     assert!(page.ok("session.list", json!({})).await["data"].is_array());
     assert!(page.ok("approval.list", json!({})).await["data"].is_array());

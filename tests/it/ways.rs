@@ -37,7 +37,9 @@ impl Way {
         match name {
             "socket" => {
                 let token = format!("Bearer {}", daemon.token());
-                Way::Socket(Raw::connect(&daemon.address(), &[("authorization", &token)]).await.unwrap())
+                Way::Socket(
+                    Raw::connect(&daemon.address(), &[("authorization", &token)]).await.unwrap(),
+                )
             }
             "lines" => {
                 let mut command = Command::new(binary());
@@ -60,7 +62,9 @@ impl Way {
     async fn send(&mut self, text: String) {
         match self {
             Way::Socket(raw) => raw.send(Message::text(text)).await,
-            Way::Lines { input, .. } => input.write_all(format!("{text}\n").as_bytes()).await.unwrap(),
+            Way::Lines { input, .. } => {
+                input.write_all(format!("{text}\n").as_bytes()).await.unwrap()
+            }
             Way::Events(web) => web.send(text).await,
         }
     }
@@ -69,12 +73,15 @@ impl Way {
         match self {
             Way::Socket(raw) => raw.json().await,
             Way::Lines { output, .. } => {
-                let line = tokio::time::timeout(PATIENCE, output.next_line()).await.expect("a line in time");
+                let line = tokio::time::timeout(PATIENCE, output.next_line())
+                    .await
+                    .expect("a line in time");
                 serde_json::from_str(&line.unwrap().expect("a line")).unwrap()
             }
-            Way::Events(web) => {
-                tokio::time::timeout(PATIENCE, web.receiver.recv()).await.expect("a message in time").unwrap()
-            }
+            Way::Events(web) => tokio::time::timeout(PATIENCE, web.receiver.recv())
+                .await
+                .expect("a message in time")
+                .unwrap(),
         }
     }
 
@@ -83,7 +90,11 @@ impl Way {
         let text = "x".repeat(5 * 1024 * 1024);
         if let Way::Socket(raw) = self {
             raw.send_in_vain(Message::text(text)).await;
-            return if raw.closed().await == Some(1009) { "too_large".into() } else { "another code".into() };
+            return if raw.closed().await == Some(1009) {
+                "too_large".into()
+            } else {
+                "another code".into()
+            };
         }
         self.send(text).await;
         self.next().await["error"]["data"]["reason"].as_str().unwrap().to_owned()
@@ -150,7 +161,9 @@ impl Client {
         self.next += 1;
         let id = self.next;
         self.way
-            .send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string())
+            .send(
+                json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(),
+            )
             .await;
         self.until(|m| m["id"] == id).await
     }
@@ -163,13 +176,17 @@ impl Client {
     /// Follows a session after a record up to `seq`.
     async fn follow(&mut self, session: &Value, after: Value, seq: u64) -> Vec<Value> {
         let params = json!({"sessionId": session, "after": after});
-        let given = self.call("orchestrate.subscribe", params).await["result"]["subscriptionId"].clone();
+        let given =
+            self.call("orchestrate.subscribe", params).await["result"]["subscriptionId"].clone();
         let mut records = Vec::new();
         while records.last().is_none_or(|r: &Value| r["seq"].as_u64() < Some(seq)) {
-            let of = |m: &Value| m["method"] == "orchestrate.event" && m["params"]["subscriptionId"] == given;
+            let of = |m: &Value| {
+                m["method"] == "orchestrate.event" && m["params"]["subscriptionId"] == given
+            };
             records.push(self.until(of).await["params"].clone());
         }
-        let unsubscribed = self.call("orchestrate.unsubscribe", json!({"subscriptionId": given})).await;
+        let unsubscribed =
+            self.call("orchestrate.unsubscribe", json!({"subscriptionId": given})).await;
         assert_eq!(unsubscribed["result"], json!({}));
         self.backlog.retain(|m| m["params"]["subscriptionId"] != given);
         records
@@ -192,7 +209,8 @@ fn plain(value: &Value) -> Value {
         }
         Value::Array(all) => all.iter().map(plain).collect(),
         Value::String(text) => {
-            let prefixed = ["ses_", "run_", "sub_", "ins_", "apr_"].iter().find(|p| text.starts_with(**p));
+            let prefixed =
+                ["ses_", "run_", "sub_", "ins_", "apr_"].iter().find(|p| text.starts_with(**p));
             let uuid = text.len() == 36 && text.matches('-').count() == 4;
             let time = text.len() == 24 && text.ends_with('Z');
             match prefixed {
@@ -222,20 +240,32 @@ fn table() -> Vec<(&'static str, String)> {
         ("a batch", mixed.to_string()),
         ("unknown", one(json!(null), "no.such", json!({})).to_string()),
         ("by position", one(json!("p"), "search.lexical", json!(["q"])).to_string()),
-        ("a wrong field", one(json!("f"), "search.lexical", json!({"query": "x", "k": "many"})).to_string()),
+        (
+            "a wrong field",
+            one(json!("f"), "search.lexical", json!({"query": "x", "k": "many"})).to_string(),
+        ),
         (
             "a large one",
             one(json!("l"), "index.status", json!({"root": "x".repeat(1024 * 1024)})).to_string(),
         ),
         (
             "after the head",
-            one(json!("h"), "orchestrate.subscribe", json!({"sessionId": format!("ses_{}", "0".repeat(32))}))
-                .to_string(),
+            one(
+                json!("h"),
+                "orchestrate.subscribe",
+                json!({"sessionId": format!("ses_{}", "0".repeat(32))}),
+            )
+            .to_string(),
         ),
     ]
 }
 
-async fn transcript(way: Way, folder: &Path, endless: &Path, past: &[Value]) -> Vec<(String, Value)> {
+async fn transcript(
+    way: Way,
+    folder: &Path,
+    endless: &Path,
+    past: &[Value],
+) -> Vec<(String, Value)> {
     let mut client = Client { way, backlog: Vec::new(), next: 0 };
     let mut answers = Vec::new();
     let answer = |m: &Value| m.get("method").is_none();
@@ -253,10 +283,12 @@ async fn transcript(way: Way, folder: &Path, endless: &Path, past: &[Value]) -> 
     }
     let grep = json!({"pattern": "ledger", "filters": {"roots": [folder]}, "requestId": "g"});
     let answer = client.call("search.grep", grep).await;
-    let partial = client.until(|m| m["method"] == "search.partial" && m["params"]["done"] == true).await;
+    let partial =
+        client.until(|m| m["method"] == "search.partial" && m["params"]["done"] == true).await;
     answers.extend([("partial".into(), partial), ("found".into(), answer)]);
 
-    let receipt = client.call("orchestrate.explore.start", json!({"root": folder})).await["result"].clone();
+    let receipt =
+        client.call("orchestrate.explore.start", json!({"root": folder})).await["result"].clone();
     let session = &receipt["sessionId"];
     let mut head = 1;
     loop {
@@ -276,7 +308,8 @@ async fn transcript(way: Way, folder: &Path, endless: &Path, past: &[Value]) -> 
     let (past, end) = (&past[0]["sessionId"], past.len() as u64);
     answers.push(("followed".into(), json!(client.follow(past, json!(0), end).await)));
     answers.push(("taken up".into(), json!(client.follow(past, json!(3), end).await)));
-    let beyond = client.call("orchestrate.subscribe", json!({"sessionId": past, "after": end + 7})).await;
+    let beyond =
+        client.call("orchestrate.subscribe", json!({"sessionId": past, "after": end + 7})).await;
     answers.push(("beyond".into(), beyond["error"]["data"]["reason"].clone()));
 
     answers.extend(at_work(&mut client, endless).await);
@@ -317,7 +350,10 @@ async fn at_work(client: &mut Client, endless: &Path) -> Vec<(String, Value)> {
     }
     let fine = client.call("tool.list", json!({})).await["result"].is_object();
     vec![
-        ("refused".into(), json!({"code": refused["error"]["code"], "data": refused["error"]["data"]})),
+        (
+            "refused".into(),
+            json!({"code": refused["error"]["code"], "data": refused["error"]["data"]}),
+        ),
         ("cancelled".into(), json!(cancelled)),
         ("and then".into(), json!(fine)),
     ]
@@ -327,7 +363,10 @@ async fn at_work(client: &mut Client, endless: &Path) -> Vec<(String, Value)> {
 async fn every_transport_gives_the_same_answers() {
     let dir = tempfile::tempdir().unwrap();
     let (folder, large) = (dir.path().join("small"), dir.path().join("large"));
-    tree(&folder, &[("a.py", "def open_ledger(path):\n    return path\n"), ("b/b.txt", "a ledger\n")]);
+    tree(
+        &folder,
+        &[("a.py", "def open_ledger(path):\n    return path\n"), ("b/b.txt", "a ledger\n")],
+    );
     std::fs::create_dir(&large).unwrap();
     endless(&large);
     let daemon = Arc::new(Daemon::start());

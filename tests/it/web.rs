@@ -26,9 +26,14 @@ async fn unauthenticated_requests_are_refused() {
     let daemon = Daemon::start();
     let token = format!("Bearer {}", daemon.token());
     let status = call("daemon.status", &json!({}));
-    for line in
-        ["POST /rpc", "DELETE /rpc", "GET /events", "GET /sessions/ses_1/events", "GET /acp", "GET /rpc"]
-    {
+    for line in [
+        "POST /rpc",
+        "DELETE /rpc",
+        "GET /events",
+        "GET /sessions/ses_1/events",
+        "GET /acp",
+        "GET /rpc",
+    ] {
         let mut upgrade = vec![ONCE];
         if line == "GET /acp" || line == "GET /rpc" {
             upgrade.extend([
@@ -63,7 +68,8 @@ async fn call_succeeds_in_one_request() {
     let mut answer = send(&daemon, "POST /rpc", &[], &call("index.list", &json!({}))).await;
     assert_eq!(answer.json().await["error"]["data"]["reason"], "not_initialized");
     let mut answer =
-        send(&daemon, "POST /rpc", &[("Cairn-Protocol", "9")], &call("index.list", &json!({}))).await;
+        send(&daemon, "POST /rpc", &[("Cairn-Protocol", "9")], &call("index.list", &json!({})))
+            .await;
     assert_eq!(
         (answer.status, &answer.json().await["error"]["data"]["reason"]),
         (400, &json!("incompatible_version"))
@@ -110,7 +116,10 @@ async fn connection_has_an_id_and_is_closed() {
             (answer.status, &answer.json().await["error"]["data"]["reason"]),
             (404, &json!("not_initialized"))
         );
-        assert_eq!(send(&daemon, "GET /events", &[("Cairn-Connection", wrong)], b"").await.status, 404);
+        assert_eq!(
+            send(&daemon, "GET /events", &[("Cairn-Connection", wrong)], b"").await.status,
+            404
+        );
     }
     let mut events = send(&daemon, "GET /events", &named, b"").await;
     assert_eq!(events.status, 200);
@@ -173,7 +182,10 @@ async fn stream_resumes_after_the_last_event() {
     let mut events = send(&daemon, "GET /events", &[named, ("Last-Event-ID", &cut)], b"").await;
     for seq in 3..=head {
         let (id, message) = events.event().await.unwrap();
-        assert_eq!((id.unwrap(), &message["params"]["seq"]), (format!("{session}:{seq}"), &json!(seq)));
+        assert_eq!(
+            (id.unwrap(), &message["params"]["seq"]),
+            (format!("{session}:{seq}"), &json!(seq))
+        );
         assert_ne!(message["params"]["subscriptionId"], first);
     }
 }
@@ -183,7 +195,10 @@ async fn oversized_body_is_refused_before_it_is_read() {
     let daemon = Daemon::start();
     let body = vec![b' '; 64 * 1024 * 1024];
     let mut answer = send(&daemon, "POST /rpc", &[ONCE], &body).await;
-    assert_eq!((answer.status, &answer.json().await["error"]["data"]["reason"]), (413, &json!("too_large")));
+    assert_eq!(
+        (answer.status, &answer.json().await["error"]["data"]["reason"]),
+        (413, &json!("too_large"))
+    );
     let mut answer = send(&daemon, "POST /rpc", &[ONCE], b"\xff").await;
     assert_eq!(
         (answer.status, &answer.json().await["error"]["data"]["reason"]),
@@ -207,7 +222,8 @@ async fn slow_reader_is_notified_of_lag_and_loses_no_record() {
     for _ in 0..400 {
         raw.call_tool(&session, "content_get_span", span.clone()).await;
     }
-    let head = raw.ok("session.get", json!({"sessionId": session})).await["headSeq"].as_u64().unwrap();
+    let head =
+        raw.ok("session.get", json!({"sessionId": session})).await["headSeq"].as_u64().unwrap();
     let (mut seen, mut lagged) = (0, 0);
     while seen < head {
         let (id, record) = slow.event().await.unwrap();

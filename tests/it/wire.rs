@@ -44,8 +44,9 @@ async fn health_needs_no_token_and_metrics_do() {
             use tokio::io::{AsyncReadExt, AsyncWriteExt};
             let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
             let token = token.map(|t| format!("Authorization: Bearer {t}\r\n")).unwrap_or_default();
-            let request =
-                format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n");
+            let request = format!(
+                "GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n"
+            );
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut text = String::new();
             stream.read_to_string(&mut text).await.unwrap();
@@ -65,11 +66,17 @@ async fn handshake_is_first_alone_and_once() {
     let mut raw = Raw::connect(&daemon.address(), &[("authorization", &good)]).await.unwrap();
     assert_eq!(raw.refused("daemon.status", json!({})).await, "not_initialized");
     let answer = raw
-        .call("initialize", json!({"protocolVersions": ["99"], "client": {"name": "x", "version": "1"}}))
+        .call(
+            "initialize",
+            json!({"protocolVersions": ["99"], "client": {"name": "x", "version": "1"}}),
+        )
         .await;
     assert_eq!(answer["error"]["data"]["reason"], "incompatible_version");
     assert_eq!(answer["error"]["data"]["details"], json!({"client": ["99"], "server": ["1"]}));
-    raw.send_json(&json!([{"jsonrpc": "2.0", "id": "b", "method": "initialize", "params": hello()}])).await;
+    raw.send_json(
+        &json!([{"jsonrpc": "2.0", "id": "b", "method": "initialize", "params": hello()}]),
+    )
+    .await;
     assert_eq!(raw.json().await[0]["error"]["data"]["reason"], "invalid_request");
     let result = raw.ok("initialize", hello()).await;
     assert_eq!(result["protocolVersion"], "1");
@@ -147,7 +154,8 @@ async fn client_that_writes_before_reading_gets_the_close_frame() {
 async fn batches_are_answered_together_in_order() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
-    let one = |id: u32, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}});
+    let one =
+        |id: u32, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}});
     raw.send_json(&json!([one(1, "daemon.status"), one(2, "no.such"), {"jsonrpc": "2.0", "method": "x"}, one(3, "tool.list")])).await;
     let answers = raw.json().await;
     let ids: Vec<Value> = answers.as_array().unwrap().iter().map(|a| a["id"].clone()).collect();
@@ -178,23 +186,31 @@ async fn retry_returns_the_first_receipt_and_changed_content_is_refused() {
 async fn line_search_is_streamed_in_parts() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
-    tree(dir.path(), &[("a.txt", &"ledger\n".repeat(40)), ("b/b.txt", &"the ledger\n".repeat(400))]);
+    tree(
+        dir.path(),
+        &[("a.txt", &"ledger\n".repeat(40)), ("b/b.txt", &"the ledger\n".repeat(400))],
+    );
     let mut raw = daemon.client().await;
     index(&mut raw, dir.path()).await;
     let plain = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300})).await;
     raw.backlog.clear();
-    let answer = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300, "requestId": "g"})).await;
+    let answer =
+        raw.ok("search.grep", json!({"pattern": "ledger", "k": 300, "requestId": "g"})).await;
     for field in ["items", "truncated", "nextCursor", "complete"] {
         assert_eq!(answer[field], plain[field], "{field}");
     }
-    let parts: Vec<&Value> = raw.backlog.iter().filter(|m| m["method"] == "search.partial").collect();
+    let parts: Vec<&Value> =
+        raw.backlog.iter().filter(|m| m["method"] == "search.partial").collect();
     assert!(parts.len() > 1, "{}", parts.len());
     let done: Vec<bool> = parts.iter().map(|p| p["params"]["done"] == true).collect();
     assert_eq!(done.iter().filter(|d| **d).count(), 1);
     assert!(done[done.len() - 1]);
     let mut lines = Vec::new();
     for part in &parts {
-        assert_eq!((&part["params"]["requestId"], &part["params"]["corpus"]), (&json!("g"), &json!("grep")));
+        assert_eq!(
+            (&part["params"]["requestId"], &part["params"]["corpus"]),
+            (&json!("g"), &json!("grep"))
+        );
         lines.extend(part["params"]["items"].as_array().unwrap().iter().cloned());
     }
     assert_eq!(Value::from(lines), answer["items"]);
@@ -217,8 +233,10 @@ async fn late_reader_receives_all_lines() {
     index(&mut raw, dir.path()).await;
     raw.backlog.clear();
     let params = json!({"requestId": "g", "pattern": "ledger", "k": LINES});
-    raw.send_json(&json!({"jsonrpc": "2.0", "id": "all", "method": "search.grepStream", "params": params}))
-        .await;
+    raw.send_json(
+        &json!({"jsonrpc": "2.0", "id": "all", "method": "search.grepStream", "params": params}),
+    )
+    .await;
     // The search is running, and other calls are answered meanwhile.
     let first = raw.json().await;
     for _ in 0..20 {
@@ -230,7 +248,8 @@ async fn late_reader_receives_all_lines() {
         (&json!(LINES), &json!(true)),
         "{end}"
     );
-    let parts = std::iter::once(&first).chain(&raw.backlog).filter(|m| m["method"] == "search.partial");
+    let parts =
+        std::iter::once(&first).chain(&raw.backlog).filter(|m| m["method"] == "search.partial");
     let mut seen = 0;
     for file in parts.flat_map(|part| part["params"]["files"].as_array().unwrap()) {
         for line in file["lines"].as_array().unwrap() {
@@ -264,7 +283,13 @@ async fn invalid_subscriptions_are_refused_with_reasons() {
     let given = raw.ok("orchestrate.subscribe", json!({"sessionId": id, "after": "live"})).await;
     assert_eq!(raw.notification("orchestrate.synced").await["seq"], 0);
     raw.ok("session.delete", json!({"sessionId": id})).await;
-    assert_eq!(raw.notification("orchestrate.gone").await["subscriptionId"], given["subscriptionId"]);
+    assert_eq!(
+        raw.notification("orchestrate.gone").await["subscriptionId"],
+        given["subscriptionId"]
+    );
     let subscription = json!({"subscriptionId": given["subscriptionId"]});
-    assert_eq!(raw.refused("orchestrate.unsubscribe", subscription).await, "subscription_not_found");
+    assert_eq!(
+        raw.refused("orchestrate.unsubscribe", subscription).await,
+        "subscription_not_found"
+    );
 }

@@ -6,7 +6,8 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use crate::tidy::sources;
 
-/// Words that are no part of a name, with what stands for them; each form of a verb is listed by itself.
+/// Words that are no part of a name, with what stands for them; each form of a verb is listed by
+/// itself.
 const BANNED: &[(&[&str], &str)] = &[
     (&["told", "tell", "tells", "telling"], "emit, publish, notify, report"),
     (&["said", "say", "says"], "text, output, answer, report"),
@@ -39,7 +40,8 @@ const EXCEPTIONS: &[&str] = &[
 ];
 
 /// First words of comments that describe by a question.
-const QUESTIONS: &[&str] = &["What", "Who", "Whose", "Whether", "Which", "Those", "Here", "Where", "How"];
+const QUESTIONS: &[&str] =
+    &["What", "Who", "Whose", "Whether", "Which", "Those", "Here", "Where", "How"];
 
 /// The identifiers of a file, each once.
 fn identifiers(tokens: TokenStream, names: &mut BTreeMap<String, usize>) {
@@ -93,8 +95,9 @@ fn names_use_the_words_of_the_field() {
         identifiers(text.parse().unwrap(), &mut names);
         for name in names.keys().filter(|name| !EXCEPTIONS.contains(&name.as_str())) {
             let words = words(name);
-            let hit =
-                BANNED.iter().find(|(banned, _)| words.iter().any(|word| banned.contains(&word.as_str())));
+            let hit = BANNED
+                .iter()
+                .find(|(banned, _)| words.iter().any(|word| banned.contains(&word.as_str())));
             if let Some((_, instead)) = hit {
                 wrong.push(format!("{path}: {name}; write {instead}"));
             }
@@ -103,7 +106,8 @@ fn names_use_the_words_of_the_field() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The comments of a file: the first line's number, the text of adjoining lines, and true for documentation.
+/// The comments of a file: the first line's number, the text of adjoining lines, and true for
+/// documentation.
 fn comments(text: &str) -> Vec<(usize, String, bool)> {
     let mut all: Vec<(usize, String, bool)> = Vec::new();
     let mut last = None;

@@ -90,7 +90,8 @@ impl<'a> App<'a> {
             match part {
                 Component::CurDir => {}
                 Component::ParentDir => {
-                    let text = format!("{}: '..' cannot be resolved on another machine", path.display());
+                    let text =
+                        format!("{}: '..' cannot be resolved on another machine", path.display());
                     return Err(Failure::usage(text));
                 }
                 part => plain.push(part),
@@ -159,15 +160,18 @@ impl<'a> App<'a> {
     pub fn info(&self, text: &str) {
         if !self.globals.quiet {
             // Standard error may be closed.
-            let _closed = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+            let _closed =
+                std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
         }
     }
 
     /// Prints a failure that does not end the program.
     pub fn warn(&self, failure: &Failure) {
         // Standard error may be closed.
-        let _closed =
-            std::io::Write::write_all(&mut std::io::stderr(), format!("{}\n", failure.text()).as_bytes());
+        let _closed = std::io::Write::write_all(
+            &mut std::io::stderr(),
+            format!("{}\n", failure.text()).as_bytes(),
+        );
     }
 
     /// Calls a method. With `--json` its answer is printed unchanged, and `None` is returned.
@@ -187,5 +191,6 @@ impl<'a> App<'a> {
 }
 
 pub fn current_dir() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(|e| Failure::failed(format!("the current folder cannot be read: {e}")))
+    std::env::current_dir()
+        .map_err(|e| Failure::failed(format!("the current folder cannot be read: {e}")))
 }

@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     chat,
     commands::{
-        audit, clients, completions, config, discover, eval, explore, grep, host, index, map, mcp, memory,
-        models, pair, search, skills, stdio, symbols, tools, trace, viewer,
+        audit, clients, completions, config, discover, eval, explore, grep, host, index, map, mcp,
+        memory, models, pair, search, skills, stdio, symbols, tools, trace, viewer,
     },
 };
 
@@ -49,7 +49,13 @@ pub struct Globals {
     #[arg(long, global = true, value_name = "HOST")]
     pub host: Option<String>,
     /// Use the daemon at an address, such as the local end of a tunnel; needs --token-file
-    #[arg(long, global = true, value_name = "HOST:PORT", conflicts_with = "host", requires = "token_file")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "HOST:PORT",
+        conflicts_with = "host",
+        requires = "token_file"
+    )]
     pub address: Option<String>,
     /// The file with that daemon's token
     #[arg(long, global = true, value_name = "FILE", requires = "address")]

@@ -81,8 +81,7 @@ impl Failure {
             return ExitCode::from(OK);
         }
         let mut text = if json {
-            let error =
-                serde_json::json!({"reason": self.reason, "message": self.message, "hint": self.hint});
+            let error = serde_json::json!({"reason": self.reason, "message": self.message, "hint": self.hint});
             format!("{}\n", serde_json::json!({"error": error}))
         } else {
             format!("error: {}\n", self.message)

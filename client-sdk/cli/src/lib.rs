@@ -22,8 +22,8 @@ use crate::{
     app::App,
     args::{Cli, Command},
     commands::{
-        audit, clients, completions, config, discover, eval, explore, grep, index, map, mcp, memory, models,
-        pair, search, skills, status, stdio, stop, symbols, tools, trace, viewer,
+        audit, clients, completions, config, discover, eval, explore, grep, index, map, mcp,
+        memory, models, pair, search, skills, status, stdio, stop, symbols, tools, trace, viewer,
     },
     exit::Failure,
 };

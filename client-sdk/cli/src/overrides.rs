@@ -34,16 +34,18 @@ impl Overrides {
         if inputs.explicit.is_none() && !inputs.env.iter().any(is_setting) {
             return Ok(Self::default());
         }
-        let log = inputs.env.iter().find(|(name, _)| name == LOG_VARIABLE).map(|(name, value)| Row {
-            key: "daemon.log".into(),
-            value: value.as_str().into(),
-            is_redacted: false,
-            source: Source::Env(name.clone()),
-        });
-        let loaded =
-            cairn_config::load(&inputs, &DiskFiles).map_err(|errors| Failure::usage(errors.to_string()))?;
+        let log =
+            inputs.env.iter().find(|(name, _)| name == LOG_VARIABLE).map(|(name, value)| Row {
+                key: "daemon.log".into(),
+                value: value.as_str().into(),
+                is_redacted: false,
+                source: Source::Env(name.clone()),
+            });
+        let loaded = cairn_config::load(&inputs, &DiskFiles)
+            .map_err(|errors| Failure::usage(errors.to_string()))?;
         let explicit = inputs.explicit.map(Source::File);
-        let own = |source: &Source| matches!(source, Source::Env(_)) || explicit.as_ref() == Some(source);
+        let own =
+            |source: &Source| matches!(source, Source::Env(_)) || explicit.as_ref() == Some(source);
         for warning in loaded.warnings.iter().filter(|warning| own(&warning.source)) {
             app.info(&format!("warning: {}", plain(&warning.to_string())));
         }
@@ -62,7 +64,8 @@ impl Overrides {
     /// # Errors
     /// Names each setting, its source and a remedy.
     pub async fn check(&self, app: &App<'_>, client: &Client) -> Result<(), Failure> {
-        let relevant: Vec<&Row> = self.0.iter().filter(|row| self.concerns_daemon(app, row)).collect();
+        let relevant: Vec<&Row> =
+            self.0.iter().filter(|row| self.concerns_daemon(app, row)).collect();
         if relevant.is_empty() {
             return Ok(());
         }
@@ -161,7 +164,8 @@ pub fn check_folder(app: &App<'_>) -> Result<(), Failure> {
     let Some(root) = app.env.data_root().map(DataRoot) else { return Ok(()) };
     let read = std::fs::read(root.daemon_json()).ok();
     let file = read.and_then(|bytes| serde_json::from_slice::<DaemonFile>(&bytes).ok());
-    let Some((theirs, own)) = file.and_then(|file| file.config_dir).zip(app.env.config_dir()) else {
+    let Some((theirs, own)) = file.and_then(|file| file.config_dir).zip(app.env.config_dir())
+    else {
         return Ok(());
     };
     if theirs == own {

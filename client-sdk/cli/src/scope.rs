@@ -43,7 +43,8 @@ pub async fn root(app: &App<'_>, client: &Client, at: Location<'_>) -> Result<Ro
         Location::Root(id) if id.starts_with("root_") => {
             let params = IndexStatusParams { root: Some(id.to_owned()) };
             let root = client.index_status(&params).await?.roots.into_iter().next();
-            let missing = || Failure::with_reason("root_not_found", format!("there is no root {id}"));
+            let missing =
+                || Failure::with_reason("root_not_found", format!("there is no root {id}"));
             return wait_for_text(app, client, root.ok_or_else(missing)?).await;
         }
         Location::Root(path) => app.canonical(Path::new(path))?,
@@ -71,15 +72,20 @@ pub fn ambiguous_root(roots: &[RootStatus]) -> Failure {
     match all.as_slice() {
         [] => Failure::with_reason("no_roots", "that machine has no root".into())
             .hint("declare one there with 'cairn index add DIR'"),
-        all => {
-            Failure::with_reason("root_ambiguous", format!("that machine has the roots {}", all.join(", ")))
-                .hint("specify one")
-        }
+        all => Failure::with_reason(
+            "root_ambiguous",
+            format!("that machine has the roots {}", all.join(", ")),
+        )
+        .hint("specify one"),
     }
 }
 
 /// Waits for the first indexing of a root.
-async fn wait_for_text(app: &App<'_>, client: &Client, root: RootStatus) -> Result<RootStatus, Failure> {
+async fn wait_for_text(
+    app: &App<'_>,
+    client: &Client,
+    root: RootStatus,
+) -> Result<RootStatus, Failure> {
     if root.state != IndexState::Indexing || root.files > 0 {
         return Ok(root);
     }
@@ -100,11 +106,15 @@ pub async fn wait(
     loop {
         let params = IndexStatusParams { root: Some(root.to_owned()) };
         let status = client.index_status(&params).await?.roots.into_iter().next();
-        let status = status
-            .ok_or_else(|| Failure::with_reason("root_not_found", format!("there is no root {root}")))?;
+        let status = status.ok_or_else(|| {
+            Failure::with_reason("root_not_found", format!("there is no root {root}"))
+        })?;
         if status.state == IndexState::Failed {
             let why = status.error.clone().unwrap_or_else(|| "the reason is unknown".into());
-            return Err(Failure::with_reason("index_failed", format!("{root} cannot be indexed: {why}")));
+            return Err(Failure::with_reason(
+                "index_failed",
+                format!("{root} cannot be indexed: {why}"),
+            ));
         }
         let enough = match until {
             Stage::Lexical => status.state != IndexState::Indexing,
@@ -128,7 +138,8 @@ pub fn progress_line(status: &RootStatus) -> String {
         }
         IndexState::Indexing => format!("indexing: {figures}"),
         IndexState::Enriching => {
-            let share = |part: u64, total: u64| (part.min(total) * 100).checked_div(total).unwrap_or(100);
+            let share =
+                |part: u64, total: u64| (part.min(total) * 100).checked_div(total).unwrap_or(100);
             let vectors = share(status.vectors, status.chunks);
             format!(
                 "enriching: {figures}; vectors {vectors} %, symbols {} %",
@@ -153,10 +164,12 @@ pub fn project_root(location: &Path, home: Option<&Path>) -> Result<PathBuf, Fai
     let top = folder.ancestors().find(|dir| dir.join(".git").exists());
     let chosen = top.unwrap_or(folder);
     if chosen.parent().is_none() || (top.is_none() && home.is_some_and(|h| h == chosen)) {
-        let text = format!("{} is not a project, and indexing all of it would take long", chosen.display());
-        return Err(
-            Failure::usage(text).hint("go to a project's folder, or declare this one with 'cairn index add'")
+        let text = format!(
+            "{} is not a project, and indexing all of it would take long",
+            chosen.display()
         );
+        return Err(Failure::usage(text)
+            .hint("go to a project's folder, or declare this one with 'cairn index add'"));
     }
     Ok(chosen.to_path_buf())
 }
@@ -168,7 +181,8 @@ pub fn canonical(path: &Path) -> Result<PathBuf, Failure> {
 
 /// Converts a path for the wire.
 pub fn utf8(path: &Path) -> Result<String, Failure> {
-    let bad = || Failure::usage(format!("{} is not UTF-8, which the protocol needs", path.display()));
+    let bad =
+        || Failure::usage(format!("{} is not UTF-8, which the protocol needs", path.display()));
     path.to_str().map(str::to_owned).ok_or_else(bad)
 }
 

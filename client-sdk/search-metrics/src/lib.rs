@@ -60,8 +60,15 @@ pub struct Figures {
 impl Figures {
     /// Returns the metrics in display order.
     pub fn all(&self) -> [f64; 7] {
-        let Self { recall_at1, recall_at5, recall_at10, mrr_at10, ndcg_at10, at200_lines, at400_lines } =
-            *self;
+        let Self {
+            recall_at1,
+            recall_at5,
+            recall_at10,
+            mrr_at10,
+            ndcg_at10,
+            at200_lines,
+            at400_lines,
+        } = *self;
         [recall_at1, recall_at5, recall_at10, mrr_at10, ndcg_at10, at200_lines, at400_lines]
     }
 }
@@ -79,7 +86,15 @@ pub fn mean<'a>(rows: impl IntoIterator<Item = &'a Figures>) -> Option<Figures> 
     }
     let [recall_at1, recall_at5, recall_at10, mrr_at10, ndcg_at10, at200_lines, at400_lines] =
         sums.map(|sum| sum / count);
-    let mean = Figures { recall_at1, recall_at5, recall_at10, mrr_at10, ndcg_at10, at200_lines, at400_lines };
+    let mean = Figures {
+        recall_at1,
+        recall_at5,
+        recall_at10,
+        mrr_at10,
+        ndcg_at10,
+        at200_lines,
+        at400_lines,
+    };
     (count > 0.0).then_some(mean)
 }
 
@@ -163,8 +178,9 @@ fn figures(
             gain += discount(rank);
         }
     }
-    let recall =
-        |k: usize| seen.values().filter(|rank| **rank < k).count() as f64 / right.min(k).max(1) as f64;
+    let recall = |k: usize| {
+        seen.values().filter(|rank| **rank < k).count() as f64 / right.min(k).max(1) as f64
+    };
     let ideal: f64 = (0..right.clamp(1, TOP)).map(discount).sum();
     Figures {
         recall_at1: recall(1),
@@ -208,7 +224,8 @@ fn overlaps(results: Lines, expected: Lines) -> bool {
     if long > u64::from(MAX_SPAN).max(2 * answer) {
         return false;
     }
-    let shared = (u64::from(results.1.min(expected.1)) + 1).saturating_sub(results.0.max(expected.0).into());
+    let shared =
+        (u64::from(results.1.min(expected.1)) + 1).saturating_sub(results.0.max(expected.0).into());
     shared >= 1 && shared * 2 >= long.min(answer)
 }
 
@@ -269,7 +286,11 @@ pub fn overall(cells: &[Cell]) -> Vec<Overall> {
         kinds.entry((&cell.kind, cell.level)).or_default().push(&cell.figures);
     }
     let row = |((kind, level), rows): (&(&str, Level), &Vec<&Figures>)| {
-        Some(Overall { kind: Some((*kind).to_owned()), level: *level, figures: mean(rows.iter().copied())? })
+        Some(Overall {
+            kind: Some((*kind).to_owned()),
+            level: *level,
+            figures: mean(rows.iter().copied())?,
+        })
     };
     let mut all: Vec<Overall> = kinds.iter().filter_map(row).collect();
     for level in [Level::File, Level::Span] {

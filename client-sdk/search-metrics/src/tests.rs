@@ -3,7 +3,9 @@
 use super::*;
 
 fn ranked(all: &[(&str, u32, u32)]) -> Vec<ResultSpan> {
-    all.iter().map(|(path, start, end)| ResultSpan { path: (*path).into(), lines: (*start, *end) }).collect()
+    all.iter()
+        .map(|(path, start, end)| ResultSpan { path: (*path).into(), lines: (*start, *end) })
+        .collect()
 }
 
 fn files(all: &[&str]) -> Vec<Expected> {
@@ -34,7 +36,11 @@ fn files_count_once_and_lines_use_the_budget() {
         (&[("b", 1, 40), ("b", 41, 80), ("a", 1, 9)], &["a"], [0.0, 1.0, 1.0, 0.5, two, 1.0, 1.0]),
         // Recall is relative to the reachable maximum: one rank can contain only one of two
         // answers.
-        (&[("a", 1, 9), ("c", 1, 9)], &["a", "b"], [1.0, 0.5, 0.5, 1.0, 1.0 / (1.0 + two), 1.0, 1.0]),
+        (
+            &[("a", 1, 9), ("c", 1, 9)],
+            &["a", "b"],
+            [1.0, 0.5, 0.5, 1.0, 1.0 / (1.0 + two), 1.0, 1.0],
+        ),
         // An answer may cross the budget but must start within it.
         (&[("b", 1, 199), ("a", 1, 900)], &["a"], [0.0, 1.0, 1.0, 0.5, two, 1.0, 1.0]),
         (&[("b", 1, 200), ("a", 1, 9)], &["a"], [0.0, 1.0, 1.0, 0.5, two, 0.0, 1.0]),
@@ -51,8 +57,10 @@ fn files_count_once_and_lines_use_the_budget() {
 fn ranks_beyond_ten_count_only_for_lines() {
     let mut results: Vec<(String, u32, u32)> = (0..10).map(|n| (format!("f{n}"), 1, 10)).collect();
     results.push(("a".into(), 1, 10));
-    let results: Vec<ResultSpan> =
-        results.into_iter().map(|(path, start, end)| ResultSpan { path, lines: (start, end) }).collect();
+    let results: Vec<ResultSpan> = results
+        .into_iter()
+        .map(|(path, start, end)| ResultSpan { path, lines: (start, end) })
+        .collect();
     let got = score(&results, &files(&["a", "z"]));
     near(got.file, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
     assert_eq!((got.file_ranks.clone(), got.is_hit()), (vec![Some(11), None], false));
@@ -116,11 +124,18 @@ fn repositories_and_kinds_have_equal_weight() {
     let cells = cells(rows);
     let level_name: Vec<String> = cells
         .iter()
-        .map(|c| format!("{} {} {} {} {}", c.repo, c.kind, c.queries, c.counts, c.figures.recall_at1))
+        .map(|c| {
+            format!("{} {} {} {} {}", c.repo, c.kind, c.queries, c.counts, c.figures.recall_at1)
+        })
         .collect();
     assert_eq!(
         level_name,
-        ["big commit 30 true 1", "big doc 10 true 0", "small commit 10 true 0", "small doc 9 false 1"]
+        [
+            "big commit 30 true 1",
+            "big doc 10 true 0",
+            "small commit 10 true 0",
+            "small doc 9 false 1"
+        ]
     );
     let overall: Vec<(Option<String>, f64)> =
         overall(&cells).into_iter().map(|o| (o.kind, o.figures.recall_at10)).collect();

@@ -26,7 +26,10 @@ async fn errors_are_typed() {
     let client = fake.connector(&fake.address).connect().await.unwrap();
     let error = client.call::<_, u64>("fail", &()).await.unwrap_err();
     assert_eq!(error.reason(), Some("root_not_found"));
-    assert_eq!((error.to_string().as_str(), error.hint().as_deref()), ("no such root", Some("look")));
+    assert_eq!(
+        (error.to_string().as_str(), error.hint().as_deref()),
+        ("no such root", Some("look"))
+    );
     assert!(!error.is_unreachable());
 }
 
@@ -34,7 +37,8 @@ async fn errors_are_typed() {
 async fn timed_out_call_is_cancelled() {
     let fake = Fake::start(0).await;
     let client = fake.connector(&fake.address).connect().await.unwrap();
-    let error = client.call_within::<_, u64>("silent", &(), Duration::from_millis(30)).await.unwrap_err();
+    let error =
+        client.call_within::<_, u64>("silent", &(), Duration::from_millis(30)).await.unwrap_err();
     assert!(matches!(error, ClientError::TimedOut { .. }), "{error:?}");
     fake.wait_for("$/cancelRequest").await;
 }

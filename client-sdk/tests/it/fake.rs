@@ -35,11 +35,13 @@ impl Fake {
         let address = listener.local_addr().unwrap().to_string();
         let (instance, session) = (InstanceId::new(), SessionId::new());
         // Unusual spacing and numbers: the client must return exactly these bytes.
-        let record = |seq| format!(r#"{{"sessionId":"{session}","seq":{seq},"n": 1.50,"text":"é\n{seq}"}}"#);
+        let record =
+            |seq| format!(r#"{{"sessionId":"{session}","seq":{seq},"n": 1.50,"text":"é\n{seq}"}}"#);
         let log = Arc::new((1..=records).map(record).collect::<Vec<_>>());
         let got = Arc::new(Mutex::new(Vec::new()));
         let fake = Fake { address, instance, session, log, got };
-        let (log, got, instance) = (Arc::clone(&fake.log), Arc::clone(&fake.got), fake.instance.clone());
+        let (log, got, instance) =
+            (Arc::clone(&fake.log), Arc::clone(&fake.got), fake.instance.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, Arc::clone(&log), Arc::clone(&got), instance.clone()));
@@ -51,14 +53,24 @@ impl Fake {
     /// Returns a connector to `address`, which is the daemon's own or a proxy's.
     pub fn connector(&self, address: &str) -> Connector {
         let (address, instance) = (address.to_owned(), Some(self.instance.clone()));
-        Connector::fixed(Target { address, token: TOKEN.into(), instance, version: None, tls: None })
+        Connector::fixed(Target {
+            address,
+            token: TOKEN.into(),
+            instance,
+            version: None,
+            tls: None,
+        })
     }
 
     /// Waits, for a few seconds at most, until a message for `method` has arrived.
     pub async fn wait_for(&self, method: &str) {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
         while !self.got.lock().unwrap().iter().any(|m| m["method"] == method) {
-            assert!(std::time::Instant::now() < until, "no {method} in {:?}", self.got.lock().unwrap());
+            assert!(
+                std::time::Instant::now() < until,
+                "no {method} in {:?}",
+                self.got.lock().unwrap()
+            );
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
@@ -75,7 +87,12 @@ fn guard(request: &Request, response: Response) -> Result<Response, ErrorRespons
     Err(refused)
 }
 
-async fn serve(stream: TcpStream, log: Arc<Vec<String>>, got: Arc<Mutex<Vec<Value>>>, instance: InstanceId) {
+async fn serve(
+    stream: TcpStream,
+    log: Arc<Vec<String>>,
+    got: Arc<Mutex<Vec<Value>>>,
+    instance: InstanceId,
+) {
     let Ok(mut socket) = tokio_tungstenite::accept_hdr_async(stream, guard).await else { return };
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else { continue };
@@ -106,13 +123,17 @@ fn answers(message: &Value, log: &[String], instance: &InstanceId) -> Vec<String
         "orchestrate.subscribe" => {
             let after = usize::try_from(message["params"]["after"].as_u64().unwrap_or(0)).unwrap();
             let subscription = SubscriptionId::new();
-            let receipt = json!({"subscriptionId": subscription, "headSeq": log.len(), "oldestSeq": 1});
+            let receipt =
+                json!({"subscriptionId": subscription, "headSeq": log.len(), "oldestSeq": 1});
             let note = |method: &str, params: String| {
                 format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
             };
             let mut all = vec![result(receipt)];
             all.extend(log.iter().skip(after).map(|record| {
-                note("orchestrate.event", format!(r#"{{"subscriptionId":"{subscription}",{}"#, &record[1..]))
+                note(
+                    "orchestrate.event",
+                    format!(r#"{{"subscriptionId":"{subscription}",{}"#, &record[1..]),
+                )
             }));
             let synced = json!({"subscriptionId": subscription, "seq": log.len()});
             all.push(note("orchestrate.synced", synced.to_string()));

@@ -60,7 +60,8 @@ async fn slow_reader_receives_every_record() {
     let mut stream = client.subscribe(&fake.session, After::Seq(0)).await.unwrap();
     // The socket is not read while the queue is full: a call gets no answer until records are
     // taken.
-    let echo = client.call_within::<_, u64>("echo", &7, std::time::Duration::from_millis(100)).await;
+    let echo =
+        client.call_within::<_, u64>("echo", &7, std::time::Duration::from_millis(100)).await;
     assert!(matches!(echo, Err(ClientError::TimedOut { .. })), "{echo:?}");
     for want in 1..=5_000 {
         match stream.next().await.unwrap() {
@@ -88,9 +89,11 @@ async fn follow_fails_when_its_patience_is_exhausted() {
     drop(client);
     let error = unreachable.connect().await.err();
     assert!(matches!(error, Some(ClientError::Connect { .. })), "{error:?}");
-    let broken_wire = wire(&fake.address, vec![usize::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await;
+    let broken_wire =
+        wire(&fake.address, vec![usize::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await;
     let client = fake.connector(&broken_wire).connect().await.unwrap();
-    let mut follow = client.follow(&fake.session, 0).patience(std::time::Duration::from_millis(200));
+    let mut follow =
+        client.follow(&fake.session, 0).patience(std::time::Duration::from_millis(200));
     let error = follow.next().await.unwrap_err();
     assert!(error.is_unreachable(), "{error:?}");
 }

@@ -100,7 +100,8 @@ async fn second_starter_waits_for_the_first() {
         ready.display(),
         file.display()
     );
-    let client = ensure_daemon(&env, &Connector::local(env.clone()), &shell(&script)).await.unwrap();
+    let client =
+        ensure_daemon(&env, &Connector::local(env.clone()), &shell(&script)).await.unwrap();
     assert_eq!(client.server().server.instance_id, fake.instance);
     assert!(second.exists());
 }

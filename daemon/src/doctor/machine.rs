@@ -22,8 +22,16 @@ const RECOMMENDED_INSTANCES: u64 = 64;
 pub fn all(config: &Config) -> Vec<Check> {
     let mut checks = vec![git()];
     if cfg!(target_os = "linux") {
-        checks.push(limit("watched folders", "/proc/sys/fs/inotify/max_user_watches", RECOMMENDED_WATCHES));
-        checks.push(limit("watchers", "/proc/sys/fs/inotify/max_user_instances", RECOMMENDED_INSTANCES));
+        checks.push(limit(
+            "watched folders",
+            "/proc/sys/fs/inotify/max_user_watches",
+            RECOMMENDED_WATCHES,
+        ));
+        checks.push(limit(
+            "watchers",
+            "/proc/sys/fs/inotify/max_user_instances",
+            RECOMMENDED_INSTANCES,
+        ));
         checks.push(openat2());
     }
     checks.extend(sandbox(config));
@@ -34,7 +42,8 @@ pub fn all(config: &Config) -> Vec<Check> {
 fn git() -> Check {
     const NAME: &str = "git";
     let missing = |why: String| {
-        Check::new(NAME, Outcome::Warn, why).hint("install git: repositories cannot be cloned without it")
+        Check::new(NAME, Outcome::Warn, why)
+            .hint("install git: repositories cannot be cloned without it")
     };
     let Some(path) = in_path("git") else { return missing("git is not installed".into()) };
     let spawned = Command::new(&path)
@@ -99,10 +108,17 @@ fn limit(name: &'static str, path: &str, recommended: u64) -> Check {
 #[cfg(target_os = "linux")]
 fn openat2() -> Check {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
-    let opened =
-        rustix::fs::openat2(CWD, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH);
+    let opened = rustix::fs::openat2(
+        CWD,
+        ".",
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::BENEATH,
+    );
     match opened {
-        Ok(_) => Check::new("openat2", Outcome::Ok, "paths are resolved inside their root by the kernel"),
+        Ok(_) => {
+            Check::new("openat2", Outcome::Ok, "paths are resolved inside their root by the kernel")
+        }
         Err(e) => Check::new(
             "openat2",
             Outcome::Info,
@@ -113,7 +129,11 @@ fn openat2() -> Check {
 
 #[cfg(not(target_os = "linux"))]
 fn openat2() -> Check {
-    Check::new("openat2", Outcome::Info, "only available on Linux; paths are resolved step by step instead")
+    Check::new(
+        "openat2",
+        Outcome::Info,
+        "only available on Linux; paths are resolved step by step instead",
+    )
 }
 
 /// Finds the usable sandbox by trying.
@@ -138,12 +158,17 @@ fn sandbox(config: &Config) -> Vec<Check> {
         (Tier::Full, _) => Check::new(NAME, Outcome::Ok, format!("full: {parts}")),
         (tier, why) => {
             let why = why.as_deref().unwrap_or_default();
-            let hint = "install bubblewrap, or set sandbox.whenMissing to ask in your own configuration";
-            let text = format!("commands are refused or need an approval: {} ({parts}): {why}", tier.label());
+            let hint =
+                "install bubblewrap, or set sandbox.whenMissing to ask in your own configuration";
+            let text = format!(
+                "commands are refused or need an approval: {} ({parts}): {why}",
+                tier.label()
+            );
             Check::new(NAME, Outcome::Warn, text).hint(hint)
         }
     };
-    let stops = Check::new(NAME, Outcome::Info, format!("does not stop: {}", probe.notes.join("; ")));
+    let stops =
+        Check::new(NAME, Outcome::Info, format!("does not stop: {}", probe.notes.join("; ")));
     vec![main, stops]
 }
 

@@ -22,15 +22,19 @@ pub fn config(env: &Env, flags: &settings::Flags) -> (Config, Vec<Check>) {
     const NAME: &str = "config";
     match settings::load(env, flags, None) {
         Ok(loaded) => {
-            let mut checks: Vec<Check> =
-                loaded.warnings.iter().map(|w| Check::new(NAME, Outcome::Warn, w.to_string())).collect();
+            let mut checks: Vec<Check> = loaded
+                .warnings
+                .iter()
+                .map(|w| Check::new(NAME, Outcome::Warn, w.to_string()))
+                .collect();
             if checks.is_empty() {
                 checks.push(Check::new(NAME, Outcome::Ok, "every file can be read"));
             }
             (loaded.config, checks)
         }
         Err(errors) => {
-            let checks = errors.0.iter().map(|e| Check::new(NAME, Outcome::Fail, e.to_string())).collect();
+            let checks =
+                errors.0.iter().map(|e| Check::new(NAME, Outcome::Fail, e.to_string())).collect();
             (Config::default(), checks)
         }
     }
@@ -59,17 +63,23 @@ pub fn folder(root: &DataRoot) -> Vec<Check> {
     if !path.exists() {
         let above = path.ancestors().skip(1).find(|p| p.exists());
         return vec![match above.map(try_create) {
-            Some(Ok(())) => {
-                Check::new(NAME, Outcome::Ok, format!("{display_path} will be created at the first start"))
+            Some(Ok(())) => Check::new(
+                NAME,
+                Outcome::Ok,
+                format!("{display_path} will be created at the first start"),
+            ),
+            Some(Err(e)) => {
+                Check::new(NAME, Outcome::Fail, format!("{display_path} cannot be created: {e}"))
+                    .hint("set CAIRN_HOME")
             }
-            Some(Err(e)) => Check::new(NAME, Outcome::Fail, format!("{display_path} cannot be created: {e}"))
-                .hint("set CAIRN_HOME"),
             None => Check::new(NAME, Outcome::Fail, format!("{display_path} has no parent folder"))
                 .hint("set CAIRN_HOME"),
         }];
     }
     let mut checks = vec![match try_create(path) {
-        Err(e) => Check::new(NAME, Outcome::Fail, format!("{display_path} cannot be written to: {e}")),
+        Err(e) => {
+            Check::new(NAME, Outcome::Fail, format!("{display_path} cannot be written to: {e}"))
+        }
         Ok(()) if open_to_others(path) => {
             Check::new(NAME, Outcome::Warn, format!("{display_path} can be read by others"))
                 .hint("the next start of the daemon makes it private")
@@ -80,8 +90,12 @@ pub fn folder(root: &DataRoot) -> Vec<Check> {
         if file.exists() && open_to_others(&file) {
             let hint = format!("chmod 600 {}", file.display());
             checks.push(
-                Check::new(NAME, Outcome::Fail, format!("{} can be read by others", file.display()))
-                    .hint(hint),
+                Check::new(
+                    NAME,
+                    Outcome::Fail,
+                    format!("{} can be read by others", file.display()),
+                )
+                .hint(hint),
             );
         }
     }
@@ -155,7 +169,8 @@ pub fn trace(root: &DataRoot) -> Check {
             let text = format!(
                 "trace.db has version {version}, which a newer cairn created; this one supports {known}"
             );
-            Check::new(NAME, Outcome::Fail, text).hint("update cairn, or set CAIRN_HOME to another folder")
+            Check::new(NAME, Outcome::Fail, text)
+                .hint("update cairn, or set CAIRN_HOME to another folder")
         }
         Ok((version, integrity)) if integrity == "ok" => Check::new(
             NAME,
@@ -179,7 +194,9 @@ pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
     let is_locked = is_root_locked(root);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(e) => return vec![Check::new(NAME, Outcome::Fail, format!("cannot start a runtime: {e}"))],
+        Err(e) => {
+            return vec![Check::new(NAME, Outcome::Fail, format!("cannot start a runtime: {e}"))];
+        }
     };
     let connector = Connector::local(env.clone()).named("cairn-doctor", env!("CARGO_PKG_VERSION"));
     match (runtime.block_on(connector.connect()), is_locked) {
@@ -204,7 +221,11 @@ pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
         }
         (Err(ClientError::NotRunning { .. }), false) => {
             vec![
-                Check::new(NAME, Outcome::Ok, "not running; a command that needs a daemon starts it"),
+                Check::new(
+                    NAME,
+                    Outcome::Ok,
+                    "not running; a command that needs a daemon starts it",
+                ),
                 port(config),
             ]
         }
@@ -220,7 +241,11 @@ fn port(config: &Config) -> Check {
     let address = &config.listen.address;
     let port = config.listen.port;
     let Ok(ip) = address.parse::<IpAddr>() else {
-        return Check::new(NAME, Outcome::Fail, format!("listen.address '{address}' is not an address"));
+        return Check::new(
+            NAME,
+            Outcome::Fail,
+            format!("listen.address '{address}' is not an address"),
+        );
     };
     match TcpListener::bind(SocketAddr::new(ip, port)) {
         Ok(_) => Check::new(NAME, Outcome::Ok, format!("{address}:{port} is free")),

@@ -63,7 +63,11 @@ type Stamp = (u64, u64, i64, i64, u64, u32);
 impl ExternalTools {
     /// Manages the programs of the configuration and of the folders `tools` and `skills` in the
     /// configuration folder, run from copies in `copies`.
-    pub fn new(config_dir: Option<&Path>, copies: PathBuf, configured: Vec<ExternalTool>) -> Arc<Self> {
+    pub fn new(
+        config_dir: Option<&Path>,
+        copies: PathBuf,
+        configured: Vec<ExternalTool>,
+    ) -> Arc<Self> {
         let state = Mutex::new(State { configured, seen: None });
         let inner = |name| config_dir.map(|dir| dir.join(name));
         let folder = inner("tools");
@@ -90,9 +94,11 @@ impl ExternalTools {
         for spec in &mut specs {
             match copy(&spec.program, &self.copies) {
                 Ok(copy) => spec.program = copy,
-                Err(error) => {
-                    wrong.push(format!("external tool {}: {}: {error}", spec.name, spec.program.display()))
-                }
+                Err(error) => wrong.push(format!(
+                    "external tool {}: {}: {error}",
+                    spec.name,
+                    spec.program.display()
+                )),
             }
         }
         specs.retain(|spec| spec.program.starts_with(&self.copies));
@@ -105,13 +111,18 @@ impl ExternalTools {
     /// Lists the sidecars of the tools folder, then of skills, by name.
     fn sidecars(&self) -> Vec<PathBuf> {
         let inside = |folder: &Path| {
-            let mut all: Vec<PathBuf> =
-                fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|e| e.path()).collect();
+            let mut all: Vec<PathBuf> = fs::read_dir(folder)
+                .into_iter()
+                .flatten()
+                .filter_map(Result::ok)
+                .map(|e| e.path())
+                .collect();
             all.sort();
             all
         };
         let skill_folders = self.skills.as_deref().map(inside).unwrap_or_default().into_iter();
-        let folders = self.folder.clone().into_iter().chain(skill_folders.map(|skill| skill.join("tools")));
+        let folders =
+            self.folder.clone().into_iter().chain(skill_folders.map(|skill| skill.join("tools")));
         let is_sidecar = |p: &PathBuf| p.to_str().is_some_and(|p| p.ends_with(SIDECAR_SUFFIX));
         folders.flat_map(|folder| inside(&folder)).filter(is_sidecar).take(MAX_TOOLS).collect()
     }
@@ -282,7 +293,11 @@ mod tests {
             ..ExternalTool::default()
         };
         let configured = [
-            ExternalTool { description: Some("Mine.".into()), timeout_seconds: Some(9), ..named("mine") },
+            ExternalTool {
+                description: Some("Mine.".into()),
+                timeout_seconds: Some(9),
+                ..named("mine")
+            },
             ExternalTool { enabled: false, ..named("off") },
             ExternalTool { r#type: "library".into(), ..named("other") },
         ];
@@ -314,7 +329,9 @@ mod tests {
             put(&program, "#!/bin/sh\n", mode);
             assert!(copy(&program, &copies).unwrap_err().contains(expected));
         }
-        assert!(copy(dir.path(), &copies).is_err() && copy(&dir.path().join("none"), &copies).is_err());
+        assert!(
+            copy(dir.path(), &copies).is_err() && copy(&dir.path().join("none"), &copies).is_err()
+        );
     }
 
     #[test]

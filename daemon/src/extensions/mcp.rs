@@ -49,7 +49,8 @@ impl Servers {
     pub fn configure(&self, engine: &Engine, config_by_name: &BTreeMap<String, McpServer>) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let is_obsolete = |name: &str, r: &Running| {
-            r.task.is_finished() || config_by_name.get(name).is_none_or(|w| *w != r.config || !w.enabled)
+            r.task.is_finished()
+                || config_by_name.get(name).is_none_or(|w| *w != r.config || !w.enabled)
         };
         let mut before = Vec::new();
         running.retain(|name, server| {

@@ -31,7 +31,12 @@ impl Extensions {
     ///
     /// # Errors
     /// Scanning the folders fails.
-    pub async fn open(env: &Env, root: &DataRoot, config: &Config, engine: &Engine) -> Result<Self, String> {
+    pub async fn open(
+        env: &Env,
+        root: &DataRoot,
+        config: &Config,
+        engine: &Engine,
+    ) -> Result<Self, String> {
         let dir = env.config_dir();
         let copies = root.path().join("external");
         let extensions = Self {

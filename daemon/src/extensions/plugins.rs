@@ -64,12 +64,15 @@ impl Plugin for Program {
     }
 
     async fn on(&self, event: &HookEvent) -> Result<HookAnswer, String> {
-        let text = serde_json::to_vec(event).map_err(|e| format!("the event cannot be written: {e}"))?;
-        let (program, arguments) = self.settings.command.split_first().ok_or("it has no command")?;
+        let text =
+            serde_json::to_vec(event).map_err(|e| format!("the event cannot be written: {e}"))?;
+        let (program, arguments) =
+            self.settings.command.split_first().ok_or("it has no command")?;
         let mut command = Command::new(program);
         command.args(arguments).env_clear().current_dir("/").kill_on_drop(true);
         // The variables that a program needs to run, without keys.
-        command.envs(["PATH", "HOME", "LANG"].iter().filter_map(|k| Some((k, std::env::var_os(k)?))));
+        command
+            .envs(["PATH", "HOME", "LANG"].iter().filter_map(|k| Some((k, std::env::var_os(k)?))));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|e| format!("{program} cannot be started: {e}"))?;
         let stdin = child.stdin.take();
@@ -93,7 +96,8 @@ impl Plugin for Program {
         if answer.trim_ascii().is_empty() {
             return Ok(HookAnswer::default());
         }
-        serde_json::from_slice(&answer).map_err(|e| format!("its answer is not a valid JSON object: {e}"))
+        serde_json::from_slice(&answer)
+            .map_err(|e| format!("its answer is not a valid JSON object: {e}"))
     }
 }
 
@@ -147,8 +151,11 @@ mod tests {
             enabled,
             ..PluginProgram::default()
         };
-        let all =
-            from_config(&[program("a", &["x"], true), program("b", &[], true), program("c", &["x"], false)]);
+        let all = from_config(&[
+            program("a", &["x"], true),
+            program("b", &[], true),
+            program("c", &["x"], false),
+        ]);
         assert_eq!(all.iter().map(|p| p.name()).collect::<Vec<_>>(), ["a"]);
         assert!(all[0].wants(Hook::AfterTool) && !all[0].wants(Hook::BeforeTool));
     }

@@ -107,7 +107,8 @@ impl Skills {
     }
 
     fn stamps(&self) -> Vec<Stamp> {
-        let files = self.folders().into_iter().flat_map(|f| [f.join("skill.json"), f.join("prompt.md")]);
+        let files =
+            self.folders().into_iter().flat_map(|f| [f.join("skill.json"), f.join("prompt.md")]);
         let stamp = |path: PathBuf| {
             let meta = fs::metadata(&path).ok()?;
             Some((path, meta.mtime(), meta.mtime_nsec(), meta.size()))
@@ -134,8 +135,9 @@ impl Skills {
         let Some(text) = self.access.as_deref().map(read_text).transpose()?.flatten() else {
             return Ok(BTreeMap::new());
         };
-        let switches: BTreeMap<String, Switch> = serde_json::from_str(&text)
-            .map_err(|e| format!("{e}; it is an object like {{\"run_shell\": {{\"enabled\": false}}}}"))?;
+        let switches: BTreeMap<String, Switch> = serde_json::from_str(&text).map_err(|e| {
+            format!("{e}; it is an object like {{\"run_shell\": {{\"enabled\": false}}}}")
+        })?;
         Ok(switches.into_iter().map(|(name, switch)| (name, switch.enabled)).collect())
     }
 }
@@ -155,7 +157,8 @@ fn read_text(path: &Path) -> Result<Option<String>, String> {
 
 fn read(folder: &Path) -> Result<LoadedSkill, String> {
     let text = read_text(&folder.join("skill.json"))?.ok_or("it has no skill.json")?;
-    let mut file: SkillFile = serde_json::from_str(&text).map_err(|e| format!("skill.json: {e}"))?;
+    let mut file: SkillFile =
+        serde_json::from_str(&text).map_err(|e| format!("skill.json: {e}"))?;
     let name = folder.file_name().and_then(|n| n.to_str()).unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if file.id != name || name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
@@ -167,7 +170,8 @@ fn read(folder: &Path) -> Result<LoadedSkill, String> {
     }
     let block = match file.prompt_block.take() {
         Some(block) => block,
-        None => read_text(&folder.join("prompt.md"))?.ok_or("it has neither promptBlock nor prompt.md")?,
+        None => read_text(&folder.join("prompt.md"))?
+            .ok_or("it has neither promptBlock nor prompt.md")?,
     };
     if block.len() > MAX_BLOCK {
         return Err(format!("its text has {} bytes; the limit is {MAX_BLOCK}", block.len()));
@@ -195,7 +199,11 @@ fn shell() -> LoadedSkill {
 }
 
 /// Returns the reason why a skill is off: it has tools, and none of them can be called.
-fn reason(skill: &LoadedSkill, switches: &BTreeMap<String, bool>, engine: &Engine) -> Option<String> {
+fn reason(
+    skill: &LoadedSkill,
+    switches: &BTreeMap<String, bool>,
+    engine: &Engine,
+) -> Option<String> {
     let there = |name: &String| engine.registry().has(name) && switches.get(name) != Some(&false);
     let off = !skill.file.tools.is_empty() && !skill.file.tools.iter().any(there);
     off.then(|| format!("none of its tools is available: {}", skill.file.tools.join(", ")))
@@ -263,7 +271,12 @@ mod tests {
         }
         assert_eq!(wrong.len(), 5);
         // A skill of the user replaces the built-in one of the same id.
-        put(at, "shell", "skill.json", r#"{"id": "shell", "promptBlock": "Mine.", "tools": ["run_shell"]}"#);
+        put(
+            at,
+            "shell",
+            "skill.json",
+            r#"{"id": "shell", "promptBlock": "Mine.", "tools": ["run_shell"]}"#,
+        );
         assert_eq!(Skills::new(Some(at)).read().0[2].file.prompt_block.as_deref(), Some("Mine."));
     }
 
@@ -274,8 +287,10 @@ mod tests {
         assert_eq!(skills.switches().unwrap(), BTreeMap::new());
         fs::create_dir(dir.path().join("context")).unwrap();
         let file = dir.path().join("context/tool-access.json");
-        fs::write(&file, r#"{"run_shell": {"enabled": false}, "shell": {"enabled": true}}"#).unwrap();
-        let expected = BTreeMap::from([("run_shell".to_owned(), false), ("shell".to_owned(), true)]);
+        fs::write(&file, r#"{"run_shell": {"enabled": false}, "shell": {"enabled": true}}"#)
+            .unwrap();
+        let expected =
+            BTreeMap::from([("run_shell".to_owned(), false), ("shell".to_owned(), true)]);
         assert_eq!(skills.switches().unwrap(), expected);
         for wrong in ["{", "[]", r#"{"run_shell": false}"#, r#"{"run_shell": {"enabeld": true}}"#] {
             fs::write(&file, wrong).unwrap();

@@ -37,7 +37,10 @@ pub struct InvalidValue(String);
 ///
 /// # Errors
 /// [`InvalidValue`] for a path with control characters or one that is not UTF-8.
-pub fn files(manager: Manager, values: &UnitValues) -> Result<Vec<(PathBuf, String)>, InvalidValue> {
+pub fn files(
+    manager: Manager,
+    values: &UnitValues,
+) -> Result<Vec<(PathBuf, String)>, InvalidValue> {
     match manager {
         Manager::Systemd => {
             let lines: Result<Vec<String>, InvalidValue> = values
@@ -47,9 +50,10 @@ pub fn files(manager: Manager, values: &UnitValues) -> Result<Vec<(PathBuf, Stri
                 .collect();
             // systemd does not expand variables in the program path, so a dollar sign needs no
             // escape.
-            let service = SYSTEMD_SERVICE
-                .replace("@BIN@", &quoted(text(&values.bin)?)?)
-                .replace("@ENVIRONMENT@\n", &lines?.iter().map(|l| format!("{l}\n")).collect::<String>());
+            let service = SYSTEMD_SERVICE.replace("@BIN@", &quoted(text(&values.bin)?)?).replace(
+                "@ENVIRONMENT@\n",
+                &lines?.iter().map(|l| format!("{l}\n")).collect::<String>(),
+            );
             Ok(vec![
                 (unit(values, "cairn.service"), service),
                 (unit(values, "cairn.socket"), SYSTEMD_SOCKET.to_owned()),
@@ -59,7 +63,9 @@ pub fn files(manager: Manager, values: &UnitValues) -> Result<Vec<(PathBuf, Stri
             let entries: Result<Vec<String>, InvalidValue> = values
                 .environment
                 .iter()
-                .map(|(k, v)| Ok(format!("    <key>{}</key>\n    <string>{}</string>\n", xml(k)?, xml(v)?)))
+                .map(|(k, v)| {
+                    Ok(format!("    <key>{}</key>\n    <string>{}</string>\n", xml(k)?, xml(v)?))
+                })
                 .collect();
             let agent = LAUNCHD_AGENT
                 .replace("@BIN@", &xml(text(&values.bin)?)?)
@@ -112,7 +118,9 @@ pub fn stop_commands(manager: Manager, values: &UnitValues) -> Vec<Vec<String>> 
 pub fn status_command(manager: Manager, values: &UnitValues) -> Vec<String> {
     match manager {
         Manager::Systemd => systemctl(&["is-active", "cairn.service"]),
-        Manager::Launchd => words(&["launchctl", "print", &format!("gui/{}/dev.cairn.daemon", values.uid)]),
+        Manager::Launchd => {
+            words(&["launchctl", "print", &format!("gui/{}/dev.cairn.daemon", values.uid)])
+        }
     }
 }
 
@@ -185,7 +193,8 @@ mod tests {
         }
         assert!(!service.contains('@'), "{service}");
         assert!(files[1].1.contains("\nListenStream=127.0.0.1:7433\n"));
-        let xdg = UnitValues { xdg_config_home: Some("/x".into()), environment: vec![], ..values() };
+        let xdg =
+            UnitValues { xdg_config_home: Some("/x".into()), environment: vec![], ..values() };
         let plain = super::files(Manager::Systemd, &xdg).unwrap();
         assert_eq!(plain[0].0, Path::new("/x/systemd/user/cairn.service"));
         assert!(!plain[0].1.contains("Environment"));
@@ -216,7 +225,10 @@ mod tests {
             agent['KeepAlive'], agent['Umask'], agent['RunAtLoad']], sys.stdout)";
         let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
         let mut reader = std::process::Command::new(python);
-        reader.args(["-c", script]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        reader
+            .args(["-c", script])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped());
         let Ok(mut reader) = reader.spawn() else {
             let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|v| v == "required");
             assert!(!required, "python is required and missing");
@@ -243,7 +255,10 @@ mod tests {
         let bad = UnitValues { bin: "/a\nExecStartPre=/bin/evil".into(), ..values() };
         assert!(files(Manager::Systemd, &bad).is_err());
         assert!(files(Manager::Launchd, &bad).is_err());
-        let bad = UnitValues { environment: vec![("CAIRN_HOME".into(), "x\n[Service]".into())], ..values() };
+        let bad = UnitValues {
+            environment: vec![("CAIRN_HOME".into(), "x\n[Service]".into())],
+            ..values()
+        };
         assert!(files(Manager::Systemd, &bad).is_err());
     }
 

@@ -70,7 +70,11 @@ mod tests {
         ];
         for (configured, standard, address, ignored) in cases {
             let (chosen, why) = choose(configured, standard);
-            assert_eq!((chosen.as_str(), why.is_some()), (address, ignored), "{configured:?} {standard:?}");
+            assert_eq!(
+                (chosen.as_str(), why.is_some()),
+                (address, ignored),
+                "{configured:?} {standard:?}"
+            );
         }
     }
 

@@ -31,8 +31,9 @@ impl Reading {
             let _ = at;
             return Some(stats.clone());
         }
-        let stats =
-            self.runtime.block_on(async { tokio::time::timeout(READ_TIMEOUT, self.api.stats()).await });
+        let stats = self
+            .runtime
+            .block_on(async { tokio::time::timeout(READ_TIMEOUT, self.api.stats()).await });
         let stats = stats.ok()?.ok()?;
         *last = Some((Instant::now(), stats.clone()));
         Some(stats)
@@ -41,18 +42,25 @@ impl Reading {
 
 /// Registers the metrics with `provider`.
 pub fn register(provider: &SdkMeterProvider, api: &Arc<Api>) {
-    let reading =
-        Arc::new(Reading { api: Arc::clone(api), runtime: Handle::current(), last: Mutex::default() });
+    let reading = Arc::new(Reading {
+        api: Arc::clone(api),
+        runtime: Handle::current(),
+        last: Mutex::default(),
+    });
     let meter = provider.meter("cairn");
     for figure in FIGURES {
         let reading = Arc::clone(&reading);
         let value = move || reading.now().map(|stats| figure.of(&stats));
         if figure.counter {
             let observed = meter.u64_observable_counter(figure.name).with_description(figure.help);
-            observed.with_callback(move |to| value().into_iter().for_each(|v| to.observe(v, &[]))).build();
+            observed
+                .with_callback(move |to| value().into_iter().for_each(|v| to.observe(v, &[])))
+                .build();
         } else {
             let observed = meter.u64_observable_gauge(figure.name).with_description(figure.help);
-            observed.with_callback(move |to| value().into_iter().for_each(|v| to.observe(v, &[]))).build();
+            observed
+                .with_callback(move |to| value().into_iter().for_each(|v| to.observe(v, &[])))
+                .build();
         }
     }
 }

@@ -32,7 +32,8 @@ impl Sender {
     /// # Errors
     /// TLS is unavailable.
     pub fn new(address: &str, timeout: Duration) -> Result<Self, String> {
-        let tls = tls(address.starts_with("https://")).map_err(|e| format!("cannot set up TLS: {e}"))?;
+        let tls =
+            tls(address.starts_with("https://")).map_err(|e| format!("cannot set up TLS: {e}"))?;
         let client = Client::builder()
             // A redirect could lead to a machine that the user did not choose.
             .redirect(Policy::none())
@@ -80,7 +81,8 @@ impl HttpClient for Sender {
 
 async fn send(client: Client, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
     let describe = |e: reqwest::Error| innermost(&e.without_url());
-    let mut answer = client.execute(request.try_into().map_err(describe)?).await.map_err(describe)?;
+    let mut answer =
+        client.execute(request.try_into().map_err(describe)?).await.map_err(describe)?;
     let status = answer.status();
     let headers = answer.headers().clone();
     let mut body = Vec::new();

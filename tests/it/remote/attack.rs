@@ -67,7 +67,8 @@ async fn no_wrong_code_is_accepted() {
     let known = laptop.pair(&den, &[Right::Observe], "den").await;
     den.client().await.client_revoke(&DeviceRef { id: known.device }).await.unwrap();
     let admin = den.client().await;
-    let params = cairn_protocol::remote::PairBeginParams { rights: vec![Right::Observe], name: None };
+    let params =
+        cairn_protocol::remote::PairBeginParams { rights: vec![Right::Observe], name: None };
     let (mut code, mut codes, mut compared) = ("00000000".to_owned(), 1, 0);
     for guess in 0..1000_u32 {
         if guess % 3 == 0
@@ -75,7 +76,8 @@ async fn no_wrong_code_is_accepted() {
         {
             (code, codes) = (offer.code, codes + 1);
         }
-        let why = refused(laptop.try_code(&den.lan, None, &other(&code, guess % 3 + 1), "den").await);
+        let why =
+            refused(laptop.try_code(&den.lan, None, &other(&code, guess % 3 + 1), "den").await);
         compared += u32::from(why.contains("the codes differ"));
     }
     // The number of codes is limited, even if a person requests new ones.
@@ -185,7 +187,8 @@ async fn replayed_pairing_messages_are_refused() {
     let hello = Hello { name: "laptop".into(), share };
     send_message(&mut ws, &hello).await;
     let reply: Reply = serde_json::from_value(receive_message(&mut ws).await).unwrap();
-    let proof = Proof { confirm: exchange_state.finish(&reply.share, "laptop").unwrap().client_proof() };
+    let proof =
+        Proof { confirm: exchange_state.finish(&reply.share, "laptop").unwrap().client_proof() };
     drop(ws);
     // The same messages with the same code and even the same key, over another connection.
     let (mut ws, _) = pairing(&den, &own).await;
@@ -228,7 +231,9 @@ async fn remote_listener_ignores_tokens_and_unpaired_clients_may_only_pair() {
             request.headers_mut().insert("origin", origin.parse().unwrap());
         }
         match client_async(request, dial(&den.lan, &own).await).await {
-            Err(tungstenite::Error::Http(answer)) => assert_eq!(answer.status().as_u16(), want, "{path}"),
+            Err(tungstenite::Error::Http(answer)) => {
+                assert_eq!(answer.status().as_u16(), want, "{path}")
+            }
             other => panic!("{path}: {other:?}"),
         }
     }

@@ -102,13 +102,19 @@ async fn observer_rights_are_equal_on_every_endpoint() {
     }
     // Calls over standard input and output.
     let mut stdio = command(laptop.home());
-    let mut stdio =
-        stdio.args(["--host", "den", "stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdio = stdio
+        .args(["--host", "den", "stdio"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let hello = json!({"protocolVersions": ["1"], "client": {"name": "t", "version": "0"}});
     let mut lines = vec![request(100, "initialize", &hello).to_string()];
     let all = calls(&root);
     lines.extend(
-        all.iter().enumerate().map(|(id, (method, params, _))| request(id, method, params).to_string()),
+        all.iter()
+            .enumerate()
+            .map(|(id, (method, params, _))| request(id, method, params).to_string()),
     );
     stdio.stdin.take().unwrap().write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
     let mut answered = 0;
@@ -152,7 +158,8 @@ async fn endpoints_of_other_protocols_require_the_same_rights() {
             client_async(format!("ws://{}/acp", den.lan), dial(&den.lan, own).await).await.unwrap();
         send_message(&mut ws, &request(1, "initialize", &json!({"protocolVersion": 1}))).await;
         while receive_message(&mut ws).await["id"] != 1 {}
-        send_message(&mut ws, &request(2, "session/new", &json!({"cwd": cwd, "mcpServers": []}))).await;
+        send_message(&mut ws, &request(2, "session/new", &json!({"cwd": cwd, "mcpServers": []})))
+            .await;
         let answer = loop {
             let message = receive_message(&mut ws).await;
             assert!(!message.is_null(), "the editor's connection ended");
@@ -164,7 +171,8 @@ async fn endpoints_of_other_protocols_require_the_same_rights() {
     }
     // MCP: its clients observe, prompt and approve.
     for (own, want) in [(&looker, Some(403)), (&approver, Some(403)), (&worker, None)] {
-        let upgraded = client_async(format!("ws://{}/mcp/ws", den.lan), dial(&den.lan, own).await).await;
+        let upgraded =
+            client_async(format!("ws://{}/mcp/ws", den.lan), dial(&den.lan, own).await).await;
         let status = match upgraded {
             Ok(_) => None,
             Err(tungstenite::Error::Http(answer)) => Some(answer.status().as_u16()),
@@ -179,7 +187,11 @@ async fn endpoints_of_other_protocols_require_the_same_rights() {
     assert_eq!(http(&den, &looker, &format!("GET {session}"), "").await.0, 404);
     let (status, body) = http(&den, &approver, &format!("GET {session}"), "").await;
     let answer: Value = serde_json::from_str(&body).unwrap();
-    assert_eq!((status, &answer["error"]["data"]["reason"]), (400, &json!("right_missing")), "{body}");
+    assert_eq!(
+        (status, &answer["error"]["data"]["reason"]),
+        (400, &json!("right_missing")),
+        "{body}"
+    );
     // The viewer, and MCP over HTTP, are for this machine alone.
     for path in ["/viewer", "/mcp"] {
         assert_eq!(http(&den, &worker, &format!("GET {path}"), "").await.0, 404, "{path}");

@@ -75,8 +75,7 @@ fn next(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
 
 fn refusal(reason: Reason, message: String) -> Line {
     let failure = Failure::new(reason, message);
-    let error =
-        serde_json::json!({"code": reason.code(), "message": failure.message, "data": failure.data()});
+    let error = serde_json::json!({"code": reason.code(), "message": failure.message, "data": failure.data()});
     Line::Refused(serde_json::json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string())
 }
 
@@ -135,7 +134,9 @@ mod tests {
 
     fn code(line: &Line) -> i64 {
         let Line::Refused(answer) = line else { return 0 };
-        serde_json::from_str::<serde_json::Value>(answer).unwrap()["error"]["code"].as_i64().unwrap()
+        serde_json::from_str::<serde_json::Value>(answer).unwrap()["error"]["code"]
+            .as_i64()
+            .unwrap()
     }
 
     #[test]

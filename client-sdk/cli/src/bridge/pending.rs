@@ -188,13 +188,24 @@ mod tests {
             (&[r#">{"id":1,"method":"a"}"#, r#"<{"id":1,"result":{}}"#][..], &[1, 0][..]),
             (&[r#">{"method":"a"}"#, r#">{"id":7,"result":{}}"#], &[0, 0]),
             (
-                &[r#">{"id":"x","method":"a"}"#, r#"<{"id":1,"result":{}}"#, r#"<{"id":"x","error":{}}"#],
+                &[
+                    r#">{"id":"x","method":"a"}"#,
+                    r#"<{"id":1,"result":{}}"#,
+                    r#"<{"id":"x","error":{}}"#,
+                ],
                 &[1, 1, 0],
             ),
             // Requests and notifications of the daemon answer nothing.
-            (&[r#">{"id":1,"method":"a"}"#, r#"<{"id":1,"method":"b"}"#, r#"<{"method":"c"}"#], &[1, 1, 1]),
             (
-                &[r#">{"id":1,"method":"a"}"#, r#">{"id":1,"method":"a"}"#, r#"<{"id":1,"result":0}"#],
+                &[r#">{"id":1,"method":"a"}"#, r#"<{"id":1,"method":"b"}"#, r#"<{"method":"c"}"#],
+                &[1, 1, 1],
+            ),
+            (
+                &[
+                    r#">{"id":1,"method":"a"}"#,
+                    r#">{"id":1,"method":"a"}"#,
+                    r#"<{"id":1,"result":0}"#,
+                ],
                 &[1, 1, 1],
             ),
             (
@@ -205,7 +216,10 @@ mod tests {
                 &[2, 0],
             ),
             (&[">half {", r#"<{"id":null,"error":{}}"#], &[1, 0]),
-            (&[">[]", ">7", r#"<{"id":null,"error":{}}"#, r#"<{"id":null,"error":{}}"#], &[1, 1, 1, 0]),
+            (
+                &[">[]", ">7", r#"<{"id":null,"error":{}}"#, r#"<{"id":null,"error":{}}"#],
+                &[1, 1, 1, 0],
+            ),
             (
                 &[
                     r#">{"id":1,"method":"orchestrate.subscribe"}"#,

@@ -35,7 +35,9 @@ impl Chat<'_> {
                 models::list(self.app, &self.client, provider).await.map(drop)
             }
             Slash::Model => self.choose(None, Some(argument.to_owned())).await,
-            Slash::Config => config::show(self.app, (!argument.is_empty()).then_some(argument)).await,
+            Slash::Config => {
+                config::show(self.app, (!argument.is_empty()).then_some(argument)).await
+            }
             Slash::Tools => Ok(output::print(&tools::table(&self.offered().await?))?),
             Slash::Plan => self.plan().await,
             Slash::Clear => {
@@ -62,7 +64,8 @@ impl Chat<'_> {
         let mut now = self.current().await?;
         if now.model.is_empty() {
             let known = self.client.provider_list(&Empty {}).await?.data;
-            let default = known.into_iter().find(|p| p.name == now.provider).and_then(|p| p.default_model);
+            let default =
+                known.into_iter().find(|p| p.name == now.provider).and_then(|p| p.default_model);
             now.model = default.unwrap_or_default();
         }
         let endpoint = now.endpoint.map(|e| format!(" at {e}")).unwrap_or_default();
@@ -77,19 +80,28 @@ impl Chat<'_> {
                 Ok(output::print(&models::providers(&page.data))?)
             }
             (Some("current"), None, _) => Ok(output::line(&self.model_name().await?)?),
-            (Some(name), model, None) => self.choose(Some(name.to_owned()), model.map(str::to_owned)).await,
+            (Some(name), model, None) => {
+                self.choose(Some(name.to_owned()), model.map(str::to_owned)).await
+            }
             _ => Err(Failure::usage("too many words").hint("/provider NAME [MODEL]")),
         }
     }
 
-    async fn choose(&mut self, provider: Option<String>, model: Option<String>) -> Result<(), Failure> {
-        let params = ProviderSetParams { session_id: self.session.clone(), provider, model, endpoint: None };
+    async fn choose(
+        &mut self,
+        provider: Option<String>,
+        model: Option<String>,
+    ) -> Result<(), Failure> {
+        let params =
+            ProviderSetParams { session_id: self.session.clone(), provider, model, endpoint: None };
         let set = self.client.provider_set(&params).await?;
         for warning in &set.warnings {
             self.app.info(&format!("warning: {}", plain(warning)));
         }
-        let context = set.context_tokens.map(|n| format!(", {} tokens of context", output::number(n)));
-        let text = format!("{} {}{}", set.choice.provider, set.choice.model, context.unwrap_or_default());
+        let context =
+            set.context_tokens.map(|n| format!(", {} tokens of context", output::number(n)));
+        let text =
+            format!("{} {}{}", set.choice.provider, set.choice.model, context.unwrap_or_default());
         Ok(output::line(&plain(&text))?)
     }
 
@@ -108,7 +120,8 @@ impl Chat<'_> {
         let mut latest = None;
         let mut after = 0;
         loop {
-            let params = TraceGetParams { trace_id: self.session.clone(), after, limit: Some(PAGE) };
+            let params =
+                TraceGetParams { trace_id: self.session.clone(), after, limit: Some(PAGE) };
             let page = self.client.trace_get(&params).await?;
             for envelope in &page.data {
                 match envelope.body.evt() {
@@ -133,13 +146,18 @@ impl Chat<'_> {
             return Ok(output::line(&lines.join("\n"))?);
         }
         let system = (argument != "default").then(|| argument.to_owned());
-        self.client.prompt_set(&PromptSetParams { session_id: self.session.clone(), system }).await?;
+        self.client
+            .prompt_set(&PromptSetParams { session_id: self.session.clone(), system })
+            .await?;
         Ok(output::line("the system text is set, and the conversation is empty")?)
     }
 
     async fn undo(&mut self) -> Result<(), Failure> {
         let Some(turn) = self.last_turn.clone() else {
-            return Err(Failure::with_reason("path_not_found", "no turn of this chat can be undone".into()));
+            return Err(Failure::with_reason(
+                "path_not_found",
+                "no turn of this chat can be undone".into(),
+            ));
         };
         let params = ToolCallParams {
             session_id: self.session.clone(),
@@ -168,7 +186,9 @@ impl Chat<'_> {
             return Ok(output::print(&tools::rules(&page.data))?);
         }
         let Some(rule) = argument.strip_prefix("revoke ").map(str::trim) else {
-            return Err(Failure::usage("only 'revoke RULE' can follow").hint("/rules shows the rules"));
+            return Err(
+                Failure::usage("only 'revoke RULE' can follow").hint("/rules shows the rules")
+            );
         };
         self.client.permission_revoke(&RevokeParams { rule: rule.to_owned() }).await?;
         Ok(output::line(&format!("revoked {}", plain(rule)))?)

@@ -103,7 +103,11 @@ impl ApprovalPrompt {
                 format!("{} {KEYS}{wider}", style("allow?").yellow().for_stderr())
             }
             Some(reason) => {
-                format!("{} {}", style("why not? (Enter to skip)").yellow().for_stderr(), plain(reason))
+                format!(
+                    "{} {}",
+                    style("why not? (Enter to skip)").yellow().for_stderr(),
+                    plain(reason)
+                )
             }
         }
     }
@@ -116,9 +120,10 @@ impl ApprovalPrompt {
                 Key::Char('a') => KeyOutcome::Answer(Session, None),
                 Key::Char('A') => KeyOutcome::Answer(Always, None),
                 Key::Char(c @ ('p' | 'P')) => match &self.pattern {
-                    Some(pattern) => {
-                        KeyOutcome::Pattern(if c == 'p' { Session } else { Always }, pattern.clone())
-                    }
+                    Some(pattern) => KeyOutcome::Pattern(
+                        if c == 'p' { Session } else { Always },
+                        pattern.clone(),
+                    ),
                     None => KeyOutcome::Open,
                 },
                 Key::Char('n' | 'N') => {
@@ -189,17 +194,21 @@ mod tests {
                     c => Key::Char(c),
                 });
             }
-            let expected =
-                expected.map_or(KeyOutcome::Open, |(d, r)| KeyOutcome::Answer(d, r.map(str::to_owned)));
+            let expected = expected
+                .map_or(KeyOutcome::Open, |(d, r)| KeyOutcome::Answer(d, r.map(str::to_owned)));
             assert_eq!(got, expected, "{keys:?}");
         }
-        let mut prompt = ApprovalPrompt::new(ApprovalId::new(), Some("run_shell(go test *)".into()));
+        let mut prompt =
+            ApprovalPrompt::new(ApprovalId::new(), Some("run_shell(go test *)".into()));
         assert!(prompt.row().contains("p pattern"));
         for (key, decision) in [('p', Session), ('P', Always)] {
             let got = prompt.key(Key::Char(key)).answer();
             assert_eq!(got, Some((decision, None, Some("run_shell(go test *)".into()))));
         }
-        assert_eq!(ApprovalPrompt::new(ApprovalId::new(), None).key(Key::Char('p')), KeyOutcome::Open);
+        assert_eq!(
+            ApprovalPrompt::new(ApprovalId::new(), None).key(Key::Char('p')),
+            KeyOutcome::Open
+        );
     }
 
     #[test]
@@ -279,7 +288,10 @@ mod tests {
             pattern: None,
             at: Timestamp::now(),
         };
-        assert_eq!(console::strip_ansi_codes(&answered(&resolution, false)), "  denied by viewer: no\n");
+        assert_eq!(
+            console::strip_ansi_codes(&answered(&resolution, false)),
+            "  denied by viewer: no\n"
+        );
         resolution.by = "deadline".into();
         assert_eq!(
             console::strip_ansi_codes(&answered(&resolution, false)),

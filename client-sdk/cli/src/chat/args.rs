@@ -67,8 +67,8 @@ pub struct ChatArgs {
     /// Do not offer the tool 'evaluate'
     #[arg(long)]
     pub no_python: bool,
-    /// Names under which tools are offered: each by its own name, a few that take the operation as an argument,
-    /// or both; tools.mode if not given
+    /// Names under which tools are offered: each by its own name, a few that take the operation as
+    /// an argument, or both; tools.mode if not given
     #[arg(long, value_name = "MODE", value_parser = ["split", "unified", "both"])]
     pub tools_mode: Option<String>,
     /// Run commands outside the sandbox; each is marked in the audit
@@ -98,7 +98,8 @@ impl ChatArgs {
     /// Refuses flags that cannot take effect, instead of ignoring them.
     pub fn check(&self, json: bool, one_shot: bool) -> Result<(), Failure> {
         if json && !one_shot && !self.list_models && !self.show_system_prompt {
-            return Err(Failure::usage("--json requires a question").hint("give one with -p, or pipe it in"));
+            return Err(Failure::usage("--json requires a question")
+                .hint("give one with -p, or pipe it in"));
         }
         Ok(())
     }

@@ -34,7 +34,9 @@ pub fn about(arguments: &Value) -> String {
     let argument = DESCRIPTIVE_ARGUMENTS.iter().find_map(|key| arguments.get(key));
     let text = match argument {
         Some(Value::String(text)) => plain(text.lines().next().unwrap_or_default()),
-        None if arguments.is_null() || arguments.as_object().is_some_and(serde_json::Map::is_empty) => {
+        None if arguments.is_null()
+            || arguments.as_object().is_some_and(serde_json::Map::is_empty) =>
+        {
             String::new()
         }
         Some(other) => plain(&other.to_string()),
@@ -48,8 +50,9 @@ pub fn finished_call(outcome: &ToolOutcome, about: &str, verbose: bool) -> Strin
     let mut out = String::new();
     let mark = if outcome.error.is_some() { style("●").red() } else { style("●").green() };
     let about = if about.is_empty() { String::new() } else { format!(" {about}") };
-    let count =
-        count(outcome).map(|c| style(format!("  ({c})")).dim().for_stderr().to_string()).unwrap_or_default();
+    let count = count(outcome)
+        .map(|c| style(format!("  ({c})")).dim().for_stderr().to_string())
+        .unwrap_or_default();
     let _infallible = writeln!(
         out,
         "{} {}{about}{count}",
@@ -62,7 +65,8 @@ pub fn finished_call(outcome: &ToolOutcome, about: &str, verbose: bool) -> Strin
         }
         return out;
     }
-    let is_program = matches!(outcome.name.as_str(), "run_shell" | "bash" | "shell" | "evaluate" | "python3");
+    let is_program =
+        matches!(outcome.name.as_str(), "run_shell" | "bash" | "shell" | "evaluate" | "python3");
     let max = if verbose {
         OUTPUT_LINES.1
     } else if is_program {
@@ -99,8 +103,10 @@ fn omitted_note(lines: usize) -> String {
 /// Returns the text inside an output.
 fn output_text(output: &Value) -> Option<String> {
     let text = |key: &str| output.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
-    let parts: Vec<&str> =
-        ["stdout", "stderr", "content", "text", "output", "diff"].into_iter().filter_map(text).collect();
+    let parts: Vec<&str> = ["stdout", "stderr", "content", "text", "output", "diff"]
+        .into_iter()
+        .filter_map(text)
+        .collect();
     if !parts.is_empty() {
         return Some(parts.join("\n"));
     }
@@ -109,8 +115,9 @@ fn output_text(output: &Value) -> Option<String> {
 
 /// Describes the size of a result.
 fn count(outcome: &ToolOutcome) -> Option<String> {
-    let count_text =
-        |n: u64, one: &str, many: &str| format!("{} {}", number(n), if n == 1 { one } else { many });
+    let count_text = |n: u64, one: &str, many: &str| {
+        format!("{} {}", number(n), if n == 1 { one } else { many })
+    };
     let cut_note = if outcome.truncated { ", cut" } else { "" };
     if let Some(error) = &outcome.error {
         return Some(plain(&error.reason));
@@ -123,7 +130,8 @@ fn count(outcome: &ToolOutcome) -> Option<String> {
     }
     let output = outcome.output.as_ref()?;
     let figure = |key: &str| output.get(key).and_then(Value::as_u64);
-    let known = if let Some(code) = output.get("exit_code").or(output.get("exitCode")).and_then(Value::as_i64)
+    let known = if let Some(code) =
+        output.get("exit_code").or(output.get("exitCode")).and_then(Value::as_i64)
     {
         Some(format!("exit {code}"))
     } else if let (Some(from), Some(to)) = (figure("start_line"), figure("end_line")) {
@@ -169,8 +177,9 @@ pub fn diff(text: &str, max: usize) -> String {
 
 /// Counts the added and removed lines of a diff.
 pub fn changed(diff: &str) -> (usize, usize) {
-    let of =
-        |mark: char, head: &str| diff.lines().filter(|l| l.starts_with(mark) && !l.starts_with(head)).count();
+    let of = |mark: char, head: &str| {
+        diff.lines().filter(|l| l.starts_with(mark) && !l.starts_with(head)).count()
+    };
     (of('+', "+++ "), of('-', "--- "))
 }
 
@@ -220,27 +229,41 @@ mod tests {
                 json!({"content": text, "start_line": 1, "end_line": 42}),
                 "● read_file x  (42 lines)\n",
             ),
-            ("list_files", "t", json!({"content": "a", "total_matches": 1}), "● list_files x  (1 match)\n"),
-            ("write_file", "dry_run", json!({"dryRun": true}), "● write_file x  (dry run: not executed)\n"),
+            (
+                "list_files",
+                "t",
+                json!({"content": "a", "total_matches": 1}),
+                "● list_files x  (1 match)\n",
+            ),
+            (
+                "write_file",
+                "dry_run",
+                json!({"dryRun": true}),
+                "● write_file x  (dry run: not executed)\n",
+            ),
             ("edit_file", "t", json!({"replacements": 2}), "● edit_file x  (2 replacements)\n"),
             ("own", "t", json!({"items": [1, 2, 3]}), "● own x  (3 entries)\n"),
             ("datetime", "t", json!({"utc": "now"}), "● datetime x\n"),
         ] {
-            let got = console::strip_ansi_codes(&finished_call(&outcome(name, tag, output), "x", false))
-                .into_owned();
+            let got =
+                console::strip_ansi_codes(&finished_call(&outcome(name, tag, output), "x", false))
+                    .into_owned();
             assert_eq!(got, expected);
         }
         let many = "line\n".repeat(20);
-        let shell = outcome("run_shell", "t", json!({"exit_code": 1, "stdout": many, "stderr": ""}));
+        let shell =
+            outcome("run_shell", "t", json!({"exit_code": 1, "stdout": many, "stderr": ""}));
         let got = console::strip_ansi_codes(&finished_call(&shell, "make", false)).into_owned();
         assert!(
-            got.starts_with("● run_shell make  (exit 1)\n  line\n") && got.ends_with("  … 12 more lines\n"),
+            got.starts_with("● run_shell make  (exit 1)\n  line\n")
+                && got.ends_with("  … 12 more lines\n"),
             "{got}"
         );
         let mut failed = outcome("read_file", "", Value::Null);
         let reason = "path_not_found".into();
         let message = "no 'x' here".into();
-        failed.error = Some(cairn_protocol::tool::ToolFailure { reason, message, retryable: false });
+        failed.error =
+            Some(cairn_protocol::tool::ToolFailure { reason, message, retryable: false });
         let got = console::strip_ansi_codes(&finished_call(&failed, "x", false)).into_owned();
         assert_eq!(got, "● read_file x  (path_not_found)\n  no 'x' here\n");
     }

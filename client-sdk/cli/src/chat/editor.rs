@@ -9,9 +9,9 @@ use std::{
 
 use console::style;
 use reedline::{
-    ColumnarMenu, Completer, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _,
-    Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Span, Suggestion,
-    ValidationResult, Validator, default_emacs_keybindings,
+    ColumnarMenu, Completer, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers,
+    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent,
+    ReedlineMenu, Span, Suggestion, ValidationResult, Validator, default_emacs_keybindings,
 };
 
 use super::{local, slash};
@@ -36,7 +36,8 @@ pub fn editor(folder: &Folder, history: &Path) -> Result<Reedline, Failure> {
     let unfit = |e: reedline::ReedlineError| Failure::failed(format!("{}: {e}", history.display()));
     let remembered = FileBackedHistory::with_file(HISTORY, history.to_owned()).map_err(unfit)?;
     let mut keys = default_emacs_keybindings();
-    let next = ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.into()), ReedlineEvent::MenuNext]);
+    let next =
+        ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.into()), ReedlineEvent::MenuNext]);
     keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, next);
     keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
     keys.add_binding(
@@ -80,13 +81,14 @@ impl Completer for Names {
         let typed = line.get(..pos).unwrap_or(line);
         let start = typed.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         let word = &typed[start..];
-        let suggest = |value: String, description: Option<&str>, append_whitespace: bool| Suggestion {
-            value,
-            description: description.map(str::to_owned),
-            span: Span::new(start, pos),
-            append_whitespace,
-            ..Suggestion::default()
-        };
+        let suggest =
+            |value: String, description: Option<&str>, append_whitespace: bool| Suggestion {
+                value,
+                description: description.map(str::to_owned),
+                span: Span::new(start, pos),
+                append_whitespace,
+                ..Suggestion::default()
+            };
         if start == 0 && word.starts_with('/') {
             return slash::completions(word)
                 .into_iter()
@@ -171,7 +173,8 @@ mod tests {
             ("read /cl", vec![]),
             ("gone/", vec![]),
         ] {
-            let got: Vec<String> = names.complete(line, line.len()).into_iter().map(|s| s.value).collect();
+            let got: Vec<String> =
+                names.complete(line, line.len()).into_iter().map(|s| s.value).collect();
             assert_eq!(got, expected, "{line}");
         }
         let one = &names.complete("read src/a", 10)[0];
@@ -190,7 +193,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let history = dir.path().join("chat_history");
         let _editor = editor(&Arc::new(Mutex::new(dir.path().to_owned())), &history).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::mode(&history.metadata().unwrap().permissions());
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&history.metadata().unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
     }
 }

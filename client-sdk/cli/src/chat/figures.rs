@@ -28,15 +28,22 @@ pub fn summary(answer: &ModelAnswer) -> Option<String> {
     }
     let used = used(answer);
     let tokens = if used > 0 { format!("{used} tokens  ") } else { String::new() };
-    let fill = answer.context_tokens.filter(|c| *c > 0).map(|c| format!("{}% / ", percent(used, c)));
-    Some(format!("● {}{tokens}last: {:04.1}tk/s", fill.unwrap_or_default(), answer.tokens_per_second))
+    let fill =
+        answer.context_tokens.filter(|c| *c > 0).map(|c| format!("{}% / ", percent(used, c)));
+    Some(format!(
+        "● {}{tokens}last: {:04.1}tk/s",
+        fill.unwrap_or_default(),
+        answer.tokens_per_second
+    ))
 }
 
 /// Describes the time for reading the prompt.
 pub fn prompt_eval(answer: &ModelAnswer) -> Option<String> {
     let read = read(answer)?;
-    let ctx =
-        answer.context_tokens.filter(|c| *c > 0).map(|c| format!(" · ctx {}%", percent(used(answer), c)));
+    let ctx = answer
+        .context_tokens
+        .filter(|c| *c > 0)
+        .map(|c| format!(" · ctx {}%", percent(used(answer), c)));
     let rate = rate(read, answer.first_millis);
     let ctx = ctx.unwrap_or_default();
     Some(format!("● prompt eval: {read} tok · {} ms · {rate:.1} t/s{ctx}", answer.first_millis))
@@ -76,7 +83,13 @@ mod tests {
 
     use super::*;
 
-    fn answer(input: u64, output: u64, cached: u64, context: Option<u64>, speed: f64) -> ModelAnswer {
+    fn answer(
+        input: u64,
+        output: u64,
+        cached: u64,
+        context: Option<u64>,
+        speed: f64,
+    ) -> ModelAnswer {
         ModelAnswer {
             run_id: RunId::new(),
             model: ModelChoice::default(),
@@ -101,7 +114,10 @@ mod tests {
         assert_eq!(writing(12.34), "writing 12.3tk/s");
         let a = answer(1000, 234, 200, Some(8192), 7.25);
         assert_eq!(summary(&a).unwrap(), "● 15% / 1234 tokens  last: 07.2tk/s");
-        assert_eq!(prompt_eval(&a).unwrap(), "● prompt eval: 800 tok · 500 ms · 1600.0 t/s · ctx 15%");
+        assert_eq!(
+            prompt_eval(&a).unwrap(),
+            "● prompt eval: 800 tok · 500 ms · 1600.0 t/s · ctx 15%"
+        );
         assert_eq!(
             prompt_eval_logged(&a).unwrap(),
             "[prompt_eval] 800 tok (200 cached) · 500 ms · 1600.0 t/s · ctx 15% (1234/8192)"

@@ -107,7 +107,15 @@ impl<'a> Rows<'a> {
     fn new(line_style: &'a LineStyle, width: usize) -> Self {
         let row = line_style.first.clone();
         let used = measure_text_width(&row);
-        Self { line_style, width, done: Vec::new(), row, used, marks: Marks::default(), run: String::new() }
+        Self {
+            line_style,
+            width,
+            done: Vec::new(),
+            row,
+            used,
+            marks: Marks::default(),
+            run: String::new(),
+        }
     }
 
     /// Adds a word and the space after it.

@@ -34,8 +34,11 @@ pub fn path(folder: &Path) -> PathBuf {
 pub fn read(folder: &Path) -> Result<Local, Failure> {
     let path = path(folder);
     let absent = || {
-        Failure::with_reason("session_not_found", format!("no chat is stored in {}", folder.display()))
-            .hint("start one with 'cairn chat', or name the folder where it was")
+        Failure::with_reason(
+            "session_not_found",
+            format!("no chat is stored in {}", folder.display()),
+        )
+        .hint("start one with 'cairn chat', or name the folder where it was")
     };
     let size = match path.metadata() {
         Ok(meta) if meta.is_file() => meta.len(),
@@ -100,12 +103,14 @@ mod tests {
         local.seq = 8;
         write(dir.path(), &local).unwrap();
         assert_eq!(read(dir.path()).unwrap(), local);
-        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let names: Vec<_> =
+            std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names, [FILE_NAME]);
         let text = std::fs::read_to_string(path(dir.path())).unwrap();
         assert_eq!(text, format!("{{\"sessionId\":\"{}\",\"seq\":8}}\n", local.session_id));
-        let mode =
-            std::os::unix::fs::PermissionsExt::mode(&path(dir.path()).metadata().unwrap().permissions());
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &path(dir.path()).metadata().unwrap().permissions(),
+        );
         assert_eq!(mode & 0o777, 0o600);
     }
 

@@ -42,8 +42,11 @@ fn log_text(evt: &AgentEvt) -> Option<String> {
         }
         AgentEvt::Warning { op, message } => Some(format!("[warning] {op}: {message}")),
         AgentEvt::RunCompleted { result } => {
-            let error =
-                result.error.as_ref().map(|e| format!(": {} ({})", e.message, e.reason)).unwrap_or_default();
+            let error = result
+                .error
+                .as_ref()
+                .map(|e| format!(": {} ({})", e.message, e.reason))
+                .unwrap_or_default();
             Some(format!("[turn] {} {:?}{error}", result.turn_id, result.status))
         }
         _ => None,

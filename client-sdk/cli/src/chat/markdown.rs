@@ -127,8 +127,12 @@ impl Markdown {
     }
 
     fn open(&mut self, mark: String, line: &str) {
-        let language =
-            line.trim_start().trim_start_matches(['`', '~']).split_whitespace().next().unwrap_or("");
+        let language = line
+            .trim_start()
+            .trim_start_matches(['`', '~'])
+            .split_whitespace()
+            .next()
+            .unwrap_or("");
         let painter = self.painter.get_or_insert_with(|| highlight::Painter::load(HIGHLIGHT_TIME));
         let code = painter.begin(language);
         self.fence = Some(Fence { mark, code });
@@ -148,9 +152,15 @@ impl Markdown {
             };
             return inline::rows(body[level..].trim_start(), &line_style, self.width);
         }
-        if body.len() >= 3 && ["-", "*", "_"].iter().any(|c| body.trim_end().replace(c, "").is_empty()) {
+        if body.len() >= 3
+            && ["-", "*", "_"].iter().any(|c| body.trim_end().replace(c, "").is_empty())
+        {
             return vec![
-                Style::new().dim().force_styling(true).apply_to("─".repeat(self.width.min(40))).to_string(),
+                Style::new()
+                    .dim()
+                    .force_styling(true)
+                    .apply_to("─".repeat(self.width.min(40)))
+                    .to_string(),
             ];
         }
         let base = Style::new();
@@ -161,14 +171,18 @@ impl Markdown {
         }
         for bullet in ["- ", "* ", "+ "] {
             if let Some(rest) = body.strip_prefix(bullet) {
-                let line_style = LineStyle { base, first: format!("{space}• "), hang: indent + 2 };
+                let line_style =
+                    LineStyle { base, first: format!("{space}• "), hang: indent + 2 };
                 return inline::rows(rest, &line_style, self.width);
             }
         }
         let digits = body.bytes().take_while(u8::is_ascii_digit).count();
         if (1..=9).contains(&digits) && body[digits..].starts_with(". ") {
-            let line_style =
-                LineStyle { base, first: format!("{space}{}. ", &body[..digits]), hang: indent + digits + 2 };
+            let line_style = LineStyle {
+                base,
+                first: format!("{space}{}. ", &body[..digits]),
+                hang: indent + digits + 2,
+            };
             return inline::rows(&body[digits + 2..], &line_style, self.width);
         }
         if let Some(rest) = body.strip_prefix('>') {
@@ -206,7 +220,10 @@ mod tests {
     fn markdown_is_rendered() {
         for (text, expected) in [
             ("plain", "plain\n"),
-            ("# Head *x*\n", "\u{1b}[33m\u{1b}[1mHead \u{1b}[0m\u{1b}[33m\u{1b}[1m\u{1b}[3mx\u{1b}[0m\n"),
+            (
+                "# Head *x*\n",
+                "\u{1b}[33m\u{1b}[1mHead \u{1b}[0m\u{1b}[33m\u{1b}[1m\u{1b}[3mx\u{1b}[0m\n",
+            ),
             ("a **b c** d", "a \u{1b}[1mb c\u{1b}[0m d\n"),
             ("2 * 3 ** 4", "2 * 3 ** 4\n"),
             ("use `a*b` now", "use \u{1b}[36ma*b\u{1b}[0m now\n"),
@@ -215,13 +232,17 @@ mod tests {
             ("one two three four five", "one two three four\nfive\n"),
             ("a\u{1b}[31mb", "a\\u{1b}[31mb\n"),
             ("```\na  b **c**\n```\nd", "  a  b **c**\nd\n"),
-            ("| a | b | a long row that is not broken |", "| a | b | a long row that is not broken |\n"),
+            (
+                "| a | b | a long row that is not broken |",
+                "| a | b | a long row that is not broken |\n",
+            ),
         ] {
             assert_eq!(render_all(text, 20), expected, "{text}");
         }
         let code = render_all("```rust\nfn main() {}\n```\n", 20);
         assert!(
-            code.contains("\u{1b}[35mfn\u{1b}[0m") && console::strip_ansi_codes(&code) == "  fn main() {}\n",
+            code.contains("\u{1b}[35mfn\u{1b}[0m")
+                && console::strip_ansi_codes(&code) == "  fn main() {}\n",
             "{code:?}"
         );
     }

@@ -123,7 +123,8 @@ fn one_shot(args: &ChatArgs) -> Result<Option<OneShot>, Failure> {
         (None, Some(prompt)) => Ok(Some(OneShot { prompt, context: None })),
         (None, None) if keys::has_keyboard() => Ok(None),
         (None, None) => {
-            Err(Failure::usage("there is no terminal for a chat").hint("ask a single question with -p"))
+            Err(Failure::usage("there is no terminal for a chat")
+                .hint("ask a single question with -p"))
         }
     }
 }
@@ -134,9 +135,12 @@ fn piped() -> Result<Option<String>, Failure> {
     let read = std::io::stdin().lock().take(MAX_PIPED + 1).read_to_end(&mut bytes);
     read.map_err(|e| Failure::failed(format!("standard input cannot be read: {e}")))?;
     if bytes.len() as u64 > MAX_PIPED {
-        return Err(Failure::usage("more than 1 MiB is piped in").hint("name a file in the folder instead"));
+        return Err(
+            Failure::usage("more than 1 MiB is piped in").hint("name a file in the folder instead")
+        );
     }
-    let text = String::from_utf8(bytes).map_err(|_| Failure::usage("the piped input is not UTF-8 text"))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage("the piped input is not UTF-8 text"))?;
     Ok(Some(text).filter(|t| !t.trim().is_empty()))
 }
 

@@ -45,7 +45,8 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
             Signal::Success(line) => {
                 let result = execute_line(chat, &editor::joined(&line)).await;
                 if let Some(shell) = &chat.shell {
-                    *folder.lock().unwrap_or_else(PoisonError::into_inner) = shell.folder().to_owned();
+                    *folder.lock().unwrap_or_else(PoisonError::into_inner) =
+                        shell.folder().to_owned();
                 }
                 match result {
                     Ok(false) => {}
@@ -97,8 +98,10 @@ async fn read(
             }
         }
     };
-    let (editor, signal) = outcome.map_err(|e| Failure::failed(format!("the prompt ended: {e}")))?;
-    let signal = signal.map_err(|e| Failure::failed(format!("the terminal cannot be read: {e}")))?;
+    let (editor, signal) =
+        outcome.map_err(|e| Failure::failed(format!("the prompt ended: {e}")))?;
+    let signal =
+        signal.map_err(|e| Failure::failed(format!("the terminal cannot be read: {e}")))?;
     Ok((editor, signal))
 }
 
@@ -127,7 +130,8 @@ async fn execute_line(chat: &mut Chat<'_>, line: &str) -> Result<bool, Failure> 
 async fn execute(chat: &mut Chat<'_>, line: &str) -> Result<bool, Failure> {
     let Some(shell) = &mut chat.shell else { return Ok(false) };
     let mut child = shell.command(line).spawn().map_err(|e| {
-        Failure::failed(format!("the shell cannot be started: {e}")).hint("set SHELL to the path of one")
+        Failure::failed(format!("the shell cannot be started: {e}"))
+            .hint("set SHELL to the path of one")
     })?;
     let status = loop {
         tokio::select! {
@@ -153,7 +157,8 @@ async fn act(chat: &mut Chat<'_>, typed: Typed) -> Result<bool, Failure> {
         Typed::Prompt(text) => {
             // The model works in the chat's folder, wherever the user's shell is.
             let away = chat.shell.as_ref().map(|s| s.folder()).filter(|f| *f != chat.folder);
-            let context = away.map(|folder| format!("The user's shell is in {}.", folder.display()));
+            let context =
+                away.map(|folder| format!("The user's shell is in {}.", folder.display()));
             let end = chat.turn(text, context).await?;
             let quiet_stop = chat.display.quiet && end.code() == INTERRUPTED;
             chat.quit |= quiet_stop;

@@ -56,7 +56,8 @@ pub fn settings(app: &App<'_>, args: &ChatArgs) -> Result<Config, Failure> {
     let location = if app.is_remote() { current_dir()? } else { local_folder(args)? };
     let project = scope::project_root(&location, app.env.home.as_deref()).unwrap_or(location);
     let inputs = app.host.config_inputs(&app.globals, Some(project));
-    let loaded = cairn_config::load(&inputs, &DiskFiles).map_err(|e| Failure::usage(e.to_string()))?;
+    let loaded =
+        cairn_config::load(&inputs, &DiskFiles).map_err(|e| Failure::usage(e.to_string()))?;
     if !loaded.config.ui.color {
         console::set_colors_enabled(false);
         console::set_colors_enabled_stderr(false);
@@ -74,7 +75,9 @@ pub async fn chat<'a>(
 ) -> Result<Chat<'a>, Failure> {
     let location = chat_folder(app, &client, args).await?;
     if args.go_on && app.is_remote() {
-        return Err(Failure::usage("--continue reads this machine's folder: omit --host and --address"));
+        return Err(Failure::usage(
+            "--continue reads this machine's folder: omit --host and --address",
+        ));
     }
     let session = if args.go_on {
         continued_session(&client, &location).await?
@@ -102,7 +105,8 @@ pub async fn chat<'a>(
         display,
         screen: Screen::new(TerminalCapabilities::of_process(quiet)),
         interactive,
-        local: (!args.no_local_session && !args.show_system_prompt && !app.is_remote()).then_some(location),
+        local: (!args.no_local_session && !args.show_system_prompt && !app.is_remote())
+            .then_some(location),
         log,
         last_turn: None,
         unsent: String::new(),
@@ -136,7 +140,8 @@ impl Chat<'_> {
             }
         }
         if let Some(text) = &args.system {
-            let params = PromptSetParams { session_id: self.session.clone(), system: Some(text.clone()) };
+            let params =
+                PromptSetParams { session_id: self.session.clone(), system: Some(text.clone()) };
             self.client.prompt_set(&params).await?;
         }
         if args.compress {
@@ -154,7 +159,10 @@ impl Chat<'_> {
             Ok(done) if done.tokens_before == done.tokens_after => {
                 Ok(format!("there is nothing to summarize: {} tokens", done.tokens_before))
             }
-            Ok(done) => Ok(format!("summarized: {} tokens became {}", done.tokens_before, done.tokens_after)),
+            Ok(done) => Ok(format!(
+                "summarized: {} tokens became {}",
+                done.tokens_before, done.tokens_after
+            )),
             Err(error) if error.reason() == Some("context_overflow") => {
                 Ok(format!("there is nothing to summarize: {}", plain(&error.to_string())))
             }
@@ -169,7 +177,11 @@ async fn continued_session(client: &Client, location: &Path) -> Result<Session, 
     client.session_get(&Client::session(&stored.session_id)).await.map_err(|error| {
         let deleted = error.reason() == Some("session_not_found");
         let failure = Failure::from(error);
-        if deleted { failure.hint("it was deleted; start a new chat without --continue") } else { failure }
+        if deleted {
+            failure.hint("it was deleted; start a new chat without --continue")
+        } else {
+            failure
+        }
     })
 }
 
@@ -206,8 +218,11 @@ pub async fn declared_root(
     if app.is_remote() && !exactly {
         return Err(scope::ambiguous_root(&roots));
     }
-    let folder =
-        if exactly { location.to_owned() } else { scope::project_root(location, app.env.home.as_deref())? };
+    let folder = if exactly {
+        location.to_owned()
+    } else {
+        scope::project_root(location, app.env.home.as_deref())?
+    };
     app.info(&format!("{} is not indexed yet: declaring it as a root", folder.display()));
     let params = AddRootParams { path: scope::utf8(&folder)?, request_id: None };
     Ok(client.index_add_root(&params).await?.path)
@@ -237,8 +252,9 @@ async fn policy(
             Some(mode) if WireMode::governs(&t.name) => mode.hides(&t.name),
             _ => t.hidden,
         };
-        let offered =
-            tools.iter().filter(|t| !hidden(t) && !t.network && !withheld.contains(&t.name.as_str()));
+        let offered = tools
+            .iter()
+            .filter(|t| !hidden(t) && !t.network && !withheld.contains(&t.name.as_str()));
         let commit = config.git.auto_commit.then(|| "git_commit".to_owned());
         // The commit at the end of a turn needs its tool too.
         offered.map(|t| t.name.clone()).chain(commit).collect()

@@ -83,7 +83,9 @@ impl Shell {
         }
         let run = || Line::Run(line.to_owned());
         let Some(words) = words(line, &|name| self.variable(name)) else { return run() };
-        let (Some(name), rest) = (words.first(), words.get(1..).unwrap_or_default()) else { return run() };
+        let (Some(name), rest) = (words.first(), words.get(1..).unwrap_or_default()) else {
+            return run();
+        };
         match (name.as_str(), rest) {
             ("cd", []) => Line::Cd(None),
             ("cd", [to]) => Line::Cd(Some(to.clone())),
@@ -94,7 +96,9 @@ impl Shell {
                 };
                 rest.iter().map(pair).collect::<Option<Vec<_>>>().map_or_else(run, Line::Export)
             }
-            ("unset", [_, ..]) if rest.iter().all(|name| is_name(name)) => Line::Unset(rest.to_vec()),
+            ("unset", [_, ..]) if rest.iter().all(|name| is_name(name)) => {
+                Line::Unset(rest.to_vec())
+            }
             _ => run(),
         }
     }
@@ -110,12 +114,14 @@ impl Shell {
             Some(to) => self.folder.join(self.expand_home(to)),
         };
         let target = plain(&target);
-        let meta = std::fs::metadata(&target).map_err(|e| format!("cd: {}: {e}", target.display()))?;
+        let meta =
+            std::fs::metadata(&target).map_err(|e| format!("cd: {}: {e}", target.display()))?;
         if !meta.is_dir() {
             return Err(format!("cd: {}: not a folder", target.display()));
         }
         // A folder that cannot be listed cannot be worked in either.
-        std::fs::read_dir(target.join(".")).map_err(|e| format!("cd: {}: {e}", target.display()))?;
+        std::fs::read_dir(target.join("."))
+            .map_err(|e| format!("cd: {}: {e}", target.display()))?;
         self.before = Some(std::mem::replace(&mut self.folder, target));
         Ok(())
     }
@@ -133,7 +139,12 @@ impl Shell {
     /// Builds the command that runs a line.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg("-c").arg(line).current_dir(&self.folder).env("PWD", &self.folder).kill_on_drop(true);
+        command
+            .arg("-c")
+            .arg(line)
+            .current_dir(&self.folder)
+            .env("PWD", &self.folder)
+            .kill_on_drop(true);
         if let Some(before) = &self.before {
             command.env("OLDPWD", before);
         }
@@ -229,7 +240,9 @@ fn words(line: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<Vec<St
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            (None, '&' | '|' | ';' | '<' | '>' | '(' | ')' | '*' | '?' | '[' | '#' | '\n') => return None,
+            (None, '&' | '|' | ';' | '<' | '>' | '(' | ')' | '*' | '?' | '[' | '#' | '\n') => {
+                return None;
+            }
             (None, c) if c.is_whitespace() => words.extend(word.take()),
             (None, c) => word.get_or_insert_default().push(c),
         }

@@ -52,7 +52,12 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
         "show the system text, or replace its base and clear the conversation",
     ),
     (Slash::Undo, &["undo"], "", "undo the file changes of the last turn"),
-    (Slash::Rules, &["rules"], "[revoke RULE]", "show the rules you granted with 'A', or revoke one"),
+    (
+        Slash::Rules,
+        &["rules"],
+        "[revoke RULE]",
+        "show the rules you granted with 'A', or revoke one",
+    ),
     (Slash::Help, &["help"], "", "show this"),
     (Slash::Exit, &["exit", "quit"], "", "exit, like Ctrl+D"),
 ];
@@ -84,16 +89,25 @@ pub fn help() -> String {
         let _infallible = writeln!(out, "  {usage:<39} {does}");
     }
     out.push_str("  > TEXT                                  with --shell: send TEXT to the model; anything else is a command\n");
-    out.push_str("  //TEXT                                  send TEXT with one slash to the model\n");
-    out.push_str("Alt+Enter or \\ at a line's end starts a new line; Tab completes commands and paths.\n");
-    out.push_str("While the model works: type and press Enter to add a message, Ctrl+C stops it.\n");
-    out.push_str("Ctrl+C at the prompt clears the line; three quick ones exit, and so does Ctrl+D.\n");
+    out.push_str(
+        "  //TEXT                                  send TEXT with one slash to the model\n",
+    );
+    out.push_str(
+        "Alt+Enter or \\ at a line's end starts a new line; Tab completes commands and paths.\n",
+    );
+    out.push_str(
+        "While the model works: type and press Enter to add a message, Ctrl+C stops it.\n",
+    );
+    out.push_str(
+        "Ctrl+C at the prompt clears the line; three quick ones exit, and so does Ctrl+D.\n",
+    );
     out
 }
 
 /// Lists the names that start with `prefix`, including the slash.
 pub fn completions(begin: &str) -> Vec<(String, &'static str)> {
-    let all = TABLE.iter().flat_map(|(_, names, _, does)| names.iter().map(|n| (format!("/{n}"), *does)));
+    let all =
+        TABLE.iter().flat_map(|(_, names, _, does)| names.iter().map(|n| (format!("/{n}"), *does)));
     all.filter(|(name, _)| name.starts_with(begin)).collect()
 }
 

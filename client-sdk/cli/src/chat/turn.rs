@@ -118,8 +118,10 @@ impl Chat<'_> {
         };
         let receipt = self.client.run_start(&params).await?;
         self.last_turn = Some(turn_id.clone());
-        let mut follow =
-            self.client.follow(&self.session, receipt.seq.saturating_sub(1)).patience(RECONNECT_TIMEOUT);
+        let mut follow = self
+            .client
+            .follow(&self.session, receipt.seq.saturating_sub(1))
+            .patience(RECONNECT_TIMEOUT);
         let view = View::new(self.screen.capabilities(), self.display);
         let mut turn = Turn {
             chat: self,
@@ -245,7 +247,8 @@ impl Turn<'_, '_> {
             if let Some((decision, reason, pattern)) = prompt.key(key).answer() {
                 let approval_id = prompt.approval.clone();
                 self.prompts.pop_front();
-                self.resolve(ApprovalResolveParams { approval_id, decision, reason, pattern }).await?;
+                self.resolve(ApprovalResolveParams { approval_id, decision, reason, pattern })
+                    .await?;
             }
             return self.draw();
         }
@@ -279,7 +282,11 @@ impl Turn<'_, '_> {
             Err(ClientError::Rpc { message, .. }) => {
                 // Kept so that it can be sent with the next turn.
                 self.chat.unsent.push_str(&params.text);
-                self.note(format!("{} {}\n", style("not sent:").yellow().for_stderr(), plain(&message)))
+                self.note(format!(
+                    "{} {}\n",
+                    style("not sent:").yellow().for_stderr(),
+                    plain(&message)
+                ))
             }
             Err(error) => Err(error.into()),
         }
@@ -297,7 +304,8 @@ impl Turn<'_, '_> {
             return Ok(());
         }
         self.prompts.clear();
-        let turn = TurnRef { session_id: self.chat.session.clone(), turn_id: Some(self.id.clone()) };
+        let turn =
+            TurnRef { session_id: self.chat.session.clone(), turn_id: Some(self.id.clone()) };
         match self.chat.client.run_cancel(&turn).await {
             // Fails if the turn has just ended; its last record will follow.
             Ok(_) | Err(ClientError::Rpc { .. }) => Ok(()),
@@ -344,7 +352,8 @@ pub async fn prompt_for_approval(
     let no = || Failure::with_reason("denied_by_user", "the approval was not answered".into());
     let mut keys = Keys::take().ok_or_else(no)?;
     screen.raw = true;
-    let mut prompt = ApprovalPrompt::new(approval.approval_id.clone(), approval.patterns.first().cloned());
+    let mut prompt =
+        ApprovalPrompt::new(approval.approval_id.clone(), approval.patterns.first().cloned());
     loop {
         screen.status(&[prompt.row()])?;
         match keys.next().await {

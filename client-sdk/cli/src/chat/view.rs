@@ -117,7 +117,11 @@ impl View {
                 vec![]
             }
             AgentEvt::ToolResult(outcome) => {
-                let about = self.running.remove(&outcome.call_id).map(|(_, about)| about).unwrap_or_default();
+                let about = self
+                    .running
+                    .remove(&outcome.call_id)
+                    .map(|(_, about)| about)
+                    .unwrap_or_default();
                 let text = calls::finished_call(&outcome, &about, self.display.verbose);
                 self.note_if(self.display.calls, text)
             }
@@ -134,12 +138,12 @@ impl View {
                 );
                 self.note_if(true, text)
             }
-            AgentEvt::Steered { text, .. } => {
-                self.note_if(true, format!("{} {}\n", style("you:").dim().for_stderr(), plain(&text)))
-            }
+            AgentEvt::Steered { text, .. } => self
+                .note_if(true, format!("{} {}\n", style("you:").dim().for_stderr(), plain(&text))),
             AgentEvt::Compacted { tokens_before, tokens_after, .. } => {
-                let text =
-                    format!("the conversation was summarized: {tokens_before} tokens became {tokens_after}");
+                let text = format!(
+                    "the conversation was summarized: {tokens_before} tokens became {tokens_after}"
+                );
                 self.note_if(true, format!("{}\n", style(text).dim().for_stderr()))
             }
             AgentEvt::PlanUpdate { items } => self.note_if(self.display.calls, plan(&items)),
@@ -194,7 +198,8 @@ impl View {
             .map(|(name, about)| format!("{name} {about}").trim_end().to_owned())
             .collect();
         if let Some(first) = names.pop() {
-            let more = if names.is_empty() { String::new() } else { format!(" and {} more", names.len()) };
+            let more =
+                if names.is_empty() { String::new() } else { format!(" and {} more", names.len()) };
             return format!("{first}{more}");
         }
         match &self.doing {
@@ -202,7 +207,11 @@ impl View {
             Doing::Reading(text) => text.clone(),
             Doing::Writing { since, pieces } => {
                 let seconds = since.elapsed().as_secs_f64();
-                if seconds < 0.2 { "writing".into() } else { figures::writing(*pieces as f64 / seconds) }
+                if seconds < 0.2 {
+                    "writing".into()
+                } else {
+                    figures::writing(*pieces as f64 / seconds)
+                }
             }
         }
     }
@@ -210,11 +219,14 @@ impl View {
     /// Renders a text delta at an offset, skipping the part that is already displayed.
     fn piece(&mut self, reasoning: bool, offset: u64, text: &str) -> Vec<Out> {
         let displayed = &mut self.displayed[usize::from(reasoning)];
-        let Some(known) = displayed.checked_sub(offset).and_then(|n| usize::try_from(n).ok()) else {
+        let Some(known) = displayed.checked_sub(offset).and_then(|n| usize::try_from(n).ok())
+        else {
             // The missing text will come as a record.
             return vec![];
         };
-        let Some(fresh) = text.get(known.min(text.len())..).filter(|f| !f.is_empty()) else { return vec![] };
+        let Some(fresh) = text.get(known.min(text.len())..).filter(|f| !f.is_empty()) else {
+            return vec![];
+        };
         *displayed += fresh.len() as u64;
         if reasoning {
             return self.reasoning_delta(fresh);
@@ -253,8 +265,9 @@ impl View {
             first: String::new(),
             hang: 0,
         };
-        let rows =
-            text.lines().flat_map(|line| inline::words(&plain(line), &line_style, self.capabilities.width));
+        let rows = text
+            .lines()
+            .flat_map(|line| inline::words(&plain(line), &line_style, self.capabilities.width));
         rows.map(|row| row + "\n").collect()
     }
 
@@ -276,8 +289,11 @@ impl View {
         if self.display.figures {
             let lines = [figures::prompt_eval(answer), figures::summary(answer)];
             // Dark blue of the sixteen colours, which follow the terminal's theme.
-            let text: String =
-                lines.into_iter().flatten().map(|l| format!("{}\n", style(l).blue().for_stderr())).collect();
+            let text: String = lines
+                .into_iter()
+                .flatten()
+                .map(|l| format!("{}\n", style(l).blue().for_stderr()))
+                .collect();
             out.extend(self.note_if(true, text));
         }
         out
@@ -324,7 +340,11 @@ impl View {
     }
 
     fn note_if(&self, enabled: bool, text: String) -> Vec<Out> {
-        if enabled && !self.display.quiet && !text.is_empty() { vec![Out::Note(text)] } else { vec![] }
+        if enabled && !self.display.quiet && !text.is_empty() {
+            vec![Out::Note(text)]
+        } else {
+            vec![]
+        }
     }
 }
 
@@ -347,7 +367,8 @@ fn tail(styled: &str, text: &str, width: usize) -> String {
     if count < width {
         return styled.to_owned();
     }
-    let end: String = text.chars().skip(count.saturating_sub(width.saturating_sub(2) / 2)).collect();
+    let end: String =
+        text.chars().skip(count.saturating_sub(width.saturating_sub(2) / 2)).collect();
     style(format!("…{}", plain(&end))).dim().for_stderr().to_string()
 }
 

@@ -10,8 +10,14 @@ use serde_json::json;
 
 use super::*;
 
-const DISPLAY: DisplayOptions =
-    DisplayOptions { figures: true, calls: true, stream: true, progress: true, verbose: false, quiet: false };
+const DISPLAY: DisplayOptions = DisplayOptions {
+    figures: true,
+    calls: true,
+    stream: true,
+    progress: true,
+    verbose: false,
+    quiet: false,
+};
 
 fn view(rich: bool, display: DisplayOptions) -> View {
     View::new(TerminalCapabilities { rich, terminal: rich, status: rich, width: 40 }, display)
@@ -110,7 +116,11 @@ fn turn_is_rendered_in_lines() {
     out.extend(view.record(text(0, "Reading **it**:\n", false)));
     out.extend(view.record(answer()));
     let arguments = json!({"path": "src/a.rs"});
-    out.extend(view.record(AgentEvt::ToolCall { call_id: "c".into(), name: "read_file".into(), arguments }));
+    out.extend(view.record(AgentEvt::ToolCall {
+        call_id: "c".into(),
+        name: "read_file".into(),
+        arguments,
+    }));
     assert!(view.status(None)[0].contains("read_file src/a.rs"));
     out.extend(view.record(AgentEvt::ToolResult(ToolOutcome {
         call_id: "c".into(),
@@ -158,7 +168,8 @@ fn quiet_shows_only_answer_and_failures() {
     out.extend(view.record(text(0, "said", false)));
     out.extend(view.record(answer()));
     out.extend(view.record(AgentEvt::Warning { op: "model".into(), message: "slow".into() }));
-    let error = RunError { reason: "r".into(), message: "m".into(), retryable: false, hint: String::new() };
+    let error =
+        RunError { reason: "r".into(), message: "m".into(), retryable: false, hint: String::new() };
     out.extend(view.record(completed(Outcome::Denied, Some(error))));
     assert_eq!(written(&out), ("said\n".into(), "error: m\n".into()));
 }

@@ -80,7 +80,11 @@ struct Reader {
 
 impl Reader {
     /// Returns new entries, and printed ones that have been completed since.
-    async fn next(&mut self, client: &Client, args: &AuditArgs) -> Result<Vec<AuditEntry>, Failure> {
+    async fn next(
+        &mut self,
+        client: &Client,
+        args: &AuditArgs,
+    ) -> Result<Vec<AuditEntry>, Failure> {
         let mut news = Vec::new();
         let mut after = self.open.first().map_or(self.last, |first| first - 1);
         loop {
@@ -127,7 +131,10 @@ fn line(entry: &AuditEntry) -> String {
         _ => style("deny ").red(),
     };
     let mut details = vec![
-        entry.outcome.as_deref().map_or_else(|| if is_open(entry) { "…".into() } else { "-".into() }, plain),
+        entry
+            .outcome
+            .as_deref()
+            .map_or_else(|| if is_open(entry) { "…".into() } else { "-".into() }, plain),
     ];
     details.extend(entry.millis.map(millis));
     details.extend(entry.exit_code.map(|code| format!("exit {code}")));
@@ -172,8 +179,13 @@ mod tests {
         let mut reader = Reader { last: 0, open: BTreeSet::new() };
         assert!(reader.should_print(&entry(1, Some("ok"))));
         assert!(reader.should_print(&entry(2, None)));
-        assert!(!reader.should_print(&entry(2, None)) && !reader.should_print(&entry(1, Some("ok"))));
-        assert!(reader.should_print(&entry(2, Some("ok"))) && !reader.should_print(&entry(2, Some("ok"))));
+        assert!(
+            !reader.should_print(&entry(2, None)) && !reader.should_print(&entry(1, Some("ok")))
+        );
+        assert!(
+            reader.should_print(&entry(2, Some("ok")))
+                && !reader.should_print(&entry(2, Some("ok")))
+        );
         for id in 3..200 {
             assert!(reader.should_print(&entry(id, None)));
         }

@@ -37,7 +37,9 @@ pub async fn run(app: &App<'_>, args: ClientsArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
     match args.action {
         None | Some(Action::List) => {
-            if let Some(page) = app.answer::<Page<Device>>(&client, "client.list", &Empty {}).await? {
+            if let Some(page) =
+                app.answer::<Page<Device>>(&client, "client.list", &Empty {}).await?
+            {
                 if page.data.is_empty() {
                     app.info("no device is paired; 'cairn pair' pairs one");
                 }

@@ -87,8 +87,11 @@ pub async fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
     if answer.values.is_empty()
         && let Some(key) = key
     {
-        return Err(Failure::with_reason("path_not_found", format!("there is no setting '{}'", plain(key)))
-            .hint("'cairn config' lists them"));
+        return Err(Failure::with_reason(
+            "path_not_found",
+            format!("there is no setting '{}'", plain(key)),
+        )
+        .hint("'cairn config' lists them"));
     }
     if app.globals.json {
         let mut report = serde_json::json!(answer);
@@ -101,7 +104,8 @@ pub async fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
     }
     if client.is_some() {
         let here = app.overrides()?.rows().iter().filter(|row| matches_key(&row.key, key));
-        let other = here.filter(|row| answer.values.get(&row.key).is_none_or(|v| v.value != row.value));
+        let other =
+            here.filter(|row| answer.values.get(&row.key).is_none_or(|v| v.value != row.value));
         for row in other {
             let text = format!(
                 "{} sets {} to {}, which the running daemon does not use",
@@ -120,9 +124,13 @@ pub async fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
         let source = plain(&row.source);
         let source = if source == "default" { style(source).dim() } else { style(source).green() };
         let pending = row.pending.as_ref().map(|pending| {
-            format!("  {}", style(format!("{} at the next start", plain(&pending.to_string()))).yellow())
+            format!(
+                "  {}",
+                style(format!("{} at the next start", plain(&pending.to_string()))).yellow()
+            )
         });
-        let _infallible = writeln!(out, "{key:<width$}  {value}  {source}{}", pending.unwrap_or_default());
+        let _infallible =
+            writeln!(out, "{key:<width$}  {value}  {source}{}", pending.unwrap_or_default());
     }
     output::print(&out)?;
     Ok(())
@@ -139,8 +147,8 @@ async fn effective(client: &Client, project: &Path) -> Result<ConfigAnswer, Fail
 
 fn in_files(app: &App<'_>, project: PathBuf) -> Result<ConfigAnswer, Failure> {
     let inputs = app.host.config_inputs(&app.globals, Some(project));
-    let loaded =
-        cairn_config::load(&inputs, &DiskFiles).map_err(|e| Failure::usage(plain_lines(&e.to_string())))?;
+    let loaded = cairn_config::load(&inputs, &DiskFiles)
+        .map_err(|e| Failure::usage(plain_lines(&e.to_string())))?;
     let value = |row: Row| {
         let value = ConfigValue { value: row.value, source: row.source.to_string(), pending: None };
         (row.key, value)

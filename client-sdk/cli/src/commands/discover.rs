@@ -22,7 +22,11 @@ pub struct DiscoverArgs {
 
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.1..=600.0).contains(&seconds) { Ok(seconds) } else { Err("must be between 0.1 and 600".into()) }
+    if (0.1..=600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("must be between 0.1 and 600".into())
+    }
 }
 
 /// A daemon, and its local name if this machine is paired with it.
@@ -44,8 +48,10 @@ pub async fn run(app: &App<'_>, args: &DiscoverArgs) -> Result<u8, Failure> {
     let known = Hosts::of(&app.data_root()?).list()?;
     let daemons = cairn_client_sdk::discover(Duration::from_secs_f64(args.timeout)).await?;
     if app.globals.json {
-        let discovered: Vec<_> =
-            daemons.iter().map(|daemon| DaemonRow { daemon, paired: paired(daemon, &known) }).collect();
+        let discovered: Vec<_> = daemons
+            .iter()
+            .map(|daemon| DaemonRow { daemon, paired: paired(daemon, &known) })
+            .collect();
         output::json(&serde_json::json!({"data": discovered}))?;
         return Ok(OK);
     }
@@ -54,11 +60,23 @@ pub async fn run(app: &App<'_>, args: &DiscoverArgs) -> Result<u8, Failure> {
     }
     let mut out = String::new();
     for daemon in &daemons {
-        let addresses: Vec<String> =
-            daemon.addresses.iter().map(|a| std::net::SocketAddr::new(*a, daemon.port).to_string()).collect();
-        let at = if addresses.is_empty() { format!("port {}", daemon.port) } else { addresses.join(", ") };
-        let _infallible =
-            write!(out, "{}  {}  {}  {at}", plain(&daemon.name), plain(&daemon.version), plain(&daemon.id));
+        let addresses: Vec<String> = daemon
+            .addresses
+            .iter()
+            .map(|a| std::net::SocketAddr::new(*a, daemon.port).to_string())
+            .collect();
+        let at = if addresses.is_empty() {
+            format!("port {}", daemon.port)
+        } else {
+            addresses.join(", ")
+        };
+        let _infallible = write!(
+            out,
+            "{}  {}  {}  {at}",
+            plain(&daemon.name),
+            plain(&daemon.version),
+            plain(&daemon.id)
+        );
         if let Some(key) = &daemon.key {
             let _infallible = write!(out, "  key {}", plain(key));
         }

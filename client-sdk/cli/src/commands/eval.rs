@@ -99,7 +99,9 @@ pub async fn run(app: &App<'_>, args: EvalArgs) -> Result<u8, Failure> {
             .map_err(|e| Failure::failed(format!("the answers cannot be written as JSON: {e}")))?;
         std::fs::write(path, text).map_err(|e| Failure::path(path, &e))?;
     }
-    let cells = metrics::cells(outcome.answered.iter().map(|a| (&*a.query.repo, &*a.query.kind, &a.scored)));
+    let cells = metrics::cells(
+        outcome.answered.iter().map(|a| (&*a.query.repo, &*a.query.kind, &a.scored)),
+    );
     if app.globals.json {
         output::json(&report::json(&outcome, &cells, &args))?;
         return Ok(OK);
@@ -117,7 +119,8 @@ pub async fn run(app: &App<'_>, args: EvalArgs) -> Result<u8, Failure> {
 fn check_groups(queries: &Queries, args: &EvalArgs) -> Result<(), Failure> {
     if args.repos.is_some() {
         for query in &queries.all {
-            let inside = Path::new(&query.repo).components().all(|c| matches!(c, Component::Normal(_)));
+            let inside =
+                Path::new(&query.repo).components().all(|c| matches!(c, Component::Normal(_)));
             if !query.names_repo {
                 return Err(at(query, &args.file, "no query names a repo, which --repos requires"));
             }
@@ -197,7 +200,8 @@ async fn answer(
         let Some(root) = roots.get(&query.repo) else { continue };
         let params = params(&query.query, root, args.k);
         let answer: Result<SearchAnswer, _> = client.call(args.mode.method(), &params).await;
-        let answer = answer.map_err(|e| Failure::from(e).in_context(&format!("line {}", query.line)))?;
+        let answer =
+            answer.map_err(|e| Failure::from(e).in_context(&format!("line {}", query.line)))?;
         behind += usize::from(!answer.complete);
         let results: Vec<ResultSpan> = answer
             .items
@@ -248,7 +252,10 @@ async fn missing_answers(
             known.insert(key, there);
             if !there {
                 let path = output::plain(&expected.path);
-                notes.push(format!("line {}: {path} is not in the index of {}", one.query.line, root.path));
+                notes.push(format!(
+                    "line {}: {path} is not in the index of {}",
+                    one.query.line, root.path
+                ));
             }
         }
     }

@@ -82,14 +82,19 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
         None
     };
     // Cloning from the local network needs an approval, if a person can give one.
-    let approver =
-        if crate::chat::has_keyboard() && !app.globals.json { Approver::Keyboard } else { Approver::None };
+    let approver = if crate::chat::has_keyboard() && !app.globals.json {
+        Approver::Keyboard
+    } else {
+        Approver::None
+    };
     let connector = app.connector();
     let client = app
         .connect_with(if approver == Approver::Keyboard { connector.approver() } else { connector })
         .await?;
     let params = match early {
-        None if args.resume.is_none() => Some(start_params(app, &args, &app.location(&client).await?)?),
+        None if args.resume.is_none() => {
+            Some(start_params(app, &args, &app.location(&client).await?)?)
+        }
         early => early,
     };
     let run = match (&args.resume, params) {
@@ -111,7 +116,11 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
     .await
 }
 
-fn start_params(app: &App<'_>, args: &ExploreArgs, here: &Path) -> Result<ExploreStartParams, Failure> {
+fn start_params(
+    app: &App<'_>,
+    args: &ExploreArgs,
+    here: &Path,
+) -> Result<ExploreStartParams, Failure> {
     let goals = args.goal.clone();
     // The daemon user's configuration decides which models may be used.
     let planner = args.model.then_some(PlannerKind::Model);
@@ -188,7 +197,8 @@ enum Step {
 
 impl Watch<'_> {
     async fn follow(mut self) -> Result<u8, Failure> {
-        let mut follow = self.client.follow(&self.run.session, self.run.after).patience(RECONNECT_TIMEOUT);
+        let mut follow =
+            self.client.follow(&self.run.session, self.run.after).patience(RECONNECT_TIMEOUT);
         let mut look = tokio::time::interval(POLL_INTERVAL);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let interrupt = tokio::signal::ctrl_c();
@@ -224,7 +234,9 @@ impl Watch<'_> {
             return Ok(());
         }
         let Ok(envelope) = record.envelope() else { return Ok(()) };
-        let Some(AgentEvt::ApprovalRequired { approval }) = envelope.body.evt() else { return Ok(()) };
+        let Some(AgentEvt::ApprovalRequired { approval }) = envelope.body.evt() else {
+            return Ok(());
+        };
         let session_filter = ApprovalListParams {
             session_id: Some(self.run.session.clone()),
             ..ApprovalListParams::default()
@@ -248,14 +260,19 @@ impl Watch<'_> {
         let Some(event) = envelope.body.evt() else { return Ok(Step::Go) };
         match event {
             AgentEvt::Started { op, details } if op != EXPLORE_OPERATION => {
-                *stage =
-                    details.as_ref().map_or_else(|| op.clone(), |d| format!("{op} {}", output::plain(d)));
+                *stage = details
+                    .as_ref()
+                    .map_or_else(|| op.clone(), |d| format!("{op} {}", output::plain(d)));
             }
             AgentEvt::Progress { op, percent, message } => {
-                let text = message.as_deref().map_or_else(|| format!("{op} {percent:.0} %"), output::plain);
+                let text = message
+                    .as_deref()
+                    .map_or_else(|| format!("{op} {percent:.0} %"), output::plain);
                 *stage = text;
             }
-            AgentEvt::Warning { message, .. } if !self.app.globals.json && !self.app.globals.quiet => {
+            AgentEvt::Warning { message, .. }
+                if !self.app.globals.json && !self.app.globals.quiet =>
+            {
                 self.progress.println(&format!("warning: {}", output::plain(message)));
             }
             AgentEvt::Interrupted { .. } if record.seq > self.run.from => {

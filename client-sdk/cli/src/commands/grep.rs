@@ -77,7 +77,8 @@ struct PageInfo {
 
 pub async fn run(app: &App<'_>, args: GrepArgs) -> Result<u8, Failure> {
     let (client, here) = app.connect_here().await?;
-    let location = app.canonical(&args.path.as_ref().map_or_else(|| here.clone(), |p| here.join(p)))?;
+    let location =
+        app.canonical(&args.path.as_ref().map_or_else(|| here.clone(), |p| here.join(p)))?;
     let root = scope::root(app, &client, Location::Around(&location)).await?;
     let mut params = params(&args, &root.root.to_string());
     params.path_prefix = scope::prefix(&root.path, &location)?;
@@ -147,7 +148,8 @@ async fn stream(
         while let Some(part) = lines.next().await? {
             out.clear();
             for file in part.files() {
-                let path = style(scope::relative_display(root, &file.path, here)).magenta().to_string();
+                let path =
+                    style(scope::relative_display(root, &file.path, here)).magenta().to_string();
                 write_lines(&mut out, &path, file);
                 printed += file.lines.len() as u64;
             }
@@ -240,8 +242,12 @@ fn render(answer: &GrepAnswer, args: &GrepArgs, root: &str, here: &Path) -> Stri
             let _infallible = writeln!(out, "{}-{n}-{}", style(&path).magenta(), plain(line));
         }
         let number = style(item.line).green();
-        let _infallible =
-            writeln!(out, "{}:{number}:{}", style(&path).magenta(), matched(&item.text, &item.ranges));
+        let _infallible = writeln!(
+            out,
+            "{}:{number}:{}",
+            style(&path).magenta(),
+            matched(&item.text, &item.ranges)
+        );
         for (n, line) in (item.line + 1..).zip(&item.after) {
             let _infallible = writeln!(out, "{}-{n}-{}", style(&path).magenta(), plain(line));
         }

@@ -74,19 +74,27 @@ enum Action {
 pub async fn run(app: &App<'_>, args: IndexArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
     match (args.path, args.action) {
-        (Some(path), _) => add(app, &client, &path, WaitOptions { wait: true, timeout: 3600 }).await,
+        (Some(path), _) => {
+            add(app, &client, &path, WaitOptions { wait: true, timeout: 3600 }).await
+        }
         (None, None) => show(app, &client, None).await,
         (None, Some(Action::Status { root })) => show(app, &client, root.as_deref()).await,
-        (None, Some(Action::Add { path, wait_options })) => add(app, &client, &path, wait_options).await,
+        (None, Some(Action::Add { path, wait_options })) => {
+            add(app, &client, &path, wait_options).await
+        }
         (None, Some(Action::Remove { root })) => {
-            let params = RootRef { root: resolve_root(app, &client, &root).await?, request_id: None };
-            if let Some(receipt) = app.answer::<IndexReceipt>(&client, "index.removeRoot", &params).await? {
+            let params =
+                RootRef { root: resolve_root(app, &client, &root).await?, request_id: None };
+            if let Some(receipt) =
+                app.answer::<IndexReceipt>(&client, "index.removeRoot", &params).await?
+            {
                 output::line(&format!("{} is forgotten", output::plain(&receipt.path)))?;
             }
             Ok(OK)
         }
         (None, Some(Action::Rebuild { root, wait_options })) => {
-            let params = RootRef { root: resolve_root(app, &client, &root).await?, request_id: None };
+            let params =
+                RootRef { root: resolve_root(app, &client, &root).await?, request_id: None };
             let receipt = client.index_rebuild(&params).await?;
             report_receipt(app, &client, &receipt, wait_options).await
         }
@@ -104,7 +112,12 @@ async fn resolve_root(app: &App<'_>, client: &Client, root: &str) -> Result<Stri
     scope::utf8(&app.canonical(&path).unwrap_or(path))
 }
 
-async fn add(app: &App<'_>, client: &Client, path: &Path, wait_options: WaitOptions) -> Result<u8, Failure> {
+async fn add(
+    app: &App<'_>,
+    client: &Client,
+    path: &Path,
+    wait_options: WaitOptions,
+) -> Result<u8, Failure> {
     let path = scope::utf8(&app.canonical(&app.location(client).await?.join(path))?)?;
     let receipt = client.index_add_root(&AddRootParams { path, request_id: None }).await?;
     report_receipt(app, client, &receipt, wait_options).await
@@ -133,7 +146,10 @@ async fn report_receipt(
     }
     let done = status.complete && status.state == IndexState::Ready;
     if !done {
-        app.info(&format!("not complete after {} s; it continues in the background", wait_options.timeout));
+        app.info(&format!(
+            "not complete after {} s; it continues in the background",
+            wait_options.timeout
+        ));
     }
     Ok(if done { OK } else { FAILED })
 }
@@ -144,7 +160,8 @@ async fn show(app: &App<'_>, client: &Client, root: Option<&str>) -> Result<u8, 
         None => None,
     };
     let params = IndexStatusParams { root };
-    let answer = app.answer::<cairn_protocol::index::IndexStatus>(client, "index.status", &params).await?;
+    let answer =
+        app.answer::<cairn_protocol::index::IndexStatus>(client, "index.status", &params).await?;
     let Some(answer) = answer else { return Ok(OK) };
     if answer.roots.is_empty() {
         app.info("no root is declared; 'cairn index PATH' declares one");
@@ -155,7 +172,9 @@ async fn show(app: &App<'_>, client: &Client, root: Option<&str>) -> Result<u8, 
 
 async fn list(app: &App<'_>, client: &Client) -> Result<u8, Failure> {
     let none = cairn_protocol::session::Empty {};
-    let answer = app.answer::<cairn_protocol::session::Page<RootStatus>>(client, "index.list", &none).await?;
+    let answer = app
+        .answer::<cairn_protocol::session::Page<RootStatus>>(client, "index.list", &none)
+        .await?;
     let lines = answer
         .iter()
         .flat_map(|page| &page.data)

@@ -56,8 +56,12 @@ pub async fn run(app: &App<'_>, args: MapArgs) -> Result<u8, Failure> {
         (None, None) => Location::Around(&here),
     };
     let root = scope::root(app, &client, at).await?;
-    let params =
-        MapParams { roots: vec![root.root.to_string()], budget: args.tokens, files, query: args.query };
+    let params = MapParams {
+        roots: vec![root.root.to_string()],
+        budget: args.tokens,
+        files,
+        query: args.query,
+    };
     let Some(answer) = app.answer::<MapAnswer>(&client, "search.map", &params).await? else {
         return Ok(OK);
     };
@@ -65,7 +69,10 @@ pub async fn run(app: &App<'_>, args: MapArgs) -> Result<u8, Failure> {
     let definitions: usize = answer.files.iter().map(|f| f.definitions.len()).sum();
     let files = number(answer.files.len() as u64);
     let definitions = number(definitions as u64);
-    app.info(&format!("{files} files, {definitions} definitions, {} tokens", number(answer.tokens.into())));
+    app.info(&format!(
+        "{files} files, {definitions} definitions, {} tokens",
+        number(answer.tokens.into())
+    ));
     if !answer.complete {
         app.info("not all definitions are known yet; 'cairn index status' shows their progress");
     }
@@ -107,7 +114,8 @@ mod tests {
             file("src/a.rs", vec![definition("open", 3), definition("close", 40)]),
             file("b\u{1b}.rs", vec![definition("run", 1)]),
         ];
-        let expected = "src/a.rs\n 3 function open\n 40 function close\nb\\u{1b}.rs\n 1 function run\n";
+        let expected =
+            "src/a.rs\n 3 function open\n 40 function close\nb\\u{1b}.rs\n 1 function run\n";
         assert_eq!(render(&files), expected);
     }
 }

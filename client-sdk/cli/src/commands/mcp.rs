@@ -68,9 +68,15 @@ pub async fn run(app: &App<'_>, args: McpArgs) -> Result<u8, Failure> {
 
 /// Returns the id of the root to work in. Indexing is not awaited, because a client gives a server
 /// little time to start.
-async fn root(app: &App<'_>, client: &Client, requested: Option<PathBuf>) -> Result<Option<String>, Failure> {
+async fn root(
+    app: &App<'_>,
+    client: &Client,
+    requested: Option<PathBuf>,
+) -> Result<Option<String>, Failure> {
     let is_explicit = requested.is_some();
-    if let Some(id) = requested.as_deref().and_then(|r| r.to_str()).filter(|r| r.starts_with("root_")) {
+    if let Some(id) =
+        requested.as_deref().and_then(|r| r.to_str()).filter(|r| r.starts_with("root_"))
+    {
         return Ok(Some(id.to_owned()));
     }
     let location = match requested {

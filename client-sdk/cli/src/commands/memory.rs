@@ -89,7 +89,9 @@ pub async fn run(app: &App<'_>, args: MemoryArgs) -> Result<u8, Failure> {
         Action::Search { query } => {
             let client = app.connect().await?;
             let params = MemorySearchParams { query: query.join(" "), ..Default::default() };
-            if let Some(page) = app.answer::<Page<MemoryEntry>>(&client, "memory.search", &params).await? {
+            if let Some(page) =
+                app.answer::<Page<MemoryEntry>>(&client, "memory.search", &params).await?
+            {
                 output::print(&table(&page.data, "no entry matches\n"))?;
             }
             Ok(OK)
@@ -128,7 +130,11 @@ async fn list(app: &App<'_>) -> Result<u8, Failure> {
     Ok(OK)
 }
 
-async fn change(app: &App<'_>, method: &str, params: &impl serde::Serialize) -> Result<u8, Failure> {
+async fn change(
+    app: &App<'_>,
+    method: &str,
+    params: &impl serde::Serialize,
+) -> Result<u8, Failure> {
     let client = app.connect().await?;
     if let Some(done) = app.answer::<MemoryChange>(&client, method, params).await? {
         output::line(&plain(&done.message))?;
@@ -144,7 +150,9 @@ fn params(written: Written) -> Result<MemoryWriteParams, Failure> {
     let content = match written.text {
         Some(text) => text,
         None if std::io::stdin().is_terminal() => {
-            return Err(Failure::usage("there is no text").hint("give it with --text, or pipe it in"));
+            return Err(
+                Failure::usage("there is no text").hint("give it with --text, or pipe it in")
+            );
         }
         None => piped()?,
     };
@@ -156,7 +164,9 @@ fn piped() -> Result<String, Failure> {
     let read = std::io::stdin().lock().take(MAX_TEXT + 1).read_to_end(&mut text);
     read.map_err(|e| Failure::failed(format!("standard input cannot be read: {e}")))?;
     if text.len() as u64 > MAX_TEXT {
-        return Err(Failure::usage("more than 256 KiB are piped in").hint("split it into several entries"));
+        return Err(
+            Failure::usage("more than 256 KiB are piped in").hint("split it into several entries")
+        );
     }
     String::from_utf8(text).map_err(|_| Failure::usage("the piped input is not UTF-8 text"))
 }

@@ -44,7 +44,9 @@ pub async fn run(app: &App<'_>, args: ModelsArgs) -> Result<u8, Failure> {
             Ok(page) => (page.data.clone(), None),
             Err(error) => (vec![], Some(error.to_string())),
         };
-        output::json(&serde_json::json!({"providers": known, "models": models, "modelsError": error}))?;
+        output::json(
+            &serde_json::json!({"providers": known, "models": models, "modelsError": error}),
+        )?;
         return Ok(OK);
     }
     output::print(&providers(&known))?;
@@ -71,13 +73,15 @@ pub fn providers(all: &[ProviderInfo]) -> String {
     let mut out = String::new();
     for provider in all {
         let mark = if provider.available { style("●").green() } else { style("○").red() };
-        let mut details = vec![provider.endpoint.as_deref().map_or_else(|| "no endpoint".into(), plain)];
+        let mut details =
+            vec![provider.endpoint.as_deref().map_or_else(|| "no endpoint".into(), plain)];
         if provider.external {
             details.push("outside this machine".into());
         }
         details.extend(provider.default_model.as_ref().map(|m| format!("default {}", plain(m))));
         details.extend(provider.reason.as_ref().map(|r| format!("not available: {}", plain(r))));
-        let _infallible = writeln!(out, "{mark} {:<width$}  {}", plain(&provider.name), details.join("; "));
+        let _infallible =
+            writeln!(out, "{mark} {:<width$}  {}", plain(&provider.name), details.join("; "));
     }
     out
 }
@@ -89,10 +93,15 @@ fn table(all: &[ModelInfo]) -> String {
     let width = all.iter().map(|m| m.model.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     for model in all {
-        let context = model.context_tokens.map(|n| format!("  {} tokens", number(n))).unwrap_or_default();
+        let context =
+            model.context_tokens.map(|n| format!("  {} tokens", number(n))).unwrap_or_default();
         let size = model.size_bytes.map(|n| format!("  {}", bytes(n))).unwrap_or_default();
-        let _infallible =
-            writeln!(out, "{}  {:<width$}{context}{size}", plain(&model.provider), plain(&model.model));
+        let _infallible = writeln!(
+            out,
+            "{}  {:<width$}{context}{size}",
+            plain(&model.provider),
+            plain(&model.model)
+        );
     }
     out
 }

@@ -166,7 +166,10 @@ async fn wait(app: &App<'_>, client: &Client) -> Result<(), Failure> {
                 ));
             }
             PairState::None | PairState::Cancelled => {
-                return Err(Failure::with_reason("pairing_refused", "the code was cancelled".into()));
+                return Err(Failure::with_reason(
+                    "pairing_refused",
+                    "the code was cancelled".into(),
+                ));
             }
         }
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -187,7 +190,8 @@ async fn join(app: &App<'_>, args: &PairArgs, machine: &str) -> Result<u8, Failu
     };
     let me = args.name.clone().unwrap_or_else(own_name);
     let known =
-        cairn_client_sdk::pair(&root, machine, Some(key), &code, &me, args.as_name.as_deref()).await?;
+        cairn_client_sdk::pair(&root, machine, Some(key), &code, &me, args.as_name.as_deref())
+            .await?;
     if app.globals.json {
         output::json(&known)?;
     } else {
@@ -214,7 +218,8 @@ fn ask_for_code() -> Result<String, Failure> {
 /// Returns this machine's name.
 fn own_name() -> String {
     let name = std::process::Command::new("uname").arg("-n").output().ok();
-    let name = name.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default();
+    let name =
+        name.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default();
     let name: String = name.chars().take(cairn_client_sdk::DEVICE_NAME).collect();
     if name.is_empty() { "a machine".into() } else { name }
 }

@@ -117,7 +117,8 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
         explain: args.explain || person,
         ..SearchParams::new(args.query.join(" "))
     };
-    let Some(answer) = app.answer::<SearchAnswer>(&client, args.mode.method(), &params).await? else {
+    let Some(answer) = app.answer::<SearchAnswer>(&client, args.mode.method(), &params).await?
+    else {
         return Ok(OK);
     };
     if answer.items.is_empty() {

@@ -45,9 +45,8 @@ pub async fn run(app: &App<'_>, args: SkillsArgs) -> Result<u8, Failure> {
     let all = client.skill_list(&Empty {}).await?.data;
     let Some(skill) = all.iter().find(|info| info.skill.id == id) else {
         let names = all.iter().map(|info| info.skill.id.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(
-            Failure::usage(format!("there is no skill '{}'", plain(&id))).hint(format!("there are: {names}"))
-        );
+        return Err(Failure::usage(format!("there is no skill '{}'", plain(&id)))
+            .hint(format!("there are: {names}")));
     };
     if app.globals.json {
         output::json(skill)?;

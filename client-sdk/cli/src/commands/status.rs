@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use cairn_client_sdk::ClientError;
-use cairn_protocol::{daemon::DaemonStatus, index::RootStatus, location::ConfigFolder, session::Empty};
+use cairn_protocol::{
+    daemon::DaemonStatus, index::RootStatus, location::ConfigFolder, session::Empty,
+};
 use console::style;
 
 use crate::{
@@ -60,8 +62,9 @@ fn text(status: &DaemonStatus) -> String {
         "service" => "a service",
         _ => "in a terminal",
     };
-    let leaves =
-        status.idle_exit_seconds.map_or_else(String::new, |s| format!(", exits after {s} s without use"));
+    let leaves = status
+        .idle_exit_seconds
+        .map_or_else(String::new, |s| format!(", exits after {s} s without use"));
     let mut out = format!("{} {}\n", style("cairn").bold(), status.version);
     let rows = [
         ("process", format!("{} since {}, {mode}{leaves}", status.pid, status.started_at)),

@@ -82,8 +82,8 @@ fn instance(root: &DataRoot) -> Option<InstanceId> {
 fn signal(root: &DataRoot) -> Result<(), String> {
     let text = std::fs::read_to_string(root.daemon_json())
         .map_err(|e| format!("{}: {e}", root.daemon_json().display()))?;
-    let file: DaemonFile =
-        serde_json::from_str(&text).map_err(|e| format!("{}: {e}", root.daemon_json().display()))?;
+    let file: DaemonFile = serde_json::from_str(&text)
+        .map_err(|e| format!("{}: {e}", root.daemon_json().display()))?;
     let done = Command::new("kill")
         .args(["-TERM", &file.pid.to_string()])
         .stdin(Stdio::null())

@@ -79,7 +79,8 @@ pub async fn run(app: &App<'_>, args: SymbolsArgs) -> Result<u8, Failure> {
             ..SearchFilters::default()
         }),
     };
-    let Some(answer) = app.answer::<SymbolsAnswer>(&client, "search.symbols", &params).await? else {
+    let Some(answer) = app.answer::<SymbolsAnswer>(&client, "search.symbols", &params).await?
+    else {
         return Ok(OK);
     };
     if !answer.complete {
@@ -88,10 +89,12 @@ pub async fn run(app: &App<'_>, args: SymbolsArgs) -> Result<u8, Failure> {
     let mut out = String::new();
     for item in &answer.items {
         let path = scope::relative_display(&root.path, &item.path, &here);
-        let within = item.container.as_ref().map_or_else(String::new, |c| format!("  in {}", plain(c)));
+        let within =
+            item.container.as_ref().map_or_else(String::new, |c| format!("  in {}", plain(c)));
         let name = style(plain(&item.name)).bold();
         let location = format!("{}:{}-{}", style(path).green(), item.start_line, item.end_line);
-        let _infallible = writeln!(out, "{:<10} {name}{}  {location}", item.kind, style(within).dim());
+        let _infallible =
+            writeln!(out, "{:<10} {name}{}  {location}", item.kind, style(within).dim());
     }
     output::print(&out)?;
     Ok(if answer.items.is_empty() { FAILED } else { OK })

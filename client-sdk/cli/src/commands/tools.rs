@@ -98,19 +98,26 @@ pub async fn run(app: &App<'_>, args: ToolsArgs) -> Result<u8, Failure> {
             };
             let connector = app.connector();
             let client = app
-                .connect_with(if approver == Approver::None { connector } else { connector.approver() })
+                .connect_with(if approver == Approver::None {
+                    connector
+                } else {
+                    connector.approver()
+                })
                 .await?;
-            let location = match root.as_deref().and_then(|r| r.to_str()).filter(|r| r.starts_with("root_")) {
-                Some(id) => id.to_owned(),
-                None => {
-                    let location = app.canonical(root.as_deref().unwrap_or(&app.location(&client).await?))?;
-                    declared_root(app, &client, &location, root.is_some()).await?
-                }
-            };
+            let location =
+                match root.as_deref().and_then(|r| r.to_str()).filter(|r| r.starts_with("root_")) {
+                    Some(id) => id.to_owned(),
+                    None => {
+                        let location = app
+                            .canonical(root.as_deref().unwrap_or(&app.location(&client).await?))?;
+                        declared_root(app, &client, &location, root.is_some()).await?
+                    }
+                };
             let title = Some(format!("tools call {name}"));
             let params = SessionCreateParams { title, root: Some(location), request_id: None };
             let session = client.session_create(&params).await?.session_id;
-            call(app, &client, &ToolCallParams { session_id: session, name, arguments }, approver).await
+            call(app, &client, &ToolCallParams { session_id: session, name, arguments }, approver)
+                .await
         }
     }
 }
@@ -130,12 +137,21 @@ pub fn table(all: &[ToolInfo]) -> String {
     for tool in all {
         let kind = if tool.read_only { style("reads ").green() } else { style("writes").yellow() };
         let mut notes = String::new();
-        for (is, note) in [(tool.network, " (network)"), (tool.hidden, " (not offered to models)")] {
+        for (is, note) in [(tool.network, " (network)"), (tool.hidden, " (not offered to models)")]
+        {
             notes.push_str(if is { note } else { "" });
         }
-        let first =
-            if tool.short.is_empty() { tool.description.lines().next().unwrap_or("") } else { &tool.short };
-        let line = format!("{:<width$}  {kind}  {}{}", plain(&tool.name), plain(first), style(notes).dim());
+        let first = if tool.short.is_empty() {
+            tool.description.lines().next().unwrap_or("")
+        } else {
+            &tool.short
+        };
+        let line = format!(
+            "{:<width$}  {kind}  {}{}",
+            plain(&tool.name),
+            plain(first),
+            style(notes).dim()
+        );
         let _infallible = writeln!(out, "{}", console::truncate_str(&line, COLUMNS, "…"));
     }
     out
@@ -153,7 +169,9 @@ async fn granted(app: &App<'_>, revoke: Option<String>) -> Result<u8, Failure> {
         }
         return Ok(OK);
     }
-    if let Some(page) = app.answer::<Page<GrantedRule>>(&client, "permission.list", &Empty {}).await? {
+    if let Some(page) =
+        app.answer::<Page<GrantedRule>>(&client, "permission.list", &Empty {}).await?
+    {
         output::print(&rules(&page.data))?;
     }
     Ok(OK)
@@ -267,7 +285,9 @@ fn text(result: &ToolResult) -> String {
     let content = result.output.get("content").and_then(serde_json::Value::as_str);
     let mut text = match content {
         Some(content) => content.lines().map(|l| plain(l) + "\n").collect(),
-        None => output::plain_lines(&serde_json::to_string_pretty(&result.output).unwrap_or_default()),
+        None => {
+            output::plain_lines(&serde_json::to_string_pretty(&result.output).unwrap_or_default())
+        }
     };
     if result.meta.truncated {
         text.push_str("(cut at a limit)\n");

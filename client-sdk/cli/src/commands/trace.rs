@@ -97,7 +97,12 @@ pub async fn run(app: &App<'_>, args: TraceArgs) -> Result<u8, Failure> {
     }
 }
 
-async fn replay(app: &App<'_>, client: &Client, trace: &str, root: Option<PathBuf>) -> Result<u8, Failure> {
+async fn replay(
+    app: &App<'_>,
+    client: &Client,
+    trace: &str,
+    root: Option<PathBuf>,
+) -> Result<u8, Failure> {
     let trace_id = match trace.parse::<SessionId>() {
         Ok(id) => id,
         Err(_) => ensure_imported(client, Path::new(trace)).await?,
@@ -114,7 +119,8 @@ async fn replay(app: &App<'_>, client: &Client, trace: &str, root: Option<PathBu
     if app.globals.json {
         output::line(&serde_json::to_string(&report).unwrap_or_default())?;
     } else if let Some(first) = &report.first {
-        let position = if first.path.is_empty() { String::new() } else { format!(" at {}", first.path) };
+        let position =
+            if first.path.is_empty() { String::new() } else { format!(" at {}", first.path) };
         let text = format!(
             "different: record {}, {}{position}\n  recorded: {}\n  now:      {}\n",
             first.seq,
@@ -130,13 +136,20 @@ async fn replay(app: &App<'_>, client: &Client, trace: &str, root: Option<PathBu
 }
 
 async fn list(app: &App<'_>, client: &Client, params: PageParams) -> Result<u8, Failure> {
-    let Some(page) = app.answer::<Page<Session>>(client, "trace.list", &params).await? else { return Ok(OK) };
+    let Some(page) = app.answer::<Page<Session>>(client, "trace.list", &params).await? else {
+        return Ok(OK);
+    };
     let mut out = String::new();
     for s in &page.data {
         let state = format!("{:<11}", s.state.as_str());
         let when = style(s.updated_at).dim();
-        let _infallible =
-            writeln!(out, "{}  {when}  {state}  {:>6}  {}", s.session_id, s.head_seq, plain(&s.title));
+        let _infallible = writeln!(
+            out,
+            "{}  {when}  {state}  {:>6}  {}",
+            s.session_id,
+            s.head_seq,
+            plain(&s.title)
+        );
     }
     output::print(&out)?;
     if let Some(cursor) = page.next_cursor {
@@ -192,8 +205,14 @@ fn record_line(envelope: &Envelope) -> String {
     format!("{:>5}  {}  {:<12}  {text}", envelope.seq, style(envelope.ts).dim(), style(kind).cyan())
 }
 
-async fn export(app: &App<'_>, client: &Client, id: SessionId, file: Option<&Path>) -> Result<u8, Failure> {
-    let failed = |path: &Path, e: &std::io::Error| Failure::failed(format!("{}: {e}", path.display()));
+async fn export(
+    app: &App<'_>,
+    client: &Client,
+    id: SessionId,
+    file: Option<&Path>,
+) -> Result<u8, Failure> {
+    let failed =
+        |path: &Path, e: &std::io::Error| Failure::failed(format!("{}: {e}", path.display()));
     let mut target = match file {
         Some(path) => Some((path, std::fs::File::create(path).map_err(|e| failed(path, &e))?)),
         None => None,
@@ -204,7 +223,9 @@ async fn export(app: &App<'_>, client: &Client, id: SessionId, file: Option<&Pat
         let part = client.trace_export(&params).await?;
         written += part.jsonl.len() as u64;
         match &mut target {
-            Some((path, file)) => file.write_all(part.jsonl.as_bytes()).map_err(|e| failed(path, &e))?,
+            Some((path, file)) => {
+                file.write_all(part.jsonl.as_bytes()).map_err(|e| failed(path, &e))?
+            }
             None => output::print(&part.jsonl)?,
         }
         match part.next_cursor {
@@ -251,9 +272,9 @@ async fn ensure_imported(client: &Client, file: &Path) -> Result<SessionId, Fail
 async fn import_file(client: &Client, file: &Path) -> Result<Session, Failure> {
     let source: Box<dyn BufRead> = match file == Path::new("-") {
         true => Box::new(std::io::stdin().lock()),
-        false => {
-            Box::new(std::io::BufReader::new(std::fs::File::open(file).map_err(|e| Failure::path(file, &e))?))
-        }
+        false => Box::new(std::io::BufReader::new(
+            std::fs::File::open(file).map_err(|e| Failure::path(file, &e))?,
+        )),
     };
     // As JSON text a line takes at most twice its bytes, if all of it is quotes and backslashes.
     let room = client.server().limits.max_message_bytes.saturating_sub(4096) / 2;

@@ -39,7 +39,9 @@ pub async fn run(app: &App<'_>, args: &ViewerArgs) -> Result<u8, Failure> {
     let link: Link = client.call("viewer.link", &Empty {}).await?;
     let url = format!("http://{}{}", client.connector().target()?.address, link.path);
     if app.globals.json {
-        output::json(&serde_json::json!({"url": url, "expiresInSeconds": link.expires_in_seconds}))?;
+        output::json(
+            &serde_json::json!({"url": url, "expiresInSeconds": link.expires_in_seconds}),
+        )?;
         return Ok(OK);
     }
     output::print(&format!("{url}\n"))?;

@@ -39,10 +39,14 @@ pub fn line(evt: &AgentEvt) -> (&'static str, String) {
 fn turn(evt: &AgentEvt) -> (&'static str, String) {
     match evt {
         AgentEvt::TurnAccepted { input, .. } => ("turn", parts(input)),
-        AgentEvt::RunStarted { model, .. } => ("run", format!("{} {}", model.provider, model.model)),
+        AgentEvt::RunStarted { model, .. } => {
+            ("run", format!("{} {}", model.provider, model.model))
+        }
         AgentEvt::Text { reasoning: true, text, .. } => ("thinking", text.clone()),
         AgentEvt::Text { text, .. } | AgentEvt::TokenDelta { text, .. } => ("text", text.clone()),
-        AgentEvt::PromptProgress { processed, total, .. } => ("reading", format!("{processed} of {total}")),
+        AgentEvt::PromptProgress { processed, total, .. } => {
+            ("reading", format!("{processed} of {total}"))
+        }
         AgentEvt::ModelAnswer(answer) => {
             let usage = &answer.usage;
             let text = format!(
@@ -73,10 +77,14 @@ fn turn(evt: &AgentEvt) -> (&'static str, String) {
             ("compacted", format!("{tokens_before} tokens to {tokens_after}"))
         }
         AgentEvt::Cleared {} => ("cleared", String::new()),
-        AgentEvt::ProviderChanged { model } => ("model", format!("{} {}", model.provider, model.model)),
+        AgentEvt::ProviderChanged { model } => {
+            ("model", format!("{} {}", model.provider, model.model))
+        }
         AgentEvt::PlanUpdate { items } => ("plan", format!("{} items", items.len())),
         AgentEvt::TurnDiff { paths, .. } => ("diff", paths.join(", ")),
-        AgentEvt::GitCommit { commit, message, .. } => ("commit", format!("{} {message}", short(commit))),
+        AgentEvt::GitCommit { commit, message, .. } => {
+            ("commit", format!("{} {message}", short(commit)))
+        }
         AgentEvt::RunCompleted { result } => ("ended", result_text(result)),
         _ => ("event", String::new()),
     }

@@ -91,7 +91,8 @@ fn languages(out: &mut Page, summary: &ExploreSummary) {
     if total == 0 {
         return;
     }
-    let mut all: Vec<(&String, u64)> = summary.languages.iter().map(|(name, lines)| (name, *lines)).collect();
+    let mut all: Vec<(&String, u64)> =
+        summary.languages.iter().map(|(name, lines)| (name, *lines)).collect();
     all.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     let listed = &all[..all.len().min(LANGUAGES)];
     let width = listed.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
@@ -164,8 +165,13 @@ fn top_files(out: &mut Page, summary: &ExploreSummary) {
     let file = |f: &TopFile| {
         let symbols: Vec<String> = f.symbols.iter().take(4).map(|s| plain(s)).collect();
         let files = if f.referring_files == 1 { "file" } else { "files" };
-        let used = format!("used by {} {files}: {}", number(f.referring_files.into()), symbols.join(", "));
-        format!("{}  {}", style(plain(&f.path)).green(), style(used.trim_end_matches([':', ' '])).dim())
+        let used =
+            format!("used by {} {files}: {}", number(f.referring_files.into()), symbols.join(", "));
+        format!(
+            "{}  {}",
+            style(plain(&f.path)).green(),
+            style(used.trim_end_matches([':', ' '])).dim()
+        )
     };
     if summary.details.top_files.is_empty() {
         return out.list("Read first", summary.top_files.iter().map(|f| plain(f)));
@@ -174,7 +180,8 @@ fn top_files(out: &mut Page, summary: &ExploreSummary) {
 }
 
 fn layout(out: &mut Page, details: &ExploreDetails) {
-    let width = details.layout.iter().take(ENTRIES).map(|l| l.path.chars().count()).max().unwrap_or(0);
+    let width =
+        details.layout.iter().take(ENTRIES).map(|l| l.path.chars().count()).max().unwrap_or(0);
     out.list(
         "Layout",
         details.layout.iter().map(|l| {
@@ -202,7 +209,10 @@ fn findings(out: &mut Page, details: &ExploreDetails) {
 fn git(out: &mut Page, details: &ExploreDetails) {
     let Some(git) = &details.git else { return };
     let head = git.head.as_deref().map(|h| h.chars().take(12).collect::<String>());
-    let on = git.branch.as_deref().map_or_else(|| "no branch".to_owned(), |b| format!("branch {}", plain(b)));
+    let on = git
+        .branch
+        .as_deref()
+        .map_or_else(|| "no branch".to_owned(), |b| format!("branch {}", plain(b)));
     let mut lines = vec![match head {
         Some(head) => format!("{on} at {head}, {} changed files", number(git.changed_files)),
         None => format!("{on}, no commit yet"),
@@ -232,7 +242,10 @@ mod tests {
                 kind: "main".into(),
                 reason: "a main function".into(),
             }],
-            commands: ProjectCommands { build: vec!["cargo build".into()], ..ProjectCommands::default() },
+            commands: ProjectCommands {
+                build: vec!["cargo build".into()],
+                ..ProjectCommands::default()
+            },
             stats: ExploreStats { files: 1234, millis: 1500, ..ExploreStats::default() },
             ..ExploreDetails::default()
         };
@@ -263,8 +276,10 @@ mod tests {
     #[test]
     fn empty_summary_has_no_sections() {
         console::set_colors_enabled(false);
-        let text =
-            text(&ExploreSummary { repo_name: "empty".into(), ..Default::default() }, &SessionId::new());
+        let text = text(
+            &ExploreSummary { repo_name: "empty".into(), ..Default::default() },
+            &SessionId::new(),
+        );
         assert_eq!(text.lines().count(), 3, "{text}");
     }
 }

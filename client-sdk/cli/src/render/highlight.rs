@@ -91,8 +91,10 @@ pub struct Painter {
 impl Painter {
     /// Loads a painter that works for at most `within`.
     pub fn load(within: Duration) -> Self {
-        let classes =
-            CLASSES.iter().filter_map(|(name, class_of)| Some((Scope::new(name).ok()?, *class_of))).collect();
+        let classes = CLASSES
+            .iter()
+            .filter_map(|(name, class_of)| Some((Scope::new(name).ok()?, *class_of)))
+            .collect();
         Self { syntaxes: two_face::syntax::extra_newlines(), classes, remaining: within }
     }
 
@@ -119,8 +121,13 @@ impl Painter {
 
     /// Starts highlighting code line by line; `None` for an unknown language.
     pub fn begin(&self, language: &str) -> Option<Code> {
-        let syntax = self.syntaxes.find_syntax_by_token(language).filter(|_| !language.is_empty())?;
-        Some(Code { state: ParseState::new(syntax), stack: ScopeStack::new(), remaining: self.remaining })
+        let syntax =
+            self.syntaxes.find_syntax_by_token(language).filter(|_| !language.is_empty())?;
+        Some(Code {
+            state: ParseState::new(syntax),
+            stack: ScopeStack::new(),
+            remaining: self.remaining,
+        })
     }
 
     /// Returns the pieces of the next line; none once the time is over.
@@ -141,7 +148,12 @@ impl Painter {
         by(name).or_else(|| by(name.rsplit_once('.')?.1))
     }
 
-    fn line(&self, line: &str, state: &mut ParseState, stack: &mut ScopeStack) -> Option<Vec<Piece>> {
+    fn line(
+        &self,
+        line: &str,
+        state: &mut ParseState,
+        stack: &mut ScopeStack,
+    ) -> Option<Vec<Piece>> {
         let changes = state.parse_line(&format!("{line}\n"), &self.syntaxes).ok()?;
         let mut pieces: Vec<Piece> = Vec::new();
         let mut from = 0;
@@ -165,7 +177,12 @@ impl Painter {
     /// Returns the class of the innermost classified scope.
     fn class_of(&self, stack: &ScopeStack) -> CodeClass {
         let of = |scope: &Scope| self.classes.iter().find(|(known, _)| known.is_prefix_of(*scope));
-        stack.as_slice().iter().rev().find_map(of).map_or(CodeClass::Plain, |(_, class_of)| *class_of)
+        stack
+            .as_slice()
+            .iter()
+            .rev()
+            .find_map(of)
+            .map_or(CodeClass::Plain, |(_, class_of)| *class_of)
     }
 }
 
@@ -178,8 +195,8 @@ mod tests {
         let pieces = Painter::load(Duration::MAX).paint(path, &lines, 0..lines.len());
         let show = |line: &str, pieces: &[Piece]| {
             let classified = pieces.iter().filter(|(_, class_of)| *class_of != CodeClass::Plain);
-            let classified =
-                classified.map(|(range, class_of)| format!("{class_of:?}:{}", line[range.clone()].trim()));
+            let classified = classified
+                .map(|(range, class_of)| format!("{class_of:?}:{}", line[range.clone()].trim()));
             classified.collect::<Vec<_>>().join(" ")
         };
         lines.iter().zip(&pieces).map(|(line, pieces)| show(line, pieces)).collect()
@@ -203,7 +220,10 @@ mod tests {
             let got = painted(path, text);
             for (got, expected) in got.iter().zip(expected.split('|')) {
                 let all = expected.split(' ').all(|word| got.contains(word));
-                assert!(all && got.is_empty() == expected.is_empty(), "{path}: {got}, not {expected}");
+                assert!(
+                    all && got.is_empty() == expected.is_empty(),
+                    "{path}: {got}, not {expected}"
+                );
             }
         }
     }
@@ -212,7 +232,9 @@ mod tests {
     fn pieces_cover_the_line_in_order() {
         let text = "/* a\n b */ let é = \"x\\n\"; // ü\n\n\tmatch x {";
         let lines: Vec<&str> = text.split('\n').collect();
-        for (line, pieces) in lines.iter().zip(Painter::load(Duration::MAX).paint("a.rs", &lines, 0..4)) {
+        for (line, pieces) in
+            lines.iter().zip(Painter::load(Duration::MAX).paint("a.rs", &lines, 0..4))
+        {
             let joined: String = pieces.iter().map(|(range, _)| &line[range.clone()]).collect();
             assert_eq!(joined, *line);
         }
@@ -223,7 +245,9 @@ mod tests {
         let lines: Vec<&str> = "/* a\nb\nc */".split('\n').collect();
         let only = Painter::load(Duration::MAX).paint("a.rs", &lines, 1..2);
         assert_eq!(only, [vec![(0..1, CodeClass::Comment)]]);
-        assert!(Painter::load(Duration::ZERO).paint("a.rs", &lines, 0..3).iter().all(Vec::is_empty));
+        assert!(
+            Painter::load(Duration::ZERO).paint("a.rs", &lines, 0..3).iter().all(Vec::is_empty)
+        );
         let long = "x".repeat(MAX_LINE + 1);
         assert!(Painter::load(Duration::MAX).paint("a.rs", &[&long], 0..1)[0].is_empty());
     }

@@ -32,7 +32,8 @@ pub fn why(shares: &[Share]) -> String {
     }
     let all: f64 = reasons.iter().map(|(_, sum)| sum).sum();
     reasons.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let named = reasons.iter().enumerate().filter(|(n, (_, sum))| *n == 0 || *sum >= MIN_SHARE * all);
+    let named =
+        reasons.iter().enumerate().filter(|(n, (_, sum))| *n == 0 || *sum >= MIN_SHARE * all);
     let named: Vec<&str> = named.take(MAX_REASONS).map(|(_, (reason, _))| *reason).collect();
     match named.split_last() {
         None => String::new(),
@@ -49,7 +50,10 @@ mod tests {
     fn strongest_reasons_are_named() {
         for (shares, expected) in [
             (&[][..], ""),
-            (&[("name", 0.4), ("meaning", 0.2), ("nameMeaning", 0.3), ("path", 0.1)], "meaning and name"),
+            (
+                &[("name", 0.4), ("meaning", 0.2), ("nameMeaning", 0.3), ("path", 0.1)],
+                "meaning and name",
+            ),
             (&[("name", 0.3), ("exact", 0.15), ("definition", -0.4)], "exact name"),
             (
                 &[("windowWords", 0.3), ("words", 0.1), ("fileWords", 0.2), ("path", 0.2)],

@@ -115,8 +115,9 @@ pub fn plain(text: &str) -> String {
 pub fn is_plain(text: &str) -> bool {
     // Without a branch per byte, the compiler can vectorise the loop.
     text.as_bytes().chunks(256).all(|part| {
-        part.iter()
-            .fold(true, |fine, byte| fine & ((b' '..=b'~').contains(byte) | matches!(byte, b'\t' | b'\n')))
+        part.iter().fold(true, |fine, byte| {
+            fine & ((b' '..=b'~').contains(byte) | matches!(byte, b'\t' | b'\n'))
+        })
     })
 }
 
@@ -139,7 +140,10 @@ mod tests {
         assert_eq!(plain("rm \u{202e}ecilop"), "rm \\u{202e}ecilop");
         assert_eq!(plain("a\u{2066}b\u{2069}c\u{200b}"), "a\\u{2066}b\\u{2069}c\\u{200b}");
         assert_eq!(plain("\u{e0041}\u{feff}\u{2028}"), "\\u{e0041}\\u{feff}\\u{2028}");
-        assert_eq!(plain_lines("one\r\n\u{1b}]52;c;cm0=\u{7}\ntwo"), "one\n\\u{1b}]52;c;cm0=\\u{7}\ntwo\n");
+        assert_eq!(
+            plain_lines("one\r\n\u{1b}]52;c;cm0=\u{7}\ntwo"),
+            "one\n\\u{1b}]52;c;cm0=\\u{7}\ntwo\n"
+        );
         // Control: letters of every script stay, and so do joiners.
         assert_eq!(plain("שלום مرحبا 関係 👩\u{200d}🔬"), "שלום مرحبا 関係 👩\u{200d}🔬");
     }

@@ -16,8 +16,11 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// Creates a line; nothing is drawn if `visible` is false or standard error is not a terminal.
     pub fn new(visible: bool) -> Self {
-        let target =
-            if visible { ProgressDrawTarget::stderr_with_hz(RATE) } else { ProgressDrawTarget::hidden() };
+        let target = if visible {
+            ProgressDrawTarget::stderr_with_hz(RATE)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {elapsed:>3} {wide_msg}") {
             bar.set_style(style);
@@ -52,7 +55,8 @@ impl Progress {
     /// Prints a line above it, or to standard error if it is not drawn.
     pub fn println(&self, text: &str) {
         self.0.suspend(|| {
-            let _closed = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
+            let _closed =
+                std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
         });
     }
 }

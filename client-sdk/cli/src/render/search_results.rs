@@ -44,8 +44,10 @@ impl Page<'_> {
 
     fn item(&mut self, rank: usize, item: &SearchItem) -> String {
         let path = scope::relative_display(self.root, &item.path, self.here);
-        let symbol =
-            item.symbol.as_ref().map_or_else(String::new, |s| format!("  {} {}", s.kind, plain(&s.name)));
+        let symbol = item
+            .symbol
+            .as_ref()
+            .map_or_else(String::new, |s| format!("  {} {}", s.kind, plain(&s.name)));
         let changed = if item.changed { "  (changed since)" } else { "" };
         let path = self.styled(Style::new().green(), path);
         let symbol = self.styled(Style::new().cyan(), symbol);
@@ -71,12 +73,14 @@ impl Page<'_> {
         let why = why(&item.explain);
         let dim = Style::new().dim();
         if self.terminal && !why.is_empty() {
-            let _infallible = writeln!(out, "    {}", self.styled(dim.clone(), format!("by {why}")));
+            let _infallible =
+                writeln!(out, "    {}", self.styled(dim.clone(), format!("by {why}")));
         }
         if self.explain && !item.explain.is_empty() {
             let share = |s: &Share| format!("{} {:+.3}", s.feature, s.share);
             let shares: Vec<String> = item.explain.iter().map(share).collect();
-            let _infallible = writeln!(out, "        {}", self.styled(dim, plain(&shares.join("  "))));
+            let _infallible =
+                writeln!(out, "        {}", self.styled(dim, plain(&shares.join("  "))));
         }
     }
 
@@ -110,7 +114,13 @@ impl Page<'_> {
     }
 
     /// Renders a highlighted line with its matches marked.
-    fn marked(&self, line: &str, start: usize, highlights: &[[u32; 2]], pieces: &[Piece]) -> String {
+    fn marked(
+        &self,
+        line: &str,
+        start: usize,
+        highlights: &[[u32; 2]],
+        pieces: &[Piece],
+    ) -> String {
         let mut out = String::new();
         let mut done = 0;
         let end = line.char_indices().nth(WIDTH).map_or(line.len(), |(at, _)| at);
@@ -137,7 +147,9 @@ impl Page<'_> {
         for (range, look) in pieces {
             let from = range.start.max(done);
             let to = range.end.min(part.end);
-            let (Some(before), Some(piece)) = (line.get(done..from), line.get(from..to)) else { continue };
+            let (Some(before), Some(piece)) = (line.get(done..from), line.get(from..to)) else {
+                continue;
+            };
             if piece.is_empty() {
                 continue;
             }
@@ -155,15 +167,21 @@ impl Page<'_> {
 }
 
 /// Selects the lines that contain most matches.
-fn best_lines(starts: &[usize], lines: &[&str], highlights: &[[u32; 2]], limit: usize) -> Range<usize> {
+fn best_lines(
+    starts: &[usize],
+    lines: &[&str],
+    highlights: &[[u32; 2]],
+    limit: usize,
+) -> Range<usize> {
     let limit = limit.min(lines.len());
     let hits = |n: usize| {
         let range = starts[n]..starts[n] + lines[n].len().max(1);
         highlights.iter().filter(|h| range.contains(&(h[0] as usize))).count()
     };
     let hits: Vec<usize> = (0..lines.len()).map(hits).collect();
-    let from = (0..=lines.len() - limit)
-        .max_by_key(|from| (hits[*from..from + limit].iter().sum::<usize>(), std::cmp::Reverse(*from)));
+    let from = (0..=lines.len() - limit).max_by_key(|from| {
+        (hits[*from..from + limit].iter().sum::<usize>(), std::cmp::Reverse(*from))
+    });
     let from = from.unwrap_or(0);
     from..from + limit
 }

@@ -104,7 +104,8 @@ ESC[2m 1.ESC[0m ESC[32msrc/a.rsESC[0m:7-11ESC[36m  function showESC[0m
 
 #[test]
 fn control_characters_are_escaped() {
-    let wild = SearchItem { path: "a\u{1b}[2J.rs".into(), text: Some("\u{1b}[2J".into()), ..item() };
+    let wild =
+        SearchItem { path: "a\u{1b}[2J.rs".into(), text: Some("\u{1b}[2J".into()), ..item() };
     assert!(!page(true, false).text(&[wild]).contains('\u{1b}'));
 }
 
@@ -143,7 +144,11 @@ fn lines_with_most_matches_are_selected() {
         (vec![[9, 10]], 9, 0..5),
         (vec![[9, 10]], 1, 4..5),
     ] {
-        assert_eq!(best_lines(&starts, &lines, &highlights, limit), expected, "{highlights:?} {limit}");
+        assert_eq!(
+            best_lines(&starts, &lines, &highlights, limit),
+            expected,
+            "{highlights:?} {limit}"
+        );
     }
     assert_eq!(best_lines(&[], &[], &[], 3), 0..0);
 }

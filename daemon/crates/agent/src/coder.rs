@@ -39,8 +39,12 @@ impl TurnAgent for Coder {
         talk.messages.extend(cx.call_all(interrupted).await?);
         for _ in 0..cx.max_iterations() {
             talk.messages.extend(cx.steering());
-            let mut ask =
-                Ask { system: system.clone(), messages: talk.messages, tools: cx.offers(), schema: None };
+            let mut ask = Ask {
+                system: system.clone(),
+                messages: talk.messages,
+                tools: cx.offers(),
+                schema: None,
+            };
             if cx.is_nearly_full(&ask)? {
                 ask.messages = cx.compact(&ask).await?.0.messages;
             }
@@ -79,7 +83,11 @@ impl TurnAgent for Coder {
 }
 
 /// Returns the last text, and warns the user about an abnormal end.
-async fn finish_turn(cx: &TurnContext, text: String, finish: FinishReason) -> Result<String, Failure> {
+async fn finish_turn(
+    cx: &TurnContext,
+    text: String,
+    finish: FinishReason,
+) -> Result<String, Failure> {
     match finish {
         FinishReason::Length => {
             let limit = cx.settings().max_answer_tokens;
@@ -89,7 +97,9 @@ async fn finish_turn(cx: &TurnContext, text: String, finish: FinishReason) -> Re
             )
             .await?;
         }
-        FinishReason::Filtered => cx.warn("model", "the provider withheld the answer".into()).await?,
+        FinishReason::Filtered => {
+            cx.warn("model", "the provider withheld the answer".into()).await?
+        }
         FinishReason::Stop | FinishReason::ToolCalls if text.trim().is_empty() => {
             cx.warn("model", "the model returned an empty answer".into()).await?;
         }

@@ -73,7 +73,8 @@ impl Agent for Explorer {
         let (ops, failed) = cx.ops();
         summary.details.stats.ops = ops;
         summary.details.stats.failed_ops = failed;
-        summary.details.stats.millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        summary.details.stats.millis =
+            u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(summary)
     }
 }
@@ -97,11 +98,19 @@ struct Work {
 
 impl Work {
     fn new(cx: RunContext, goals: &[String]) -> Self {
-        let folder = cx.root_path().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().into_owned());
+        let folder =
+            cx.root_path().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().into_owned());
         let mut facts = Facts::new(folder.unwrap_or_default());
         facts.limited = cx.paths().is_some();
         let planner = Planner::new(goals);
-        Self { cx, facts, planner, queue: OpQueue::new(MAX_OPS), running: JoinSet::new(), revision: 0 }
+        Self {
+            cx,
+            facts,
+            planner,
+            queue: OpQueue::new(MAX_OPS),
+            running: JoinSet::new(),
+            revision: 0,
+        }
     }
 
     /// Requests the next operations from the planner; new ones are queued and, as a snapshot,
@@ -126,7 +135,11 @@ impl Work {
         let all = done + (self.queue.len() + self.running.len()) as f64;
         let percent = (100.0 * done / all.max(1.0)).floor();
         self.cx
-            .emit(AgentEvt::Progress { op: "explore".into(), percent, message: Some(self.stage().into()) })
+            .emit(AgentEvt::Progress {
+                op: "explore".into(),
+                percent,
+                message: Some(self.stage().into()),
+            })
             .await
     }
 
@@ -194,7 +207,11 @@ impl Work {
         Ok(1)
     }
 
-    async fn planned(&self, round: u32, end: Result<guided::PlanTotals, Failure>) -> Result<(), Failure> {
+    async fn planned(
+        &self,
+        round: u32,
+        end: Result<guided::PlanTotals, Failure>,
+    ) -> Result<(), Failure> {
         let evt = match end {
             Ok(totals) => AgentEvt::Progress {
                 op: "plan".into(),
@@ -217,7 +234,8 @@ impl Work {
         if !goals.is_empty() {
             text.push_str(&format!("\nGoals: {goals}"));
         }
-        let languages: Vec<String> = self.facts.languages.iter().map(|(l, n)| format!("{l} {n}")).collect();
+        let languages: Vec<String> =
+            self.facts.languages.iter().map(|(l, n)| format!("{l} {n}")).collect();
         text.push_str(&format!("\nLines by language: {}", languages.join(", ")));
         let paths: Vec<&str> = self.facts.listed.keys().map(String::as_str).take(120).collect();
         text.push_str(&format!("\nPaths: {}\n", paths.join(", ")));
@@ -248,12 +266,18 @@ impl Work {
 }
 
 /// Maps the result of an operation's task.
-fn check_finished(joined: Result<FinishedOp, tokio::task::JoinError>) -> Result<FinishedOp, Failure> {
-    let finished = joined.map_err(|e| Failure::new(Reason::Internal, format!("an operation failed: {e}")))?;
+fn check_finished(
+    joined: Result<FinishedOp, tokio::task::JoinError>,
+) -> Result<FinishedOp, Failure> {
+    let finished =
+        joined.map_err(|e| Failure::new(Reason::Internal, format!("an operation failed: {e}")))?;
     match &finished.outcome {
         // These errors end the complete run; any other failure is a fact about one operation.
         Err(failure)
-            if matches!(failure.reason, Reason::Cancelled | Reason::AuditFailed | Reason::DiskFull) =>
+            if matches!(
+                failure.reason,
+                Reason::Cancelled | Reason::AuditFailed | Reason::DiskFull
+            ) =>
         {
             Err(failure.clone())
         }

@@ -34,8 +34,11 @@ pub struct Guard {
 impl Guard {
     /// Checks a round: calls and their results.
     pub fn look(&mut self, calls: &[ToolUse], results: &[Message]) -> Seen {
-        let call_text =
-            calls.iter().map(|c| format!("{} {}", c.name, c.arguments)).collect::<Vec<_>>().join("\n");
+        let call_text = calls
+            .iter()
+            .map(|c| format!("{} {}", c.name, c.arguments))
+            .collect::<Vec<_>>()
+            .join("\n");
         let result_texts = results.iter().map(|m| match m {
             Message::Tool { content, .. } => content.as_str(),
             _ => "",
@@ -48,7 +51,9 @@ impl Guard {
         let times = (1..=LONGEST).map(|length| self.times(length)).max().unwrap_or(1);
         let names = calls.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
         if times >= FAIL_AFTER {
-            return Seen::Stuck(format!("the same calls ({names}) returned the same results {times} times"));
+            return Seen::Stuck(format!(
+                "the same calls ({names}) returned the same results {times} times"
+            ));
         }
         if times >= WARN_AFTER && !self.is_warned {
             self.is_warned = true;
@@ -77,9 +82,14 @@ mod tests {
     use super::*;
 
     fn round(guard: &mut Guard, call: &str, result: &str) -> Seen {
-        let calls = [ToolUse { id: "c".into(), name: call.into(), arguments: serde_json::json!({}) }];
-        let results =
-            [Message::Tool { call_id: "c".into(), name: call.into(), content: result.into(), failed: false }];
+        let calls =
+            [ToolUse { id: "c".into(), name: call.into(), arguments: serde_json::json!({}) }];
+        let results = [Message::Tool {
+            call_id: "c".into(),
+            name: call.into(),
+            content: result.into(),
+            failed: false,
+        }];
         guard.look(&calls, &results)
     }
 
@@ -87,8 +97,9 @@ mod tests {
     fn repetition_is_warned_about_and_then_fails() {
         for circle in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
             let mut guard = Guard::default();
-            let seen: Vec<Seen> =
-                (0..5 * circle.len()).map(|i| round(&mut guard, circle[i % circle.len()], "same")).collect();
+            let seen: Vec<Seen> = (0..5 * circle.len())
+                .map(|i| round(&mut guard, circle[i % circle.len()], "same"))
+                .collect();
             let warned_at = seen.iter().position(|s| matches!(s, Seen::Repeated(_)));
             let failed_at = seen.iter().position(|s| matches!(s, Seen::Stuck(_)));
             assert_eq!(warned_at, Some(3 * circle.len() - 1), "{circle:?}");

@@ -118,7 +118,8 @@ pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failu
     let texts = sources.texts();
     let session = cx.session_prompt().await?;
     let project = cx.artifact_or_create("prompt-project", project::describe(cx)).await?;
-    let clock = cx.artifact_or_create("prompt-clock", async { Ok(clock::minute(cx.began())) }).await?;
+    let clock =
+        cx.artifact_or_create("prompt-clock", async { Ok(clock::minute(cx.began())) }).await?;
     let tools = cx.tools();
     let has = |name: &str| tools.iter().any(|t| t.name == name);
     let web = has("web_search") || has("web_fetch");
@@ -149,7 +150,11 @@ pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failu
 
 /// Returns the host's own skills first, then those of the engine that are on and have no tools, or
 /// one that is offered.
-fn skills(mut all: Vec<(String, String)>, cx: &TurnContext, offered: &[ToolSpec]) -> Vec<(String, String)> {
+fn skills(
+    mut all: Vec<(String, String)>,
+    cx: &TurnContext,
+    offered: &[ToolSpec],
+) -> Vec<(String, String)> {
     let has = |name: &String| offered.iter().any(|t| t.name == *name);
     let usable = |tools: &[String]| tools.is_empty() || tools.iter().any(has);
     let on = cx.skills().into_iter().filter(|info| info.enabled && usable(&info.skill.tools));
@@ -179,16 +184,22 @@ pub fn render(layers: &Layers) -> String {
         section("", paragraph(appendix, APPENDIX));
     }
     section("Context", preamble(layers));
-    let tools = layers.catalogue.iter().map(|(n, s)| format!("- {} — {}", line(n, NAME), line(s, SHORT)));
+    let tools =
+        layers.catalogue.iter().map(|(n, s)| format!("- {} — {}", line(n, NAME), line(s, SHORT)));
     section("Active tools", tools.collect::<Vec<_>>().join("\n"));
     section("Memory vocabulary", paragraph(&layers.vocabulary, APPENDIX));
     parts.join("\n\n")
 }
 
 fn blocks(all: &[(String, String)], mark: &str, cap: usize) -> String {
-    let block =
-        |(name, text): &(String, String)| format!("{mark}{}\n\n{}", line(name, NAME), paragraph(text, cap));
-    all.iter().filter(|(_, text)| !text.trim().is_empty()).map(block).collect::<Vec<_>>().join("\n\n")
+    let block = |(name, text): &(String, String)| {
+        format!("{mark}{}\n\n{}", line(name, NAME), paragraph(text, cap))
+    };
+    all.iter()
+        .filter(|(_, text)| !text.trim().is_empty())
+        .map(block)
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 fn preamble(layers: &Layers) -> String {

@@ -52,7 +52,8 @@ impl CallQueue {
         let mut tails = lock(&self.0);
         tails.next += 1;
         let number = tails.next;
-        let previous = tails.last.insert(key.clone(), (number, released)).map(|(_, previous)| previous);
+        let previous =
+            tails.last.insert(key.clone(), (number, released)).map(|(_, previous)| previous);
         Some(QueueSlot { queue: Arc::clone(self), key, number, previous, _release: done })
     }
 

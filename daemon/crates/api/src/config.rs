@@ -27,7 +27,8 @@ pub trait ConfigSource: Send + Sync {
 pub fn methods() -> Vec<Method> {
     vec![
         Method::new("config.get", "The effective configuration and the source of each value.", get),
-        Method::new("config.reload", "Reloads the configuration files.", reload).detached(Right::Admin),
+        Method::new("config.reload", "Reloads the configuration files.", reload)
+            .detached(Right::Admin),
     ]
 }
 
@@ -46,5 +47,7 @@ async fn blocking<T: Send + 'static>(
     let none = || Failure::new(Reason::NotSupported, "this host has no configuration files");
     let source: Arc<dyn ConfigSource> = cx.api().config.get().cloned().ok_or_else(none)?;
     let done = tokio::task::spawn_blocking(move || work(&*source)).await;
-    done.map_err(|e| Failure::new(Reason::Internal, format!("the configuration could not be read: {e}")))?
+    done.map_err(|e| {
+        Failure::new(Reason::Internal, format!("the configuration could not be read: {e}"))
+    })?
 }

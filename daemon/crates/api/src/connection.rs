@@ -124,11 +124,17 @@ impl Connection {
     ///
     /// # Errors
     /// `overloaded` when the daemon's limit of connections is reached.
-    pub fn open(api: &Arc<Api>, rights: Rights) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
+    pub fn open(
+        api: &Arc<Api>,
+        rights: Rights,
+    ) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
         let before = api.counters.connections.fetch_add(1, Ordering::SeqCst);
         if before >= u64::from(api.limits.max_connections) {
             api.counters.connections.fetch_sub(1, Ordering::SeqCst);
-            return Err(Failure::new(Reason::Overloaded, "the daemon has reached its limit of connections"));
+            return Err(Failure::new(
+                Reason::Overloaded,
+                "the daemon has reached its limit of connections",
+            ));
         }
         let (out, receiver) = mpsc::channel(crate::OUTGOING);
         let inner = Inner {
@@ -178,7 +184,8 @@ impl Connection {
             let _caller_dropped = sender.send(outcome);
             then.into_iter().for_each(|run| run());
         });
-        let mut guard = CancelOnDrop { connection: self, task: cancels.then(|| task.abort_handle()) };
+        let mut guard =
+            CancelOnDrop { connection: self, task: cancels.then(|| task.abort_handle()) };
         let outcome = outcome.await;
         guard.task = None;
         outcome.unwrap_or_else(|_panicked| {
@@ -196,7 +203,8 @@ impl Connection {
             // Locked before the in-flight counter grows, so that a client which sees the call
             // counted can already cancel it.
             let mut calls = lock(&self.inner.calls);
-            match self.prepare(request.method.as_deref().unwrap_or_default(), request.params, false) {
+            match self.prepare(request.method.as_deref().unwrap_or_default(), request.params, false)
+            {
                 Ok(call) if request.method.as_deref() != Some(crate::methods::INITIALIZE) => {
                     return self.spawn(&id.into_owned(), call, to.clone(), &mut calls);
                 }
@@ -285,7 +293,8 @@ impl Connection {
             let answered = Arc::default();
             let stop = CancelHandle::Batched(stop);
             let survives_disconnect = call.survives_disconnect;
-            lock(&self.inner.calls).insert(key, Cancellable { answered, stop, survives_disconnect });
+            lock(&self.inner.calls)
+                .insert(key, Cancellable { answered, stop, survives_disconnect });
         }
         cancelled
     }
@@ -309,27 +318,40 @@ impl Connection {
         };
         let key = serde_json::to_string(id).unwrap_or_default();
         let mut calls = lock(&self.inner.calls);
-        if calls
-            .get(&key)
-            .is_some_and(|call| matches!(&call.stop, CancelHandle::Batched(stop) if stop.is_closed()))
-        {
+        if calls.get(&key).is_some_and(
+            |call| matches!(&call.stop, CancelHandle::Batched(stop) if stop.is_closed()),
+        ) {
             calls.remove(&key);
         }
         finished
     }
 
     /// Looks up the method and prepares the call, within the client's rights and limits.
-    fn prepare(&self, name: &str, params: Option<&RawValue>, in_batch: bool) -> Result<Call, Failure> {
+    fn prepare(
+        &self,
+        name: &str,
+        params: Option<&RawValue>,
+        in_batch: bool,
+    ) -> Result<Call, Failure> {
         let handshake = name == crate::methods::INITIALIZE;
         if handshake && in_batch {
-            return Err(Failure::new(Reason::InvalidRequest, "initialize must not be sent in a batch"));
+            return Err(Failure::new(
+                Reason::InvalidRequest,
+                "initialize must not be sent in a batch",
+            ));
         }
         if !handshake && self.inner.client.get().is_none() {
-            return Err(Failure::new(Reason::NotInitialized, format!("{name} was sent before initialize")));
+            return Err(Failure::new(
+                Reason::NotInitialized,
+                format!("{name} was sent before initialize"),
+            ));
         }
         let method = self.inner.api.find(name).ok_or_else(|| {
             let excerpt: String = name.chars().take(64).collect();
-            Failure::new(Reason::MethodNotFound, format!("there is no method '{}'", excerpt.escape_default()))
+            Failure::new(
+                Reason::MethodNotFound,
+                format!("there is no method '{}'", excerpt.escape_default()),
+            )
         })?;
         // Every method except the handshake needs the right of its row.
         Row::of(method).require(self.inner.rights)?;
@@ -388,7 +410,10 @@ impl Connection {
             {
                 let mut calls = lock(&this.inner.calls);
                 // A later call may have reused the id.
-                if calls.get(&finished_key).is_some_and(|c| Arc::ptr_eq(&c.answered, &answered_by_task)) {
+                if calls
+                    .get(&finished_key)
+                    .is_some_and(|c| Arc::ptr_eq(&c.answered, &answered_by_task))
+                {
                     calls.remove(&finished_key);
                 }
             }
@@ -441,8 +466,8 @@ impl Connection {
         (answer, then)
     }
 
-    /// Runs a call in its turn and returns its outcome, with the callbacks to run once the answer is
-    /// on its way.
+    /// Runs a call in its turn and returns its outcome, with the callbacks to run once the answer
+    /// is on its way.
     async fn run(&self, mut call: Call) -> (Outcome, Vec<AfterAnswer>) {
         if let Some(slot) = &mut call.slot {
             slot.ready().await;
@@ -470,7 +495,8 @@ impl Connection {
         if request.method.as_deref() != Some(rpc::CANCEL) {
             return;
         }
-        let Some(cancel) = request.params.and_then(|p| serde_json::from_str::<Cancel<'_>>(p.get()).ok())
+        let Some(cancel) =
+            request.params.and_then(|p| serde_json::from_str::<Cancel<'_>>(p.get()).ok())
         else {
             return;
         };
@@ -519,7 +545,11 @@ impl Connection {
         }
         let subscriptions: Vec<AbortHandle> =
             lock(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();
-        self.inner.api.counters.subscriptions.fetch_sub(subscriptions.len() as u64, Ordering::SeqCst);
+        self.inner
+            .api
+            .counters
+            .subscriptions
+            .fetch_sub(subscriptions.len() as u64, Ordering::SeqCst);
         subscriptions.iter().for_each(AbortHandle::abort);
         self.inner.progress.end();
         drop(lock(&self.inner.approver).take());

@@ -64,8 +64,9 @@ struct GoneNotification {
 fn named_params(params: &Value, schemas: &Value) -> Vec<Value> {
     let name = params["$ref"].as_str().and_then(|r| r.rsplit('/').next()).unwrap_or_default();
     let single_page = &schemas[name];
-    let required =
-        |name: &str| single_page["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name));
+    let required = |name: &str| {
+        single_page["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name))
+    };
     let one = |(name, schema): (&String, &Value)| {
         let mut one = json!({"name": name, "required": required(name), "schema": schema});
         if let Some(text) = schema.get("description") {
@@ -78,7 +79,9 @@ fn named_params(params: &Value, schemas: &Value) -> Vec<Value> {
 
 /// Lists the effects of a method's calls with the additional right that each needs.
 fn effects(all: &[Effect]) -> Vec<Value> {
-    all.iter().map(|effect| json!({"effect": effect.text(), "right": effect.right().as_str()})).collect()
+    all.iter()
+        .map(|effect| json!({"effect": effect.text(), "right": effect.right().as_str()}))
+        .collect()
 }
 
 /// Builds the OpenRPC document. `x-params` names the type of a method's params; `x-notifications`

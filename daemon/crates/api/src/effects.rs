@@ -12,21 +12,24 @@ use cairn_protocol::{
     index::{AddRootParams, IndexStatusParams, RootRef},
     lines::GrepStreamParams,
     map::MapParams,
-    memory::{MemoryKeywordsParams, MemoryListParams, MemoryRef, MemorySearchParams, MemoryWriteParams},
+    memory::{
+        MemoryKeywordsParams, MemoryListParams, MemoryRef, MemorySearchParams, MemoryWriteParams,
+    },
     prompt::{PromptAppendParams, PromptSetParams},
     remote::{DeviceRef, PairBeginParams},
     search::{GrepParams, SearchParams, SymbolsParams},
     session::{
-        ArchiveParams, CommandParams, Empty, ForkParams, PageParams, SessionCreateParams, SubscribeParams,
-        UnsubscribeParams,
+        ArchiveParams, CommandParams, Empty, ForkParams, PageParams, SessionCreateParams,
+        SubscribeParams, UnsubscribeParams,
     },
     tool::{RevokeParams, ToolCallParams},
     trace::{
-        AuditQueryParams, BlobParams, ReplayParams, TraceExportParams, TraceGetParams, TraceImportParams,
+        AuditQueryParams, BlobParams, ReplayParams, TraceExportParams, TraceGetParams,
+        TraceImportParams,
     },
     turn::{
-        ModelListParams, ProviderCurrentParams, ProviderSetParams, RunStartParams, SandboxUse, SteerParams,
-        TurnRef,
+        ModelListParams, ProviderCurrentParams, ProviderSetParams, RunStartParams, SandboxUse,
+        SteerParams, TurnRef,
     },
 };
 

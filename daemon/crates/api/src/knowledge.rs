@@ -16,19 +16,26 @@ use crate::{connection::Caller, method::Method, rights::Right};
 async fn apply<T: DeserializeOwned>(cx: Caller, op: MemoryOp) -> Result<T, Failure> {
     let value = cx.api().engine.knowledge(op).await?;
     serde_json::from_value(value).map_err(|e| {
-        Failure::new(Reason::Internal, format!("the knowledge store returned an unexpected answer: {e}"))
+        Failure::new(
+            Reason::Internal,
+            format!("the knowledge store returned an unexpected answer: {e}"),
+        )
     })
 }
 
 /// The methods that change entries are for people and programs; models use tools.
 pub fn methods() -> Vec<Method> {
     vec![
-        Method::new("memory.search", "Searches the knowledge store.", |cx, p: MemorySearchParams| {
-            apply::<Page<MemoryEntry>>(cx, MemoryOp::Search(p))
-        }),
-        Method::new("memory.list", "Entries of the knowledge store, by name.", |cx, p: MemoryListParams| {
-            apply::<Page<MemoryEntry>>(cx, MemoryOp::List(p))
-        }),
+        Method::new(
+            "memory.search",
+            "Searches the knowledge store.",
+            |cx, p: MemorySearchParams| apply::<Page<MemoryEntry>>(cx, MemoryOp::Search(p)),
+        ),
+        Method::new(
+            "memory.list",
+            "Entries of the knowledge store, by name.",
+            |cx, p: MemoryListParams| apply::<Page<MemoryEntry>>(cx, MemoryOp::List(p)),
+        ),
         Method::new(
             "memory.keywords",
             "Keywords of the knowledge store, most used first.",
@@ -41,9 +48,11 @@ pub fn methods() -> Vec<Method> {
             apply::<MemoryChange>(cx, MemoryOp::Save(p))
         })
         .detached(Right::Prompt),
-        Method::new("memory.append", "Appends to an entry, or creates it.", |cx, p: MemoryWriteParams| {
-            apply::<MemoryChange>(cx, MemoryOp::Append(p))
-        })
+        Method::new(
+            "memory.append",
+            "Appends to an entry, or creates it.",
+            |cx, p: MemoryWriteParams| apply::<MemoryChange>(cx, MemoryOp::Append(p)),
+        )
         .detached(Right::Prompt),
         Method::new("memory.delete", "Deletes an entry.", |cx, p: MemoryRef| {
             apply::<MemoryChange>(cx, MemoryOp::Delete(p))
@@ -53,7 +62,10 @@ pub fn methods() -> Vec<Method> {
             "skill.list",
             "All skills, and whether they are offered to agents.",
             |cx, _: Empty| async move {
-                Ok::<_, Failure>(Page::<SkillInfo> { data: cx.api().engine.skills(), next_cursor: None })
+                Ok::<_, Failure>(Page::<SkillInfo> {
+                    data: cx.api().engine.skills(),
+                    next_cursor: None,
+                })
             },
         ),
     ]

@@ -58,8 +58,8 @@ impl<'a> Incoming<'a> {
             let id = serde_json::from_str::<JustId<'a>>(value.get()).ok().and_then(|j| j.id);
             (Failure::new(Reason::InvalidRequest, what), id)
         };
-        let request: Incoming<'a> =
-            serde_json::from_str(value.get()).map_err(|e| bad(format!("not a request object: {e}")))?;
+        let request: Incoming<'a> = serde_json::from_str(value.get())
+            .map_err(|e| bad(format!("not a request object: {e}")))?;
         if request.jsonrpc.as_deref() != Some("2.0") {
             return Err(bad("jsonrpc must be \"2.0\"".into()));
         }
@@ -78,7 +78,11 @@ pub fn success(id: &Id<'_>, result: &RawValue) -> String {
 
 /// Renders an error answer.
 pub fn failure(id: Option<&Id<'_>>, failure: &Failure) -> String {
-    let error = ErrorObjectOwned::owned(failure.reason.code(), failure.message.clone(), Some(failure.data()));
+    let error = ErrorObjectOwned::owned(
+        failure.reason.code(),
+        failure.message.clone(),
+        Some(failure.data()),
+    );
     let id = id.map_or(Ok("null".into()), serde_json::to_string).unwrap_or_else(|_| "null".into());
     let error = serde_json::to_string(&error).unwrap_or_else(|_| "null".into());
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)

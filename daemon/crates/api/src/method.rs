@@ -141,7 +141,10 @@ impl Method {
                 let slot = row.open(&caller).await?;
                 let answer = handler(caller, params).await.and_then(|result| {
                     serde_json::value::to_raw_value(&result).map_err(|e| {
-                        Failure::new(Reason::Internal, format!("the answer cannot be serialized: {e}"))
+                        Failure::new(
+                            Reason::Internal,
+                            format!("the answer cannot be serialized: {e}"),
+                        )
                     })
                 });
                 slot.close(answer.as_ref().err()).await;
@@ -215,13 +218,15 @@ fn read_params<P: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> 
         let path = error.path().to_string();
         let at = if path == "." { String::new() } else { format!("{path}: ") };
         let details = serde_json::json!({"path": path});
-        Failure::new(Reason::InvalidParams, format!("{method}: {at}{}", error.inner())).with_details(details)
+        Failure::new(Reason::InvalidParams, format!("{method}: {at}{}", error.inner()))
+            .with_details(details)
     })
 }
 
 /// Removes null fields; `None` if there are none.
 fn without_nulls(text: &str) -> Option<String> {
-    let mut fields: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    let mut fields: std::collections::BTreeMap<String, &RawValue> =
+        serde_json::from_str(text).ok()?;
     let all = fields.len();
     fields.retain(|_, value| value.get() != "null");
     if fields.len() == all { None } else { serde_json::to_string(&fields).ok() }
@@ -237,14 +242,16 @@ mod tests {
     fn null_params_count_as_missing() {
         let read = |text: &str| {
             let raw = RawValue::from_string(text.to_owned()).unwrap();
-            read_params::<SearchParams>("m", Some(&raw)).map(|params| (params.query.clone(), params.k))
+            read_params::<SearchParams>("m", Some(&raw))
+                .map(|params| (params.query.clone(), params.k))
         };
         assert_eq!(
             read(r#"{"query": "a null b", "k": null}"#).unwrap(),
             read(r#"{"query": "a null b"}"#).unwrap()
         );
         assert!(read(r#"{"query": null}"#).is_err(), "what is needed is needed");
-        let raw = RawValue::from_string(r#"{"root": "/a", "goals": null, "policy": null}"#.into()).unwrap();
+        let raw = RawValue::from_string(r#"{"root": "/a", "goals": null, "policy": null}"#.into())
+            .unwrap();
         assert!(read_params::<ExploreStartParams>("m", Some(&raw)).unwrap().goals.is_empty());
     }
 }

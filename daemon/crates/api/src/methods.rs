@@ -6,7 +6,10 @@ use cairn_engine::SearchKind;
 use cairn_protocol::{
     PROTOCOL_VERSIONS,
     content::{ListDirParams, SpanParams},
-    daemon::{DaemonStats, DaemonStatus, InitializeParams, InitializeResult, ServerCapabilities, ServerInfo},
+    daemon::{
+        DaemonStats, DaemonStatus, InitializeParams, InitializeResult, ServerCapabilities,
+        ServerInfo,
+    },
     error::{Failure, Reason},
     explore::{ExploreStartParams, SessionRef},
     git::{CloneParams, GitStatusParams},
@@ -18,8 +21,8 @@ use cairn_protocol::{
     session::{CommandParams, Empty, Page, PageParams, SessionCreateParams},
     tool::{ToolCallParams, ToolInfo},
     trace::{
-        AuditEntry, AuditQueryParams, BlobParams, TraceExportParams, TraceGetParams, TraceImportParams,
-        TracePage,
+        AuditEntry, AuditQueryParams, BlobParams, TraceExportParams, TraceGetParams,
+        TraceImportParams, TracePage,
     },
 };
 
@@ -135,11 +138,17 @@ fn search() -> Vec<Method> {
         Method::new("search.lexical", "Passages by their words (BM25).", find(SearchKind::Lexical)),
         Method::new("search.semantic", "Passages by meaning.", find(SearchKind::Semantic)),
         Method::new("search.hybrid", "Passages by words and meaning.", find(SearchKind::Hybrid)),
-        Method::new("search.grep", "Lines by text or regular expression.", |cx, p: GrepParams| async move {
-            let on_partial =
-                p.request_id.is_some().then(|| Box::new(partial_sender(&cx)) as cairn_engine::OnLines);
-            cx.api().engine.grep(p, on_partial).await
-        }),
+        Method::new(
+            "search.grep",
+            "Lines by text or regular expression.",
+            |cx, p: GrepParams| async move {
+                let on_partial = p
+                    .request_id
+                    .is_some()
+                    .then(|| Box::new(partial_sender(&cx)) as cairn_engine::OnLines);
+                cx.api().engine.grep(p, on_partial).await
+            },
+        ),
         Method::new(
             "search.grepStream",
             "All lines by text or regular expression, sent by `search.partial` while the search runs.",
@@ -162,8 +171,10 @@ fn search() -> Vec<Method> {
 }
 
 async fn find(cx: Caller, kind: SearchKind, params: SearchParams) -> Result<SearchAnswer, Failure> {
-    let on_partial =
-        params.request_id.is_some().then(|| Box::new(partial_sender(&cx)) as cairn_engine::OnPartial);
+    let on_partial = params
+        .request_id
+        .is_some()
+        .then(|| Box::new(partial_sender(&cx)) as cairn_engine::OnPartial);
     cx.api().engine.search(kind, params, on_partial).await
 }
 
@@ -200,9 +211,11 @@ fn content() -> Vec<Method> {
         )
         // The call returns text of a file, as the audited `read_span` does.
         .audit(Audit::Required),
-        Method::new("fs.listDir", "A bounded listing of a folder.", |cx, p: ListDirParams| async move {
-            cx.api().engine.list_dir(p).await
-        }),
+        Method::new(
+            "fs.listDir",
+            "A bounded listing of a folder.",
+            |cx, p: ListDirParams| async move { cx.api().engine.list_dir(p).await },
+        ),
         Method::new(
             "git.clone",
             "Clones into the workspaces folder; `git.progress` follows.",
@@ -215,9 +228,11 @@ fn content() -> Vec<Method> {
         )
         .followed_by(FollowUp::CloneProgress)
         .detached(Right::Admin),
-        Method::new("git.status", "Branch, head and changed files.", |cx, p: GitStatusParams| async move {
-            cx.api().engine.git_status(p).await
-        }),
+        Method::new(
+            "git.status",
+            "Branch, head and changed files.",
+            |cx, p: GitStatusParams| async move { cx.api().engine.git_status(p).await },
+        ),
     ]
 }
 
@@ -272,9 +287,11 @@ fn orchestrate() -> Vec<Method> {
 
 fn session() -> Vec<Method> {
     vec![
-        Method::new("session.create", "Creates a session.", |cx, p: SessionCreateParams| async move {
-            cx.api().engine.create_session(p).await
-        })
+        Method::new(
+            "session.create",
+            "Creates a session.",
+            |cx, p: SessionCreateParams| async move { cx.api().engine.create_session(p).await },
+        )
         .detached(Right::Prompt),
         Method::new("session.list", "Sessions, newest first.", |cx, p: PageParams| async move {
             cx.api().engine.sessions(p).await
@@ -282,14 +299,20 @@ fn session() -> Vec<Method> {
         Method::new("session.get", "One session.", |cx, p: SessionRef| async move {
             cx.api().engine.session(&p.session_id).await
         }),
-        Method::new("session.resume", "Resumes an interrupted session.", |cx, p: SessionRef| async move {
-            cx.api().engine.resume_session(&p.session_id).await
-        })
+        Method::new(
+            "session.resume",
+            "Resumes an interrupted session.",
+            |cx, p: SessionRef| async move { cx.api().engine.resume_session(&p.session_id).await },
+        )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
-        Method::new("session.delete", "Deletes a session with its log.", |cx, p: SessionRef| async move {
-            cx.api().engine.delete_session(&p.session_id).await.map(|()| Empty {})
-        })
+        Method::new(
+            "session.delete",
+            "Deletes a session with its log.",
+            |cx, p: SessionRef| async move {
+                cx.api().engine.delete_session(&p.session_id).await.map(|()| Empty {})
+            },
+        )
         .detached(Right::Admin)
         .scope(Scope::PerSession),
         Method::new("session.export", "A session's log as JSONL, in parts.", export),
@@ -354,23 +377,31 @@ fn trace() -> Vec<Method> {
     ]
 }
 
-async fn export(cx: Caller, p: TraceExportParams) -> Result<cairn_protocol::trace::TraceExportPart, Failure> {
+async fn export(
+    cx: Caller,
+    p: TraceExportParams,
+) -> Result<cairn_protocol::trace::TraceExportPart, Failure> {
     Ok(cx.api().engine.trace().export(&p.trace_id, p.cursor.as_deref()).await?)
 }
 
 async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeResult, Failure> {
-    let common = PROTOCOL_VERSIONS.iter().find(|v| params.protocol_versions.iter().any(|c| c == *v));
+    let common =
+        PROTOCOL_VERSIONS.iter().find(|v| params.protocol_versions.iter().any(|c| c == *v));
     let Some(version) = common else {
         let text = format!(
             "the client supports protocol {}, this daemon supports {}",
             params.protocol_versions.join(", "),
             PROTOCOL_VERSIONS.join(", ")
         );
-        let details = serde_json::json!({"client": params.protocol_versions, "server": PROTOCOL_VERSIONS});
+        let details =
+            serde_json::json!({"client": params.protocol_versions, "server": PROTOCOL_VERSIONS});
         return Err(Failure::new(Reason::IncompatibleVersion, text).with_details(details));
     };
     if params.client.name.is_empty() || params.client.name.chars().count() > 64 {
-        return Err(Failure::new(Reason::InvalidParams, "client.name must have 1 to 64 characters"));
+        return Err(Failure::new(
+            Reason::InvalidParams,
+            "client.name must have 1 to 64 characters",
+        ));
     }
     if cx.connection.inner.client.set(params.client).is_err() {
         return Err(Failure::new(Reason::AlreadyInitialized, "initialize was already sent"));

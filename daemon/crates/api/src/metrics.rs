@@ -34,7 +34,9 @@ const fn counter(name: &'static str, help: &'static str, read: fn(&DaemonStats) 
 pub const FIGURES: &[Figure] = &[
     gauge("cairn_uptime_seconds", "Seconds since start.", |s| s.uptime_seconds),
     gauge("cairn_resident_bytes", "Resident memory.", |s| s.resident_bytes),
-    gauge("cairn_anonymous_bytes", "Resident memory that is not file pages.", |s| s.anonymous_bytes),
+    gauge("cairn_anonymous_bytes", "Resident memory that is not file pages.", |s| {
+        s.anonymous_bytes
+    }),
     gauge("cairn_connections", "Connections.", |s| s.connections),
     gauge("cairn_subscriptions", "Subscriptions.", |s| s.subscriptions),
     counter("cairn_calls_total", "Calls.", |s| s.calls),

@@ -97,8 +97,8 @@ impl Connection {
         })
     }
 
-    /// Subscribes to the index that replaces `replaced_index`. Notifications start when the barrier is
-    /// dropped.
+    /// Subscribes to the index that replaces `replaced_index`. Notifications start when the barrier
+    /// is dropped.
     pub(crate) fn subscribe_rebuild(
         &self,
         path: &str,
@@ -106,7 +106,9 @@ impl Connection {
         replaced_index: String,
     ) -> ReceiptBarrier {
         self.subscribe_with(|state| {
-            state.roots.insert(path, RootSubscription { request_id, replaced_index: Some(replaced_index) })
+            state
+                .roots
+                .insert(path, RootSubscription { request_id, replaced_index: Some(replaced_index) })
         })
     }
 
@@ -176,7 +178,8 @@ impl Connection {
                     return None;
                 }
                 let request_id = subscription.request_id.clone();
-                let progress = cairn_protocol::index::IndexProgress { request_id, ..progress.clone() };
+                let progress =
+                    cairn_protocol::index::IndexProgress { request_id, ..progress.clone() };
                 Some(message::notification(rpc::INDEX_PROGRESS, &progress))
             }
             Notice::Git(progress) => {
@@ -198,11 +201,17 @@ mod tests {
     fn oldest_root_subscription_is_dropped_first() {
         let mut roots = Roots::default();
         let add = |roots: &mut Roots, n: usize| {
-            roots.insert(&n.to_string(), RootSubscription { request_id: None, replaced_index: None });
+            roots.insert(
+                &n.to_string(),
+                RootSubscription { request_id: None, replaced_index: None },
+            );
         };
         (0..=MAX_SUBSCRIBED).for_each(|n| add(&mut roots, n));
         add(&mut roots, MAX_SUBSCRIBED);
-        assert_eq!((roots.roots_by_path.len(), roots.order.len()), (MAX_SUBSCRIBED, MAX_SUBSCRIBED));
+        assert_eq!(
+            (roots.roots_by_path.len(), roots.order.len()),
+            (MAX_SUBSCRIBED, MAX_SUBSCRIBED)
+        );
         assert!(
             !roots.roots_by_path.contains_key("0")
                 && roots.roots_by_path.contains_key(&MAX_SUBSCRIBED.to_string())

@@ -33,13 +33,19 @@ pub fn markdown() -> String {
     rights_section(&mut out);
     out.push_str("\n## Notifications of the daemon\n\n| method | params |\n|---|---|\n");
     for notification in list(&document, "x-notifications") {
-        let _ok = writeln!(out, "| `{}` | {} |", text(notification, "name"), shape(&notification["schema"]));
+        let _ok = writeln!(
+            out,
+            "| `{}` | {} |",
+            text(notification, "name"),
+            shape(&notification["schema"])
+        );
     }
     out.push_str("\n## Errors\n\n| code | reason | retryable | hint |\n|---|---|---|---|\n");
     for error in list(&document, "x-errors") {
         let reason = text(error, "reason");
         let hint = text(error, "hint");
-        let _ok = writeln!(out, "| {} | `{reason}` | {} | {hint} |", error["code"], error["retryable"]);
+        let _ok =
+            writeln!(out, "| {} | `{reason}` | {} | {hint} |", error["code"], error["retryable"]);
     }
     out.push_str("\n## Types\n\nFields marked * are required.\n");
     if let Some(types) = document["components"]["schemas"].as_object() {
@@ -58,7 +64,11 @@ fn rights_section(out: &mut String) {
         compares the results.\n\n",
     );
     let names = Right::ALL.map(Right::as_str).join(" | ");
-    let _ok = writeln!(out, "| method | effect | {names} |\n|---|---|{}", "---|".repeat(Right::ALL.len()));
+    let _ok = writeln!(
+        out,
+        "| method | effect | {names} |\n|---|---|{}",
+        "---|".repeat(Right::ALL.len())
+    );
     for row in rights::table() {
         let required_rights: Vec<Right> = row.required_rights().collect();
         let mark = |right| if required_rights.contains(&right) { "x" } else { "" };
@@ -72,7 +82,8 @@ fn rights_section(out: &mut String) {
          | method | refused | reason |\n|---|---|---|\n",
     );
     for bound in rights::BOUNDS {
-        let _ok = writeln!(out, "| `{}` | {} | `{}` |", bound.method, bound.text, bound.reason.as_str());
+        let _ok =
+            writeln!(out, "| `{}` | {} | `{}` |", bound.method, bound.text, bound.reason.as_str());
     }
 }
 
@@ -155,7 +166,8 @@ fn shape(schema: &Value) -> String {
         }
         Value::String(kind) => kind.clone(),
         Value::Array(kinds) => {
-            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).filter(|k| *k != "null").collect();
+            let kinds: Vec<&str> =
+                kinds.iter().filter_map(Value::as_str).filter(|k| *k != "null").collect();
             if kinds == ["array"] {
                 format!("list of {}", shape(&schema["items"]))
             } else {

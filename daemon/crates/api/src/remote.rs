@@ -60,7 +60,8 @@ pub fn methods() -> Vec<Method> {
             |cx, device: DeviceRef| async move {
                 let remote = remote(&cx)?;
                 let revoked = tokio::task::spawn_blocking(move || remote.revoke(&device));
-                let failed = |e| Failure::new(Reason::Internal, format!("the device was not revoked: {e}"));
+                let failed =
+                    |e| Failure::new(Reason::Internal, format!("the device was not revoked: {e}"));
                 revoked.await.map_err(failed)?.map(|()| Empty {})
             },
         )

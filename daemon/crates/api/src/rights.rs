@@ -49,8 +49,10 @@ impl Rights {
         if self.contains(right) {
             return Ok(());
         }
-        let text =
-            format!("{action} needs the right '{}', which is not granted to this connection", right.as_str());
+        let text = format!(
+            "{action} needs the right '{}', which is not granted to this connection",
+            right.as_str()
+        );
         Err(Failure::new(Reason::RightMissing, text))
     }
 }
@@ -111,7 +113,10 @@ pub trait Effects: Sync {
     ///
     /// # Errors
     /// The errors of examining its subject.
-    fn effects(&self, engine: &Engine) -> impl Future<Output = Result<Vec<Effect>, Failure>> + Send {
+    fn effects(
+        &self,
+        engine: &Engine,
+    ) -> impl Future<Output = Result<Vec<Effect>, Failure>> + Send {
         let _ = engine;
         std::future::ready(Ok(vec![]))
     }
@@ -121,7 +126,11 @@ pub trait Effects: Sync {
 ///
 /// # Errors
 /// `right_missing`, and the errors of examining the call's subject.
-pub(crate) async fn require<P: Effects>(params: &P, rights: Rights, engine: &Engine) -> Result<(), Failure> {
+pub(crate) async fn require<P: Effects>(
+    params: &P,
+    rights: Rights,
+    engine: &Engine,
+) -> Result<(), Failure> {
     if P::ALL.is_empty() {
         return Ok(());
     }
@@ -205,8 +214,16 @@ pub const BOUNDS: &[Bound] = &[
         "cloning a folder outside the declared roots",
         Reason::PathOutsideRoots,
     ),
-    bound("orchestrate.explore.start", "policy.paths that lead outside the root", Reason::PathOutsideRoots),
-    bound("orchestrate.run.start", "policy.paths that lead outside the root", Reason::PathOutsideRoots),
+    bound(
+        "orchestrate.explore.start",
+        "policy.paths that lead outside the root",
+        Reason::PathOutsideRoots,
+    ),
+    bound(
+        "orchestrate.run.start",
+        "policy.paths that lead outside the root",
+        Reason::PathOutsideRoots,
+    ),
 ];
 
 /// Returns true if a caller may start an explore in a folder that is not a root yet.

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 pub type GeneratedFile = (&'static str, String);
 
 /// Methods that a client calls on its own.
-const BUILT_IN_METHODS: [&str; 3] = ["initialize", "orchestrate.subscribe", "orchestrate.unsubscribe"];
+const BUILT_IN_METHODS: [&str; 3] =
+    ["initialize", "orchestrate.subscribe", "orchestrate.unsubscribe"];
 
 /// Generates every file of the other languages' clients.
 pub fn files() -> Vec<GeneratedFile> {
@@ -73,7 +74,9 @@ impl Table {
     /// Lists the notifications with their params types.
     fn notifications(&self) -> Vec<(&str, &str)> {
         let notifications = list(&self.0, "x-notifications").iter();
-        notifications.map(|n| (text(n, "name"), shape::target(&n["schema"]).unwrap_or("Empty"))).collect()
+        notifications
+            .map(|n| (text(n, "name"), shape::target(&n["schema"]).unwrap_or("Empty")))
+            .collect()
     }
 
     /// Lists the error reasons.
@@ -90,7 +93,8 @@ impl Call<'_> {
     /// Splits the method's name into words, without the prefix of the namespace.
     fn words(&self) -> Vec<String> {
         let name = self.name;
-        let name = name.strip_prefix("orchestrate.").or_else(|| name.strip_prefix("rpc.")).unwrap_or(name);
+        let name =
+            name.strip_prefix("orchestrate.").or_else(|| name.strip_prefix("rpc.")).unwrap_or(name);
         let mut words = vec![String::new()];
         for letter in name.chars() {
             if letter == '.' || letter.is_ascii_uppercase() {

@@ -21,20 +21,28 @@ use crate::{
 };
 
 /// Starts to follow a session. The events come after the answer.
-pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<SubscribeResult, Failure> {
+pub async fn subscribe(
+    caller: Caller,
+    params: SubscribeParams,
+) -> Result<SubscribeResult, Failure> {
     let connection = caller.connection.clone();
     let limit = caller.api().limits.max_subscriptions as usize;
     let full = || {
-        Failure::new(Reason::Overloaded, format!("{limit} subscriptions are already open on this connection"))
+        Failure::new(
+            Reason::Overloaded,
+            format!("{limit} subscriptions are already open on this connection"),
+        )
     };
     if lock(&connection.inner.subscriptions).len() >= limit {
         return Err(full());
     }
     let after = params.after.unwrap_or(After::Seq(0));
-    let (follower, session) = caller.api().engine.trace().follow(&params.session_id, &after).await?;
+    let (follower, session) =
+        caller.api().engine.trace().follow(&params.session_id, &after).await?;
     let id = name(&connection, &params.session_id);
     let (start, started) = oneshot::channel::<()>();
-    let task = tokio::spawn(run(connection.clone(), id.clone(), params.session_id, follower, started));
+    let task =
+        tokio::spawn(run(connection.clone(), id.clone(), params.session_id, follower, started));
     {
         let mut subscriptions = lock(&connection.inner.subscriptions);
         if subscriptions.len() >= limit {
@@ -94,7 +102,10 @@ async fn run(
         return;
     }
     // The record is spliced in as stored; only the subscription's id is added.
-    let head = format!(r#"{{"jsonrpc":"2.0","method":"{}","params":{{"subscriptionId":"{id}","#, rpc::EVENT);
+    let head = format!(
+        r#"{{"jsonrpc":"2.0","method":"{}","params":{{"subscriptionId":"{id}","#,
+        rpc::EVENT
+    );
     let shared = id == SubscriptionId::of(&session);
     let text = |line: &Line| match shared {
         true => SharedText::of(line, |line| frame(&head, line)),
@@ -113,7 +124,9 @@ async fn run(
                 let note = LaggedNotification { subscription_id: id.clone(), from_seq };
                 Outgoing::One(message::notification(rpc::LAGGED, &note))
             }
-            Ok(Step::Deleted) => break notify_removed(&connection, &id, "the session was deleted").await,
+            Ok(Step::Deleted) => {
+                break notify_removed(&connection, &id, "the session was deleted").await;
+            }
             Err(cause) => {
                 tracing::error!(%session, %cause, "a subscription cannot read the log");
                 break notify_removed(&connection, &id, &cause.to_string()).await;
@@ -138,6 +151,7 @@ fn frame(head: &str, line: &str) -> String {
 
 /// Notifies the client that the daemon ended the subscription.
 async fn notify_removed(connection: &Connection, id: &SubscriptionId, why: &str) {
-    let note = serde_json::json!({"subscriptionId": id, "reason": Reason::Gone.as_str(), "message": why});
+    let note =
+        serde_json::json!({"subscriptionId": id, "reason": Reason::Gone.as_str(), "message": why});
     connection.reply(message::notification(rpc::GONE, &note)).await;
 }

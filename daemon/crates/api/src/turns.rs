@@ -10,8 +10,8 @@ use cairn_protocol::{
     session::{ArchiveParams, Empty, ForkParams, Page},
     tool::{GrantedRule, RevokeParams},
     turn::{
-        ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams, SteerParams,
-        TurnRef,
+        ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams,
+        SteerParams, TurnRef,
     },
 };
 
@@ -121,14 +121,20 @@ fn approvals() -> Vec<Method> {
         Method::new(
             "sandbox.probe",
             "The sandbox for commands on this machine, and what it does not prevent.",
-            |cx, _: Empty| async move { cx.api().engine.sandbox_probe().await as Result<SandboxProbe, Failure> },
+            |cx, _: Empty| async move {
+                cx.api().engine.sandbox_probe().await as Result<SandboxProbe, Failure>
+            },
         ),
         Method::new("permission.list", "Permanently granted rules.", |cx, _: Empty| async move {
             single_page::<GrantedRule>(cx.api().engine.granted())
         }),
-        Method::new("permission.revoke", "Revokes a granted rule.", |cx, p: RevokeParams| async move {
-            cx.api().engine.revoke(&p.rule).await.map(|()| Empty {})
-        })
+        Method::new(
+            "permission.revoke",
+            "Revokes a granted rule.",
+            |cx, p: RevokeParams| async move {
+                cx.api().engine.revoke(&p.rule).await.map(|()| Empty {})
+            },
+        )
         .detached(Right::Admin)
         .audit(Audit::BestEffort),
     ]
@@ -156,9 +162,13 @@ fn models() -> Vec<Method> {
         )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
-        Method::new("model.list", "The models of a provider.", |cx, p: ModelListParams| async move {
-            single_page::<ModelInfo>(cx.api().engine.models(p.provider).await?)
-        }),
+        Method::new(
+            "model.list",
+            "The models of a provider.",
+            |cx, p: ModelListParams| async move {
+                single_page::<ModelInfo>(cx.api().engine.models(p.provider).await?)
+            },
+        ),
     ]
 }
 

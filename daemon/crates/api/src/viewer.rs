@@ -123,7 +123,10 @@ mod tests {
         assert_eq!(links.exchange(&code, now).unwrap(), None);
         assert!(!links.admits(&code, now) && !links.admits("", now));
         let late = links.create(now).unwrap();
-        assert_eq!(links.exchange(&late, now + LINK_LIFE + Duration::from_millis(1)).unwrap(), None);
+        assert_eq!(
+            links.exchange(&late, now + LINK_LIFE + Duration::from_millis(1)).unwrap(),
+            None
+        );
         assert!(!links.admits(&secret, now + PAGE_LIFE * 2));
     }
 

@@ -274,14 +274,15 @@ impl SessionBuilder {
             Some(_) => None,
             None => Some(tempfile::tempdir().map_err(|e| unusable(&e))?),
         };
-        let data =
-            self.data.or_else(|| temporary.as_ref().map(|dir| dir.path().to_owned())).unwrap_or_default();
+        let data = self
+            .data
+            .or_else(|| temporary.as_ref().map(|dir| dir.path().to_owned()))
+            .unwrap_or_default();
         std::fs::create_dir_all(&data).map_err(|e| unusable(&e))?;
-        let root = self
-            .root
-            .map(|r| r.canonicalize())
-            .transpose()
-            .map_err(|e| Failure::new(Reason::PathNotFound, format!("the session's root: {e}")))?;
+        let root =
+            self.root.map(|r| r.canonicalize()).transpose().map_err(|e| {
+                Failure::new(Reason::PathNotFound, format!("the session's root: {e}"))
+            })?;
         let limits = ModelLimits {
             allow_external: self.external,
             requests_per_minute: 10_000,
@@ -312,12 +313,23 @@ impl SessionBuilder {
         if let Some(root) = root {
             let path = root.to_string_lossy().into_owned();
             engine
-                .add_root(cairn_protocol::index::AddRootParams { path: path.clone(), request_id: None })
+                .add_root(cairn_protocol::index::AddRootParams {
+                    path: path.clone(),
+                    request_id: None,
+                })
                 .await?;
             params.root = Some(path);
         }
         let id = engine.create_session(params).await?.session_id;
-        Ok(Session::opened(engine, id, shared, self.on_token, self.on_approval, self.external, temporary))
+        Ok(Session::opened(
+            engine,
+            id,
+            shared,
+            self.on_token,
+            self.on_approval,
+            self.external,
+            temporary,
+        ))
     }
 }
 
@@ -366,7 +378,9 @@ async fn open(
 fn host() -> Host {
     Host {
         home: std::env::var_os("HOME").map(PathBuf::from),
-        path: std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+        path: std::env::var_os("PATH")
+            .map(|p| std::env::split_paths(&p).collect())
+            .unwrap_or_default(),
         lang: std::env::var("LANG").ok(),
         blocked: vec![],
     }

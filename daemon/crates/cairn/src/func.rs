@@ -8,8 +8,11 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-type Work =
-    Box<dyn Fn(Permit, Value) -> Pin<Box<dyn Future<Output = Result<Output, Failure>> + Send>> + Send + Sync>;
+type Work = Box<
+    dyn Fn(Permit, Value) -> Pin<Box<dyn Future<Output = Result<Output, Failure>> + Send>>
+        + Send
+        + Sync,
+>;
 
 /// A tool that maps arguments to an answer by a function. It is read-only unless [`FnTool::writes`]
 /// is called.

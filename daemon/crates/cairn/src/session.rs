@@ -39,7 +39,16 @@ impl Session {
         folder: Option<tempfile::TempDir>,
     ) -> Self {
         let approver = on_approval.is_some().then(|| engine.approver());
-        Self { engine, id, shared, on_token, on_approval, external, _approver: approver, _folder: folder }
+        Self {
+            engine,
+            id,
+            shared,
+            on_token,
+            on_approval,
+            external,
+            _approver: approver,
+            _folder: folder,
+        }
     }
 
     /// Returns the engine, for operations beyond one session.
@@ -76,7 +85,8 @@ impl Session {
     /// # Errors
     /// Fails when the turn could not be started, or the log cannot be read.
     pub async fn run(&self, text: impl Into<String>) -> Result<RunResult, Failure> {
-        let policy = ExecutionPolicy { allow_external_llms: self.external, ..ExecutionPolicy::default() };
+        let policy =
+            ExecutionPolicy { allow_external_llms: self.external, ..ExecutionPolicy::default() };
         let params = RunStartParams {
             session_id: self.id.clone(),
             turn_id: uuid::Uuid::now_v7().to_string(),
@@ -141,9 +151,12 @@ impl Session {
                 if let Some(answer) = &self.on_approval {
                     let decision = answer(approval);
                     let (approval_id, reason) = (approval.approval_id.clone(), None);
-                    let params = ApprovalResolveParams { approval_id, decision, reason, pattern: None };
+                    let params =
+                        ApprovalResolveParams { approval_id, decision, reason, pattern: None };
                     match self.engine.resolve_approval(params, "host").await {
-                        Err(failure) if failure.reason != Reason::ApprovalResolved => return Err(failure),
+                        Err(failure) if failure.reason != Reason::ApprovalResolved => {
+                            return Err(failure);
+                        }
                         _ => {}
                     }
                 }

@@ -37,8 +37,14 @@ fn project(dir: &Path) -> PathBuf {
 
 /// Creates a session in a folder, whose model returns these answers.
 async fn session(root: &Path, answers: Vec<ScriptedAnswer>) -> Session {
-    let rules = Rules { allow: vec!["*".parse().unwrap()], default: Verdict::Allow, ..Rules::default() };
-    Session::provider(Arc::new(Scripted::new(answers))).root(root).rules(rules).init().await.unwrap()
+    let rules =
+        Rules { allow: vec!["*".parse().unwrap()], default: Verdict::Allow, ..Rules::default() };
+    Session::provider(Arc::new(Scripted::new(answers)))
+        .root(root)
+        .rules(rules)
+        .init()
+        .await
+        .unwrap()
 }
 
 async fn exported(engine: &Engine, id: &cairn::protocol::id::SessionId) -> String {
@@ -134,7 +140,8 @@ async fn stored_turn_replays_identically_and_a_changed_file_is_reported() {
     assert!(report.identical, "{report:?}");
     assert!(report.compared > 10, "{report:?}");
     let report =
-        replayed(&jsonl, |root| std::fs::write(root.join("README.md"), "# Another\n").unwrap()).await;
+        replayed(&jsonl, |root| std::fs::write(root.join("README.md"), "# Another\n").unwrap())
+            .await;
     let first = report.first.unwrap();
     assert!(first.what.contains("read_file"), "{first:?}");
 }
@@ -146,6 +153,7 @@ async fn stored_explore_replays_identically_and_a_changed_file_is_reported() {
     assert!(report.identical, "{report:?}");
     assert!(report.compared > 5, "{report:?}");
     let report =
-        replayed(&jsonl, |root| std::fs::write(root.join("README.md"), "# Another\n").unwrap()).await;
+        replayed(&jsonl, |root| std::fs::write(root.join("README.md"), "# Another\n").unwrap())
+            .await;
     assert!(!report.identical && report.first.is_some(), "{report:?}");
 }

@@ -10,7 +10,9 @@ pub enum CommandPatternError {
     #[error("to match any command, write the tool's name without parentheses")]
     AnyCommand,
     /// A program that starts another.
-    #[error("write the rule for the command that '{0}' runs: that command is the one that is checked")]
+    #[error(
+        "write the rule for the command that '{0}' runs: that command is the one that is checked"
+    )]
     Wrapper(String),
     /// Several commands, or none.
     #[error("'{0}' is not a single command; each command needs its own rule")]

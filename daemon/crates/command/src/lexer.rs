@@ -18,8 +18,8 @@ pub(super) enum Token {
 
 /// Operators, the longer ones first.
 const OPERATORS: &[&str] = &[
-    "&>>", "<<<", "&&", "||", ";;", "|&", ">>", ">|", ">&", "<&", "<>", "&>", "<", ">", "|", "&", ";", "(",
-    ")",
+    "&>>", "<<<", "&&", "||", ";;", "|&", ">>", ">|", ">&", "<&", "<>", "&>", "<", ">", "|", "&",
+    ";", "(", ")",
 ];
 
 /// Knowledge of a word before the command runs.
@@ -69,10 +69,17 @@ fn plain(c: char) -> bool {
         '\n' | '\t' => true,
         // Spaces that the shell does not split at, joiners, direction marks, tags: with these, the
         // displayed line differs from the line that runs.
-        '\u{a0}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' => {
-            false
-        }
-        '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0f}' => false,
+        '\u{a0}'
+        | '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{2000}'..='\u{200f}'
+        | '\u{2028}'..='\u{202f}' => false,
+        '\u{205f}'..='\u{206f}'
+        | '\u{3000}'
+        | '\u{3164}'
+        | '\u{ffa0}'
+        | '\u{fe00}'..='\u{fe0f}' => false,
         // Private-use characters can look like any other.
         '\u{e000}'..='\u{f8ff}' | '\u{f0000}'.. => false,
         '\u{feff}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}' => false,
@@ -109,7 +116,11 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, &'static str> {
                     let word = &text[at..end];
                     let number = word.bytes().all(|b| b.is_ascii_digit())
                         && matches!(bytes.get(end), Some(b'<' | b'>'));
-                    tokens.push(if number { Token::Operator(at..end) } else { Token::Word(at..end) });
+                    tokens.push(if number {
+                        Token::Operator(at..end)
+                    } else {
+                        Token::Word(at..end)
+                    });
                     at = end;
                 }
             },
@@ -169,7 +180,9 @@ fn quoted_end(text: &str, at: usize) -> Result<usize, &'static str> {
         match bytes.get(at) {
             None => return Err("a quote is not closed"),
             Some(b'"') => return Ok(at + 1),
-            Some(b'\\') if bytes.get(at + 1) == Some(&b'\n') => return Err("a line ends with a backslash"),
+            Some(b'\\') if bytes.get(at + 1) == Some(&b'\n') => {
+                return Err("a line ends with a backslash");
+            }
             Some(b'\\') => at += 2,
             Some(b'`') => return Err("it contains a command substitution"),
             Some(b'$') if matches!(bytes.get(at + 1), Some(b'(' | b'{' | b'[')) => {

@@ -103,9 +103,12 @@ impl CommandLine {
     /// approval.
     pub fn parse(text: &str) -> Self {
         match tree::read(text, 0) {
-            Ok((parts, unsure)) => {
-                Self { text: text.into(), parts, unsure: unsure.map(Into::into), folder: String::new() }
-            }
+            Ok((parts, unsure)) => Self {
+                text: text.into(),
+                parts,
+                unsure: unsure.map(Into::into),
+                folder: String::new(),
+            },
             Err(why) => Self::unread(text, why),
         }
     }

@@ -45,11 +45,15 @@ impl Pattern {
             return Err(CommandPatternError::Wrapper(body.to_owned()));
         }
         // A wrapper that is a part of its own comes last.
-        let Some(part) = line.parts.last().filter(|p| line.parts.iter().all(|o| o.source == p.source)) else {
+        let Some(part) =
+            line.parts.last().filter(|p| line.parts.iter().all(|o| o.source == p.source))
+        else {
             return Err(CommandPatternError::NotOne(body.to_owned()));
         };
-        let words: Option<Vec<String>> = part.words.iter().map(|w| w.value().map(Into::into)).collect();
-        let bare = part.assignments.is_empty() && part.redirections.is_empty() && part.kind == Kind::Plain;
+        let words: Option<Vec<String>> =
+            part.words.iter().map(|w| w.value().map(Into::into)).collect();
+        let bare =
+            part.assignments.is_empty() && part.redirections.is_empty() && part.kind == Kind::Plain;
         match words.filter(|w| !w.is_empty() && bare && line.unsure.is_none()) {
             Some(words) => Ok(Self::Words { words, open }),
             None => Err(CommandPatternError::NotPlain(body.to_owned())),
@@ -59,14 +63,17 @@ impl Pattern {
     /// Returns patterns that together allow this same command line again.
     pub fn of(line: &CommandLine) -> Vec<Self> {
         let one = |part: &Part| {
-            let words: Option<Vec<String>> = part.words.iter().map(|w| w.value().map(Into::into)).collect();
-            let bare =
-                part.assignments.is_empty() && part.redirections.is_empty() && part.kind == Kind::Plain;
+            let words: Option<Vec<String>> =
+                part.words.iter().map(|w| w.value().map(Into::into)).collect();
+            let bare = part.assignments.is_empty()
+                && part.redirections.is_empty()
+                && part.kind == Kind::Plain;
             words.filter(|w| !w.is_empty() && bare).map(|words| Self::Words { words, open: false })
         };
         let plain = |p: &&Part| p.kind != Kind::Wrapper;
         let each: Option<Vec<Self>> = line.parts.iter().filter(plain).map(one).collect();
-        each.filter(|_| line.unsure.is_none()).unwrap_or_else(|| vec![Self::Text(line.text.trim().into())])
+        each.filter(|_| line.unsure.is_none())
+            .unwrap_or_else(|| vec![Self::Text(line.text.trim().into())])
     }
 
     /// Returns true if its `*` accepts no argument: such a rule allows only the command without
@@ -159,7 +166,10 @@ fn sorted<'a>(program: &str, words: impl Iterator<Item = &'a str>) -> (Vec<Strin
             open = false;
         } else if let Some(long) = word.strip_prefix("--") {
             let name = long.split('=').next().unwrap_or(long);
-            match LONG.iter().find(|(p, l, _)| *p == program && name.len() > 1 && l.starts_with(name)) {
+            match LONG
+                .iter()
+                .find(|(p, l, _)| *p == program && name.len() > 1 && l.starts_with(name))
+            {
                 Some((_, _, short)) => options.push((*short).to_owned()),
                 None => options.push(format!("--{long}")),
             }
@@ -210,7 +220,8 @@ fn has_arguments(program: &str, required: &[String], words: &[Word]) -> bool {
     };
     let have: Vec<String> = words.iter().map(text).collect();
     let (have_options, have_operands) = sorted(program, have.iter().map(String::as_str));
-    options.iter().all(|o| have_options.contains(o)) && operands.iter().all(|o| have_operands.contains(o))
+    options.iter().all(|o| have_options.contains(o))
+        && operands.iter().all(|o| have_operands.contains(o))
 }
 
 /// Returns true if a text that cannot be parsed names a program and its plain arguments, with any
@@ -226,9 +237,11 @@ fn mentions(text: &str, program: &str, arguments: &[String]) -> bool {
 
 /// Joins words with the quotes that a shell needs.
 fn quoted(words: &[String]) -> String {
-    let plain =
-        |w: &String| !w.is_empty() && w.chars().all(|c| c.is_alphanumeric() || "._-/:=@%+,".contains(c));
-    let one = |w: &String| if plain(w) { w.clone() } else { format!("'{}'", w.replace('\'', r"'\''")) };
+    let plain = |w: &String| {
+        !w.is_empty() && w.chars().all(|c| c.is_alphanumeric() || "._-/:=@%+,".contains(c))
+    };
+    let one =
+        |w: &String| if plain(w) { w.clone() } else { format!("'{}'", w.replace('\'', r"'\''")) };
     words.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
@@ -236,7 +249,9 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "= {text}"),
-            Self::Words { words, open } => write!(f, "{}{}", quoted(words), if *open { " *" } else { "" }),
+            Self::Words { words, open } => {
+                write!(f, "{}{}", quoted(words), if *open { " *" } else { "" })
+            }
         }
     }
 }

@@ -36,7 +36,9 @@ struct Table {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut table = Table { rows: vec![], closed: vec![] };
-    for line in include_str!("programs.txt").lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+    for line in
+        include_str!("programs.txt").lines().filter(|l| !l.is_empty() && !l.starts_with('#'))
+    {
         match line.strip_prefix("! ") {
             Some(names) => table.closed.extend(names.split(' ')),
             None => table.rows.push(row(line)),
@@ -51,7 +53,8 @@ fn row(line: &'static str) -> Further {
     let mut column = || columns.next().unwrap_or_default();
     let named = column();
     let (program, sub) = named.split_once(' ').unwrap_or((named, ""));
-    let (flags, values) = (column().split_whitespace().collect(), column().split_whitespace().collect());
+    let (flags, values) =
+        (column().split_whitespace().collect(), column().split_whitespace().collect());
     let operands = match column() {
         "any" => Operands::Any,
         "one" => Operands::One,
@@ -72,8 +75,10 @@ pub(super) fn takes(fixed: &[String], more: &[Word]) -> bool {
     if words.is_empty() {
         return true;
     }
-    let row =
-        TABLE.rows.iter().find(|r| r.program == name && (r.sub.is_empty() || sub.iter().any(|s| s == r.sub)));
+    let row = TABLE
+        .rows
+        .iter()
+        .find(|r| r.program == name && (r.sub.is_empty() || sub.iter().any(|s| s == r.sub)));
     match row {
         Some(row) => fits(row, sub.is_empty(), &words),
         None => !TABLE.closed.contains(&name),
@@ -83,7 +88,8 @@ pub(super) fn takes(fixed: &[String], more: &[Word]) -> bool {
 /// Strips the version: `python3.11`, `gcc-12` and `perl5` are treated like the unversioned program.
 fn unversioned(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    let known = |name: &str| TABLE.closed.contains(&name) || TABLE.rows.iter().any(|r| r.program == name);
+    let known =
+        |name: &str| TABLE.closed.contains(&name) || TABLE.rows.iter().any(|r| r.program == name);
     if known(bare) && !known(name) { bare } else { name }
 }
 
@@ -92,7 +98,9 @@ fn argument(word: &Word) -> Option<&str> {
     match word.certainty {
         super::Certainty::Known => Some(&word.text),
         // Names that the shell expands begin as the pattern does.
-        super::Certainty::Pattern if !word.text.starts_with(['*', '?', '[', '-', '+', '@', '!']) => {
+        super::Certainty::Pattern
+            if !word.text.starts_with(['*', '?', '[', '-', '+', '@', '!']) =>
+        {
             Some(&word.text)
         }
         _ => None,
@@ -101,7 +109,10 @@ fn argument(word: &Word) -> Option<&str> {
 
 fn fits(row: &Further, all: bool, words: &[&str]) -> bool {
     // Without its first option it would do something else.
-    if row.operands == Operands::Listing && all && words.first().is_none_or(|w| !row.flags.contains(w)) {
+    if row.operands == Operands::Listing
+        && all
+        && words.first().is_none_or(|w| !row.flags.contains(w))
+    {
         return false;
     }
     let (mut words, mut operands, mut options) = (words.iter(), Vec::new(), true);
@@ -170,7 +181,9 @@ pub(super) fn takes_none(fixed: &[String]) -> bool {
 }
 
 fn is_option(row: &Further, word: &str) -> bool {
-    word.starts_with('-') || (word.starts_with('+') && row.program == "cargo") || row.flags.contains(&word)
+    word.starts_with('-')
+        || (word.starts_with('+') && row.program == "cargo")
+        || row.flags.contains(&word)
 }
 
 fn known(row: &Further, word: &str) -> bool {
@@ -268,7 +281,8 @@ mod tests {
     // G6
     #[test]
     fn rules_without_arguments_are_recognized() {
-        let none = |rule: &str| takes_none(&rule.split(' ').map(str::to_owned).collect::<Vec<String>>());
+        let none =
+            |rule: &str| takes_none(&rule.split(' ').map(str::to_owned).collect::<Vec<String>>());
         for rule in [
             "sed",
             "awk",

@@ -275,8 +275,12 @@ impl Walk<'_> {
             // complete pipeline.
             for child in children {
                 match child.kind() {
-                    "heredoc_start" | "heredoc_end" | "heredoc_body" => self.inside(child, depth + 1)?,
-                    "file_redirect" | "herestring_redirect" => self.redirection(child, part, depth + 1)?,
+                    "heredoc_start" | "heredoc_end" | "heredoc_body" => {
+                        self.inside(child, depth + 1)?
+                    }
+                    "file_redirect" | "herestring_redirect" => {
+                        self.redirection(child, part, depth + 1)?
+                    }
                     kind if WORDS.contains(&kind) => {
                         let word = self.word(child, depth + 1)?;
                         part.words.push(word);
@@ -301,8 +305,8 @@ impl Walk<'_> {
                 continue;
             }
             aimed = true;
-            let closes =
-                target.text.bytes().all(|b| b.is_ascii_digit() || b == b'-') && !target.text.is_empty();
+            let closes = target.text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+                && !target.text.is_empty();
             let direction = match operator {
                 "<<<" => Direction::Text,
                 "<" => Direction::Read,
@@ -330,8 +334,10 @@ impl Walk<'_> {
             }
         }
         self.spans.sort_by_key(|s| (s.start, s.end));
-        let broken =
-            self.parts.iter().any(|p| breaks.iter().any(|b| p.kind == Kind::Plain && p.span.contains(b)));
+        let broken = self
+            .parts
+            .iter()
+            .any(|p| breaks.iter().any(|b| p.kind == Kind::Plain && p.span.contains(b)));
         (self.spans != pieces || broken).then_some("two parsers disagree about it")
     }
 }

@@ -76,7 +76,10 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rb
 ///
 /// # Errors
 /// Commands nested too deep, or one that cannot be parsed.
-pub(super) fn unwrap(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+pub(super) fn unwrap(
+    part: Part,
+    depth: usize,
+) -> Result<(Vec<Part>, Option<&'static str>), String> {
     if depth > MAX_DEPTH {
         return Err(format!("commands are nested more than {MAX_DEPTH} levels deep"));
     }
@@ -109,7 +112,11 @@ fn opaque(mut part: Part) -> Part {
 }
 
 /// Returns the commands of a text that a part passes to a shell.
-fn line(part: &Part, text: &str, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+fn line(
+    part: &Part,
+    text: &str,
+    depth: usize,
+) -> Result<(Vec<Part>, Option<&'static str>), String> {
     let (mut parts, unsure) = tree::read(text, depth + 1)?;
     // Its redirections and variables must be allowed too.
     parts.push(Part { words: vec![], ..part.clone() });
@@ -121,7 +128,9 @@ fn shell(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), 
     let mut runs_text = false;
     for word in part.words.iter().skip(1) {
         match word.value() {
-            Some(option) if option.len() > 1 && option.starts_with('-') && !option.starts_with("--") => {
+            Some(option)
+                if option.len() > 1 && option.starts_with('-') && !option.starts_with("--") =>
+            {
                 // Other options read files at the start, or the keyboard.
                 if !option[1..].bytes().all(|b| b"ceuxvf".contains(&b)) {
                     return Ok((vec![opaque(part)], None));
@@ -138,7 +147,11 @@ fn shell(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), 
     if runs_text { Ok((vec![opaque(part)], None)) } else { Ok((vec![part], None)) }
 }
 
-fn wrapped(wrapper: &Wrapper, part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+fn wrapped(
+    wrapper: &Wrapper,
+    part: Part,
+    depth: usize,
+) -> Result<(Vec<Part>, Option<&'static str>), String> {
     let Some(inner) = behind(wrapper, &part) else {
         // The command is not understood; its words are still searched for denied commands.
         let mut parts = vec![opaque(part.clone())];
@@ -194,19 +207,23 @@ fn behind(wrapper: &Wrapper, part: &Part) -> Option<Part> {
 
 /// Returns possible commands of a wrapper that is not understood, only for matching denials.
 fn suffixes(part: &Part) -> Vec<Part> {
-    let later = (1..part.words.len().min(16)).filter(|n| part.words[*n].certainty == super::Certainty::Known);
+    let later = (1..part.words.len().min(16))
+        .filter(|n| part.words[*n].certainty == super::Certainty::Known);
     later.map(|n| opaque(Part { words: part.words[n..].to_vec(), ..part.clone() })).collect()
 }
 
 /// Handles `find -exec` and similar: its command is examined, and the complete part is never plain.
 fn unwrap_find(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
-    const RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+    const RUNS: &[&str] =
+        &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
     let mut parts = Vec::new();
     let runs = |w: &Word| w.value().is_some_and(|v| RUNS.contains(&v));
     for at in part.words.iter().enumerate().filter(|(_, w)| runs(w)).map(|(n, _)| n) {
         let words = part.words.iter().skip(at + 1);
-        let words: Vec<Word> =
-            words.take_while(|w| w.value() != Some(";") && w.value() != Some("+")).cloned().collect();
+        let words: Vec<Word> = words
+            .take_while(|w| w.value() != Some(";") && w.value() != Some("+"))
+            .cloned()
+            .collect();
         let inner = Part { words, redirections: vec![], ..part.clone() };
         parts.extend(unwrap(inner, depth + 1)?.0);
     }

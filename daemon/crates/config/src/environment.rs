@@ -33,9 +33,12 @@ const OTHER_VARIABLES: [&str; 6] =
 /// Lists every variable. A value is JSON, plain text or, for a list, words separated by commas.
 pub fn variables() -> Vec<Variable> {
     let fixed = keys::leaves().iter().filter(|key| !key.contains(keys::WILDCARD));
-    let mut all: Vec<Variable> = fixed.map(|key| Variable { name: name_of(key), key: key.clone() }).collect();
+    let mut all: Vec<Variable> =
+        fixed.map(|key| Variable { name: name_of(key), key: key.clone() }).collect();
     all.extend(
-        SHELL_VARIABLES.iter().map(|(name, key)| Variable { name: (*name).into(), key: (*key).into() }),
+        SHELL_VARIABLES
+            .iter()
+            .map(|(name, key)| Variable { name: (*name).into(), key: (*key).into() }),
     );
     all
 }
@@ -75,9 +78,11 @@ pub(crate) fn layers(
         let source = Source::Env(name.clone());
         match parse(&variable.key, name, text) {
             Ok(values) => layers.push(Layer { source, values, is_project: false }),
-            Err(message) => {
-                errors.push(ConfigError { origin: source, key: Some(variable.key.clone()), message })
-            }
+            Err(message) => errors.push(ConfigError {
+                origin: source,
+                key: Some(variable.key.clone()),
+                message,
+            }),
         }
     }
     (layers, unknown)
@@ -87,7 +92,12 @@ pub(crate) fn layers(
 fn parse(key: &str, name: &str, text: &str) -> Result<Map<String, Value>, String> {
     let mut readings: Vec<Value> = serde_json::from_str(text).into_iter().collect();
     if name == "SHELL_TOOL_TIMEOUT_MS" {
-        readings = text.trim().parse::<u64>().map(|ms| Value::from(ms.div_ceil(1000))).into_iter().collect();
+        readings = text
+            .trim()
+            .parse::<u64>()
+            .map(|ms| Value::from(ms.div_ceil(1000)))
+            .into_iter()
+            .collect();
     } else {
         readings.push(Value::from(text));
         let words = text.split(',').map(str::trim).filter(|w| !w.is_empty());

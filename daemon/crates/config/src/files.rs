@@ -25,7 +25,9 @@ impl Files for DiskFiles {
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_file() => {}
             Ok(_) => return Err(io::Error::other("it is not a regular file")),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(e)
+                if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+            {
                 return Ok(None);
             }
             Err(e) => return Err(e),

@@ -77,7 +77,9 @@ fn walk(
             Value::Object(map) => walk(inner, map, &key, unknown_keys),
             Value::Array(items) => {
                 let Some(item) = resolve(inner).get("items") else { continue };
-                for (n, map) in items.iter().enumerate().filter_map(|(n, v)| v.as_object().map(|m| (n, m))) {
+                for (n, map) in
+                    items.iter().enumerate().filter_map(|(n, v)| v.as_object().map(|m| (n, m)))
+                {
                     walk(item, map, &format!("{key}[{n}]"), unknown_keys);
                 }
             }
@@ -89,15 +91,19 @@ fn walk(
 /// Finds the existing key that was probably intended, preferring keys of the same section and
 /// ignoring case style.
 fn nearest(name: &str, key: &str, section: Option<&Map<String, Value>>) -> Option<String> {
-    let plain = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    let plain = |text: &str| {
+        text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase()
+    };
     let alike = |candidate: &str| strsim::jaro_winkler(&plain(name), &plain(candidate));
     let parent = key.rsplit_once('.').map_or("", |(parent, _)| parent);
     let in_section = section.into_iter().flatten().map(|(candidate, _)| {
-        let full = if parent.is_empty() { candidate.clone() } else { format!("{parent}.{candidate}") };
+        let full =
+            if parent.is_empty() { candidate.clone() } else { format!("{parent}.{candidate}") };
         (alike(candidate), full)
     });
-    let anywhere =
-        leaves().iter().map(|leaf| (alike(leaf.rsplit('.').next().unwrap_or(leaf)) - 0.05, leaf.clone()));
+    let anywhere = leaves()
+        .iter()
+        .map(|leaf| (alike(leaf.rsplit('.').next().unwrap_or(leaf)) - 0.05, leaf.clone()));
     let best = in_section.chain(anywhere).max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 > 0.82).then_some(best.1)
 }

@@ -133,9 +133,15 @@ pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> 
             let message = format!("no such key{}", suggestion(nearest));
             warnings.push(Warning { source: layer.source.clone(), key, message });
         }
-        if let Err(e) = serde_path_to_error::deserialize::<_, Config>(Value::Object(layer.values.clone())) {
+        if let Err(e) =
+            serde_path_to_error::deserialize::<_, Config>(Value::Object(layer.values.clone()))
+        {
             let key = Some(e.path().to_string()).filter(|p| p != ".");
-            errors.push(ConfigError { origin: layer.source.clone(), key, message: e.inner().to_string() });
+            errors.push(ConfigError {
+                origin: layer.source.clone(),
+                key,
+                message: e.inner().to_string(),
+            });
         }
     }
     if !errors.is_empty() {
@@ -169,8 +175,9 @@ fn file_layers(inputs: &Inputs, files: &dyn Files, errors: &mut Vec<ConfigError>
         candidates.into_iter().filter_map(|(path, is_project)| Some((path?, is_project)))
     {
         let source = Source::File(path.clone());
-        let mut report =
-            |message: String| errors.push(ConfigError { origin: source.clone(), key: None, message });
+        let mut report = |message: String| {
+            errors.push(ConfigError { origin: source.clone(), key: None, message })
+        };
         match files.read(&path) {
             Ok(Some(text)) if text.trim().is_empty() => {}
             Ok(Some(text)) => match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
@@ -210,7 +217,11 @@ fn merge(
 ) -> Result<Loaded, ConfigErrors> {
     let Ok(Value::Object(mut merged)) = serde_json::to_value(Config::default()) else {
         let message = "the defaults cannot be written as JSON".to_owned();
-        return Err(ConfigErrors(vec![ConfigError { origin: Source::Default, key: None, message }]));
+        return Err(ConfigErrors(vec![ConfigError {
+            origin: Source::Default,
+            key: None,
+            message,
+        }]));
     };
     let mut sources: BTreeMap<String, Source> =
         keys::flatten(&merged).into_iter().map(|(key, _)| (key, Source::Default)).collect();
@@ -264,7 +275,9 @@ fn merge(
 fn absolute(value: Value, project: Option<&Path>) -> Value {
     let (Value::Array(paths), Some(project)) = (&value, project) else { return value };
     let one = |path: &Value| match path.as_str() {
-        Some(text) if !text.starts_with(['/', '~']) => Value::from(project.join(text).to_string_lossy()),
+        Some(text) if !text.starts_with(['/', '~']) => {
+            Value::from(project.join(text).to_string_lossy())
+        }
         _ => path.clone(),
     };
     paths.iter().map(one).collect()

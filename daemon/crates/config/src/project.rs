@@ -93,10 +93,13 @@ pub(crate) fn tighten(rule: Rule, now: Option<&Value>, wish: &Value) -> Result<V
     if now == Some(wish) {
         return Ok(wish.clone());
     }
-    let entries = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let entries =
+        |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
     match rule {
         Rule::Free => Ok(wish.clone()),
-        Rule::Only(text) if serde_json::from_str::<Value>(text).is_ok_and(|v| v == *wish) => Ok(wish.clone()),
+        Rule::Only(text) if serde_json::from_str::<Value>(text).is_ok_and(|v| v == *wish) => {
+            Ok(wish.clone())
+        }
         Rule::Only(text) => Err(format!("a project may only set it to {text}")),
         Rule::Grow => {
             let mut all = entries(now);
@@ -123,10 +126,13 @@ pub(crate) fn tighten(rule: Rule, now: Option<&Value>, wish: &Value) -> Result<V
             }
         }
         Rule::Right(order) => {
-            let rank =
-                |value: Option<&Value>| order.iter().position(|o| value.and_then(Value::as_str) == Some(o));
+            let rank = |value: Option<&Value>| {
+                order.iter().position(|o| value.and_then(Value::as_str) == Some(o))
+            };
             match (rank(now), rank(Some(wish))) {
-                (now, Some(requested)) if requested >= now.unwrap_or(order.len() - 1) => Ok(wish.clone()),
+                (now, Some(requested)) if requested >= now.unwrap_or(order.len() - 1) => {
+                    Ok(wish.clone())
+                }
                 _ => Err(format!(
                     "a project may only change it towards {}",
                     order.last().copied().unwrap_or_default()

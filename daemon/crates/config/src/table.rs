@@ -69,7 +69,9 @@ fn is_secret(key: &str) -> bool {
     if key.starts_with("telemetry.headers.") {
         return true;
     }
-    if key.starts_with("mcp.servers.") && [".env.", ".headers."].iter().any(|part| key.contains(part)) {
+    if key.starts_with("mcp.servers.")
+        && [".env.", ".headers."].iter().any(|part| key.contains(part))
+    {
         return true;
     }
     let name = key.rsplit('.').next().unwrap_or(key).to_lowercase();

@@ -5,8 +5,8 @@
 use std::{collections::HashMap, path::PathBuf};
 
 use cairn_config::{
-    Config, ConfigErrors, DiskFiles, Files as _, Inputs, Loaded, Rule, Source, load, redacted, rows, rule_of,
-    schema, variables,
+    Config, ConfigErrors, DiskFiles, Files as _, Inputs, Loaded, Rule, Source, load, redacted,
+    rows, rule_of, schema, variables,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -27,7 +27,8 @@ fn inputs() -> Inputs {
 }
 
 fn try_load(inputs: &Inputs, files: &[(&str, Value)]) -> Result<Loaded, ConfigErrors> {
-    let files: HashMap<PathBuf, String> = files.iter().map(|(p, v)| (p.into(), v.to_string())).collect();
+    let files: HashMap<PathBuf, String> =
+        files.iter().map(|(p, v)| (p.into(), v.to_string())).collect();
     load(inputs, &files)
 }
 
@@ -109,18 +110,29 @@ fn unknown_keys_are_reported_with_a_suggestion() {
         (json!({"exclusion": []}), "exclusion", "exclusions"),
         (json!({"llm": {"modle": "x"}}), "llm.modle", "llm.model"),
         (json!({"llm": {"apiKey": "x"}}), "llm.apiKey", "llm.api_key"),
-        (json!({"resources": {"max_file_bytes": 1}}), "resources.max_file_bytes", "resources.maxFileBytes"),
+        (
+            json!({"resources": {"max_file_bytes": 1}}),
+            "resources.max_file_bytes",
+            "resources.maxFileBytes",
+        ),
         (json!({"sandbox_enabled": true}), "sandbox_enabled", "safety.sandbox_enabled"),
         (
             json!({"tools": {"builtin": {"x": {"enabeld": true}}}}),
             "tools.builtin.x.enabeld",
             "tools.builtin.x.enabled",
         ),
-        (json!({"tools": {"external": [{"name": "x", "pth": "/x"}]}}), "tools.external[0].pth", "path"),
+        (
+            json!({"tools": {"external": [{"name": "x", "pth": "/x"}]}}),
+            "tools.external[0].pth",
+            "path",
+        ),
     ] {
         let got = loaded(&[(USER, value)]);
-        let warning =
-            got.warnings.iter().find(|w| w.key == key).unwrap_or_else(|| panic!("{key}: {:?}", got.warnings));
+        let warning = got
+            .warnings
+            .iter()
+            .find(|w| w.key == key)
+            .unwrap_or_else(|| panic!("{key}: {:?}", got.warnings));
         assert!(warning.message.contains(near), "{warning}");
         assert!(warning.to_string().starts_with(USER));
     }
@@ -135,7 +147,10 @@ fn type_errors_name_file_and_key() {
         (json!({"listen": {"port": "x"}}), "listen.port"),
         (json!({"listen": {"port": 70000}}), "listen.port"),
         (json!({"safety": {"sandbox_blocked_paths": ["a", 1]}}), "safety.sandbox_blocked_paths[1]"),
-        (json!({"tools": {"builtin": {"run_shell": {"enabled": 1}}}}), "tools.builtin.run_shell.enabled"),
+        (
+            json!({"tools": {"builtin": {"run_shell": {"enabled": 1}}}}),
+            "tools.builtin.run_shell.enabled",
+        ),
         (json!({"discovery": "sometimes"}), "discovery"),
         (json!({"llm": {"temperature": 3.5}}), "llm.temperature"),
         (json!({"listen": {"address": "localhost"}}), "listen.address"),
@@ -269,7 +284,12 @@ fn untrusted_project_can_only_tighten() {
         let refused: Vec<_> = got.warnings.iter().map(|w| w.key.as_str()).collect();
         match expected {
             Some(expected) => {
-                assert_eq!((at(&got.config, key), refused.len()), (expected, 0), "{key}: {:?}", got.warnings);
+                assert_eq!(
+                    (at(&got.config, key), refused.len()),
+                    (expected, 0),
+                    "{key}: {:?}",
+                    got.warnings
+                );
             }
             None => {
                 assert_eq!(
@@ -309,7 +329,12 @@ fn version_1_0_file_is_accepted() {
     let shape = serde_json::to_value(&got.config).unwrap();
     for section in ["llm", "context", "agent", "safety", "git", "ui"] {
         let keys = |v: &Value| {
-            v[section].as_object().unwrap().keys().cloned().collect::<std::collections::BTreeSet<_>>()
+            v[section]
+                .as_object()
+                .unwrap()
+                .keys()
+                .cloned()
+                .collect::<std::collections::BTreeSet<_>>()
         };
         // Keys added since are allowed.
         assert!(keys(&shape).is_superset(&keys(&old)), "{section}");
@@ -327,13 +352,19 @@ fn trust_is_by_path_component_and_only_from_user_files() {
         (json!([]), false),
         (json!(["w"]), false),
     ] {
-        let got = loaded(&[(USER, json!({"trust": {"folders": folders.clone()}})), (PROJECT, wish.clone())]);
+        let got = loaded(&[
+            (USER, json!({"trust": {"folders": folders.clone()}})),
+            (PROJECT, wish.clone()),
+        ]);
         assert_eq!(got.config.llm.model == "m", expected, "{folders}");
         assert_eq!(at(&got.config, "trust.folders"), folders);
     }
     // `.cairn.json` in the home folder is the user's own file.
     let home = Inputs { project_dir: Some("/h".into()), ..inputs() };
-    assert_eq!(try_load(&home, &[(HOME, json!({"llm": {"model": "m"}}))]).unwrap().config.llm.model, "m");
+    assert_eq!(
+        try_load(&home, &[(HOME, json!({"llm": {"model": "m"}}))]).unwrap().config.llm.model,
+        "m"
+    );
 }
 
 #[test]
@@ -372,8 +403,12 @@ fn home_is_expanded_and_secrets_are_redacted() {
     assert_eq!(rendered["telemetry"]["headers"]["x-key"], "(set)");
     let rows = rows(&got);
     assert!(!rows.iter().any(|r| r.value.to_string().contains("hunter2")));
-    let redacted: Vec<&str> = rows.iter().filter(|r| r.is_redacted).map(|r| r.key.as_str()).collect();
-    assert_eq!(redacted, ["llm.api_key", "llm.endpoint", "telemetry.endpoint", "telemetry.headers.x-key"]);
+    let redacted: Vec<&str> =
+        rows.iter().filter(|r| r.is_redacted).map(|r| r.key.as_str()).collect();
+    assert_eq!(
+        redacted,
+        ["llm.api_key", "llm.endpoint", "telemetry.endpoint", "telemetry.headers.x-key"]
+    );
 }
 
 #[test]

@@ -119,21 +119,25 @@ impl Doubt {
 ///
 /// # Errors
 /// Errors of [`CloneSource::folder`].
-pub async fn judge(roots: &Arc<Roots>, remote: Remote) -> Result<(CloneSource, Option<Doubt>), Failure> {
+pub async fn judge(
+    roots: &Arc<Roots>,
+    remote: Remote,
+) -> Result<(CloneSource, Option<Doubt>), Failure> {
     let RemoteLocation::Host { name, port, .. } = remote.location().clone() else {
         let roots = Arc::clone(roots);
         return blocking(move || Ok((CloneSource::folder(&roots, remote)?, None))).await;
     };
-    let lookup = tokio::time::timeout(LOOKUP_LIMIT, tokio::net::lookup_host((name.as_str(), port))).await;
+    let lookup =
+        tokio::time::timeout(LOOKUP_LIMIT, tokio::net::lookup_host((name.as_str(), port))).await;
     let addresses: Vec<IpAddr> = match lookup {
         Ok(Ok(addresses)) => addresses.map(|address| address.ip()).collect(),
         _ => vec![],
     };
     let near = addresses.iter().find(|address| !cairn_harness::is_public(**address));
     let doubt = match near {
-        Some(address) => {
-            Some(Doubt::Near(format!("'{name}' is at {address}, an address of this machine or its network")))
-        }
+        Some(address) => Some(Doubt::Near(format!(
+            "'{name}' is at {address}, an address of this machine or its network"
+        ))),
         None if addresses.is_empty() => {
             Some(Doubt::Unknown(format!("the address of '{name}' could not be resolved")))
         }
@@ -152,7 +156,9 @@ pub async fn clone(
 ) -> Result<CloneResult, Failure> {
     let request = CloneRequest { source, branch, dest, limit: git::CLONE_LIMIT };
     blocking(move || {
-        git::git_clone(&request, &mut |stage, percent| progress(stage, percent), &|| cancel.is_cancelled())
+        git::git_clone(&request, &mut |stage, percent| progress(stage, percent), &|| {
+            cancel.is_cancelled()
+        })
     })
     .await
 }
@@ -213,8 +219,10 @@ impl Engine {
 
     fn spawn_clone(&self, judged: JudgedClone, audit: Option<DirectCall>) -> CloneReceipt {
         let JudgedClone { request_id, source, branch, dest } = judged;
-        let receipt =
-            CloneReceipt { request_id: request_id.clone(), path: dest.to_string_lossy().into_owned() };
+        let receipt = CloneReceipt {
+            request_id: request_id.clone(),
+            path: dest.to_string_lossy().into_owned(),
+        };
         let engine = self.clone();
         self.inner.tasks.spawn(async move {
             let url = source.url().to_owned();
@@ -227,10 +235,20 @@ impl Engine {
             }
             let (result, error, reason) = match outcome {
                 Ok(result) => (Some(result), None, None),
-                Err(failure) => (None, Some(failure.message), Some(failure.reason.as_str().to_owned())),
+                Err(failure) => {
+                    (None, Some(failure.message), Some(failure.reason.as_str().to_owned()))
+                }
             };
             let stage = "done".to_owned();
-            let last = GitProgress { request_id, stage, percent: 100.0, done: true, result, error, reason };
+            let last = GitProgress {
+                request_id,
+                stage,
+                percent: 100.0,
+                done: true,
+                result,
+                error,
+                reason,
+            };
             engine.inner.clone_ends.put(last.clone());
             let _listeners = engine.inner.notices.send(Notice::Git(last));
         });
@@ -283,7 +301,12 @@ impl Engine {
     }
 
     /// Stores the credentials for the clone of a session.
-    pub(crate) fn put_credentials(&self, session: &SessionId, url: &str, credentials: Option<Credentials>) {
+    pub(crate) fn put_credentials(
+        &self,
+        session: &SessionId,
+        url: &str,
+        credentials: Option<Credentials>,
+    ) {
         if let Some(credentials) = credentials {
             self.inner.clone_secrets.put(session, url, credentials);
         }

@@ -18,7 +18,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use crate::{
-    Engine, RunContext, context::Inner, detach_on_drop::DetachOnDrop, retry::Retry, run_core::RunCore,
+    Engine, RunContext, context::Inner, detach_on_drop::DetachOnDrop, retry::Retry,
+    run_core::RunCore,
 };
 
 impl Engine {
@@ -33,7 +34,8 @@ impl Engine {
     ) -> Result<CommandReceipt, Failure> {
         self.require_open()?;
         if let Some(kind) = params.cmd.kind.as_deref().filter(|kind| *kind != "Cmd") {
-            let text = format!("kind '{}' is invalid: it must be 'Cmd' or omitted", kind.escape_default());
+            let text =
+                format!("kind '{}' is invalid: it must be 'Cmd' or omitted", kind.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
         }
         // Before the digest of the request is computed, which is stored.
@@ -51,9 +53,12 @@ impl Engine {
         let root = self.inner.trace.session_root(&params.session_id).await?;
         let cx = self.command_context(&params.session_id, root.as_deref(), client)?;
         let id = params.cmd.id.unwrap_or_else(Uuid::now_v7);
-        let receipt = CommandReceipt { session_id: params.session_id.clone(), command_id: id, seq: 0 };
-        let mut append =
-            Append::new(cx.session(), cx.opening(id, params.cmd.parent_id, params.cmd.payload.clone()));
+        let receipt =
+            CommandReceipt { session_id: params.session_id.clone(), command_id: id, seq: 0 };
+        let mut append = Append::new(
+            cx.session(),
+            cx.opening(id, params.cmd.parent_id, params.cmd.payload.clone()),
+        );
         if let Some((scope, key, digest)) = retry.stored() {
             append = append.receipt(&scope, &key, digest, serde_json::json!(receipt));
         }
@@ -101,7 +106,8 @@ impl Engine {
                 ToolResult { ok: true, output: output.value, error: None, meta }
             }
             Err(failure) => {
-                let (reason, retryable) = (failure.reason.as_str().to_owned(), failure.reason.retryable());
+                let (reason, retryable) =
+                    (failure.reason.as_str().to_owned(), failure.reason.retryable());
                 let error = Some(ToolFailure { reason, message: failure.message, retryable });
                 let meta = ToolMeta { tag: "error".into(), truncated: false, millis };
                 ToolResult { ok: false, output: serde_json::Value::Null, error, meta }

@@ -121,9 +121,15 @@ impl RunContext {
     ///
     /// # Errors
     /// The call's failure, which is in the log too; or that of the log.
-    pub async fn call(&self, name: &str, arguments: serde_json::Value) -> Result<serde_json::Value, Failure> {
+    pub async fn call(
+        &self,
+        name: &str,
+        arguments: serde_json::Value,
+    ) -> Result<serde_json::Value, Failure> {
         let call = ToolCall { name: name.to_owned(), arguments };
-        if let Some(known) = self.inner.recorded.find(&self.core().engine.inner.trace, &call).await? {
+        if let Some(known) =
+            self.inner.recorded.find(&self.core().engine.inner.trace, &call).await?
+        {
             // The calls that need the current index follow.
             if call.name.starts_with("index_")
                 && let Some(root) = &self.core().root
@@ -144,13 +150,22 @@ impl RunContext {
     }
 
     /// Returns the records of a command and its start.
-    pub(crate) fn opening(&self, id: Uuid, parent_id: Option<Uuid>, cmd: AgentCmd) -> Vec<NewRecord> {
+    pub(crate) fn opening(
+        &self,
+        id: Uuid,
+        parent_id: Option<Uuid>,
+        cmd: AgentCmd,
+    ) -> Vec<NewRecord> {
         let mut call = cmd.into_call();
         let op = call.name.clone();
         self.core().engine.inner.harness.withhold_secrets(self.session(), &op, &mut call.arguments);
         let cmd = AgentCmd::from_call(call);
-        let cmd = NewRecord { id, parent_id, origin: self.core().origin(None), body: Body::Cmd { cmd } };
-        vec![cmd, self.record(Some(id), Some(&op), AgentEvt::Started { op: op.clone(), details: None })]
+        let cmd =
+            NewRecord { id, parent_id, origin: self.core().origin(None), body: Body::Cmd { cmd } };
+        vec![
+            cmd,
+            self.record(Some(id), Some(&op), AgentEvt::Started { op: op.clone(), details: None }),
+        ]
     }
 
     /// Runs a call and records its outcome; its command is in the log already, or is appended with
@@ -190,7 +205,10 @@ impl RunContext {
                 // A resumed run makes the call again.
                 let record = self.record(Some(id), Some(&op), interrupted_event(&op));
                 return (
-                    Completion::Interrupted(Some(Box::new(Append::new(self.session(), vec![record])))),
+                    Completion::Interrupted(Some(Box::new(Append::new(
+                        self.session(),
+                        vec![record],
+                    )))),
                     outcome,
                 );
             }
@@ -210,9 +228,11 @@ impl RunContext {
 
     fn result_of(&self, id: Uuid, op: &str, output: &Output) -> Append {
         let text = output.value.to_string();
-        let (tag, mime, truncated) = (output.tag.to_owned(), "application/json".to_owned(), output.truncated);
+        let (tag, mime, truncated) =
+            (output.tag.to_owned(), "application/json".to_owned(), output.truncated);
         let large = text.len() > INLINE;
-        let sha256 = if large { hex::encode(Sha256::digest(text.as_bytes())) } else { String::new() };
+        let sha256 =
+            if large { hex::encode(Sha256::digest(text.as_bytes())) } else { String::new() };
         let blob = large.then(|| BlobRef { sha256: sha256.clone(), size: text.len() as u64 });
         let data = (!large).then(|| output.value.clone());
         let evt = AgentEvt::Result { op: op.to_owned(), tag, mime, data, blob, truncated };
@@ -220,7 +240,12 @@ impl RunContext {
         if large { append.blob(sha256, text.into_bytes()) } else { append }
     }
 
-    pub(crate) fn record(&self, parent_id: Option<Uuid>, tool: Option<&str>, evt: AgentEvt) -> NewRecord {
+    pub(crate) fn record(
+        &self,
+        parent_id: Option<Uuid>,
+        tool: Option<&str>,
+        evt: AgentEvt,
+    ) -> NewRecord {
         self.core().record(parent_id, tool, evt)
     }
 }

@@ -25,7 +25,9 @@ impl<T: Send + 'static> DetachOnDrop<T> {
         tasks: &TaskTracker,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Self {
-        let lost = |_| Err(Failure::new(Reason::Internal, "the call ended without an outcome: it panicked"));
+        let lost = |_| {
+            Err(Failure::new(Reason::Internal, "the call ended without an outcome: it panicked"))
+        };
         let work = AssertUnwindSafe(work).catch_unwind().map(move |done| done.unwrap_or_else(lost));
         Self { work: Some(Box::pin(tasks.track_future(work))) }
     }
@@ -47,7 +49,8 @@ impl<T: 'static> Future for DetachOnDrop<T> {
 impl<T: 'static> Drop for DetachOnDrop<T> {
     fn drop(&mut self) {
         // Without a runtime the rest cannot run.
-        if let (Some(work), Ok(runtime)) = (self.work.take(), tokio::runtime::Handle::try_current()) {
+        if let (Some(work), Ok(runtime)) = (self.work.take(), tokio::runtime::Handle::try_current())
+        {
             runtime.spawn(async move {
                 // Its outcome is recorded in the log.
                 let _result = work.await;

@@ -47,8 +47,12 @@ impl Engine {
             command: None,
         };
         let started = Instant::now();
-        let row =
-            self.inner.trace.audit_intent(intent, None).await.map_err(|cause| unaudited(method, &cause))?;
+        let row = self
+            .inner
+            .trace
+            .audit_intent(intent, None)
+            .await
+            .map_err(|cause| unaudited(method, &cause))?;
         let (method, trace) = (method.to_owned(), self.inner.trace.clone());
         Ok(DirectCall { method, started, trace, row: Some(row) })
     }
@@ -67,7 +71,8 @@ impl DirectCall {
 impl Drop for DirectCall {
     fn drop(&mut self) {
         let Some(row) = self.row.take() else { return };
-        let (trace, method, started) = (self.trace.clone(), std::mem::take(&mut self.method), self.started);
+        let (trace, method, started) =
+            (self.trace.clone(), std::mem::take(&mut self.method), self.started);
         // Without a runtime the daemon is stopping, and its next start closes the row as
         // interrupted.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -99,6 +104,7 @@ fn withhold_credentials(params: &mut Value) {
 }
 
 fn unaudited(method: &str, cause: &cairn_trace::TraceError) -> Failure {
-    let reason = if cause.reason() == Reason::DiskFull { Reason::DiskFull } else { Reason::AuditFailed };
+    let reason =
+        if cause.reason() == Reason::DiskFull { Reason::DiskFull } else { Reason::AuditFailed };
     Failure::new(reason, format!("{method} could not be recorded: {cause}"))
 }

@@ -173,17 +173,26 @@ impl Engine {
     /// exists is only logged.
     pub async fn open(parts: EngineDeps, options: EngineOptions) -> Result<Self, Failure> {
         let EngineDeps { trace, roots, indexes, progress, registry, sandbox } = parts;
-        let clone_secrets = index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
+        let clone_secrets =
+            index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
         registry.add(crate::undo::tool(&trace))?;
         trace.mark_interrupted().await?;
-        let (shutdown, granted) = (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
+        let (shutdown, granted) =
+            (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
         let timeout = options.approval_timeout;
         let plugins = Arc::<Plugins>::default();
         let inner = Inner {
-            harness: Harness::new(registry, options.rules, trace.clone(), granted, timeout, shutdown.clone())
-                .with_roots(Arc::clone(&roots))
-                .with_sandbox(sandbox)
-                .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>),
+            harness: Harness::new(
+                registry,
+                options.rules,
+                trace.clone(),
+                granted,
+                timeout,
+                shutdown.clone(),
+            )
+            .with_roots(Arc::clone(&roots))
+            .with_sandbox(sandbox)
+            .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>),
             trace,
             roots,
             indexes,
@@ -284,8 +293,8 @@ impl Engine {
         }
     }
 
-    /// Returns when no run is active except those that wait for approvals, which no client will answer
-    /// during a shutdown.
+    /// Returns when no run is active except those that wait for approvals, which no client will
+    /// answer during a shutdown.
     async fn drained(&self) {
         let mut look = tokio::time::interval(LOOK);
         loop {
@@ -366,7 +375,8 @@ impl Engine {
     /// may exit.
     pub fn is_idle(&self) -> bool {
         let busy = |r: &cairn_protocol::index::RootStatus| !r.complete && r.error.is_none();
-        self.running() == 0 && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
+        self.running() == 0
+            && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
     }
 
     /// Returns the number of active runs.
@@ -414,7 +424,8 @@ impl Engine {
         self.inner.harness.set_rules(live.rules);
         self.inner.harness.approvals().set_timeout(live.approval_timeout);
         self.inner.permits.resize(live.max_runs);
-        *self.inner.turn_settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live.turns);
+        *self.inner.turn_settings.write().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(live.turns);
         self.inner.models.set(live.models);
         self.refresh_roots();
     }

@@ -12,7 +12,9 @@ use cairn_harness::{Grants, check_run_paths};
 use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
-    explore::{ExploreStartParams, ExploreStatus, ExploreSummary, PlannerKind, RunReceipt, RunState},
+    explore::{
+        ExploreStartParams, ExploreStatus, ExploreSummary, PlannerKind, RunReceipt, RunState,
+    },
     id::{RunId, SessionId},
 };
 use cairn_trace::NewSession;
@@ -95,11 +97,19 @@ impl Engine {
                 self.check_capacity()?;
                 let root = root.as_ref().map(|r| r.path.to_string_lossy().into_owned());
                 let title = title(&params);
-                self.inner.trace.create_session(NewSession { title, root, request: None }).await?.session_id
+                self.inner
+                    .trace
+                    .create_session(NewSession { title, root, request: None })
+                    .await?
+                    .session_id
             }
         };
         let cx = self.run_context(&session, &RunId::new(), root, &params, client, None);
-        self.put_credentials(&session, params.remote_url.as_deref().unwrap_or_default(), credentials);
+        self.put_credentials(
+            &session,
+            params.remote_url.as_deref().unwrap_or_default(),
+            credentials,
+        );
         let start = ExploreStart { cx, params, retry: retry.stored() };
         self.request(&session, Request::StartExplore(Box::new(start))).await?.receipt()
     }
@@ -107,9 +117,11 @@ impl Engine {
     /// Resumes an interrupted explore. Calls whose result is in the log are not repeated. A root
     /// that was removed meanwhile stays removed.
     pub(crate) async fn resume_explore(&self, session: &SessionId) -> Result<RunReceipt, Failure> {
-        let lost = || Failure::new(Reason::NotResumable, format!("session {session} has no known run"));
+        let lost =
+            || Failure::new(Reason::NotResumable, format!("session {session} has no known run"));
         let latest = self.inner.trace.latest_run(session).await?.ok_or_else(lost)?;
-        let params: ExploreStartParams = serde_json::from_str(&latest.params).map_err(|_| lost())?;
+        let params: ExploreStartParams =
+            serde_json::from_str(&latest.params).map_err(|_| lost())?;
         let root = self.preflight(&params, Reach::DeclaredRoots).await?;
         let recorded = Recorded::read(&self.inner.trace, session, &latest.run).await?;
         let cx = self.run_context(session, &latest.run, root, &params, None, Some(recorded));
@@ -119,7 +131,11 @@ impl Engine {
 
     /// Checks all that can be checked before the receipt. With a remote the root is known only
     /// after the clone.
-    async fn preflight(&self, params: &ExploreStartParams, reach: Reach) -> Result<Option<Root>, Failure> {
+    async fn preflight(
+        &self,
+        params: &ExploreStartParams,
+        reach: Reach,
+    ) -> Result<Option<Root>, Failure> {
         if self.inner.explorer.get().is_none() {
             return Err(Failure::new(Reason::NotSupported, "no explorer is registered"));
         }
@@ -141,14 +157,19 @@ impl Engine {
                     Reach::AnyFolder => self.declare(PathBuf::from(root)).await?,
                     Reach::DeclaredRoots => self.declared(root.clone()).await?,
                 };
-                check_run_paths(Some(&root), params.policy.as_ref().and_then(|p| p.paths.as_deref()))?;
+                check_run_paths(
+                    Some(&root),
+                    params.policy.as_ref().and_then(|p| p.paths.as_deref()),
+                )?;
                 Ok(Some(root))
             }
             (Some(root), None) => {
                 let text = format!("root '{}' is not absolute", root.escape_default());
                 Err(Failure::new(Reason::InvalidParams, text))
             }
-            (None, None) => Err(Failure::new(Reason::InvalidParams, "root or remoteURL is required")),
+            (None, None) => {
+                Err(Failure::new(Reason::InvalidParams, "root or remoteURL is required"))
+            }
         }
     }
 
@@ -163,9 +184,14 @@ impl Engine {
     ) -> RunContext {
         let resumed = recorded.is_some();
         let policy = params.policy.clone().unwrap_or_default();
-        let model = (params.planner == Some(PlannerKind::Model)).then_some(policy.allow_external_llms);
-        let grants =
-            Grants { network: policy.network, ops: policy.ops, paths: policy.paths, unconfined: false };
+        let model =
+            (params.planner == Some(PlannerKind::Model)).then_some(policy.allow_external_llms);
+        let grants = Grants {
+            network: policy.network,
+            ops: policy.ops,
+            paths: policy.paths,
+            unconfined: false,
+        };
         let core = RunCore {
             engine: self.clone(),
             session: session.clone(),
@@ -194,7 +220,9 @@ impl Engine {
         let work = tokio::spawn(drive(cx.clone(), params).instrument(cx.inner.span.clone()));
         let outcome = match work.await {
             Ok(outcome) => outcome,
-            Err(error) => Err(Failure::new(Reason::Internal, format!("the explorer failed: {error}"))),
+            Err(error) => {
+                Err(Failure::new(Reason::Internal, format!("the explorer failed: {error}")))
+            }
         };
         let aborted = cx.inner.aborted.load(Ordering::SeqCst);
         let mut artifact = None;
@@ -205,7 +233,9 @@ impl Engine {
                 artifact = serde_json::to_string(&summary).ok().map(|text| (SUMMARY, text));
                 (AgentEvt::Completed { summary: Box::new(summary) }, RunState::Completed)
             }
-            Err(_) if interrupted => (AgentEvt::Interrupted { op: OP.into() }, RunState::Interrupted),
+            Err(_) if interrupted => {
+                (AgentEvt::Interrupted { op: OP.into() }, RunState::Interrupted)
+            }
             Err(_) if aborted => {
                 let reason = "aborted by a client".to_owned();
                 (AgentEvt::Stopped { op: OP.into(), reason }, RunState::Stopped)
@@ -223,9 +253,9 @@ impl Engine {
     pub async fn explore_status(&self, id: &SessionId) -> Result<ExploreStatus, Failure> {
         let session = self.inner.trace.session(id).await?;
         let running = self.inner.sessions.view(id).explore;
-        let (ops_done, ops_pending) = running
-            .as_ref()
-            .map_or((0, 0), |run| (run.done.load(Ordering::Relaxed), run.pending.load(Ordering::Relaxed)));
+        let (ops_done, ops_pending) = running.as_ref().map_or((0, 0), |run| {
+            (run.done.load(Ordering::Relaxed), run.pending.load(Ordering::Relaxed))
+        });
         let run_id = match running {
             Some(handle) => Some(handle.run),
             None => self.inner.trace.latest_run(id).await?.map(|latest| latest.run),
@@ -253,7 +283,8 @@ impl Engine {
 async fn drive(cx: RunContext, params: ExploreStartParams) -> Result<ExploreSummary, Failure> {
     let engine = cx.core().engine.clone();
     let agent = engine.inner.explorer.get().cloned();
-    let agent = agent.ok_or_else(|| Failure::new(Reason::NotSupported, "no explorer is registered"))?;
+    let agent =
+        agent.ok_or_else(|| Failure::new(Reason::NotSupported, "no explorer is registered"))?;
     let cx = match &params.remote_url {
         None => cx,
         Some(url) => {

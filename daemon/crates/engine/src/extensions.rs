@@ -53,7 +53,12 @@ impl Engine {
     }
 
     /// Replaces the rules of skills, which only tighten, and the user's switches for tools.
-    pub fn set_access(&self, deny: Vec<Rule>, confirm: Vec<Rule>, switches: BTreeMap<String, bool>) {
+    pub fn set_access(
+        &self,
+        deny: Vec<Rule>,
+        confirm: Vec<Rule>,
+        switches: BTreeMap<String, bool>,
+    ) {
         self.inner.harness.tighten(deny, confirm);
         self.inner.harness.registry().switch(switches);
     }

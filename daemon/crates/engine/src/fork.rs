@@ -53,16 +53,18 @@ pub(crate) async fn cut(
         (None, _) => head,
     };
     // A turn that never started has no content, and its acceptance would have no final record.
-    let unstarted =
-        earlier.iter().filter(|turn| turn.started.is_none_or(|start| start > upto) && !turn.is_finished);
+    let unstarted = earlier
+        .iter()
+        .filter(|turn| turn.started.is_none_or(|start| start > upto) && !turn.is_finished);
     let out: HashSet<&RunId> = later.iter().chain(unstarted).map(|turn| &turn.run).collect();
     let left_out = records
         .iter()
         .filter(|(seq, run)| *seq <= upto && run.as_ref().is_some_and(|run| out.contains(run)))
         .map(|(seq, _)| *seq)
         .collect();
-    let open =
-        earlier.iter().filter(|turn| turn.started.is_some_and(|start| start <= upto) && !turn.is_finished);
+    let open = earlier
+        .iter()
+        .filter(|turn| turn.started.is_some_and(|start| start <= upto) && !turn.is_finished);
     let ends = open.map(|turn| end(session, turn)).collect();
     Ok(ForkCut { upto, omitted: left_out, ends })
 }
@@ -83,7 +85,10 @@ fn note(record: Envelope, turns: &mut Vec<LoggedTurn>) {
             turns.push(LoggedTurn { run, turn_id, started: None, is_finished: false });
         }
         AgentEvt::RunStarted { run_id, .. } => {
-            turns.iter_mut().filter(|turn| turn.run == run_id).for_each(|turn| turn.started = Some(seq));
+            turns
+                .iter_mut()
+                .filter(|turn| turn.run == run_id)
+                .for_each(|turn| turn.started = Some(seq));
         }
         AgentEvt::RunCompleted { result } => {
             turns

@@ -75,12 +75,14 @@ impl Tool for AddRoot {
             // A folder inside a root would bypass the rules of that root: only a user may declare
             // it.
             let root = shared.roots.declare_if(Path::new(&params.path), &|real| {
-                let is_clone =
-                    clones.as_ref().is_some_and(|clones| real.starts_with(clones) && real != clones);
+                let is_clone = clones
+                    .as_ref()
+                    .is_some_and(|clones| real.starts_with(clones) && real != clones);
                 if is_clone || shared.roots.find(&real.to_string_lossy()).is_ok() {
                     return Ok(());
                 }
-                let text = format!("path '{}' is neither a clone nor a declared root", real.display());
+                let text =
+                    format!("path '{}' is neither a clone nor a declared root", real.display());
                 Err(Failure::new(Reason::PathOutsideRoots, text))
             })?;
             shared.indexes.add_root(root.clone())?;
@@ -105,8 +107,9 @@ impl Tool for Build {
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: IndexBuild = arguments(value)?;
-        let wait =
-            params.timeout_seconds.map_or(BUILD_WAIT, |s| Duration::from_secs(s.into()).min(BUILD_WAIT));
+        let wait = params
+            .timeout_seconds
+            .map_or(BUILD_WAIT, |s| Duration::from_secs(s.into()).min(BUILD_WAIT));
         let id = permit.require_root()?.id.clone();
         let flag = CancelFlag::new();
         let stop = flag.clone();
@@ -140,10 +143,18 @@ impl Tool for Build {
 }
 
 /// Waits until fewer than `limit` other indexes are being built.
-fn wait_for_others(indexes: &Indexes, id: &RootId, limit: u32, flag: &CancelFlag) -> Result<(), Failure> {
-    let at_work =
-        |r: &RootStatus| r.root != *id && matches!(r.state, IndexState::Indexing | IndexState::Enriching);
-    while limit < u32::MAX && indexes.status(None)?.iter().filter(|r| at_work(r)).count() >= limit as usize {
+fn wait_for_others(
+    indexes: &Indexes,
+    id: &RootId,
+    limit: u32,
+    flag: &CancelFlag,
+) -> Result<(), Failure> {
+    let at_work = |r: &RootStatus| {
+        r.root != *id && matches!(r.state, IndexState::Indexing | IndexState::Enriching)
+    };
+    while limit < u32::MAX
+        && indexes.status(None)?.iter().filter(|r| at_work(r)).count() >= limit as usize
+    {
         flag.check()?;
         std::thread::sleep(LOOK);
     }
@@ -155,7 +166,8 @@ struct GitClone(Arc<Shared>);
 #[async_trait::async_trait]
 impl Tool for GitClone {
     fn spec(&self) -> ToolSpec {
-        let text = "Clones a repository into the workspaces folder with the user's own git credentials.";
+        let text =
+            "Clones a repository into the workspaces folder with the user's own git credentials.";
         let spec = ToolSpec::reading::<CloneParams>("git_clone", text);
         ToolSpec {
             read_only: false,
@@ -172,7 +184,8 @@ impl Tool for GitClone {
 
     async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let params: CloneParams = arguments(value.clone())?;
-        let (source, doubt) = clone::judge(&self.0.roots, Remote::parse(&params.remote_url)?).await?;
+        let (source, doubt) =
+            clone::judge(&self.0.roots, Remote::parse(&params.remote_url)?).await?;
         let why = doubt.map(|doubt| doubt.text().to_owned());
         let preview = Preview {
             summary: format!("git_clone {}", source.url()),
@@ -194,7 +207,8 @@ impl Tool for GitClone {
         let remote = remote.with_credentials(credentials);
         let (source, doubt) = clone::judge(&self.0.roots, remote).await?;
         // The name may resolve to another address than when it was approved.
-        let known = |why: &str| permit.approved().is_some_and(|p| p.warnings.iter().any(|w| w == why));
+        let known =
+            |why: &str| permit.approved().is_some_and(|p| p.warnings.iter().any(|w| w == why));
         if let Some(doubt) = doubt.filter(|doubt| !known(doubt.text())) {
             return Err(Failure::new(Reason::NetworkDenied, doubt.text()));
         }

@@ -53,14 +53,19 @@ fn schema(name: &str) -> Result<Value, Failure> {
 /// around it.
 fn typed(name: &str, text: &str) -> Result<Value, Failure> {
     let wrong = |e: serde_json::Error| {
-        Failure::new(Reason::SchemaMismatch, format!("the model's answer is not a valid {name}: {e}"))
+        Failure::new(
+            Reason::SchemaMismatch,
+            format!("the model's answer is not a valid {name}: {e}"),
+        )
     };
     let text = cairn_harness::unfenced(text.trim());
     match name {
         "ExplorePlan" => {
             serde_json::from_str::<ExplorePlan>(text).and_then(serde_json::to_value).map_err(wrong)
         }
-        _ => serde_json::from_str::<ExploreSummary>(text).and_then(serde_json::to_value).map_err(wrong),
+        _ => serde_json::from_str::<ExploreSummary>(text)
+            .and_then(serde_json::to_value)
+            .map_err(wrong),
     }
 }
 
@@ -72,7 +77,12 @@ impl Tool for Ask {
             "Sends one prompt to a model. A model outside this machine needs policy.allowExternalLLMs \
             and models.allowExternal.",
         );
-        ToolSpec { hidden: true, paths: &[], timeout: std::time::Duration::from_secs(15 * 60), ..spec }
+        ToolSpec {
+            hidden: true,
+            paths: &[],
+            timeout: std::time::Duration::from_secs(15 * 60),
+            ..spec
+        }
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
@@ -93,7 +103,8 @@ impl Tool for Ask {
             .upgrade()
             .ok_or_else(|| Failure::new(Reason::ShuttingDown, "the engine has shut down"))?;
         if engine.sessions.has_turn(permit.session()) {
-            let text = format!("session {} already has a model request in progress", permit.session());
+            let text =
+                format!("session {} already has a model request in progress", permit.session());
             return Err(Failure::new(Reason::SessionBusy, text));
         }
         let schema = call.expects_type.as_deref().map(schema).transpose()?;
@@ -110,8 +121,10 @@ impl Tool for Ask {
         let allowed = call.policy.allow_external_llms || permit.require_network().is_ok();
         engine.inner.models.admit(&*provider, allowed)?;
         if let Some(wait) = engine.inner.models.wait(Instant::now())? {
-            let text =
-                format!("models.maxRequestsPerMinute is reached; try again in {} s", wait.as_secs().max(1));
+            let text = format!(
+                "models.maxRequestsPerMinute is reached; try again in {} s",
+                wait.as_secs().max(1)
+            );
             return Err(Failure::new(Reason::ModelRateLimited, text));
         }
         let request = ModelRequest {
@@ -131,9 +144,11 @@ impl Tool for Ask {
             }
         };
         let on_text = |text: &str| pass(snapshots.as_mut().and_then(|s| s.look(text)));
-        let answer = llm_call::collect_with_progress(&*provider, request, permit.cancel(), on_text).await?;
+        let answer =
+            llm_call::collect_with_progress(&*provider, request, permit.cancel(), on_text).await?;
         engine.inner.models.spend(answer.usage.input_tokens + answer.usage.output_tokens);
-        let typed = call.expects_type.as_deref().map(|name| typed(name, &answer.text)).transpose()?;
+        let typed =
+            call.expects_type.as_deref().map(|name| typed(name, &answer.text)).transpose()?;
         if let (Some(snapshots), Some(value)) = (snapshots, &typed) {
             pass(snapshots.end(value));
         }

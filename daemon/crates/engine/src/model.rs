@@ -84,7 +84,8 @@ impl ModelGate {
         }
         let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
         let (name, model) = (provider.name(), provider.model());
-        let listed = |list: &[String], what: &str| list.is_empty() || list.iter().any(|l| l == what);
+        let listed =
+            |list: &[String], what: &str| list.is_empty() || list.iter().any(|l| l == what);
         let why = if !limits.allow_external {
             "models.allowExternal is not set"
         } else if !run_allows {
@@ -96,7 +97,10 @@ impl ModelGate {
         } else {
             return Ok(());
         };
-        Err(Failure::new(Reason::ExternalDenied, format!("{name} runs outside this machine, and {why}")))
+        Err(Failure::new(
+            Reason::ExternalDenied,
+            format!("{name} runs outside this machine, and {why}"),
+        ))
     }
 
     /// Returns the time to wait before the next request; `None` when it may be made now, which
@@ -110,8 +114,9 @@ impl ModelGate {
             }
             let sum: u64 = spent.iter().map(|(_, tokens)| tokens).sum();
             if sum >= cap {
-                let text =
-                    format!("{sum} tokens were used within 24 hours; models.maxTokensPerDay is reached");
+                let text = format!(
+                    "{sum} tokens were used within 24 hours; models.maxTokensPerDay is reached"
+                );
                 return Err(Failure::new(Reason::BudgetExceeded, text));
             }
         }

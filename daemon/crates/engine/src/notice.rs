@@ -20,7 +20,10 @@ pub enum Notice {
 
 impl Engine {
     /// Publishes the indexes' progress. The thread exits with the indexes.
-    pub(crate) fn forward_progress(&self, progress: Receiver<IndexProgress>) -> Result<(), Failure> {
+    pub(crate) fn forward_progress(
+        &self,
+        progress: Receiver<IndexProgress>,
+    ) -> Result<(), Failure> {
         let notices = self.inner.notices.clone();
         let forward = move || {
             for progress in progress {

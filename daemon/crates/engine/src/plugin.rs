@@ -70,7 +70,9 @@ impl Hooks for Plugins {
                 Ok(answer) => answer.refuse.map(|why| format!("{}: {why}", plugin.name())),
                 Err(why) => {
                     tracing::warn!(plugin = plugin.name(), ?hook, session = %event.session(), "{why}");
-                    plugin.required().then(|| format!("{} is required and failed: {why}", plugin.name()))
+                    plugin
+                        .required()
+                        .then(|| format!("{} is required and failed: {why}", plugin.name()))
                 }
             };
             if let Some(why) = refused.filter(|_| judged) {
@@ -154,12 +156,17 @@ mod tests {
     fn event(hook: Hook) -> HookEvent {
         let (session_id, tool) = (SessionId::new(), "read_file".to_owned());
         match hook {
-            Hook::BeforeTool => HookEvent::BeforeTool { session_id, tool, arguments: serde_json::json!({}) },
+            Hook::BeforeTool => {
+                HookEvent::BeforeTool { session_id, tool, arguments: serde_json::json!({}) }
+            }
             _ => HookEvent::AfterTool { session_id, tool, outcome: "ok".into(), millis: 1 },
         }
     }
 
-    async fn dispatch(all: &[(&'static str, Act, bool)], hook: Hook) -> (Option<String>, Vec<&'static str>) {
+    async fn dispatch(
+        all: &[(&'static str, Act, bool)],
+        hook: Hook,
+    ) -> (Option<String>, Vec<&'static str>) {
         let events = Arc::new(Mutex::new(vec![]));
         let plugins = Plugins::default();
         let probe = |&(name, act, required): &(&'static str, Act, bool)| {
@@ -186,7 +193,8 @@ mod tests {
 
     #[tokio::test]
     async fn first_refusal_stops_refusable_events() {
-        let all: [(&str, Act, bool); 3] = [("a", fine, false), ("guard", refuses, false), ("z", fine, false)];
+        let all: [(&str, Act, bool); 3] =
+            [("a", fine, false), ("guard", refuses, false), ("z", fine, false)];
         let (refused, events) = dispatch(&all, Hook::BeforeTool).await;
         assert_eq!((refused.as_deref(), events), (Some("guard: no"), vec!["a", "guard"]));
         let (refused, events) = dispatch(&all, Hook::AfterTool).await;

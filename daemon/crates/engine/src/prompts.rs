@@ -31,14 +31,24 @@ pub struct SessionPrompt {
 }
 
 impl Engine {
-    pub(crate) async fn session_prompt(&self, session: &SessionId) -> Result<SessionPrompt, Failure> {
+    pub(crate) async fn session_prompt(
+        &self,
+        session: &SessionId,
+    ) -> Result<SessionPrompt, Failure> {
         let stored = self.inner.trace.artifact(session, PROMPT_ARTIFACT).await?;
         Ok(stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
     }
 
-    async fn store_prompt(&self, session: &SessionId, prompt: &SessionPrompt) -> Result<(), Failure> {
+    async fn store_prompt(
+        &self,
+        session: &SessionId,
+        prompt: &SessionPrompt,
+    ) -> Result<(), Failure> {
         let text = serde_json::to_string(prompt).unwrap_or_default();
-        self.inner.trace.append(Append::new(session, vec![]).artifact(PROMPT_ARTIFACT, text)).await?;
+        self.inner
+            .trace
+            .append(Append::new(session, vec![]).artifact(PROMPT_ARTIFACT, text))
+            .await?;
         Ok(())
     }
 
@@ -76,7 +86,10 @@ impl Engine {
     /// `session_not_found`, `session_busy`, `context_overflow` when there is nothing to condense.
     pub async fn compress(&self, session: &SessionId) -> Result<Compressed, Failure> {
         if self.inner.sessions.has_turn(session) {
-            return Err(Failure::new(Reason::SessionBusy, format!("a turn is active in session {session}")));
+            return Err(Failure::new(
+                Reason::SessionBusy,
+                format!("a turn is active in session {session}"),
+            ));
         }
         // A summary covers the records up to this one.
         let head = self.inner.trace.session(session).await?.head_seq;
@@ -84,15 +97,21 @@ impl Engine {
         // The user requested it: only the configuration decides which models may be used.
         cx.allow_external();
         let messages = cx.conversation().await?.messages;
-        let ask =
-            Ask { system: self.agent()?.system(&cx).await?, messages, tools: cx.offers(), schema: None };
+        let ask = Ask {
+            system: self.agent()?.system(&cx).await?,
+            messages,
+            tools: cx.offers(),
+            schema: None,
+        };
         match cx.condense(&ask).await {
             Ok((evt, Compaction { before, after })) => {
                 self.request(session, Request::Compact { head, evt: Box::new(evt) }).await?;
                 Ok(Compressed { tokens_before: before, tokens_after: after })
             }
             // There was nothing to condense, and no need for it.
-            Err(failure) if failure.reason == Reason::ContextOverflow && !cx.is_nearly_full(&ask)? => {
+            Err(failure)
+                if failure.reason == Reason::ContextOverflow && !cx.is_nearly_full(&ask)? =>
+            {
                 let tokens = cx.tokens(&ask)?;
                 Ok(Compressed { tokens_before: tokens, tokens_after: tokens })
             }
@@ -112,7 +131,10 @@ impl Engine {
     ) -> Result<PromptShown, Failure> {
         let mut prompt = self.session_prompt(&params.session_id).await?;
         if params.system.as_ref().is_some_and(|text| text.len() > MAX) {
-            return Err(Failure::new(Reason::TooLarge, format!("system has more than {MAX} bytes")));
+            return Err(Failure::new(
+                Reason::TooLarge,
+                format!("system has more than {MAX} bytes"),
+            ));
         }
         if params.system.is_none() {
             prompt.appended.clear();
@@ -132,7 +154,10 @@ impl Engine {
         let mut prompt = self.session_prompt(&params.session_id).await?;
         prompt.appended.push(params.text);
         if prompt.appended.iter().map(String::len).sum::<usize>() > MAX {
-            return Err(Failure::new(Reason::TooLarge, format!("more than {MAX} bytes are appended")));
+            return Err(Failure::new(
+                Reason::TooLarge,
+                format!("more than {MAX} bytes are appended"),
+            ));
         }
         self.store_prompt(&params.session_id, &prompt).await?;
         self.show_prompt(&params.session_id).await

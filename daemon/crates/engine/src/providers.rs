@@ -70,7 +70,9 @@ impl Engine {
         let same = params.provider.as_ref().is_none_or(|p| *p == old.provider);
         let model_choice = ModelChoice {
             provider: params.provider.unwrap_or_else(|| old.provider.clone()),
-            model: params.model.unwrap_or_else(|| if same { old.model.clone() } else { String::new() }),
+            model: params
+                .model
+                .unwrap_or_else(|| if same { old.model.clone() } else { String::new() }),
             endpoint: params.endpoint.or_else(|| old.endpoint.clone().filter(|_| same)),
         };
         let before = models.provider(&old).ok().and_then(|p| p.context_tokens());
@@ -93,7 +95,8 @@ impl Engine {
         }
         let evt = AgentEvt::ProviderChanged { model: choice.clone() };
         let origin = Some(Origin { client, ..Origin::default() });
-        let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } };
+        let record =
+            NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } };
         self.inner.trace.append(Append::new(&session, vec![record]).model(choice.clone())).await?;
         Ok(ProviderSet { choice, context_tokens, warnings })
     }
@@ -143,7 +146,9 @@ impl Engine {
                 Ok(_) => {}
                 // Another client was first, or the run cannot be resumed.
                 Err(failure) if failure.reason == Reason::NotResumable => {}
-                Err(failure) => tracing::warn!(session = %session.session_id, %failure, "not resumed"),
+                Err(failure) => {
+                    tracing::warn!(session = %session.session_id, %failure, "not resumed")
+                }
             }
         }
         Ok(approval)

@@ -84,7 +84,11 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::search`].
-    pub async fn grep(&self, params: GrepParams, on_lines: Option<OnLines>) -> Result<GrepAnswer, Failure> {
+    pub async fn grep(
+        &self,
+        params: GrepParams,
+        on_lines: Option<OnLines>,
+    ) -> Result<GrepAnswer, Failure> {
         self.cancellable(move |indexes, flag| match on_lines {
             Some(emit) if !params.count_only && params.k <= MAX_GREP_K => {
                 grep_in_parts(&params, |part| indexes.grep(part, flag), &*emit)
@@ -105,7 +109,8 @@ impl Engine {
     ) -> Result<GrepStreamEnd, Failure> {
         self.cancellable(move |indexes, flag| {
             let emit = |files: Vec<FileLines>, done| {
-                let (request_id, cursor) = (params.request_id.clone(), files.last().map(cursor_after));
+                let (request_id, cursor) =
+                    (params.request_id.clone(), files.last().map(cursor_after));
                 take(LinesPartial { request_id, corpus: LinesCorpus::Lines, files, cursor, done })
             };
             indexes.grep_stream(&params, flag, &emit)
@@ -178,8 +183,10 @@ fn grep_in_parts(
     let mut answer = GrepAnswer::default();
     let (mut lines, mut cursor) = (FIRST_LINES, params.cursor.clone());
     loop {
-        let remaining = params.k - u32::try_from(answer.items.len()).unwrap_or(u32::MAX).min(params.k);
-        let part = grep(&GrepParams { k: lines.min(remaining), cursor: cursor.take(), ..params.clone() })?;
+        let remaining =
+            params.k - u32::try_from(answer.items.len()).unwrap_or(u32::MAX).min(params.k);
+        let part =
+            grep(&GrepParams { k: lines.min(remaining), cursor: cursor.take(), ..params.clone() })?;
         let done = part.next_cursor.is_none() || part.items.len() >= remaining as usize;
         let request_id = params.request_id.clone().unwrap_or_default();
         emit(GrepPartial { request_id, corpus: GrepCorpus::Grep, items: part.items.clone(), done });
@@ -195,7 +202,11 @@ fn grep_in_parts(
         answer.complete = part.complete;
         answer.restricted |= part.restricted;
         if done {
-            return Ok(GrepAnswer { truncated: part.truncated, next_cursor: part.next_cursor, ..answer });
+            return Ok(GrepAnswer {
+                truncated: part.truncated,
+                next_cursor: part.next_cursor,
+                ..answer
+            });
         }
         cursor = part.next_cursor;
         lines = lines.saturating_mul(4);
@@ -222,7 +233,8 @@ mod tests {
             before: vec![],
             after: vec![],
         };
-        let items: Vec<GrepItem> = (from + 1..=all).take(grep_params.k as usize).map(item).collect();
+        let items: Vec<GrepItem> =
+            (from + 1..=all).take(grep_params.k as usize).map(item).collect();
         let last = from + items.len() as u32;
         let truncated = last < all;
         let next_cursor = truncated.then(|| last.to_string());

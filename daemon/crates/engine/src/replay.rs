@@ -27,7 +27,8 @@ impl Engine {
     pub async fn replay(&self, params: ReplayParams) -> Result<ReplayReport, Failure> {
         self.require_open()?;
         let session = self.inner.trace.session(&params.trace_id).await?;
-        let root = self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
+        let root =
+            self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
         let records = self.every_record(&session.session_id).await?;
         let has = |pick: fn(&AgentEvt) -> bool| {
             records.iter().any(|r| matches!(&r.body, Body::Evt { evt } if pick(evt)))

@@ -35,13 +35,18 @@ impl Engine {
     ///
     /// # Errors
     /// `request_conflict`; `storage_failed` for an invalid receipt.
-    pub(crate) async fn answered<T: DeserializeOwned>(&self, retry: &Retry) -> Result<Option<T>, Failure> {
+    pub(crate) async fn answered<T: DeserializeOwned>(
+        &self,
+        retry: &Retry,
+    ) -> Result<Option<T>, Failure> {
         let Some(key) = &retry.key else { return Ok(None) };
-        let Some(receipt) = self.inner.trace.receipt(&retry.scope, key, &retry.digest).await? else {
+        let Some(receipt) = self.inner.trace.receipt(&retry.scope, key, &retry.digest).await?
+        else {
             return Ok(None);
         };
-        let unreadable =
-            |e| Failure::new(Reason::StorageFailed, format!("a stored receipt cannot be read: {e}"));
+        let unreadable = |e| {
+            Failure::new(Reason::StorageFailed, format!("a stored receipt cannot be read: {e}"))
+        };
         serde_json::from_value(receipt).map(Some).map_err(unreadable)
     }
 }

@@ -42,7 +42,8 @@ impl RootSettingsMap {
 impl Engine {
     /// Sets the reader of root settings, and reads those of the declared roots. Blocks.
     pub fn set_root_config(&self, config: Arc<RootConfig>) {
-        *self.inner.root_settings.config.write().unwrap_or_else(PoisonError::into_inner) = Some(config);
+        *self.inner.root_settings.config.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(config);
         self.refresh_roots();
     }
 
@@ -66,6 +67,11 @@ impl Engine {
 
     pub(crate) fn forget_root_settings(&self, root: &RootId) {
         self.inner.harness.set_root_rules(root, None);
-        self.inner.root_settings.by_root.write().unwrap_or_else(PoisonError::into_inner).remove(root);
+        self.inner
+            .root_settings
+            .by_root
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(root);
     }
 }

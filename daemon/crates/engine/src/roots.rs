@@ -97,7 +97,8 @@ impl Engine {
     pub fn index_of(&self, root: &str) -> Result<(String, String), Failure> {
         let root = self.inner.roots.find(root)?;
         let folder = self.inner.indexes.folder(&root.id)?;
-        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name =
+            folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Ok((root.path.to_string_lossy().into_owned(), name))
     }
 
@@ -158,14 +159,18 @@ impl Engine {
 }
 
 fn receipt(root: &Root, request_id: Option<String>) -> IndexReceipt {
-    IndexReceipt { root: root.id.clone(), path: root.path.to_string_lossy().into_owned(), request_id }
+    IndexReceipt {
+        root: root.id.clone(),
+        path: root.path.to_string_lossy().into_owned(),
+        request_id,
+    }
 }
 
 /// Runs blocking work off the async threads.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Failure::new(Reason::Internal, format!("blocking work failed: {error}"))))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(Failure::new(Reason::Internal, format!("blocking work failed: {error}")))
+    })
 }

@@ -31,11 +31,20 @@ impl RunCore {
     pub fn origin(&self, tool: Option<&str>) -> Option<Origin> {
         let (client, run_id) = (self.client.clone(), self.run.clone());
         let tool = tool.map(str::to_owned);
-        (client.is_some() || run_id.is_some() || tool.is_some()).then_some(Origin { client, run_id, tool })
+        (client.is_some() || run_id.is_some() || tool.is_some()).then_some(Origin {
+            client,
+            run_id,
+            tool,
+        })
     }
 
     pub fn record(&self, parent_id: Option<Uuid>, tool: Option<&str>, evt: AgentEvt) -> NewRecord {
-        NewRecord { id: Uuid::now_v7(), parent_id, origin: self.origin(tool), body: Body::Evt { evt } }
+        NewRecord {
+            id: Uuid::now_v7(),
+            parent_id,
+            origin: self.origin(tool),
+            body: Body::Evt { evt },
+        }
     }
 
     /// Appends events and returns once they are durable.

@@ -93,7 +93,8 @@ impl Sessions {
 
     pub fn view(&self, session: &SessionId) -> SessionView {
         let view = self.map().get(session).map(|handle| Arc::clone(&handle.view));
-        view.map(|view| view.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+        view.map(|view| view.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            .unwrap_or_default()
     }
 
     /// Returns true if a turn can be cancelled or steered now.
@@ -120,8 +121,13 @@ impl Sessions {
         }
         let (inbox, messages) = mpsc::channel(INBOX);
         let view = Arc::<Mutex<SessionView>>::default();
-        let actor =
-            Actor::new(engine.clone(), session.clone(), messages, inbox.downgrade(), Arc::clone(&view));
+        let actor = Actor::new(
+            engine.clone(),
+            session.clone(),
+            messages,
+            inbox.downgrade(),
+            Arc::clone(&view),
+        );
         map.insert(session.clone(), ActorHandle { inbox: inbox.clone(), view });
         engine.inner.tasks.spawn(actor.run());
         inbox
@@ -160,11 +166,20 @@ impl Engine {
     ///
     /// # Errors
     /// Errors of the request; `internal` when the actor failed.
-    pub(crate) async fn request(&self, session: &SessionId, request: Request) -> Result<Response, Failure> {
-        let lost = || Failure::new(Reason::Internal, format!("the actor of session {session} ended early"));
+    pub(crate) async fn request(
+        &self,
+        session: &SessionId,
+        request: Request,
+    ) -> Result<Response, Failure> {
+        let lost = || {
+            Failure::new(Reason::Internal, format!("the actor of session {session} ended early"))
+        };
         let (reply, answer) = oneshot::channel();
         let inbox = self.inner.sessions.inbox(self, session);
-        inbox.send(Message::Request(request, tracing::Span::current(), reply)).await.map_err(|_| lost())?;
+        inbox
+            .send(Message::Request(request, tracing::Span::current(), reply))
+            .await
+            .map_err(|_| lost())?;
         drop(inbox);
         answer.await.unwrap_or_else(|_| Err(lost()))
     }

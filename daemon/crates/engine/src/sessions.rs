@@ -36,7 +36,8 @@ impl Engine {
             return Ok(self.inner.trace.session(&session_in(&receipt)?).await?);
         }
         let request = retry.stored();
-        let root = self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
+        let root =
+            self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
         let created = self.inner.trace.create_session(NewSession { title, root, request }).await?;
         self.notify_session_start(&created).await;
         Ok(created)
@@ -89,7 +90,8 @@ impl Engine {
     /// `session_not_found`, `session_busy`, `run_not_found` when there is no such turn.
     pub async fn fork_session(&self, params: ForkParams) -> Result<Session, Failure> {
         let ForkParams { session_id, before_turn_id: before, title } = params;
-        let created = self.request(&session_id, Request::Fork { before, title }).await?.session()?;
+        let created =
+            self.request(&session_id, Request::Fork { before, title }).await?.session()?;
         self.notify_session_start(&created).await;
         Ok(created)
     }
@@ -136,5 +138,7 @@ impl Engine {
 /// Returns the session id in a stored receipt.
 pub(crate) fn session_in(receipt: &serde_json::Value) -> Result<SessionId, Failure> {
     let id = receipt.get("sessionId").and_then(|v| v.as_str()).and_then(|text| text.parse().ok());
-    id.ok_or_else(|| Failure::new(Reason::StorageFailed, "a stored receipt does not name a session"))
+    id.ok_or_else(|| {
+        Failure::new(Reason::StorageFailed, "a stored receipt does not name a session")
+    })
 }

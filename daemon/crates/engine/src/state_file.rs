@@ -29,12 +29,12 @@ pub struct StateFile {
 impl StateFile {
     /// Reads the file; a missing file is an empty state.
     pub fn load(path: PathBuf) -> Result<Self, Failure> {
-        let failed =
-            |what: String| Failure::new(Reason::StorageFailed, format!("{}: {what}", path.display()));
+        let failed = |what: String| {
+            Failure::new(Reason::StorageFailed, format!("{}: {what}", path.display()))
+        };
         let state = match std::fs::read(&path) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).map_err(|e| failed(format!("not a state file: {e}")))?
-            }
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|e| failed(format!("not a state file: {e}")))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => State::default(),
             Err(error) => return Err(failed(error.to_string())),
         };

@@ -50,7 +50,8 @@ impl Undo {
         value: Value,
     ) -> Result<Vec<Back>, Failure> {
         let args: UndoTurn = arguments(value)?;
-        let root = root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
+        let root = root
+            .ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
         let files: BTreeMap<String, NetChange> =
             changes::of_turn(&self.trace, session, &Turn::Id(&args.turn_id)).await?;
         if files.is_empty() {
@@ -69,7 +70,8 @@ impl Undo {
             let now = root.read_file(&path, MAX_WRITTEN_BYTES)?;
             let hash = now.as_ref().map(|bytes| hex::encode(Sha256::digest(bytes)));
             if hash != net.after {
-                let text = format!("'{path}' changed since turn '{}': nothing was undone", args.turn_id);
+                let text =
+                    format!("'{path}' changed since turn '{}': nothing was undone", args.turn_id);
                 return Err(Failure::new(Reason::FileChanged, text));
             }
             let then = match &net.before {

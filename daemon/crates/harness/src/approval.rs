@@ -119,7 +119,8 @@ async fn record_resolution(
         tool: Some(approval.tool.clone()),
     });
     let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } };
-    let append = Append::new(&approval.session_id, vec![record]).answer(&approval.approval_id, resolution);
+    let append =
+        Append::new(&approval.session_id, vec![record]).answer(&approval.approval_id, resolution);
     trace.append(append).await.map(drop)
 }
 
@@ -141,7 +142,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Approvals {
     /// Creates a store without requests. `stopping` is cancelled when the daemon stops.
-    pub(crate) fn new(trace: Trace, grants: Grants, timeout: Duration, stopping: CancellationToken) -> Self {
+    pub(crate) fn new(
+        trace: Trace,
+        grants: Grants,
+        timeout: Duration,
+        stopping: CancellationToken,
+    ) -> Self {
         Self {
             trace,
             grants,
@@ -162,7 +168,8 @@ impl Approvals {
 
     /// Sets the time that new requests wait.
     pub fn set_timeout(&self, timeout: Duration) {
-        self.timeout_ms.store(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.timeout_ms
+            .store(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Returns true if a call of this daemon waits for the answer now. After a restart a request is
@@ -181,7 +188,11 @@ impl Approvals {
     /// # Errors
     /// `approval_not_found`; `approval_resolved` with the first answer; `storage_failed` when a
     /// rule could not be stored for good (the call itself is approved then).
-    pub async fn resolve(&self, params: ApprovalResolveParams, by: &str) -> Result<Approval, Failure> {
+    pub async fn resolve(
+        &self,
+        params: ApprovalResolveParams,
+        by: &str,
+    ) -> Result<Approval, Failure> {
         let mut approval = self.trace.approval(&params.approval_id).await?;
         let reason = params.reason.map(|r| r.chars().take(2000).collect());
         check_pattern(&approval, params.decision, params.pattern.as_deref())?;
@@ -234,8 +245,9 @@ impl Approvals {
         // once only.
         match unstored {
             Some(Failure { reason, message, details }) => {
-                let message =
-                    format!("the call is approved, but the rule is not granted permanently: {message}");
+                let message = format!(
+                    "the call is approved, but the rule is not granted permanently: {message}"
+                );
                 Err(Failure { reason, message, details })
             }
             None => Ok(approval),
@@ -247,7 +259,8 @@ impl Approvals {
     /// # Errors
     /// Errors of the log.
     pub async fn withdraw(&self, approval: &Approval) -> Result<(), Failure> {
-        match record_resolution(&self.trace, approval, &denial("cancelled", "the run ended")).await {
+        match record_resolution(&self.trace, approval, &denial("cancelled", "the run ended")).await
+        {
             Ok(()) | Err(TraceError::ApprovalResolved) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -303,7 +316,10 @@ impl Approvals {
                 &denial("no_approver", "no approver is connected"),
             )
             .await?;
-            let text = format!("tool {} needs an approval ({rule}), but no approver is connected", call.name);
+            let text = format!(
+                "tool {} needs an approval ({rule}), but no approver is connected",
+                call.name
+            );
             return Err(Failure::new(Reason::NoApprover, text));
         }
         let mut question = match known {
@@ -355,9 +371,14 @@ impl Approvals {
         locked(&self.waiting).insert(approval.approval_id.clone(), waiter);
         let evt = AgentEvt::ApprovalRequired { approval: Box::new(approval.clone()) };
         let origin = call.origin.clone();
-        let record =
-            NewRecord { id: Uuid::now_v7(), parent_id: call.command, origin, body: Body::Evt { evt } };
-        let append = Append::new(&call.session, vec![record]).ask(&approval, call.call_id.as_deref());
+        let record = NewRecord {
+            id: Uuid::now_v7(),
+            parent_id: call.command,
+            origin,
+            body: Body::Evt { evt },
+        };
+        let append =
+            Append::new(&call.session, vec![record]).ask(&approval, call.call_id.as_deref());
         // Created before the append: if this is dropped during it, the request may be in the log,
         // and its denial is appended after it.
         let mut question = OpenQuestion { approvals: self, approval, closed: false };
@@ -385,7 +406,8 @@ impl Approvals {
             () = call.cancel.cancelled() => ("cancelled", "the run ended"),
             () = tokio::time::sleep(remaining) => ("deadline", "no answer in time"),
         };
-        let cancelled = || Failure::new(Reason::Cancelled, format!("tool {} was cancelled", call.name));
+        let cancelled =
+            || Failure::new(Reason::Cancelled, format!("tool {} was cancelled", call.name));
         if by == "cancelled" && self.stopping.is_cancelled() {
             return Err(cancelled());
         }

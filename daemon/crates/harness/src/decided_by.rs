@@ -195,7 +195,9 @@ impl fmt::Display for DecidedBy {
             }
             Self::Plugin(why) => write!(f, "plugin: {why}"),
             Self::UnknownTool(name) => write!(f, "tools: {name} does not exist"),
-            Self::Interrupted => f.write_str("the daemon stopped during the call: it may have taken effect"),
+            Self::Interrupted => {
+                f.write_str("the daemon stopped during the call: it may have taken effect")
+            }
             Self::NoPath => f.write_str("no path"),
             Self::Answered(Answered { decision: ApprovalDecision::Deny, client, question }) => {
                 write!(f, "denied by {client}: {question}")

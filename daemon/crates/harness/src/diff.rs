@@ -14,9 +14,15 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, limit: u
         before.map_or_else(|| "/dev/null".to_owned(), |_| format!("a/{path}")),
         after.map_or_else(|| "/dev/null".to_owned(), |_| format!("b/{path}")),
     );
-    let text = |bytes: Option<&[u8]>| std::str::from_utf8(bytes.unwrap_or_default()).ok().map(str::to_owned);
+    let text = |bytes: Option<&[u8]>| {
+        std::str::from_utf8(bytes.unwrap_or_default()).ok().map(str::to_owned)
+    };
     let (Some(old), Some(new)) = (text(before), text(after)) else {
-        return format!("--- {from}\n+++ {to}\nbinary: {} to {} bytes\n", size(before), size(after));
+        return format!(
+            "--- {from}\n+++ {to}\nbinary: {} to {} bytes\n",
+            size(before),
+            size(after)
+        );
     };
     if old.lines().count().max(new.lines().count()) > MAX_LINES {
         return format!("--- {from}\n+++ {to}\nlarge: {} to {} bytes\n", size(before), size(after));
@@ -47,7 +53,9 @@ mod tests {
     fn diff_is_accepted_by_patch() {
         let patch = unified("x.txt", Some(b"a\nb\nc\n"), Some(b"a\nB\nc\n"), MAX_DIFF);
         assert_eq!(patch, "--- a/x.txt\n+++ b/x.txt\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
-        assert!(unified("n", None, Some(b"one\n"), MAX_DIFF).starts_with("--- /dev/null\n+++ b/n\n"));
+        assert!(
+            unified("n", None, Some(b"one\n"), MAX_DIFF).starts_with("--- /dev/null\n+++ b/n\n")
+        );
         assert!(unified("b", Some(b"\xff"), Some(b"x"), MAX_DIFF).contains("binary: 1 to 1 bytes"));
         let long = unified("l", None, Some("line\n".repeat(1000).as_bytes()), 200);
         assert!(long.len() < 300 && long.ends_with("omitted]\n"), "{long}");

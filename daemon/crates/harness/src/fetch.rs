@@ -55,8 +55,11 @@ pub struct Fetched {
 /// no text.
 pub(crate) async fn fetch(request: &FetchRequest) -> Result<Fetched, Failure> {
     let late = |_| {
-        let text =
-            format!("'{}' did not answer within {} s", escaped(&request.url), request.timeout.as_secs());
+        let text = format!(
+            "'{}' did not answer within {} s",
+            escaped(&request.url),
+            request.timeout.as_secs()
+        );
         Failure::new(Reason::ToolTimedOut, text)
     };
     tokio::time::timeout(request.timeout, follow(request)).await.map_err(late)?
@@ -106,12 +109,15 @@ async fn get(url: &Url, headers: &[(String, String)], near: bool) -> Result<Resp
         .map_err(|e| failed(url, &format!("cannot be resolved: {e}")))?;
     let socket_addrs: Vec<SocketAddr> = socket_addrs.collect();
     if let Some(closed) = socket_addrs.iter().find(|a| !near && !is_public(a.ip())) {
-        let text =
-            format!("'{}' is at {}, which is not a public address", escaped(url.as_str()), closed.ip());
+        let text = format!(
+            "'{}' is at {}, which is not a public address",
+            escaped(url.as_str()),
+            closed.ip()
+        );
         return Err(Failure::new(Reason::NetworkDenied, text));
     }
-    let client =
-        client(host, &socket_addrs).map_err(|e| failed(url, &format!("cannot be requested: {e}")))?;
+    let client = client(host, &socket_addrs)
+        .map_err(|e| failed(url, &format!("cannot be requested: {e}")))?;
     let mut request =
         client.get(url.clone()).header(header::ACCEPT, "text/html, application/json, text/*;q=0.9");
     for (name, value) in headers {
@@ -143,8 +149,11 @@ async fn read(mut response: Response, most: usize) -> Result<Fetched, Failure> {
     if !response.status().is_success() {
         return Err(failed(&url, &format!("answered {}", response.status())));
     }
-    let kind =
-        response.headers().get(header::CONTENT_TYPE).and_then(|k| k.to_str().ok()).unwrap_or("text/plain");
+    let kind = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|k| k.to_str().ok())
+        .unwrap_or("text/plain");
     let kind = kind.split(';').next().unwrap_or_default().trim().to_lowercase();
     if !is_text(&kind) {
         return Err(failed(&url, &format!("is {}, not text", escaped(&kind))));
@@ -164,8 +173,12 @@ async fn read(mut response: Response, most: usize) -> Result<Fetched, Failure> {
 }
 
 fn is_text(kind: &str) -> bool {
-    let also = ["application/json", "application/xml", "application/javascript", "application/xhtml+xml"];
-    kind.starts_with("text/") || also.contains(&kind) || kind.ends_with("+json") || kind.ends_with("+xml")
+    let also =
+        ["application/json", "application/xml", "application/javascript", "application/xhtml+xml"];
+    kind.starts_with("text/")
+        || also.contains(&kind)
+        || kind.ends_with("+json")
+        || kind.ends_with("+xml")
 }
 
 /// Returns true if an address is reachable from the public internet: not of this machine, of a
@@ -271,7 +284,8 @@ mod tests {
     #[test]
     fn only_http_urls_are_accepted() {
         assert!(parse("https://example.org/a?b#c").is_ok());
-        for wrong in ["example.org", "file:///etc/passwd", "ftp://a", "http://user:pw@a", "javascript:1", ""]
+        for wrong in
+            ["example.org", "file:///etc/passwd", "ftp://a", "http://user:pw@a", "javascript:1", ""]
         {
             assert_eq!(parse(wrong).unwrap_err().reason, Reason::InvalidParams, "{wrong}");
         }

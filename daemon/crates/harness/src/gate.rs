@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, GrantedRules, Hooks, Intent, MustAsk,
-    Output, Permit, Registry, Rule, Rules, Sandbox, Verdict, WhenMissing, paths::Resolver, permit::Admission,
-    registry::Entry, repair, snapshot::Snapshots, span,
+    Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, GrantedRules, Hooks, Intent,
+    MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict, WhenMissing, paths::Resolver,
+    permit::Admission, registry::Entry, repair, snapshot::Snapshots, span,
 };
 use decide::Judge;
 
@@ -171,7 +171,8 @@ impl Harness {
     fn publish(&self) {
         let Some(roots) = &self.roots else { return };
         let sets = self.rules.read().unwrap_or_else(PoisonError::into_inner);
-        let of = |rules: &Arc<Rules>| -> ReadRules { Arc::new(sets.with_added(rules).read_rules(None)) };
+        let of =
+            |rules: &Arc<Rules>| -> ReadRules { Arc::new(sets.with_added(rules).read_rules(None)) };
         let by_root = sets.by_root.iter().map(|(id, rules)| (id.clone(), of(rules))).collect();
         roots.set_visibility(Visibility { base: of(&sets.base), by_root });
     }
@@ -195,7 +196,11 @@ impl Harness {
     ///
     /// # Errors
     /// See [`Approvals::resolve`].
-    pub async fn resolve(&self, params: ApprovalResolveParams, by: &str) -> Result<Approval, Failure> {
+    pub async fn resolve(
+        &self,
+        params: ApprovalResolveParams,
+        by: &str,
+    ) -> Result<Approval, Failure> {
         self.approvals.resolve(params, by).await
     }
 
@@ -252,7 +257,8 @@ impl Harness {
     ) -> Result<T, Failure> {
         let (session_id, tool) = (call.session.clone(), call.name.clone());
         let entry = self.registry.find(&call.name);
-        let span = entry.as_ref().map_or_else(|_| Span::none(), |entry| span::tool(&entry.spec, &call));
+        let span =
+            entry.as_ref().map_or_else(|_| Span::none(), |entry| span::tool(&entry.spec, &call));
         let passed = match entry {
             Ok(entry) => self.pass(&entry, call, &mut opening).instrument(span.clone()).await,
             Err(unknown) => Err(unknown),
@@ -282,14 +288,17 @@ impl Harness {
         let (records, done) = match end {
             Completion::Logged(records) => (Some(*records), done),
             Completion::Unlogged => (None, done),
-            Completion::Interrupted(records) => {
-                (records.map(|r| *r), AuditOutcome { outcome: cairn_trace::INTERRUPTED.into(), ..done })
-            }
+            Completion::Interrupted(records) => (
+                records.map(|r| *r),
+                AuditOutcome { outcome: cairn_trace::INTERRUPTED.into(), ..done },
+            ),
         };
         let hook_outcome = done.outcome.clone();
         self.trace.audit_outcome(audit, done, records).await.map_err(|e| unrecorded(&tool, e))?;
         if let Some(hooks) = self.listening() {
-            hooks.dispatch(HookEvent::AfterTool { session_id, tool, outcome: hook_outcome, millis }).await;
+            hooks
+                .dispatch(HookEvent::AfterTool { session_id, tool, outcome: hook_outcome, millis })
+                .await;
         }
         Ok(value)
     }
@@ -314,8 +323,11 @@ impl Harness {
             Ok(Output::dry_run(&call.name))
         } else {
             // Less than the full sandbox requires an approval whose preview carries the warning.
-            let sandbox =
-                if call.grants.unconfined { Arc::new(self.sandbox.off()) } else { Arc::clone(&self.sandbox) };
+            let sandbox = if call.grants.unconfined {
+                Arc::new(self.sandbox.off())
+            } else {
+                Arc::clone(&self.sandbox)
+            };
             let Admitted { approved, paths, judge, .. } = admitted;
             let (roots, spec) = (self.roots.clone(), entry.spec.clone());
             let limits = judge.limits(&spec.name);
@@ -351,7 +363,9 @@ impl Harness {
         match &intent.must_ask {
             Some(MustAsk::Always(why)) => decision = ask_decision(why),
             // The user's rules and earlier answers take precedence.
-            Some(MustAsk::Unruled(why)) if decision.by.is_fallback() => decision = ask_decision(why),
+            Some(MustAsk::Unruled(why)) if decision.by.is_fallback() => {
+                decision = ask_decision(why)
+            }
             _ => {}
         }
         Ok((Some(intent), decision))
@@ -367,7 +381,9 @@ impl Harness {
         if call.grants.unconfined {
             preview.warnings.push("it runs outside the sandbox".into());
         } else if self.sandbox.when_missing_is() == WhenMissing::Off {
-            preview.warnings.push("it runs outside the sandbox: safety.sandbox_enabled is false".into());
+            preview
+                .warnings
+                .push("it runs outside the sandbox: safety.sandbox_enabled is false".into());
         } else if let Some(why) = self.sandbox.consent()? {
             preview.warnings.push(why.clone());
             intent.must_ask = Some(MustAsk::Always(why));
@@ -390,7 +406,8 @@ impl Harness {
         if decision.verdict != Verdict::Deny
             && let Some(why) = self.vetoed(call).await
         {
-            vetoed = Some(Failure::new(Reason::PluginRefused, format!("tool {}: {why}", call.name)));
+            vetoed =
+                Some(Failure::new(Reason::PluginRefused, format!("tool {}: {why}", call.name)));
             decision = Decision { verdict: Verdict::Deny, by: DecidedBy::Plugin(why) };
         }
         let (intent, mut decision) = self.intend(entry, call, &paths, decision).await?;
@@ -411,10 +428,16 @@ impl Harness {
             }
             let intent = intent.clone().unwrap_or_default();
             let question = by.to_string();
-            match call.clock.while_waiting(self.approvals.ask(call, &intent, &question, unknown)).await {
+            match call
+                .clock
+                .while_waiting(self.approvals.ask(call, &intent, &question, unknown))
+                .await
+            {
                 Ok(answer) => {
                     (verdict, refusal) = match answer.decision {
-                        ApprovalDecision::Deny => (Verdict::Deny, Some(denied_by_user(&call.name, &answer))),
+                        ApprovalDecision::Deny => {
+                            (Verdict::Deny, Some(denied_by_user(&call.name, &answer)))
+                        }
                         _ => (Verdict::Allow, None),
                     };
                     approved = (verdict == Verdict::Allow).then_some(intent.preview);
@@ -446,7 +469,9 @@ impl Harness {
     async fn vetoed(&self, call: &Call) -> Option<String> {
         let hooks = self.listening()?;
         let (session_id, tool) = (call.session.clone(), call.name.clone());
-        hooks.dispatch(HookEvent::BeforeTool { session_id, tool, arguments: call.arguments.clone() }).await
+        hooks
+            .dispatch(HookEvent::BeforeTool { session_id, tool, arguments: call.arguments.clone() })
+            .await
     }
 
     async fn record(
@@ -495,10 +520,14 @@ fn denied(tool: &str, by: &DecidedBy) -> Failure {
 }
 
 fn denied_by_user(tool: &str, answer: &Resolution) -> Failure {
-    let who =
-        if answer.by == "deadline" { "no answer in time".to_owned() } else { "denied by user".to_owned() };
+    let who = if answer.by == "deadline" {
+        "no answer in time".to_owned()
+    } else {
+        "denied by user".to_owned()
+    };
     let why = answer.reason.as_deref().filter(|_| answer.by != "deadline");
-    let text = why.map_or_else(|| format!("tool {tool}: {who}"), |why| format!("tool {tool}: {who}: {why}"));
+    let text = why
+        .map_or_else(|| format!("tool {tool}: {who}"), |why| format!("tool {tool}: {who}: {why}"));
     Failure::new(Reason::DeniedByUser, text)
 }
 

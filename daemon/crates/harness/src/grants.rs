@@ -45,7 +45,8 @@ impl Grants {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => vec![],
                 Err(error) => return Err(unusable(path, &error)),
                 Ok(bytes) => {
-                    let file: File = serde_json::from_slice(&bytes).map_err(|e| unusable(path, &e))?;
+                    let file: File =
+                        serde_json::from_slice(&bytes).map_err(|e| unusable(path, &e))?;
                     for granted in &file.allow {
                         granted.rule.parse::<Rule>().map_err(|e| unusable(path, &e))?;
                     }
@@ -127,8 +128,12 @@ fn write(path: &std::path::Path, file: &File) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
     }
     let fresh = path.with_extension("json.new");
-    let mut out =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    let mut out = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&fresh)?;
     out.write_all(serde_json::to_string_pretty(file)?.as_bytes())?;
     out.sync_all()?;
     std::fs::rename(&fresh, path)

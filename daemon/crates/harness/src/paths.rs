@@ -71,7 +71,9 @@ impl Resolver<'_> {
         match (self.roots, self.own) {
             (Some(roots), _) => Ok(roots.locate(path, base.or(own.as_deref()))?),
             (None, Some(own)) => Ok(own.locate(path)?),
-            (None, None) => Err(Failure::new(Reason::NoRoots, "the session has no root to work in")),
+            (None, None) => {
+                Err(Failure::new(Reason::NoRoots, "the session has no root to work in"))
+            }
         }
     }
 
@@ -81,7 +83,10 @@ impl Resolver<'_> {
     /// `path_outside_roots`, `path_blocked`, `invalid_params`.
     pub fn run_paths(&self, paths: &[String]) -> Result<Vec<String>, Failure> {
         let Some(own) = self.own else {
-            return Err(Failure::new(Reason::NoRoots, "policy.paths: the session has no root to work in"));
+            return Err(Failure::new(
+                Reason::NoRoots,
+                "policy.paths: the session has no root to work in",
+            ));
         };
         let real = |path: &String| match own.locate(path) {
             Ok(target) => Ok(target.real().to_owned()),

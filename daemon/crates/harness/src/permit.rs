@@ -238,7 +238,11 @@ impl Permit {
     fn judge(&self, path: &ResolvedPath) -> Result<(), Failure> {
         // A call that names no path concerns the root itself.
         if path.requested() == "."
-            || self.admission.paths.iter().any(|p| p.root().id == path.root().id && p.real() == path.real())
+            || self
+                .admission
+                .paths
+                .iter()
+                .any(|p| p.root().id == path.root().id && p.real() == path.real())
         {
             return Ok(());
         }
@@ -288,7 +292,9 @@ impl Permit {
     /// `tool_failed` when there are more than can be listed.
     pub fn hidden_paths(&self) -> Result<Vec<String>, Failure> {
         let Some(root) = &self.root else { return Ok(vec![]) };
-        let Some(masked) = self.own_view(root).map(|view| view.masked(root)) else { return Ok(vec![]) };
+        let Some(masked) = self.own_view(root).map(|view| view.masked(root)) else {
+            return Ok(vec![]);
+        };
         if masked.cut {
             return Err(Failure::new(
                 Reason::ToolFailed,
@@ -422,7 +428,8 @@ impl Permit {
     /// # Errors
     /// `no_roots`.
     pub fn require_root(&self) -> Result<&Root, Failure> {
-        self.root().ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))
+        self.root()
+            .ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))
     }
 
     /// Checks that the network may be used.
@@ -443,7 +450,10 @@ impl Permit {
         if self.paths.as_ref().is_none_or(|paths| paths.iter().any(inside)) {
             return Ok(());
         }
-        Err(Failure::new(Reason::ToolDenied, format!("path '{rel}' is outside the paths of this run")))
+        Err(Failure::new(
+            Reason::ToolDenied,
+            format!("path '{rel}' is outside the paths of this run"),
+        ))
     }
 
     /// Returns the parts of `rel` that may be read, none of them within another; `None` for all of
@@ -496,7 +506,12 @@ impl Permit {
     ) -> Result<(), Failure> {
         self.require_unchanged(path, before.as_deref())?;
         path.root().write_file(path.real(), &after)?;
-        self.changes.push(Change { path: path.real().to_owned(), before, after: Some(after), lost: false });
+        self.changes.push(Change {
+            path: path.real().to_owned(),
+            before,
+            after: Some(after),
+            lost: false,
+        });
         Ok(())
     }
 
@@ -508,7 +523,12 @@ impl Permit {
     pub fn remove_file(&self, path: &ResolvedPath, before: Vec<u8>) -> Result<(), Failure> {
         self.require_unchanged(path, Some(&before))?;
         path.root().remove_file(path.entry())?;
-        let change = Change { path: path.entry().to_owned(), before: Some(before), after: None, lost: false };
+        let change = Change {
+            path: path.entry().to_owned(),
+            before: Some(before),
+            after: None,
+            lost: false,
+        };
         self.changes.push(change);
         Ok(())
     }

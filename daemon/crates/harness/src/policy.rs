@@ -76,7 +76,8 @@ impl CheckedRule {
             let tool = if rule.tool == "*" { SHELL.0 } else { &rule.tool };
             let command = about_commands.then_some(&line);
             let subject = Subject { paths: &paths, command, ..Subject::new(tool, &grants) };
-            let part = |p| rule.matches_part(&subject, &line, p, verdict == Verdict::Allow, &|_| false);
+            let part =
+                |p| rule.matches_part(&subject, &line, p, verdict == Verdict::Allow, &|_| false);
             match (about_commands, verdict) {
                 (false, _) => rule.matches(&subject, verdict == Verdict::Allow),
                 (true, Verdict::Allow) => line.parts.iter().all(part),
@@ -87,7 +88,10 @@ impl CheckedRule {
             return Err(RuleError::Misses { rule: rule.to_string(), example: example.clone() });
         }
         if let Some(example) = self.rejects.iter().find(|e| tries(e)) {
-            return Err(RuleError::Overreaches { rule: rule.to_string(), example: example.clone() });
+            return Err(RuleError::Overreaches {
+                rule: rule.to_string(),
+                example: example.clone(),
+            });
         }
         Ok(rule)
     }
@@ -264,12 +268,15 @@ impl Rule {
                     return command.is_none() && !subject.paths.is_empty() && hits.all(|h| h);
                 }
                 let covers = |path: &str| subject.covers(pattern, path, true);
-                let named =
-                    |line: &CommandLine| line.paths().any(|p| covers(p) || covers(&placed(&line.folder, p)));
+                let named = |line: &CommandLine| {
+                    line.paths().any(|p| covers(p) || covers(&placed(&line.folder, p)))
+                };
                 hits.any(|h| h) || command.is_some_and(named)
             }
             (Scope::Command(_), None) => false,
-            (Scope::Command(pattern), Some(line)) => line.parts.iter().any(|part| pattern.denies(line, part)),
+            (Scope::Command(pattern), Some(line)) => {
+                line.parts.iter().any(|part| pattern.denies(line, part))
+            }
         }
     }
 
@@ -326,8 +333,10 @@ impl Rules {
 
     /// Returns a denial of a write outside the write paths of tools.
     fn unwritable(&self, subject: &Subject<'_>) -> Option<DecidedBy> {
-        let patterns =
-            self.write_paths.as_ref().filter(|_| !subject.read_only && subject.command.is_none())?;
+        let patterns = self
+            .write_paths
+            .as_ref()
+            .filter(|_| !subject.read_only && subject.command.is_none())?;
         let covered = |path: &String| {
             let inside = |pattern: &PathPattern| match subject.top {
                 Some(top) => pattern.covers_in(top, path),
@@ -354,7 +363,8 @@ impl Rules {
     /// Returns true if a rule about a path names this exact tool.
     pub fn name_paths_of(&self, tool: &str) -> bool {
         let overrides = self.overrides.iter().map(|(rule, _)| rule);
-        let mut all = self.final_deny.iter().chain(overrides).chain(&self.deny).chain(&self.confirm);
+        let mut all =
+            self.final_deny.iter().chain(overrides).chain(&self.deny).chain(&self.confirm);
         all.any(|rule| rule.tool == tool && matches!(rule.scope, Scope::Path(_)))
     }
 
@@ -368,14 +378,20 @@ impl Rules {
                 Verdict::Ask => Reading::NeedsApproval,
                 Verdict::Deny => Reading::Hidden,
             };
-            let is_relevant = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
+            let is_relevant =
+                rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
             let by = DecidedBy::Rule { list, rule: rule.clone(), part: None };
-            is_relevant.then(|| ReadRule { pattern: pattern.clone(), reading, rule: by.to_string() })
+            is_relevant.then(|| ReadRule {
+                pattern: pattern.clone(),
+                reading,
+                rule: by.to_string(),
+            })
         };
         if let (Some(why), Ok(pattern)) = (&self.unreadable, PathPattern::read(".")) {
             return vec![ReadRule { pattern, reading: Reading::Hidden, rule: why.clone() }];
         }
-        let final_deny = self.final_deny.iter().filter_map(|r| one(RuleList::FinalDeny, r, Verdict::Deny));
+        let final_deny =
+            self.final_deny.iter().filter_map(|r| one(RuleList::FinalDeny, r, Verdict::Deny));
         let overrides = self.overrides.iter().filter_map(|(r, v)| one(RuleList::Overrides, r, *v));
         let deny = self.deny.iter().filter_map(|r| one(RuleList::Deny, r, Verdict::Deny));
         let allow = self.allow.iter().filter_map(|r| one(RuleList::Allow, r, Verdict::Allow));
@@ -396,7 +412,11 @@ impl Rules {
     }
 
     /// Applies session memory → overrides → deny → allow, with `matches(rule, true if it allows)`.
-    fn chain(&self, subject: &Subject<'_>, matches: &dyn Fn(&Rule, bool) -> bool) -> Option<Decision> {
+    fn chain(
+        &self,
+        subject: &Subject<'_>,
+        matches: &dyn Fn(&Rule, bool) -> bool,
+    ) -> Option<Decision> {
         let decision = |list, rule: &Rule, verdict| Decision {
             verdict,
             by: DecidedBy::Rule { list, rule: rule.clone(), part: None },
@@ -421,19 +441,25 @@ impl Rules {
         let writes = |path: &str| {
             let paths = [placed(&line.folder, path)];
             let inside = !paths[0].starts_with(['/']) && !paths[0].starts_with("..");
-            let file = Subject { tool: "write_file", paths: &paths, command: None, ..subject.clone() };
+            let file =
+                Subject { tool: "write_file", paths: &paths, command: None, ..subject.clone() };
             inside && self.decide(&file).verdict == Verdict::Allow
         };
         let mut allowed = Vec::new();
         let mut needs_approval = None;
         for part in &line.parts {
-            let matches = |rule: &Rule, allows| rule.matches_part(subject, line, part, allows, &writes);
-            let decision =
-                self.chain(subject, &matches).unwrap_or_else(|| self.part_default(subject, line, part));
+            let matches =
+                |rule: &Rule, allows| rule.matches_part(subject, line, part, allows, &writes);
+            let decision = self
+                .chain(subject, &matches)
+                .unwrap_or_else(|| self.part_default(subject, line, part));
             let of_part = (decision.by, part.display().to_string());
             match decision.verdict {
                 Verdict::Deny => {
-                    return Decision { verdict: Verdict::Deny, by: DecidedBy::Parts(vec![of_part]) };
+                    return Decision {
+                        verdict: Verdict::Deny,
+                        by: DecidedBy::Parts(vec![of_part]),
+                    };
                 }
                 Verdict::Ask => needs_approval = needs_approval.or(Some(of_part)),
                 Verdict::Allow if part.kind != Kind::Wrapper => allowed.push(of_part),
@@ -451,7 +477,8 @@ impl Rules {
     /// is denied.
     fn part_default(&self, subject: &Subject<'_>, line: &CommandLine, part: &Part) -> Decision {
         let decision = self.fall_back(subject);
-        let hidden = part.kind == Kind::Opaque || part.words.first().is_some_and(|w| w.value_hidden());
+        let hidden =
+            part.kind == Kind::Opaque || part.words.first().is_some_and(|w| w.value_hidden());
         let about_commands = |r: &Rule| matches!(r.scope, Scope::Command(_));
         let denials = self.final_deny.iter().chain(&self.deny).any(about_commands);
         if decision.verdict == Verdict::Allow && denials && (hidden || !line.is_parsed()) {
@@ -464,9 +491,11 @@ impl Rules {
         // By default only a tool that acts needs an approval.
         let fallback = match (&line.unsure, decision.verdict) {
             (Some(why), Verdict::Ask) => Some(Fallback::ActsUnsure(why.clone())),
-            (None, Verdict::Ask) => {
-                rules.chain(subject.granted.iter()).find(bare).cloned().map(Fallback::ActsWithArguments)
-            }
+            (None, Verdict::Ask) => rules
+                .chain(subject.granted.iter())
+                .find(bare)
+                .cloned()
+                .map(Fallback::ActsWithArguments),
             _ => None,
         };
         Decision { by: fallback.map_or(decision.by, DecidedBy::Fallback), ..decision }
@@ -490,7 +519,8 @@ fn limits(subject: &Subject<'_>) -> Option<RunLimit> {
         return Some(RunLimit::Ops);
     }
     let within = |p: &str, base: &str| beneath(p, base) || (subject.narrows && beneath(base, p));
-    let outside = |paths: &Vec<String>| subject.paths.iter().any(|p| !paths.iter().any(|b| within(p, b)));
+    let outside =
+        |paths: &Vec<String>| subject.paths.iter().any(|p| !paths.iter().any(|b| within(p, b)));
     if grants.paths.as_ref().is_some_and(outside) {
         return Some(RunLimit::Paths);
     }

@@ -6,10 +6,18 @@ fn rules(list: &[&str]) -> Vec<Rule> {
     list.iter().map(|r| r.parse().unwrap()).collect()
 }
 
-fn check(rules: &Rules, tool: &str, path: &str, grants: &Grants, read_only: bool, want: (Verdict, &str)) {
+fn check(
+    rules: &Rules,
+    tool: &str,
+    path: &str,
+    grants: &Grants,
+    read_only: bool,
+    want: (Verdict, &str),
+) {
     let paths: Vec<String> = if path.is_empty() { vec![] } else { vec![path.into()] };
     let (network, narrows) = (tool == "git_clone", tool == "search_hybrid");
-    let subject = Subject { paths: &paths, read_only, network, narrows, ..Subject::new(tool, grants) };
+    let subject =
+        Subject { paths: &paths, read_only, network, narrows, ..Subject::new(tool, grants) };
     let got = rules.decide(&subject);
     assert_eq!((got.verdict, got.by.to_string().as_str()), want, "{tool} {path}");
 }
@@ -35,7 +43,13 @@ fn rule_lists_apply_in_order() {
     for (tool, path, grants, read_only, want) in [
         ("content_get_span", "secrets/key", &free, true, (Deny, "finalDeny: *(secrets)")),
         ("content_get_span", "secretsx/key", &free, true, (Deny, "deny: content_get_span")),
-        ("content_get_span", "docs/a.md", &free, true, (Allow, "overrides: content_get_span(docs)")),
+        (
+            "content_get_span",
+            "docs/a.md",
+            &free,
+            true,
+            (Allow, "overrides: content_get_span(docs)"),
+        ),
         ("content_get_span", "docs/../secrets", &free, true, (Deny, "deny: content_get_span")),
         ("fs_list_dir", ".", &free, true, (Allow, "default: read-only inside declared roots")),
         ("write_file", "src/a", &free, false, (Allow, "allow: write_file(src)")),
@@ -45,7 +59,13 @@ fn rule_lists_apply_in_order() {
         ("search_grep", "src", &tight, true, (Deny, "policy.ops of the run")),
         ("fs_list_dir", "lib", &tight, true, (Deny, "policy.paths of the run")),
         ("fs_list_dir", "src", &tight, true, (Deny, "policy.paths of the run")),
-        ("fs_list_dir", "src/inner/x", &tight, true, (Allow, "default: read-only inside declared roots")),
+        (
+            "fs_list_dir",
+            "src/inner/x",
+            &tight,
+            true,
+            (Allow, "default: read-only inside declared roots"),
+        ),
         ("search_hybrid", "src", &tight, true, (Allow, "default: read-only inside declared roots")),
         ("search_hybrid", ".", &tight, true, (Allow, "default: read-only inside declared roots")),
         ("search_hybrid", "lib", &tight, true, (Deny, "policy.paths of the run")),
@@ -65,12 +85,17 @@ fn request_names_rule_without_arguments() {
     assert_eq!(decision.by, DecidedBy::Parts(vec![(fallback, "sed s/a/b/ f".into())]));
     assert_eq!(set.decide_line(&CommandLine::parse("sed")).verdict, Verdict::Allow);
     let other = set.decide_line(&CommandLine::parse("id -u"));
-    assert_eq!(other.by, DecidedBy::Parts(vec![(DecidedBy::Fallback(Fallback::Acts), "id -u".into())]));
+    assert_eq!(
+        other.by,
+        DecidedBy::Parts(vec![(DecidedBy::Fallback(Fallback::Acts), "id -u".into())])
+    );
 }
 
 #[test]
 fn rules_are_parsed_or_rejected() {
-    for good in ["*", "git_clone", "fs_list_dir(a/b)", "run_shell(git status *)", "run_shell(= a | b)"] {
+    for good in
+        ["*", "git_clone", "fs_list_dir(a/b)", "run_shell(git status *)", "run_shell(= a | b)"]
+    {
         assert_eq!(good.parse::<Rule>().unwrap().to_string(), good);
     }
     for bad in [

@@ -38,7 +38,9 @@ impl ToolTable {
     fn specs(&self) -> Vec<ToolSpec> {
         let listed = |(name, entry): (&String, &Arc<Entry>)| {
             let on = |name: &str| self.switches.get(name) == Some(&true);
-            let other = OFFERED_AS.iter().any(|(own, other)| own == name && on(other) && !self.is_off(other));
+            let other = OFFERED_AS
+                .iter()
+                .any(|(own, other)| own == name && on(other) && !self.is_off(other));
             let hidden = other || (entry.spec.hidden && !on(name));
             ToolSpec { hidden, ..entry.spec.clone() }
         };
@@ -175,7 +177,11 @@ impl Registry {
         }
         let short = name.chars().take(64).collect::<String>();
         let mut text = format!("there is no tool '{}'", short.escape_default());
-        let near = tools.all.keys().map(|k| (strsim::jaro_winkler(k, &short), k)).filter(|(s, _)| *s > 0.8);
+        let near = tools
+            .all
+            .keys()
+            .map(|k| (strsim::jaro_winkler(k, &short), k))
+            .filter(|(s, _)| *s > 0.8);
         if let Some((_, best)) = near.max_by(|a, b| a.0.total_cmp(&b.0)) {
             text.push_str(&format!("; did you mean '{best}'?"));
         }
@@ -199,8 +205,14 @@ impl Entry {
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), Failure> {
         let Some(error) = self.schema.iter_errors(arguments).next() else { return Ok(()) };
         let location = error.instance_path().to_string();
-        let location =
-            if location.is_empty() { "arguments".to_owned() } else { format!("arguments{location}") };
-        Err(Failure::new(Reason::InvalidParams, format!("tool {}: {location}: {error}", self.spec.name)))
+        let location = if location.is_empty() {
+            "arguments".to_owned()
+        } else {
+            format!("arguments{location}")
+        };
+        Err(Failure::new(
+            Reason::InvalidParams,
+            format!("tool {}: {location}: {error}", self.spec.name),
+        ))
     }
 }

@@ -138,7 +138,9 @@ pub fn coerce(arguments: &mut Value, schema: &Value) {
         let required = schema.get("required").and_then(Value::as_array);
         !required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)))
     };
-    object.retain(|name, value| !(value.is_null() && optional(name) && properties.contains_key(name)));
+    object.retain(|name, value| {
+        !(value.is_null() && optional(name) && properties.contains_key(name))
+    });
 }
 
 fn coerce_one(value: &mut Value, schema: &Value) {
@@ -222,7 +224,8 @@ mod tests {
             },
             "required": ["s"]
         });
-        let mut got = json!({"n": "5", "f": "1.5", "b": "True", "l": "x", "s": "5", "o": "{\"a\":1}"});
+        let mut got =
+            json!({"n": "5", "f": "1.5", "b": "True", "l": "x", "s": "5", "o": "{\"a\":1}"});
         coerce(&mut got, &schema);
         assert_eq!(got, json!({"n": 5, "f": 1.5, "b": true, "l": ["x"], "s": "5", "o": {"a": 1}}));
         let mut got = json!({"n": 3.0, "b": null, "s": null, "l": "[1,2]", "z": null});
@@ -254,11 +257,12 @@ mod tests {
     /// Returns true if `more` contains all that `less` contains.
     fn includes(more: &Value, less: &Value) -> bool {
         match (more, less) {
-            (Value::Object(more), Value::Object(less)) => {
-                less.iter().all(|(name, value)| more.get(name).is_some_and(|more| includes(more, value)))
-            }
+            (Value::Object(more), Value::Object(less)) => less
+                .iter()
+                .all(|(name, value)| more.get(name).is_some_and(|more| includes(more, value))),
             (Value::Array(more), Value::Array(less)) => {
-                less.len() <= more.len() && less.iter().zip(more).all(|(less, more)| includes(more, less))
+                less.len() <= more.len()
+                    && less.iter().zip(more).all(|(less, more)| includes(more, less))
             }
             (Value::String(more), Value::String(less)) => more.starts_with(less.as_str()),
             _ => more == less,

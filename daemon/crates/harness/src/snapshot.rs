@@ -78,11 +78,15 @@ impl Snapshots {
     /// Returns the current state of the workspace; `None` when it is too large, which is recorded.
     fn look(&self, root: &Root, last: Option<&Snapshot>, changes: &Changes) -> Option<Snapshot> {
         // Another count would take as long as reading all of it.
-        let known =
-            self.cache().large.as_ref().is_some_and(|(id, at)| *id == root.id && at.elapsed() < TOO_LARGE);
+        let known = self
+            .cache()
+            .large
+            .as_ref()
+            .is_some_and(|(id, at)| *id == root.id && at.elapsed() < TOO_LARGE);
         let snapshot = if known { None } else { Snapshot::take(root, last, self.max_files) };
         if snapshot.is_none() {
-            changes.mark_incomplete(format!("the workspace has more than {} files", self.max_files));
+            changes
+                .mark_incomplete(format!("the workspace has more than {} files", self.max_files));
             if !known {
                 self.cache().large = Some((root.id.clone(), Instant::now()));
             }
@@ -106,11 +110,13 @@ impl Snapshot {
         if candidates.len() > most {
             return None;
         }
-        candidates.sort_unstable_by(|a, b| a.stat.size.cmp(&b.stat.size).then_with(|| a.rel.cmp(&b.rel)));
+        candidates
+            .sort_unstable_by(|a, b| a.stat.size.cmp(&b.stat.size).then_with(|| a.rel.cmp(&b.rel)));
         let (mut files, mut room) = (HashMap::with_capacity(candidates.len()), MAX_STORED);
         for Walked { rel, stat } in candidates {
             let bytes = (stat.size <= room).then(|| {
-                let same = last.and_then(|last| last.files.get(&rel)).filter(|seen| seen.stat == stat);
+                let same =
+                    last.and_then(|last| last.files.get(&rel)).filter(|seen| seen.stat == stat);
                 same.and_then(|seen| seen.bytes.clone()).or_else(|| read(root, &rel))
             });
             let bytes = bytes.flatten();
@@ -172,7 +178,11 @@ mod tests {
 
     fn take_changes(changes: &Changes) -> Vec<(String, Option<String>, Option<String>, bool)> {
         let text = |bytes: Option<Vec<u8>>| bytes.map(|b| String::from_utf8(b).unwrap());
-        changes.take().into_iter().map(|c| (c.path, text(c.before), text(c.after), c.lost)).collect()
+        changes
+            .take()
+            .into_iter()
+            .map(|c| (c.path, text(c.before), text(c.after), c.lost))
+            .collect()
     }
 
     #[test]
@@ -207,7 +217,10 @@ mod tests {
         // A change between two commands belongs to neither.
         fs::write(at("same"), "between").unwrap();
         snapshots.around(&root, &changes, || fs::write(at("made"), "newer").unwrap());
-        assert_eq!(take_changes(&changes), [("made".to_owned(), some("new"), some("newer"), false)]);
+        assert_eq!(
+            take_changes(&changes),
+            [("made".to_owned(), some("new"), some("newer"), false)]
+        );
         assert_eq!(changes.incomplete_reason(), None);
     }
 
@@ -245,7 +258,8 @@ mod tests {
             fs::write(dir.path().join("a"), "1").unwrap();
             fs::write(dir.path().join("b"), "2").unwrap();
         });
-        let lost: Vec<_> = changes.take().into_iter().map(|c| (c.path, c.before.is_some(), c.lost)).collect();
+        let lost: Vec<_> =
+            changes.take().into_iter().map(|c| (c.path, c.before.is_some(), c.lost)).collect();
         assert_eq!(lost, [("a".into(), false, true), ("b".into(), true, false)]);
     }
 }

@@ -123,20 +123,29 @@ impl Caller<'_> {
 }
 
 /// Returns the resolved form of a path argument that must lie in the session's own root.
-pub(crate) fn own_path(root: Option<&Root>, paths: &CallPaths, path: &str) -> Result<ResolvedPath, Failure> {
-    let own = root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
+pub(crate) fn own_path(
+    root: Option<&Root>,
+    paths: &CallPaths,
+    path: &str,
+) -> Result<ResolvedPath, Failure> {
+    let own =
+        root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
     let target = match paths.find(path, None) {
         Some(target) => target.clone(),
         None if path.starts_with('/') => {
             // An absolute path that the gate could not resolve lies outside every root, or in a
             // blocked path.
-            let rel = std::path::Path::new(path).strip_prefix(&own.path).ok().and_then(|rel| rel.to_str());
+            let rel = std::path::Path::new(path)
+                .strip_prefix(&own.path)
+                .ok()
+                .and_then(|rel| rel.to_str());
             own.locate(rel.unwrap_or(path))?
         }
         None => own.locate(path)?,
     };
     if target.root().id != own.id {
-        let text = format!("'{path}' is in a different root than the session's, {}", own.path.display());
+        let text =
+            format!("'{path}' is in a different root than the session's, {}", own.path.display());
         return Err(Failure::new(Reason::PathOutsideRoots, text));
     }
     Ok(target)
@@ -167,8 +176,8 @@ pub struct Intent {
     pub preview: Preview,
     /// Reason why this particular call needs an approval.
     pub must_ask: Option<MustAsk>,
-    /// The rules that an approval for the session or for good stores, one per line; empty when such
-    /// a call cannot be distinguished from others, so that it can only be approved once.
+    /// The rules that an approval for the session or for good stores, one per line; empty when
+    /// such a call cannot be distinguished from others, so that it can only be approved once.
     pub grants: String,
     /// Wider rules that an approval may store instead, each verified to allow this same call.
     pub patterns: Vec<String>,
@@ -197,7 +206,11 @@ impl Output {
     ///
     /// # Errors
     /// A value without a JSON form.
-    pub fn of(tag: &'static str, value: &impl serde::Serialize, truncated: bool) -> Result<Self, Failure> {
+    pub fn of(
+        tag: &'static str,
+        value: &impl serde::Serialize,
+        truncated: bool,
+    ) -> Result<Self, Failure> {
         let value = serde_json::to_value(value).map_err(|error| {
             Failure::new(
                 cairn_protocol::error::Reason::Internal,
@@ -234,7 +247,8 @@ pub trait Tool: Send + Sync {
     async fn intent(&self, caller: &Caller<'_>, arguments: &Value) -> Result<Intent, Failure> {
         let spec = self.spec();
         let named = spec.paths.iter().filter_map(|key| arguments.get(*key)?.as_str());
-        let real = |text: &str| caller.paths.find(text, None).map_or(text, ResolvedPath::real).to_owned();
+        let real =
+            |text: &str| caller.paths.find(text, None).map_or(text, ResolvedPath::real).to_owned();
         let paths: Vec<String> = named.map(real).collect();
         let preview = Preview {
             summary: format!("{} {}", spec.name, paths.join(" ")).trim().to_owned(),

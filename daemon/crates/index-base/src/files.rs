@@ -50,17 +50,18 @@ pub fn private_options() -> OpenOptions {
     options
 }
 
-/// Writes and syncs a file of the index from consecutive parts, with access for its owner only. An existing file is
-/// replaced; a failure leaves no file.
+/// Writes and syncs a file of the index from consecutive parts, with access for its owner only. An
+/// existing file is replaced; a failure leaves no file.
 ///
 /// # Errors
 /// [`StoreError::Io`].
 pub fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
-    let written =
-        private_options().write(true).create(true).truncate(true).open(path).and_then(|mut file| {
+    let written = private_options().write(true).create(true).truncate(true).open(path).and_then(
+        |mut file| {
             parts.iter().try_for_each(|part| std::io::Write::write_all(&mut file, part))?;
             file.sync_data()
-        });
+        },
+    );
     written.map_err(|source| {
         let _ = std::fs::remove_file(path);
         StoreError::Io { path: path.to_owned(), source }

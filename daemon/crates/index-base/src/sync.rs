@@ -29,8 +29,8 @@ impl CancelFlag {
         Self::default()
     }
 
-    /// Returns a guard that sets the flag when it is dropped, which happens when a call is cancelled
-    /// or timed out.
+    /// Returns a guard that sets the flag when it is dropped, which happens when a call is
+    /// cancelled or timed out.
     #[must_use = "dropping the guard cancels"]
     pub fn cancel_on_drop(&self) -> CancelOnDrop {
         CancelOnDrop(self.clone())

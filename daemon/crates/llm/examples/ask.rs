@@ -26,8 +26,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     model.prepare().await?;
     eprintln!("{} with {:?} tokens of context", model.model(), model.context_tokens());
     let messages = vec![Message::user(prompt)];
-    let request =
-        ModelRequest { messages, max_tokens: 500, prompt_progress: true, ..ModelRequest::default() };
+    let request = ModelRequest {
+        messages,
+        max_tokens: 500,
+        prompt_progress: true,
+        ..ModelRequest::default()
+    };
     let mut answer = model.chat(request).await?;
     while let Some(chunk) = answer.next().await {
         match chunk? {

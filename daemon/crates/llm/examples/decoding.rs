@@ -28,7 +28,8 @@ fn main() {
         let mut best = f64::MAX;
         let mut chunks = 0;
         for _ in 0..5 {
-            let mut decoder = Decoder::new(format, "it", &ModelRequest::default(), Limits::default());
+            let mut decoder =
+                Decoder::new(format, "it", &ModelRequest::default(), Limits::default());
             let started = Instant::now();
             chunks = 0;
             for piece in body.as_bytes().chunks(PIECE) {
@@ -38,6 +39,8 @@ fn main() {
             best = best.min(started.elapsed().as_secs_f64());
         }
         let (megabytes, events) = (body.len() as f64 / 1e6 / best, chunks as f64 / best);
-        println!("{format:?}: {megabytes:.0} MB/s, {events:.0} events/s (best of 5, {chunks} events)");
+        println!(
+            "{format:?}: {megabytes:.0} MB/s, {events:.0} events/s (best of 5, {chunks} events)"
+        );
     }
 }

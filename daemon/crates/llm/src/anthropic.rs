@@ -51,14 +51,18 @@ impl Dialect for Anthropic {
         Ok(headers)
     }
 
-    fn body(&self, model: &str, request: &ModelRequest, _context: Option<u64>) -> Result<Value, LlmError> {
+    fn body(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        _context: Option<u64>,
+    ) -> Result<Value, LlmError> {
         let mut body = Map::new();
         body.insert("model".into(), model.into());
         body.insert("max_tokens".into(), limit(request).into());
         if !request.system.is_empty() {
             // The system text is the same in each request, so the provider should cache it.
-            let text =
-                json!({ "type": "text", "text": request.system, "cache_control": { "type": "ephemeral" } });
+            let text = json!({ "type": "text", "text": request.system, "cache_control": { "type": "ephemeral" } });
             body.insert("system".into(), json!([text]));
         }
         body.insert("messages".into(), messages(request));
@@ -95,7 +99,9 @@ impl Dialect for Anthropic {
             Some(ModelInfo {
                 provider: self.name().into(),
                 model: name.to_owned(),
-                context_tokens: tokens.and_then(Value::as_u64).or_else(|| catalog::family_context(name)),
+                context_tokens: tokens
+                    .and_then(Value::as_u64)
+                    .or_else(|| catalog::family_context(name)),
                 size_bytes: model.pointer("/meta/size").and_then(Value::as_u64),
             })
         });
@@ -170,7 +176,8 @@ fn blocks(message: Cow<'_, Message>) -> (&'static str, Vec<Value>) {
             ("assistant", text_block.into_iter().chain(calls).collect())
         }
         Message::Tool { call_id, content, failed, .. } => {
-            let mut block = json!({ "type": "tool_result", "tool_use_id": call_id, "content": content });
+            let mut block =
+                json!({ "type": "tool_result", "tool_use_id": call_id, "content": content });
             if *failed && let Some(fields) = block.as_object_mut() {
                 fields.insert("is_error".into(), true.into());
             }

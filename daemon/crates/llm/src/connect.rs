@@ -31,8 +31,8 @@ pub struct Settings {
     /// Name of the model. If empty, the provider's default; for `openai-compatible`, the first one
     /// that the server lists.
     pub model: String,
-    /// URL, with or without scheme and version; the provider's own when absent. For `scripted`, the
-    /// path of the script.
+    /// URL, with or without scheme and version; the provider's own when absent. For `scripted`,
+    /// the path of the script.
     pub endpoint: Option<String>,
     pub key: Option<Key>,
     /// Context size of the model in tokens, where the user overrides the provider's value. Ollama
@@ -61,7 +61,10 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let redacted = |url: &Option<String>| {
             let url = url.as_deref()?;
-            Some(url.rsplit_once('@').map_or_else(|| url.to_owned(), |(_, host)| format!("***@{host}")))
+            Some(
+                url.rsplit_once('@')
+                    .map_or_else(|| url.to_owned(), |(_, host)| format!("***@{host}")),
+            )
         };
         f.debug_struct("Settings")
             .field("provider", &self.provider)
@@ -113,10 +116,11 @@ const MAX_ATTEMPTS: u32 = 101;
 /// [`LlmError::NotSupported`] for `apple`, for `llamaCpp` in a build without it, and for a
 /// command-line agent that is not configured.
 pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
-    let known = catalog::find_provider(&settings.provider).ok_or_else(|| LlmError::UnknownProvider {
-        name: settings.provider.clone(),
-        known: catalog::providers().iter().map(|known| known.name.to_owned()).collect(),
-    })?;
+    let known =
+        catalog::find_provider(&settings.provider).ok_or_else(|| LlmError::UnknownProvider {
+            name: settings.provider.clone(),
+            known: catalog::providers().iter().map(|known| known.name.to_owned()).collect(),
+        })?;
     match known.name {
         "apple" => Err(apple::not_supported()),
         "scripted" => script(settings).map(|script| Arc::new(script) as Arc<dyn Provider>),
@@ -125,7 +129,9 @@ pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
         "codex" => program(settings, known, Kind::Codex),
         "ollama" => remote(settings, known, Box::new(Ollama)),
         "anthropic" => remote(settings, known, Box::new(Anthropic)),
-        name => remote(settings, known, Box::new(OpenAi { compatible: name == "openai-compatible" })),
+        name => {
+            remote(settings, known, Box::new(OpenAi { compatible: name == "openai-compatible" }))
+        }
     }
 }
 
@@ -144,17 +150,24 @@ pub fn is_external(provider: &str, endpoint: Option<&str>) -> bool {
 }
 
 fn script(settings: &Settings) -> Result<Scripted, LlmError> {
-    let missing = || LlmError::Rejected("scripted requires the path of a script as its endpoint".into());
+    let missing =
+        || LlmError::Rejected("scripted requires the path of a script as its endpoint".into());
     let path = settings.endpoint.as_deref().ok_or_else(missing)?;
     let script = Scripted::read(Path::new(path.strip_prefix("file://").unwrap_or(path)))?;
     Ok(if settings.model.is_empty() { script } else { script.with_model(&settings.model) })
 }
 
-fn program(settings: &Settings, known: &KnownProvider, kind: Kind) -> Result<Arc<dyn Provider>, LlmError> {
-    let none = || LlmError::NotSupported(format!("{}: this host does not start programs", known.name));
+fn program(
+    settings: &Settings,
+    known: &KnownProvider,
+    kind: Kind,
+) -> Result<Arc<dyn Provider>, LlmError> {
+    let none =
+        || LlmError::NotSupported(format!("{}: this host does not start programs", known.name));
     let launcher = settings.launcher.clone().ok_or_else(none)?;
     if settings.endpoint.is_some() {
-        let text = format!("{} is a local program and has no endpoint: remove llm.endpoint", known.name);
+        let text =
+            format!("{} is a local program and has no endpoint: remove llm.endpoint", known.name);
         return Err(LlmError::Rejected(text));
     }
     launcher.check(known.name)?;
@@ -174,7 +187,8 @@ fn remote(
     known: &'static KnownProvider,
     dialect: Box<dyn Dialect>,
 ) -> Result<Arc<dyn Provider>, LlmError> {
-    let missing = || LlmError::Rejected(format!("{} needs an endpoint: set llm.endpoint", known.name));
+    let missing =
+        || LlmError::Rejected(format!("{} needs an endpoint: set llm.endpoint", known.name));
     let address = settings.endpoint.as_deref().or(known.endpoint).ok_or_else(missing)?;
     let endpoint = Endpoint::parse(address, known.name != "ollama")?;
     let who = format!("{} at {endpoint}", known.name);
@@ -184,7 +198,9 @@ fn remote(
         return Err(LlmError::Unauthorized(text));
     }
     if settings.key.is_some() && endpoint.distant() && !endpoint.encrypted() {
-        return Err(LlmError::Rejected(format!("the key would be sent to {who} unencrypted: use https")));
+        return Err(LlmError::Rejected(format!(
+            "the key would be sent to {who} unencrypted: use https"
+        )));
     }
     let headers = dialect.headers(settings.key.as_ref())?;
     // Created last because reading the system's certificates takes a while.
@@ -201,7 +217,10 @@ fn remote(
         context: settings.context_tokens,
         learnt: 0.into(),
         context_queries: 0.into(),
-        schedule: Schedule { attempts: settings.attempts.clamp(1, MAX_ATTEMPTS), base: settings.backoff },
+        schedule: Schedule {
+            attempts: settings.attempts.clamp(1, MAX_ATTEMPTS),
+            base: settings.backoff,
+        },
         limits: settings.limits,
         idle: settings.idle_timeout,
         total: settings.total_timeout,

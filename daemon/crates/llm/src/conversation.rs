@@ -39,7 +39,10 @@ pub(crate) fn repair(messages: &[Message]) -> Vec<Cow<'_, Message>> {
                         unique_calls.push(call);
                     }
                 }
-                waiting = unique_calls.iter().map(|call| (call.id.as_str(), call.name.as_str())).collect();
+                waiting = unique_calls
+                    .iter()
+                    .map(|call| (call.id.as_str(), call.name.as_str()))
+                    .collect();
                 if unique_calls.len() < calls.len() {
                     let calls = unique_calls.into_iter().cloned().collect();
                     repaired.push(Cow::Owned(Message::Assistant { text: text.clone(), calls }));

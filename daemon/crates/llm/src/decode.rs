@@ -82,8 +82,12 @@ impl Decoder {
             Format::Codex => (Style::Lines, Box::new(Codex::default())),
             Format::Scripted => (Style::Lines, Box::new(scripted::Reader)),
         };
-        let answer =
-            Answer { who: who.to_owned(), seed: seed(request), used: used(request), ..Answer::default() };
+        let answer = Answer {
+            who: who.to_owned(),
+            seed: seed(request),
+            used: used(request),
+            ..Answer::default()
+        };
         Self { framer: Framer::new(style, limits), events, answer, who: who.to_owned() }
     }
 
@@ -123,7 +127,9 @@ impl Decoder {
         }
         match (answer.finished, answer.events, framer.has_stray_lines()) {
             (true, ..) => Ok(()),
-            (_, 0, true) => Err(LlmError::Malformed(format!("{who} did not answer with an event stream"))),
+            (_, 0, true) => {
+                Err(LlmError::Malformed(format!("{who} did not answer with an event stream")))
+            }
             _ => Err(LlmError::Cut(format!("{who} ended its answer before it was complete"))),
         }
     }
@@ -170,11 +176,18 @@ impl Stop {
     }
 }
 
-fn take(events: &mut dyn Events, answer: &mut Answer, who: &str, name: &str, data: &str) -> Result<(), Stop> {
+fn take(
+    events: &mut dyn Events,
+    answer: &mut Answer,
+    who: &str,
+    name: &str,
+    data: &str,
+) -> Result<(), Stop> {
     if answer.finished {
         return Ok(());
     }
-    let value = if data.trim() == DONE { Value::Null } else { parse(who, data).map_err(Stop::Error)? };
+    let value =
+        if data.trim() == DONE { Value::Null } else { parse(who, data).map_err(Stop::Error)? };
     answer.events += 1;
     events.event(name, value, answer).map_err(Stop::Error)
 }
@@ -183,18 +196,24 @@ fn parse(who: &str, data: &str) -> Result<Value, LlmError> {
     serde_json::from_str(data).or_else(|error| {
         // Some servers split a character between two events, and write each half as a separate
         // escape.
-        let repaired =
-            data.contains("\\u").then(|| serde_json::from_str(&replace_lone_surrogates(data)).ok()).flatten();
+        let repaired = data
+            .contains("\\u")
+            .then(|| serde_json::from_str(&replace_lone_surrogates(data)).ok())
+            .flatten();
         repaired.ok_or_else(|| {
             let excerpt: String = data.chars().take(100).collect();
-            LlmError::Malformed(format!("{who} sent an event that is not JSON ({error}): {excerpt}"))
+            LlmError::Malformed(format!(
+                "{who} sent an event that is not JSON ({error}): {excerpt}"
+            ))
         })
     })
 }
 
 /// Replaces every escape of an unpaired surrogate in JSON text with `\ufffd`.
 fn replace_lone_surrogates(data: &str) -> String {
-    let unit = |at: &str| at.strip_prefix("\\u")?.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    let unit = |at: &str| {
+        at.strip_prefix("\\u")?.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok())
+    };
     let (mut output, mut rest) = (String::with_capacity(data.len()), data);
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
@@ -355,7 +374,10 @@ impl Answer {
     /// Finishes the answer. A provider that stops "normally" with calls waits for their results.
     pub(crate) fn finish(&mut self, reason: FinishReason) -> Result<(), LlmError> {
         if self.calls.iter().any(|call| !call.started) {
-            return Err(LlmError::Malformed(format!("{} requested a tool call without a name", self.who)));
+            return Err(LlmError::Malformed(format!(
+                "{} requested a tool call without a name",
+                self.who
+            )));
         }
         let reason = if reason == FinishReason::Stop && !self.calls.is_empty() {
             FinishReason::ToolCalls

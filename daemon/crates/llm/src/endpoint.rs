@@ -19,8 +19,15 @@ pub(crate) struct Endpoint {
 }
 
 /// Suffixes that users often copy with the address.
-const TAILS: &[&str] =
-    &["/chat/completions", "/completions", "/messages", "/models", "/api/chat", "/api/tags", "/api"];
+const TAILS: &[&str] = &[
+    "/chat/completions",
+    "/completions",
+    "/messages",
+    "/models",
+    "/api/chat",
+    "/api/tags",
+    "/api",
+];
 
 impl Endpoint {
     /// Parses a URL with or without scheme, version and path; `versioned` is true if the API's
@@ -30,14 +37,18 @@ impl Endpoint {
     /// [`LlmError::Rejected`] when it is not an HTTP URL or contains a password.
     pub(crate) fn parse(text: &str, versioned: bool) -> Result<Self, LlmError> {
         let text = text.trim();
-        let full_url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let full_url =
+            if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let refuse = |why: &str| LlmError::Rejected(format!("the model's endpoint {why}"));
-        let url = Url::parse(&full_url).map_err(|error| refuse(&format!("is not a URL ({error})")))?;
+        let url =
+            Url::parse(&full_url).map_err(|error| refuse(&format!("is not a URL ({error})")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refuse("must start with http:// or https://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refuse("must not contain a user name or password: configure the key separately"));
+            return Err(refuse(
+                "must not contain a user name or password: configure the key separately",
+            ));
         }
         let host = url.host().ok_or_else(|| refuse("has no host"))?;
         let mut path = url.path().trim_end_matches('/');
@@ -163,9 +174,13 @@ mod tests {
             assert_eq!(Endpoint::parse(text, versioned).unwrap().api("/chat"), chat, "{text}");
         }
         assert_eq!(Endpoint::parse("h/a/v1", true).unwrap().server("/props"), "http://h/a/props");
-        for bad in ["", "ftp://h", "http://", "http://user:secret@h", "http://user@h", "unix:///x"] {
+        for bad in ["", "ftp://h", "http://", "http://user:secret@h", "http://user@h", "unix:///x"]
+        {
             let error = Endpoint::parse(bad, true).unwrap_err();
-            assert!(matches!(&error, LlmError::Rejected(text) if !text.contains("secret")), "{bad}: {error}");
+            assert!(
+                matches!(&error, LlmError::Rejected(text) if !text.contains("secret")),
+                "{bad}: {error}"
+            );
         }
     }
 
@@ -200,9 +215,11 @@ mod tests {
         ] {
             assert_eq!(Endpoint::parse(text, true).unwrap().external(), external, "{text}");
         }
-        for (text, distant) in
-            [("http://10.1.2.3", false), ("http://[fd00::1]", false), ("http://169.254.169.254", true)]
-        {
+        for (text, distant) in [
+            ("http://10.1.2.3", false),
+            ("http://[fd00::1]", false),
+            ("http://169.254.169.254", true),
+        ] {
             assert_eq!(Endpoint::parse(text, true).unwrap().distant(), distant, "{text}");
         }
     }

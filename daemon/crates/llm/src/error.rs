@@ -97,7 +97,10 @@ impl LlmError {
 
     /// True if the same request may succeed a moment later.
     pub fn retryable(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::RateLimited { .. } | Self::Cut(_) | Self::TimedOut(_))
+        matches!(
+            self,
+            Self::Unavailable(_) | Self::RateLimited { .. } | Self::Cut(_) | Self::TimedOut(_)
+        )
     }
 }
 

@@ -206,7 +206,11 @@ mod tests {
         }
     }
 
-    fn events(style: Style, limits: Limits, pieces: &[&[u8]]) -> Result<Vec<(String, String)>, Wrong> {
+    fn events(
+        style: Style,
+        limits: Limits,
+        pieces: &[&[u8]],
+    ) -> Result<Vec<(String, String)>, Wrong> {
         let mut framer = Framer::new(style, limits);
         let mut output = Vec::new();
         let mut take = |name: &str, data: &str| {
@@ -265,7 +269,8 @@ mod tests {
 
     #[test]
     fn json_lines_are_parsed() {
-        let output = events(Style::Lines, Limits::default(), &[b"{}\r\n\n  [1] \n{", b"}"]).unwrap();
+        let output =
+            events(Style::Lines, Limits::default(), &[b"{}\r\n\n  [1] \n{", b"}"]).unwrap();
         let data: Vec<&str> = output.iter().map(|(_, data)| data.as_str()).collect();
         assert_eq!(data, ["{}", "[1]", "{}"]);
     }

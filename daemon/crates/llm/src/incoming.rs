@@ -88,8 +88,10 @@ impl Incoming {
             }
             if self.decoder.finished() {
                 // The outcome of this read does not matter.
-                let _ =
-                    timeout(LINGER, async { while let Ok(Some(_)) = self.response.chunk().await {} }).await;
+                let _ = timeout(LINGER, async {
+                    while let Ok(Some(_)) = self.response.chunk().await {}
+                })
+                .await;
                 return None;
             }
             if let Some(error) = self.failed.take() {

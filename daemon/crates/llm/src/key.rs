@@ -33,14 +33,20 @@ impl Key {
     /// starts like it, and words masked with asterisks.
     pub(crate) fn redact(&self, text: &str) -> String {
         let key = self.expose();
-        let beginning =
-            key.char_indices().nth(REDACTED_PREFIX).map_or(key, |(end, _)| key.get(..end).unwrap_or(key));
+        let beginning = key
+            .char_indices()
+            .nth(REDACTED_PREFIX)
+            .map_or(key, |(end, _)| key.get(..end).unwrap_or(key));
         let mut clean = String::with_capacity(text.len());
         let mut rest = text;
         // A very short key would also remove ordinary words, and it is not a secret.
         while let Some((before, from)) = split_at(rest, beginning).filter(|_| key.len() >= 4) {
-            let same: usize =
-                from.chars().zip(key.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+            let same: usize = from
+                .chars()
+                .zip(key.chars())
+                .take_while(|(a, b)| a == b)
+                .map(|(a, _)| a.len_utf8())
+                .sum();
             clean.push_str(before);
             clean.push_str("***");
             rest = from.get(same..).unwrap_or_default();
@@ -80,7 +86,8 @@ pub fn find_key(
     lookup: impl Fn(&str) -> Option<String>,
     file: Option<&Path>,
 ) -> Result<Option<Key>, LlmError> {
-    let named = catalog::find_provider(provider).map(|known| known.key_variables).unwrap_or_default();
+    let named =
+        catalog::find_provider(provider).map(|known| known.key_variables).unwrap_or_default();
     if let Some(key) = named.iter().find_map(|name| lookup(name).and_then(Key::new)) {
         return Ok(Some(key));
     }
@@ -93,7 +100,8 @@ pub fn find_key(
 /// [`LlmError::Unauthorized`] when the file is missing, empty, larger than 16 KiB, not a regular
 /// file, or accessible to others.
 pub fn read_key_file(path: &Path) -> Result<Key, LlmError> {
-    let refuse = |why: String| LlmError::Unauthorized(format!("key file {}: {why}", path.display()));
+    let refuse =
+        |why: String| LlmError::Unauthorized(format!("key file {}: {why}", path.display()));
     // Opening a named pipe would block until a writer opens it.
     let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
     if !kind.is_file() {
@@ -104,7 +112,9 @@ pub fn read_key_file(path: &Path) -> Result<Key, LlmError> {
     let about = file.metadata().map_err(|error| refuse(error.to_string()))?;
     let mode = about.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(refuse(format!("other users can read it (mode {mode:04o}): run chmod 600 on it")));
+        return Err(refuse(format!(
+            "other users can read it (mode {mode:04o}): run chmod 600 on it"
+        )));
     }
     let mut text = Zeroizing::new(String::new());
     file.take(MAX_KEY + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;

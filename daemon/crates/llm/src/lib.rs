@@ -35,4 +35,6 @@ pub use key::{Key, find_key, read_key_file};
 pub use program::{Exit, Launch, Launcher, Piece, Running, WAITING_PIECES};
 pub use provider::{Chunk, ChunkStream, ModelRequest, Provider, Recording};
 pub use recorded::Recorded;
-pub use scripted::{Expect, Fault, FaultKind, Script, Scripted, ScriptedAnswer, ScriptedCall, Step};
+pub use scripted::{
+    Expect, Fault, FaultKind, Script, Scripted, ScriptedAnswer, ScriptedCall, Step,
+};

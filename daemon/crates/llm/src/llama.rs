@@ -41,7 +41,9 @@ fn backend() -> Result<&'static LlamaBackend, LlmError> {
         send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
         LlamaBackend::init().map_err(|error| error.to_string())
     });
-    backend_result.as_ref().map_err(|error| LlmError::Unavailable(format!("llamaCpp cannot start: {error}")))
+    backend_result
+        .as_ref()
+        .map_err(|error| LlmError::Unavailable(format!("llamaCpp cannot start: {error}")))
 }
 
 /// Creates a provider for a model at a path; the model is loaded at the first request.
@@ -51,7 +53,8 @@ pub(crate) fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError
         return Err(LlmError::Rejected(text));
     }
     let path = PathBuf::from(&settings.model);
-    let size = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
+    let size =
+        std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
     let missing = || LlmError::ModelNotFound {
         provider: "llamaCpp".into(),
         model: settings.model.clone(),
@@ -99,14 +102,17 @@ impl InProcess {
             .get_or_try_init(|| async {
                 let path = self.path.clone();
                 let load = tokio::task::spawn_blocking(move || {
-                    LlamaModel::load_from_file(backend()?, &path, &LlamaModelParams::default()).map_err(
-                        |error| {
-                            LlmError::Rejected(format!("llamaCpp cannot load {}: {error}", path.display()))
-                        },
-                    )
+                    LlamaModel::load_from_file(backend()?, &path, &LlamaModelParams::default())
+                        .map_err(|error| {
+                            LlmError::Rejected(format!(
+                                "llamaCpp cannot load {}: {error}",
+                                path.display()
+                            ))
+                        })
                 });
-                let lost =
-                    |error| LlmError::Unavailable(format!("llamaCpp could not load its model: {error}"));
+                let lost = |error| {
+                    LlmError::Unavailable(format!("llamaCpp could not load its model: {error}"))
+                };
                 load.await.map_err(lost)?.map(Arc::new)
             })
             .await
@@ -147,25 +153,37 @@ impl Provider for InProcess {
     async fn chat(&self, request: ModelRequest) -> Result<ChunkStream, LlmError> {
         let model = Arc::clone(self.load().await?);
         let until = Instant::now() + self.total;
-        let late =
-            || LlmError::TimedOut(format!("llamaCpp did not finish its answer within {:?}", self.total));
-        let turn = timeout_at(until, Arc::clone(&self.turn).acquire_owned()).await.map_err(|_| late())?;
+        let late = || {
+            LlmError::TimedOut(format!(
+                "llamaCpp did not finish its answer within {:?}",
+                self.total
+            ))
+        };
+        let turn =
+            timeout_at(until, Arc::clone(&self.turn).acquire_owned()).await.map_err(|_| late())?;
         let turn = turn.map_err(|_| LlmError::Unavailable("llamaCpp is shut down".into()))?;
         let context = self.context_tokens().unwrap_or(CONTEXT);
         let (sender, mut receiver) = mpsc::channel(WAITING);
         let (late, until) = (late(), until.into_std());
         tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            let mut writing =
-                write::Writing { sender: &sender, until, late, recording: request.recording.clone() };
-            if let Err(write::Stop::Failed(error)) = write::answer(&model, context, &request, &mut writing) {
+            let mut writing = write::Writing {
+                sender: &sender,
+                until,
+                late,
+                recording: request.recording.clone(),
+            };
+            if let Err(write::Stop::Failed(error)) =
+                write::answer(&model, context, &request, &mut writing)
+            {
                 // A receiver that was dropped needs no error.
                 let _ignored = sender.blocking_send(Err(error));
             }
         });
         // An error before the first chunk fails the request itself.
         let first: Option<Result<Chunk, LlmError>> = receiver.recv().await;
-        let first = first.ok_or_else(|| LlmError::Cut("llamaCpp stopped before it answered".into()))??;
+        let first =
+            first.ok_or_else(|| LlmError::Cut("llamaCpp stopped before it answered".into()))??;
         Ok(Box::pin(stream::unfold((Some(first), receiver), |(first, mut receiver)| async move {
             match first {
                 Some(chunk) => Some((Ok(chunk), (None, receiver))),

@@ -37,7 +37,12 @@ impl Dialect for Ollama {
         bearer(key)
     }
 
-    fn body(&self, model: &str, request: &ModelRequest, context: Option<u64>) -> Result<Value, LlmError> {
+    fn body(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        context: Option<u64>,
+    ) -> Result<Value, LlmError> {
         let mut options = Map::new();
         if let Some(temperature) = request.temperature {
             options.insert("temperature".into(), temperature.into());
@@ -88,7 +93,8 @@ impl Dialect for Ollama {
     /// Returns the context size of a loaded model. `/api/show` reports the size that the weights
     /// support, not the one that the server allocates.
     fn context(&self, answer: &Value, model: &str) -> Option<u64> {
-        let full_name = if model.contains(':') { model.to_owned() } else { format!("{model}:latest") };
+        let full_name =
+            if model.contains(':') { model.to_owned() } else { format!("{model}:latest") };
         let named = |one: &&Value| {
             ["model", "name"]
                 .iter()
@@ -99,7 +105,8 @@ impl Dialect for Ollama {
 }
 
 fn messages(request: &ModelRequest) -> Value {
-    let system = (!request.system.is_empty()).then(|| json!({ "role": "system", "content": request.system }));
+    let system = (!request.system.is_empty())
+        .then(|| json!({ "role": "system", "content": request.system }));
     let rest = repair(&request.messages);
     Value::Array(system.into_iter().chain(rest.iter().map(|message| one(message))).collect())
 }

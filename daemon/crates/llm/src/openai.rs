@@ -42,7 +42,12 @@ impl Dialect for OpenAi {
         bearer(key)
     }
 
-    fn body(&self, model: &str, request: &ModelRequest, _context: Option<u64>) -> Result<Value, LlmError> {
+    fn body(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        _context: Option<u64>,
+    ) -> Result<Value, LlmError> {
         let mut body = Map::new();
         body.insert("model".into(), model.into());
         body.insert("messages".into(), messages(request));
@@ -52,7 +57,8 @@ impl Dialect for OpenAi {
         if request.max_tokens > 0 {
             body.insert(limit.into(), request.max_tokens.into());
         }
-        let fixed = !self.compatible && NO_TEMPERATURE.iter().any(|family| model.starts_with(family));
+        let fixed =
+            !self.compatible && NO_TEMPERATURE.iter().any(|family| model.starts_with(family));
         if let Some(temperature) = request.temperature.filter(|_| !fixed) {
             body.insert("temperature".into(), temperature.into());
         }
@@ -62,7 +68,10 @@ impl Dialect for OpenAi {
         if let Some(schema) = &request.schema {
             let strict = self.compatible || is_strict(schema);
             let named = json!({ "name": "answer", "schema": schema, "strict": strict });
-            body.insert("response_format".into(), json!({ "type": "json_schema", "json_schema": named }));
+            body.insert(
+                "response_format".into(),
+                json!({ "type": "json_schema", "json_schema": named }),
+            );
         }
         // Extension of llama.cpp; OpenAI refuses unknown fields.
         if self.compatible && request.prompt_progress {
@@ -92,7 +101,10 @@ impl Dialect for OpenAi {
     }
 
     fn context(&self, answer: &Value, _model: &str) -> Option<u64> {
-        answer.pointer("/default_generation_settings/n_ctx").or_else(|| answer.get("n_ctx"))?.as_u64()
+        answer
+            .pointer("/default_generation_settings/n_ctx")
+            .or_else(|| answer.get("n_ctx"))?
+            .as_u64()
     }
 
     fn family_context(&self, model: &str) -> Option<u64> {
@@ -103,13 +115,19 @@ impl Dialect for OpenAi {
 /// Finds the context size of a model: llama.cpp, vLLM, LM Studio and OpenRouter each report it in a
 /// different field.
 fn context_of(model: &Value) -> Option<u64> {
-    let pointers =
-        ["/meta/n_ctx", "/max_model_len", "/loaded_context_length", "/context_length", "/meta/n_ctx_train"];
+    let pointers = [
+        "/meta/n_ctx",
+        "/max_model_len",
+        "/loaded_context_length",
+        "/context_length",
+        "/meta/n_ctx_train",
+    ];
     pointers.into_iter().find_map(|pointer| model.pointer(pointer).and_then(Value::as_u64))
 }
 
 fn messages(request: &ModelRequest) -> Value {
-    let system = (!request.system.is_empty()).then(|| json!({ "role": "system", "content": request.system }));
+    let system = (!request.system.is_empty())
+        .then(|| json!({ "role": "system", "content": request.system }));
     let rest = repair(&request.messages);
     Value::Array(system.into_iter().chain(rest.iter().map(|message| one(message))).collect())
 }
@@ -122,7 +140,8 @@ fn one(message: &Message) -> Value {
         }
         Message::Assistant { text, calls } => {
             let calls = calls.iter().map(|call| {
-                let function = json!({ "name": call.name, "arguments": arguments(call).to_string() });
+                let function =
+                    json!({ "name": call.name, "arguments": arguments(call).to_string() });
                 json!({ "id": call.id, "type": "function", "function": function })
             });
             let text = if text.is_empty() { Value::Null } else { text.as_str().into() };
@@ -163,13 +182,15 @@ pub(crate) fn tools(request: &ModelRequest) -> Value {
 fn is_strict(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {
-            let object = fields.get("properties").and_then(Value::as_object).is_none_or(|properties| {
-                let required = fields.get("required").and_then(Value::as_array);
-                let names =
-                    |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name.as_str()));
-                fields.get("additionalProperties") == Some(&Value::Bool(false))
-                    && properties.keys().all(names)
-            });
+            let object =
+                fields.get("properties").and_then(Value::as_object).is_none_or(|properties| {
+                    let required = fields.get("required").and_then(Value::as_array);
+                    let names = |name: &String| {
+                        required.is_some_and(|all| all.iter().any(|one| one == name.as_str()))
+                    };
+                    fields.get("additionalProperties") == Some(&Value::Bool(false))
+                        && properties.keys().all(names)
+                });
             object && fields.values().all(is_strict)
         }
         Value::Array(items) => items.iter().all(is_strict),

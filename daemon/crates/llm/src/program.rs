@@ -20,7 +20,8 @@ use tokio::{
 };
 
 use crate::{
-    ChunkStream, Decoder, Format, Limits, LlmError, ModelRequest, Provider, Recording, incoming::Patience,
+    ChunkStream, Decoder, Format, Limits, LlmError, ModelRequest, Provider, Recording,
+    incoming::Patience,
 };
 
 /// Maximum number of queued pieces of output; the program waits beyond it.
@@ -126,7 +127,9 @@ impl Kind {
         let (words, option): (&[&str], &str) = match self {
             Self::ClaudeCode => (&["-p", "--output-format", "stream-json", "--verbose"], "--model"),
             // The program runs in an empty folder, and changes nothing there.
-            Self::Codex => (&["exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only"], "-m"),
+            Self::Codex => {
+                (&["exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only"], "-m")
+            }
         };
         let mut arguments: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         if !model.is_empty() {
@@ -184,7 +187,10 @@ impl Provider for Program {
             )));
         }
         if self.model.starts_with('-') {
-            return Err(LlmError::Rejected(format!("{name}: '{}' is not a valid model name", self.model)));
+            return Err(LlmError::Rejected(format!(
+                "{name}: '{}' is not a valid model name",
+                self.model
+            )));
         }
         let nobodys = || LlmError::Rejected(format!("{name} can only be used in a session"));
         let session = request.session.clone().ok_or_else(nobodys)?;
@@ -328,7 +334,11 @@ impl Answering {
                 return if self.decoder.finished() { self.linger().await } else { Ok(()) };
             }
             Some(Piece::End(exit)) => exit?,
-            None => return Err(LlmError::Cut(format!("{name} stopped before its answer was complete"))),
+            None => {
+                return Err(LlmError::Cut(format!(
+                    "{name} stopped before its answer was complete"
+                )));
+            }
         };
         let outcome = self.decoder.end().map_err(|error| self.explained(error));
         if self.decoder.finished() {
@@ -343,7 +353,10 @@ impl Answering {
             Err(LlmError::Cut(_) | LlmError::Malformed(_)) if exit.code != 0 => {
                 let stderr = words::line(&exit.stderr);
                 let stderr = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
-                Err(self.explained(words::classify(name, &format!("exited with {}{stderr}", exit.code))))
+                Err(self.explained(words::classify(
+                    name,
+                    &format!("exited with {}{stderr}", exit.code),
+                )))
             }
             other => other,
         }
@@ -352,10 +365,16 @@ impl Answering {
     /// Adds the model's name and advice to the error.
     fn explained(&self, error: LlmError) -> LlmError {
         match error {
-            LlmError::Unauthorized(text) => LlmError::Unauthorized(format!("{text}; {}", self.kind.login())),
-            LlmError::Unavailable(text) if text.to_lowercase().contains("read-only file system") => {
+            LlmError::Unauthorized(text) => {
+                LlmError::Unauthorized(format!("{text}; {}", self.kind.login()))
+            }
+            LlmError::Unavailable(text)
+                if text.to_lowercase().contains("read-only file system") =>
+            {
                 let key = format!("llm.agents.{}.credentials_writable", self.kind.name());
-                LlmError::Unavailable(format!("{text}; set {key} if it must write to its login folder"))
+                LlmError::Unavailable(format!(
+                    "{text}; set {key} if it must write to its login folder"
+                ))
             }
             LlmError::ModelNotFound { provider, known, .. } => {
                 LlmError::ModelNotFound { provider, model: self.model.clone(), known }

@@ -27,8 +27,8 @@ impl Recorded {
     /// # Errors
     /// [`LlmError::UnknownProvider`] when no decoder has that name.
     pub fn new(provider: &str, model: &str, answers: Vec<Vec<u8>>) -> Result<Self, LlmError> {
-        let known =
-            catalog::find_provider(provider).and_then(|known| Some((known.name, Format::of(known.name)?)));
+        let known = catalog::find_provider(provider)
+            .and_then(|known| Some((known.name, Format::of(known.name)?)));
         let unknown = || LlmError::UnknownProvider {
             name: provider.to_owned(),
             known: catalog::providers().iter().map(|known| known.name.to_owned()).collect(),
@@ -74,7 +74,8 @@ impl Provider for Recorded {
 
     async fn chat(&self, request: ModelRequest) -> Result<ChunkStream, LlmError> {
         let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let over = || LlmError::Rejected(format!("all {} recorded answers have been used", self.count));
+        let over =
+            || LlmError::Rejected(format!("all {} recorded answers have been used", self.count));
         let bytes = next.ok_or_else(over)?;
         if let Some(recording) = &request.recording {
             recording.push(&bytes);
@@ -88,6 +89,11 @@ impl Provider for Recorded {
 
     async fn models(&self) -> Result<Vec<ModelInfo>, LlmError> {
         let (provider, model) = (self.provider.to_owned(), self.model.clone());
-        Ok(vec![ModelInfo { provider, model, context_tokens: self.context_tokens, size_bytes: None }])
+        Ok(vec![ModelInfo {
+            provider,
+            model,
+            context_tokens: self.context_tokens,
+            size_bytes: None,
+        }])
     }
 }

@@ -70,16 +70,21 @@ pub(crate) fn classify(
     let retry = wait.map_or(Retry::Backoff, Retry::After);
     let never = |error| Failed { error, retry: Retry::No };
     if has(&error_body, OVERFLOW) || status == StatusCode::PAYLOAD_TOO_LARGE {
-        return never(LlmError::ContextOverflow(text("reports that the prompt is too long for the model")));
+        return never(LlmError::ContextOverflow(text(
+            "reports that the prompt is too long for the model",
+        )));
     }
     if is_missing_model(context, status, &error_body) {
         let (provider, model) = (context.provider.to_owned(), context.model.to_owned());
         return never(LlmError::ModelNotFound { provider, model, known: Vec::new() });
     }
     match code {
-        401 | 403 => never(LlmError::Unauthorized(text("refused the key") + &way_out(context.key_variable))),
+        401 | 403 => {
+            never(LlmError::Unauthorized(text("refused the key") + &way_out(context.key_variable)))
+        }
         429 => {
-            let error = LlmError::RateLimited { text: text("limits the request rate"), retry_after: wait };
+            let error =
+                LlmError::RateLimited { text: text("limits the request rate"), retry_after: wait };
             if has(&error_body, NO_CREDIT) { never(error) } else { Failed { error, retry } }
         }
         408 | 500.. => {
@@ -93,8 +98,10 @@ pub(crate) fn classify(
             }
         }
         300..=399 => {
-            let to =
-                headers.get(http::header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
+            let to = headers
+                .get(http::header::LOCATION)
+                .and_then(|to| to.to_str().ok())
+                .unwrap_or("elsewhere");
             let to = to.split(['?', '#']).next().unwrap_or_default();
             never(LlmError::Malformed(format!(
                 "{who} redirects to {to} ({code}): set the endpoint to that address"
@@ -134,21 +141,29 @@ pub(crate) fn way_out(key_variable: Option<&str>) -> String {
     }
 }
 
-fn is_missing_model(context: &RequestContext<'_>, status: StatusCode, error_body: &ErrorBody) -> bool {
+fn is_missing_model(
+    context: &RequestContext<'_>,
+    status: StatusCode,
+    error_body: &ErrorBody,
+) -> bool {
     let about_model = error_body.words.to_lowercase().contains("model")
         || (!context.model.is_empty() && error_body.words.contains(context.model));
     let missing = ["not found", "does not exist", "not exist", "no such model", "unknown model"];
     let is_missing = missing.iter().any(|sign| error_body.words.to_lowercase().contains(sign));
     match status {
         StatusCode::NOT_FOUND => error_body.json && about_model,
-        StatusCode::BAD_REQUEST => has(error_body, &["model_not_found"]) || (about_model && is_missing),
+        StatusCode::BAD_REQUEST => {
+            has(error_body, &["model_not_found"]) || (about_model && is_missing)
+        }
         _ => false,
     }
 }
 
 fn has(error_body: &ErrorBody, signs: &[&str]) -> bool {
     let words = error_body.words.to_lowercase();
-    signs.iter().any(|sign| words.contains(sign) || error_body.kinds.iter().any(|kind| kind.contains(sign)))
+    signs
+        .iter()
+        .any(|sign| words.contains(sign) || error_body.kinds.iter().any(|kind| kind.contains(sign)))
 }
 
 fn words(words: &str) -> String {

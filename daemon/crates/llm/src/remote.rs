@@ -38,7 +38,12 @@ pub(crate) trait Dialect: Send + Sync {
     fn chat_path(&self) -> &'static str;
     fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError>;
     /// Returns the body of a chat request. `context` is the configured context size.
-    fn body(&self, model: &str, request: &ModelRequest, context: Option<u64>) -> Result<Value, LlmError>;
+    fn body(
+        &self,
+        model: &str,
+        request: &ModelRequest,
+        context: Option<u64>,
+    ) -> Result<Value, LlmError>;
     fn models_query(&self, endpoint: &Endpoint) -> Query;
     /// Parses the list of models; `None` if the answer is not one.
     fn models(&self, answer: &Value) -> Option<Vec<ModelInfo>>;
@@ -91,7 +96,9 @@ impl Remote {
             return Ok(self.model());
         }
         let first = self.list(self.schedule, self.patience()).await?.into_iter().next();
-        let none = || LlmError::Rejected(format!("{} has no model: load one or name one", self.server.who));
+        let none = || {
+            LlmError::Rejected(format!("{} has no model: load one or name one", self.server.who))
+        };
         let first = first.ok_or_else(none)?;
         Ok(self.chosen.get_or_init(|| first.model))
     }
@@ -104,7 +111,10 @@ impl Remote {
         {
             return;
         }
-        let answer = self.server.json(&query, model, Instant::now() + SECONDARY_TIMEOUT.min(self.idle)).await;
+        let answer = self
+            .server
+            .json(&query, model, Instant::now() + SECONDARY_TIMEOUT.min(self.idle))
+            .await;
         if let Some(tokens) = answer.ok().and_then(|answer| self.dialect.context(&answer, model)) {
             self.learnt.store(tokens, Ordering::Relaxed);
         }
@@ -129,7 +139,11 @@ impl Remote {
         Ok(())
     }
 
-    async fn list(&self, schedule: Schedule, patience: Patience) -> Result<Vec<ModelInfo>, LlmError> {
+    async fn list(
+        &self,
+        schedule: Schedule,
+        patience: Patience,
+    ) -> Result<Vec<ModelInfo>, LlmError> {
         let query = self.dialect.models_query(&self.endpoint);
         let mut attempt = 0;
         let answer = loop {
@@ -141,8 +155,9 @@ impl Remote {
                 }
             }
         };
-        let wrong =
-            || LlmError::Malformed(format!("{} did not answer with a list of models", self.server.who));
+        let wrong = || {
+            LlmError::Malformed(format!("{} did not answer with a list of models", self.server.who))
+        };
         let models = self.dialect.models(&answer).ok_or_else(wrong)?;
         let ours = models.iter().find(|info| info.model == self.model());
         if let Some(tokens) = ours.and_then(|info| info.context_tokens) {
@@ -156,8 +171,9 @@ impl Remote {
         let model = self.choose().await?;
         self.learn(model).await;
         let body = self.dialect.body(model, &request, self.context)?;
-        let body =
-            Bytes::from(serde_json::to_vec(&body).map_err(|error| LlmError::Rejected(error.to_string()))?);
+        let body = Bytes::from(
+            serde_json::to_vec(&body).map_err(|error| LlmError::Rejected(error.to_string()))?,
+        );
         let query = Query::get(self.endpoint.api(self.dialect.chat_path()));
         let mut attempt = 0;
         loop {
@@ -189,7 +205,8 @@ impl Remote {
         let recording = request.recording.clone().inspect(|recording| drop(recording.take()));
         let decoder = Decoder::new(self.dialect.format(), &self.server.who, request, self.limits);
         let (server, key) = (Arc::clone(&self.server), self.key.clone());
-        let mut incoming = Incoming { response, decoder, recording, patience, server, key, failed: None };
+        let mut incoming =
+            Incoming { response, decoder, recording, patience, server, key, failed: None };
         incoming.begin().await?;
         Ok(incoming)
     }
@@ -199,7 +216,8 @@ impl Remote {
         let error = match error {
             LlmError::ModelNotFound { provider, model, .. } => {
                 let once = Schedule { attempts: 1, ..self.schedule };
-                let patience = Patience { until: Instant::now() + SECONDARY_TIMEOUT, ..self.patience() };
+                let patience =
+                    Patience { until: Instant::now() + SECONDARY_TIMEOUT, ..self.patience() };
                 let known = self.list(once, patience).await.unwrap_or_default();
                 let known = known.into_iter().take(MAX_KNOWN).map(|info| info.model).collect();
                 LlmError::ModelNotFound { provider, model, known }
@@ -269,7 +287,8 @@ pub(crate) fn bearer(key: Option<&Key>) -> Result<HeaderMap, LlmError> {
 /// Creates a header value that is never printed.
 pub(crate) fn secret(text: &str) -> Result<HeaderValue, LlmError> {
     let wrong = "the key contains characters that are invalid in a header: check for a line break or a typo";
-    let mut value = HeaderValue::from_str(text).map_err(|_| LlmError::Unauthorized(wrong.into()))?;
+    let mut value =
+        HeaderValue::from_str(text).map_err(|_| LlmError::Unauthorized(wrong.into()))?;
     value.set_sensitive(true);
     Ok(value)
 }

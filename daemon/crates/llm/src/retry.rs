@@ -32,7 +32,9 @@ impl From<LlmError> for Failed {
     /// timeout has taken long enough.
     fn from(error: LlmError) -> Self {
         let retry = match error {
-            LlmError::Unavailable(_) | LlmError::RateLimited { .. } | LlmError::Cut(_) => Retry::Backoff,
+            LlmError::Unavailable(_) | LlmError::RateLimited { .. } | LlmError::Cut(_) => {
+                Retry::Backoff
+            }
             _ => Retry::No,
         };
         Self { error, retry }
@@ -73,7 +75,8 @@ impl Schedule {
 /// spreads load.
 pub(crate) fn chance() -> f64 {
     let mut bytes = [0; 4];
-    getrandom::fill(&mut bytes).map_or(0.5, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
+    getrandom::fill(&mut bytes)
+        .map_or(0.5, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
 }
 
 /// Parses a provider's retry time: `retry-after-ms`, or `Retry-After` in seconds or as a date.
@@ -85,7 +88,8 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     let after = text("retry-after")?;
     if let Ok(seconds) = after.parse::<f64>() {
         // A number too large for a duration still means a wait, longer than any that is accepted.
-        return (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+        return (seconds >= 0.0)
+            .then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     let date = httpdate::parse_http_date(after).ok()?;
     Some(date.duration_since(now).unwrap_or_default())
@@ -134,8 +138,13 @@ mod tests {
             ("x-other", "7", None),
         ] {
             let mut headers = HeaderMap::new();
-            headers.insert(http::HeaderName::from_static(name), http::HeaderValue::from_static(value));
-            assert_eq!(retry_after(&headers, now), wait.map(Duration::from_millis), "{name}: {value}");
+            headers
+                .insert(http::HeaderName::from_static(name), http::HeaderValue::from_static(value));
+            assert_eq!(
+                retry_after(&headers, now),
+                wait.map(Duration::from_millis),
+                "{name}: {value}"
+            );
         }
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", http::HeaderValue::from_static("99999999999999999999999999"));

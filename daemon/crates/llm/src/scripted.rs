@@ -86,8 +86,11 @@ impl Scripted {
         }
         state.requests.push_back(request.clone());
         let (number, all) = (state.answers_used, self.script.answers.len());
-        let over =
-            || LlmError::Rejected(format!("the script has {all} answers, and this is request {number}"));
+        let over = || {
+            LlmError::Rejected(format!(
+                "the script has {all} answers, and this is request {number}"
+            ))
+        };
         Ok((number, self.script.answers.get(number - 1).cloned().ok_or_else(over)?))
     }
 }
@@ -173,14 +176,19 @@ impl Play {
                 Step::DelayMs(millis) => sleep(Duration::from_millis(millis)).await,
                 Step::Hang => std::future::pending().await,
                 Step::Cut => {
-                    return Some(Err(LlmError::Cut(format!("the script ends answer {} early", self.number))));
+                    return Some(Err(LlmError::Cut(format!(
+                        "the script ends answer {} early",
+                        self.number
+                    ))));
                 }
                 Step::Fault(fault) => return Some(Err(fault.error())),
                 _ => {
                     if !std::mem::take(&mut self.first) {
                         sleep(self.gap).await;
                     }
-                    if let (Some(recording), Ok(mut line)) = (&self.recording, serde_json::to_vec(&step)) {
+                    if let (Some(recording), Ok(mut line)) =
+                        (&self.recording, serde_json::to_vec(&step))
+                    {
                         line.push(b'\n');
                         recording.push(&line);
                     }
@@ -202,7 +210,9 @@ impl Play {
                 let id = call.id.unwrap_or_else(|| format!("call_{}_{index}", self.number));
                 Chunk::CallStart { index, id, name: call.name }
             }
-            Step::Arguments(delta) => Chunk::CallArguments { index: self.calls.saturating_sub(1), delta },
+            Step::Arguments(delta) => {
+                Chunk::CallArguments { index: self.calls.saturating_sub(1), delta }
+            }
             Step::Progress { processed, total } => Chunk::PromptProgress { processed, total },
             Step::Usage(usage) => Chunk::Usage(usage),
             Step::Finish(reason) => Chunk::Finish(reason),
@@ -216,8 +226,9 @@ pub(crate) struct Reader;
 
 impl Events for Reader {
     fn event(&mut self, _name: &str, data: Value, answer: &mut Answer) -> Result<(), LlmError> {
-        let wrong =
-            |error| LlmError::Malformed(format!("{} sent an invalid script step: {error}", answer.who()));
+        let wrong = |error| {
+            LlmError::Malformed(format!("{} sent an invalid script step: {error}", answer.who()))
+        };
         match serde_json::from_value(data).map_err(wrong)? {
             Step::Text(text) => answer.text(&text),
             Step::Reasoning(text) => answer.reasoning(&text),
@@ -234,7 +245,9 @@ impl Events for Reader {
             Step::Usage(usage) => answer.usage(|known| *known = usage),
             Step::Finish(reason) => return answer.finish(reason),
             Step::DelayMs(_) | Step::Hang => {}
-            Step::Cut => return Err(LlmError::Cut(format!("{} ended its answer early", answer.who()))),
+            Step::Cut => {
+                return Err(LlmError::Cut(format!("{} ended its answer early", answer.who())));
+            }
             Step::Fault(fault) => return Err(fault.error()),
         }
         Ok(())
@@ -268,10 +281,15 @@ impl ScriptedAnswer {
     /// Returns the steps, with an end if they have none.
     fn complete_steps(&self) -> Vec<Step> {
         let mut steps = self.steps.clone();
-        let ends = |step: &Step| matches!(step, Step::Finish(_) | Step::Hang | Step::Cut | Step::Fault(_));
+        let ends =
+            |step: &Step| matches!(step, Step::Finish(_) | Step::Hang | Step::Cut | Step::Fault(_));
         if !steps.last().is_some_and(ends) {
             let calls = steps.iter().any(|step| matches!(step, Step::Call(_)));
-            steps.push(Step::Finish(if calls { FinishReason::ToolCalls } else { FinishReason::Stop }));
+            steps.push(Step::Finish(if calls {
+                FinishReason::ToolCalls
+            } else {
+                FinishReason::Stop
+            }));
         }
         steps
     }

@@ -49,7 +49,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn request_context<'a>(&'a self, model: &'a str) -> RequestContext<'a> {
-        RequestContext { provider: self.provider, who: &self.who, model, key_variable: self.key_variable }
+        RequestContext {
+            provider: self.provider,
+            who: &self.who,
+            model,
+            key_variable: self.key_variable,
+        }
     }
 
     /// Sends a request, and returns the answer with status 200 before its body is read. A `body`
@@ -80,17 +85,31 @@ impl Server {
     }
 
     /// Requests one JSON value.
-    pub(crate) async fn json(&self, query: &Query, model: &str, until: Instant) -> Result<Value, Failed> {
+    pub(crate) async fn json(
+        &self,
+        query: &Query,
+        model: &str,
+        until: Instant,
+    ) -> Result<Value, Failed> {
         let mut response = self.send(query, None, model, until).await?;
         let silent = |_| LlmError::TimedOut(format!("{} did not answer in time", self.who));
-        let body = timeout_at(until, beginning(&mut response, MAX_DOCUMENT)).await.map_err(silent)?;
-        let wrong =
-            |_| LlmError::Malformed(format!("{} did not answer with JSON: check the endpoint", self.who));
+        let body =
+            timeout_at(until, beginning(&mut response, MAX_DOCUMENT)).await.map_err(silent)?;
+        let wrong = |_| {
+            LlmError::Malformed(format!(
+                "{} did not answer with JSON: check the endpoint",
+                self.who
+            ))
+        };
         Ok(serde_json::from_slice(&body).map_err(wrong)?)
     }
 
     /// Refuses an answer whose content type is not a stream.
-    pub(crate) async fn check_stream(&self, response: &mut Response, until: Instant) -> Result<(), LlmError> {
+    pub(crate) async fn check_stream(
+        &self,
+        response: &mut Response,
+        until: Instant,
+    ) -> Result<(), LlmError> {
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_lowercase();
         if kind.starts_with("text/html") || kind.starts_with("application/xhtml") {
@@ -152,8 +171,9 @@ pub(crate) fn client(
     connect: Duration,
     proxy: Option<&str>,
 ) -> Result<Client, LlmError> {
-    let refuse =
-        |what: &str, error: &dyn Error| LlmError::Rejected(format!("{what} for {endpoint}: {error}"));
+    let refuse = |what: &str, error: &dyn Error| {
+        LlmError::Rejected(format!("{what} for {endpoint}: {error}"))
+    };
     let mut builder = Client::builder()
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
@@ -166,7 +186,8 @@ pub(crate) fn client(
         .tls_backend_preconfigured(tls(endpoint).map_err(|error| refuse("no TLS", &error))?);
     // A proxy is for outside addresses; those in the private network are reached directly.
     if let Some(proxy) = proxy.filter(|_| endpoint.distant()) {
-        let proxy = reqwest::Proxy::all(proxy).map_err(|error| refuse("no proxy", &error.without_url()))?;
+        let proxy =
+            reqwest::Proxy::all(proxy).map_err(|error| refuse("no proxy", &error.without_url()))?;
         builder = builder.proxy(proxy);
     }
     builder.build().map_err(|error| refuse("no HTTP client", &error))

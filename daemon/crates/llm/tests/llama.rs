@@ -33,12 +33,18 @@ fn model() -> Arc<dyn Provider> {
 
 fn request(text: &str, max_tokens: u32) -> ModelRequest {
     let temperature = Some(0.0);
-    ModelRequest { messages: vec![Message::user(text)], max_tokens, temperature, ..ModelRequest::default() }
+    ModelRequest {
+        messages: vec![Message::user(text)],
+        max_tokens,
+        temperature,
+        ..ModelRequest::default()
+    }
 }
 
 async fn ask(model: &dyn Provider, request: ModelRequest) -> (String, Vec<Chunk>) {
     let chunks: Vec<Chunk> = model.chat(request).await.unwrap().map(Result::unwrap).collect().await;
-    let text = chunks.iter().filter_map(|c| if let Chunk::Text(t) = c { Some(t.as_str()) } else { None });
+    let text =
+        chunks.iter().filter_map(|c| if let Chunk::Text(t) = c { Some(t.as_str()) } else { None });
     (text.collect(), chunks)
 }
 
@@ -61,9 +67,12 @@ async fn real_weights_answer_in_process() {
     assert!(text.len() > 40, "{text}");
     assert!(chunks.iter().filter(|c| matches!(c, Chunk::Text(_))).count() > 10, "{chunks:?}");
     assert!(
-        chunks.iter().any(|c| matches!(c, Chunk::PromptProgress { processed, total } if processed == total))
+        chunks
+            .iter()
+            .any(|c| matches!(c, Chunk::PromptProgress { processed, total } if processed == total))
     );
-    let usage = chunks.iter().find_map(|c| if let Chunk::Usage(u) = c { Some(*u) } else { None }).unwrap();
+    let usage =
+        chunks.iter().find_map(|c| if let Chunk::Usage(u) = c { Some(*u) } else { None }).unwrap();
     assert!((20..80).contains(&usage.input_tokens) && usage.output_tokens <= 24, "{usage:?}");
     assert_eq!(chunks.last(), Some(&Chunk::Finish(FinishReason::Length)));
     // A recording replays the same text, without the model.
@@ -76,7 +85,8 @@ async fn real_weights_answer_in_process() {
         "required": ["title", "pages"], "additionalProperties": false,
     });
     let (text, _) =
-        ask(&*model, ModelRequest { schema: Some(schema), ..request("Describe a book.", 100) }).await;
+        ask(&*model, ModelRequest { schema: Some(schema), ..request("Describe a book.", 100) })
+            .await;
     let book: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
     assert!(book["title"].is_string() && book["pages"].is_i64(), "{book}");
 }
@@ -96,10 +106,15 @@ async fn unread_answer_ends_and_frees_the_model() {
     let long = "word ".repeat(20_000);
     let refused = model.chat(request(&long, 4)).await.err();
     assert!(matches!(refused, Some(LlmError::ContextOverflow(_))), "{refused:?}");
-    let settings =
-        |model: &str| Settings { provider: "llamaCpp".into(), model: model.into(), ..Settings::default() };
+    let settings = |model: &str| Settings {
+        provider: "llamaCpp".into(),
+        model: model.into(),
+        ..Settings::default()
+    };
     assert!(matches!(connect(&settings("")), Err(LlmError::Rejected(_))));
     let beside = weights().with_file_name("none.gguf").display().to_string();
-    let Err(LlmError::ModelNotFound { known, .. }) = connect(&settings(&beside)) else { panic!("{beside}") };
+    let Err(LlmError::ModelNotFound { known, .. }) = connect(&settings(&beside)) else {
+        panic!("{beside}")
+    };
     assert!(known.iter().any(|path| path.ends_with(".gguf")), "{known:?}");
 }

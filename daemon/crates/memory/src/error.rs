@@ -18,7 +18,9 @@ pub enum MemoryError {
     #[error("an entry needs text")]
     EmptyText,
     /// The entry is fixed (see [`crate::Name::is_fixed`]).
-    #[error("\"{file}\" is immutable: it cannot be {change}; save the new text under other keywords")]
+    #[error(
+        "\"{file}\" is immutable: it cannot be {change}; save the new text under other keywords"
+    )]
     Immutable {
         file: String,
         /// A past participle, completing the message.
@@ -72,7 +74,9 @@ impl MemoryError {
             | Self::Immutable { .. }
             | Self::NotAFile { .. } => Reason::InvalidParams,
             Self::NotFound { .. } => Reason::PathNotFound,
-            Self::StoredTooLarge { .. } | Self::TextTooLarge { .. } | Self::Full => Reason::TooLarge,
+            Self::StoredTooLarge { .. } | Self::TextTooLarge { .. } | Self::Full => {
+                Reason::TooLarge
+            }
             Self::File { .. } | Self::Folder { .. } => Reason::StorageFailed,
             Self::Answer(_) => Reason::Internal,
         }

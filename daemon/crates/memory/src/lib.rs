@@ -1,4 +1,5 @@
-//! The knowledge store: what agents learnt and people may read. An entry is a Markdown file, named by its keywords.
+//! The knowledge store: what agents learnt and people may read. An entry is a Markdown file, named
+//! by its keywords.
 //!
 //! ```text
 //! memory/

@@ -102,7 +102,9 @@ mod tests {
         ] {
             assert_eq!(Name::of(given).unwrap().as_str(), expected, "{given}");
         }
-        for wrong in ["", " ", "..", "---", "++", "a b c d e f g h i", &"x".repeat(41), &"日".repeat(300)] {
+        for wrong in
+            ["", " ", "..", "---", "++", "a b c d e f g h i", &"x".repeat(41), &"日".repeat(300)]
+        {
             assert!(Name::of(wrong).is_err(), "{wrong}");
         }
     }

@@ -48,10 +48,13 @@ pub fn rank<'a>(
         }
     }
     let rarity = |count: usize| ((total as f64 + 1.0) / (count as f64 + 0.5)).ln();
-    let score =
-        |weights: &[f64]| weights.iter().zip(&document_frequency).map(|(w, c)| w * rarity(*c)).sum::<f64>();
-    let mut hits: Vec<(f64, Hit)> =
-        matching.into_iter().map(|(index, w, excerpt)| (score(&w), Hit { index, excerpt })).collect();
+    let score = |weights: &[f64]| {
+        weights.iter().zip(&document_frequency).map(|(w, c)| w * rarity(*c)).sum::<f64>()
+    };
+    let mut hits: Vec<(f64, Hit)> = matching
+        .into_iter()
+        .map(|(index, w, excerpt)| (score(&w), Hit { index, excerpt }))
+        .collect();
     hits.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.index.cmp(&b.1.index)));
     Ok(hits.into_iter().map(|(_, hit)| hit).collect())
 }
@@ -71,10 +74,15 @@ fn weights(query_words: &[String], name: &Name, text: &str) -> Vec<f64> {
 }
 
 fn excerpt(query_words: &[String], text: &str) -> String {
-    let shared_words = |line: &&str| words(line).filter(|w| query_words.binary_search(w).is_ok()).count();
+    let shared_words =
+        |line: &&str| words(line).filter(|w| query_words.binary_search(w).is_ok()).count();
     // `rev` makes `max_by_key` return the first of equal lines.
-    let best =
-        text.lines().filter(|l| !l.trim().is_empty()).rev().max_by_key(shared_words).unwrap_or_default();
+    let best = text
+        .lines()
+        .filter(|l| !l.trim().is_empty())
+        .rev()
+        .max_by_key(shared_words)
+        .unwrap_or_default();
     let line = best.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_EXCERPT) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -86,9 +86,16 @@ impl Store {
         let entries = self.files()?;
         let texts = entries.iter().map(|e| self.read(&e.name).unwrap_or_default());
         let hits = rank::rank(&params.query, entries.iter().map(|e| &e.name).zip(texts))?;
-        let one =
-            |hit: rank::Hit| MemoryEntry { excerpt: Some(hit.excerpt), ..entries[hit.index].to_entry() };
-        page(hits.into_iter().map(one).collect(), params.limit, RESULT_PAGE, params.cursor.as_deref())
+        let one = |hit: rank::Hit| MemoryEntry {
+            excerpt: Some(hit.excerpt),
+            ..entries[hit.index].to_entry()
+        };
+        page(
+            hits.into_iter().map(one).collect(),
+            params.limit,
+            RESULT_PAGE,
+            params.cursor.as_deref(),
+        )
     }
 
     /// Lists entries by name.
@@ -104,7 +111,10 @@ impl Store {
     ///
     /// # Errors
     /// See [`Self::apply`].
-    pub fn keywords(&self, params: &MemoryKeywordsParams) -> Result<Page<MemoryKeyword>, MemoryError> {
+    pub fn keywords(
+        &self,
+        params: &MemoryKeywordsParams,
+    ) -> Result<Page<MemoryKeyword>, MemoryError> {
         let mut all = vocabulary::count_keywords(&self.files()?);
         all.truncate(params.limit.unwrap_or(KEYWORD_PAGE.0).clamp(1, KEYWORD_PAGE.1));
         Ok(Page { data: all, next_cursor: None })
@@ -150,8 +160,12 @@ impl Store {
         let before = self.read(&name)?;
         let content_after = format!("{}{SEPARATOR}{more}", before.trim_end());
         self.write(&name, &content_after)?;
-        let text =
-            format!("updated \"{}\" (+{} B → {} B total)", name.file(), more.len(), content_after.len());
+        let text = format!(
+            "updated \"{}\" (+{} B → {} B total)",
+            name.file(),
+            more.len(),
+            content_after.len()
+        );
         Ok(change(&name, content_after.len(), text))
     }
 
@@ -179,7 +193,8 @@ impl Store {
         if let Some(line) = cached.as_ref().filter(|line| line.stamp == stamp) {
             return Ok(line.text.clone());
         }
-        let text = vocabulary::render_line(&vocabulary::count_keywords(&self.files()?), KEYWORD_PAGE.0);
+        let text =
+            vocabulary::render_line(&vocabulary::count_keywords(&self.files()?), KEYWORD_PAGE.0);
         *cached = Some(vocabulary::CachedLine { stamp, text: text.clone() });
         Ok(text)
     }
@@ -204,7 +219,11 @@ impl Store {
         fs::symlink_metadata(self.path(name)).is_ok_and(|meta| meta.is_file())
     }
 
-    fn require_changeable(&self, keywords: &str, change: &'static str) -> Result<Name, MemoryError> {
+    fn require_changeable(
+        &self,
+        keywords: &str,
+        change: &'static str,
+    ) -> Result<Name, MemoryError> {
         let name = Name::of(keywords)?;
         if name.is_fixed() && self.exists(&name) {
             return Err(MemoryError::Immutable { file: name.file(), change });
@@ -238,7 +257,8 @@ impl Store {
         }
         let persist = || -> std::io::Result<()> {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.inner.folder)?;
-            let mut file = tempfile::Builder::new().prefix(".new").tempfile_in(&self.inner.folder)?;
+            let mut file =
+                tempfile::Builder::new().prefix(".new").tempfile_in(&self.inner.folder)?;
             file.write_all(text.as_bytes())?;
             file.write_all(b"\n")?;
             file.as_file().sync_all()?;

@@ -20,7 +20,8 @@ pub fn count_keywords(entries: &[EntryFile]) -> Vec<MemoryKeyword> {
     for keyword in entries.iter().flat_map(|e| e.name.keywords()) {
         *counts.entry(keyword).or_default() += 1;
     }
-    let one = |(keyword, entries): (&str, usize)| MemoryKeyword { keyword: keyword.to_owned(), entries };
+    let one =
+        |(keyword, entries): (&str, usize)| MemoryKeyword { keyword: keyword.to_owned(), entries };
     let mut all: Vec<_> = counts.into_iter().map(one).collect();
     // The sort is stable: ties stay in alphabetical order.
     all.sort_by_key(|k| std::cmp::Reverse(k.entries));

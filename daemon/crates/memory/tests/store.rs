@@ -29,7 +29,10 @@ fn entries_are_created_appended_and_deleted() {
     assert_eq!(created.message, "created \"async_python_sockets.md\" (12 bytes)");
     let more = store.append("sockets python async", "Close them.").unwrap();
     assert_eq!(more.message, "updated \"async_python_sockets.md\" (+11 B → 30 B total)");
-    assert_eq!(store.load("async_python_sockets").unwrap().content, "Use streams.\n\n---\n\nClose them.\n");
+    assert_eq!(
+        store.load("async_python_sockets").unwrap().content,
+        "Use streams.\n\n---\n\nClose them.\n"
+    );
     assert_eq!(
         store.save("async python sockets", "New.").unwrap().message,
         "replaced \"async_python_sockets.md\" (4 bytes)"
@@ -38,7 +41,10 @@ fn entries_are_created_appended_and_deleted() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "New.\n", "a person reads the same");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(store.folder()).unwrap().permissions().mode() & 0o777, 0o700);
-    assert_eq!(store.delete("python async sockets").unwrap().message, "deleted \"async_python_sockets.md\"");
+    assert_eq!(
+        store.delete("python async sockets").unwrap().message,
+        "deleted \"async_python_sockets.md\""
+    );
     assert_eq!(store.load("python async sockets").unwrap_err().reason(), Reason::PathNotFound);
     assert_eq!(store.delete("python async sockets").unwrap_err().reason(), Reason::PathNotFound);
 }
@@ -74,7 +80,8 @@ fn keyword_matches_and_rare_words_rank_first() {
     assert_eq!(search(&store, "build"), ["build_rust", "release_steps"]);
     assert_eq!(search(&store, "how is the tag made in a build"), ["release_steps", "build_rust"]);
     assert!(search(&store, "kubernetes").is_empty());
-    let hit = store.search(&MemorySearchParams { query: "signed".into(), ..Default::default() }).unwrap();
+    let hit =
+        store.search(&MemorySearchParams { query: "signed".into(), ..Default::default() }).unwrap();
     assert_eq!(hit.data[0].excerpt.as_deref(), Some("the tag is signed"));
     let empty = MemorySearchParams { query: " ?! ".into(), ..Default::default() };
     assert_eq!(store.search(&empty).unwrap_err().reason(), Reason::InvalidParams);
@@ -93,12 +100,19 @@ fn lists_are_paged() {
     assert_eq!((second.data.len(), second.next_cursor), (180, None));
     assert_eq!(second.data[0].name, "entry_n050");
     assert!(store.list(&MemoryListParams { limit: None, cursor: Some("x".into()) }).is_err());
-    let found =
-        store.search(&MemorySearchParams { query: "entry".into(), limit: Some(99), cursor: None }).unwrap();
+    let found = store
+        .search(&MemorySearchParams { query: "entry".into(), limit: Some(99), cursor: None })
+        .unwrap();
     assert_eq!((found.data.len(), found.next_cursor.as_deref()), (20, Some("20")));
     let keywords = store.keywords(&MemoryKeywordsParams::default()).unwrap().data;
-    assert_eq!((keywords.len(), keywords[0].keyword.as_str(), keywords[0].entries), (200, "entry", 230));
-    assert_eq!(store.keywords(&MemoryKeywordsParams { limit: Some(9999) }).unwrap().data.len(), 231);
+    assert_eq!(
+        (keywords.len(), keywords[0].keyword.as_str(), keywords[0].entries),
+        (200, "entry", 230)
+    );
+    assert_eq!(
+        store.keywords(&MemoryKeywordsParams { limit: Some(9999) }).unwrap().data.len(),
+        231
+    );
 }
 
 #[test]
@@ -128,8 +142,13 @@ fn files_that_are_not_entries_are_ignored() {
     fs::create_dir(store.folder().join("folder.md")).unwrap();
     fs::write(store.folder().join("NOT NORMAL.md"), "x").unwrap();
     fs::write(store.folder().join("notes.txt"), "x").unwrap();
-    let names: Vec<String> =
-        store.list(&MemoryListParams::default()).unwrap().data.into_iter().map(|e| e.name).collect();
+    let names: Vec<String> = store
+        .list(&MemoryListParams::default())
+        .unwrap()
+        .data
+        .into_iter()
+        .map(|e| e.name)
+        .collect();
     assert_eq!(names, ["a"]);
     assert!(store.load("link").is_err() && store.load("folder").is_err());
     // The new entry replaces the link and leaves the link's target alone.
@@ -152,7 +171,10 @@ fn operations_round_trip_as_json() {
         json!({"name": "a_b", "bytes": 4, "message": "created \"a_b.md\" (4 bytes)"})
     );
     let load = op(json!({"action": "load", "keywords": "b, a"})).unwrap();
-    assert_eq!(store.apply(load).unwrap(), json!({"name": "a_b", "content": "text\n", "fixed": false}));
+    assert_eq!(
+        store.apply(load).unwrap(),
+        json!({"name": "a_b", "content": "text\n", "fixed": false})
+    );
     for wrong in [
         json!({"action": "load"}),
         json!({"action": "drop", "keywords": "a"}),

@@ -1,4 +1,5 @@
-//! The allocator of the parsers, which counts bytes per thread and frees all memory of a thread that exceeds its limit.
+//! The allocator of the parsers, which counts bytes per thread and frees all memory of a thread
+//! that exceeds its limit.
 #![expect(unsafe_code, reason = "the library of the parsers takes C functions as its allocator")]
 
 use std::{
@@ -9,8 +10,8 @@ use std::{
     sync::Once,
 };
 
-/// The header of each allocation: its size and its neighbours in the list of its thread. The size of the header is a
-/// multiple of the alignment that C's `malloc` guarantees.
+/// The header of each allocation: its size and its neighbours in the list of its thread. The size
+/// of the header is a multiple of the alignment that C's `malloc` guarantees.
 #[repr(C, align(16))]
 struct Header {
     size: usize,
@@ -38,8 +39,8 @@ pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let allocator = tree_sitter::Allocator { malloc, calloc, realloc, free };
-        // SAFETY: the functions behave like those of C. All parsers are created after this, so there are no allocations of
-        // another allocator.
+        // SAFETY: the functions behave like those of C. All parsers are created after this, so
+        // there are no allocations of another allocator.
         unsafe { tree_sitter::set_allocator(Some(allocator)) };
     });
 }
@@ -49,8 +50,8 @@ pub fn is_over(limit: usize) -> bool {
     USED.get() > limit
 }
 
-/// Sets the limit of this thread. A parser that exceeds it never returns: its memory is freed, `on_exceeded` is called and
-/// the thread stops.
+/// Sets the limit of this thread. A parser that exceeds it never returns: its memory is freed,
+/// `on_exceeded` is called and the thread stops.
 pub fn set_limit(limit: usize, on_exceeded: OnExceeded) {
     PEAK.set(USED.get());
     LIMIT.set(limit);
@@ -64,12 +65,13 @@ pub fn clear_limit() -> usize {
     PEAK.get()
 }
 
-/// Stops this thread. Its parser is inside a C function that requested memory; the function does not return, so nothing
-/// reads the freed memory.
+/// Stops this thread. Its parser is inside a C function that requested memory; the function does
+/// not return, so nothing reads the freed memory.
 fn exceed() -> ! {
     let mut at = FIRST.replace(ptr::null_mut());
     while !at.is_null() {
-        // SAFETY: the list contains the headers of all allocations of this thread, each of which is freed once.
+        // SAFETY: the list contains the headers of all allocations of this thread, each of which is
+        // freed once.
         unsafe {
             let next = (*at).next;
             if let Some(layout) = layout((*at).size) {
@@ -107,7 +109,8 @@ unsafe fn link(block: *mut u8, size: usize) -> *mut c_void {
     }
     let header = block.cast::<Header>();
     let next = FIRST.replace(header);
-    // SAFETY: the block starts with aligned space for a header; `next` is null or a header of this thread.
+    // SAFETY: the block starts with aligned space for a header; `next` is null or a header of this
+    // thread.
     unsafe {
         header.write(Header { size, previous: ptr::null_mut(), next });
         if !next.is_null() {

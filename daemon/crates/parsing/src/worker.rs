@@ -11,8 +11,9 @@ use std::{
 
 use crate::allocator;
 
-/// Stack size of a thread. The library frees its stacks of states recursively with 112 bytes per state, and a state takes
-/// more than 200 bytes of the limited memory, so half of [`TOTAL_BYTES`] suffices.
+/// Stack size of a thread. The library frees its stacks of states recursively with 112 bytes per
+/// state, and a state takes more than 200 bytes of the limited memory, so half of [`TOTAL_BYTES`]
+/// suffices.
 const STACK: usize = TOTAL_BYTES / 2;
 /// Maximum bytes of all parsers together; a parse waits until its limit fits.
 const TOTAL_BYTES: usize = 128 * 1024 * 1024;
@@ -58,13 +59,14 @@ impl Drop for Reservation {
 fn spawn() -> Option<Sender<Job>> {
     let (jobs, queue) = mpsc::channel::<Job>();
     let run = move || queue.into_iter().for_each(|job| job());
-    let thread = std::thread::Builder::new().name("cairn-parse".to_owned()).stack_size(STACK).spawn(run);
+    let thread =
+        std::thread::Builder::new().name("cairn-parse".to_owned()).stack_size(STACK).spawn(run);
     thread.inspect_err(|error| tracing::warn!(%error, "cannot start a parser thread")).ok()?;
     Some(jobs)
 }
 
-/// Runs `work` on a thread where parsers may use `limit` bytes and, between two callbacks, half as much in addition. `None`
-/// if they used more, if the time limit was reached, or if `stop` was set.
+/// Runs `work` on a thread where parsers may use `limit` bytes and, between two callbacks, half as
+/// much in addition. `None` if they used more, if the time limit was reached, or if `stop` was set.
 pub fn bounded<T: Send + 'static>(
     limit: usize,
     stop: &AtomicBool,
@@ -90,7 +92,8 @@ pub fn bounded<T: Send + 'static>(
     let outcome = loop {
         match answer.recv_timeout(POLL) {
             Ok(outcome) => break outcome,
-            Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) && Instant::now() < until => {}
+            Err(RecvTimeoutError::Timeout)
+                if !stop.load(Ordering::Relaxed) && Instant::now() < until => {}
             Err(_) => break None,
         }
     };
@@ -98,7 +101,10 @@ pub fn bounded<T: Send + 'static>(
     let Some((value, peak)) = outcome else {
         if !stop.load(Ordering::Relaxed) {
             let abandoned = ABANDONED.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::warn!(abandoned, "a parser exceeded its limit of memory or time and was stopped");
+            tracing::warn!(
+                abandoned,
+                "a parser exceeded its limit of memory or time and was stopped"
+            );
         }
         return None;
     };

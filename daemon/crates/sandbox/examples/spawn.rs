@@ -15,7 +15,9 @@ fn main() {
         ("full", Sandbox::new(Some(helper.clone()))),
         (
             "weaker",
-            Sandbox::new(Some(helper.clone())).with_bubblewrap(None).when_missing(WhenMissing::Accept),
+            Sandbox::new(Some(helper.clone()))
+                .with_bubblewrap(None)
+                .when_missing(WhenMissing::Accept),
         ),
         ("none", Sandbox::new(Some(helper)).when_missing(WhenMissing::Off)),
     ];

@@ -84,8 +84,13 @@ mod tests {
     fn capture_retains_head_and_tail() {
         let mut all = Capture::new(10);
         all.push(b"0123456789");
-        assert_eq!(all.finish(), Captured { text: "0123456789".into(), bytes: 10, truncated: false });
-        for pieces in [vec!["0123456789abcdefghij"], vec!["01234", "56789abcdefghi", "j"], vec!["0"; 1]] {
+        assert_eq!(
+            all.finish(),
+            Captured { text: "0123456789".into(), bytes: 10, truncated: false }
+        );
+        for pieces in
+            [vec!["0123456789abcdefghij"], vec!["01234", "56789abcdefghi", "j"], vec!["0"; 1]]
+        {
             let input = pieces.concat();
             let mut capture = Capture::new(10);
             pieces.iter().for_each(|p| capture.push(p.as_bytes()));

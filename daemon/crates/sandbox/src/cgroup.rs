@@ -42,7 +42,8 @@ impl Cgroup {
     /// Creates a group with these limits; `None` unless both can be set.
     pub(super) fn make(limits: &Limits) -> Option<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("cairn-box-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name =
+            format!("cairn-box-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let base = Path::new("/sys/fs/cgroup");
         unified(&own, base, &name, limits).or_else(|| split(&own, base, &name, limits))
@@ -75,7 +76,8 @@ impl Cgroup {
     pub(super) fn join(&self, pid: u32) -> Result<(), String> {
         let joined = |dir: &PathBuf| {
             let file = dir.join("cgroup.procs");
-            fs::write(&file, pid.to_string()).map_err(|e| format!("{} cannot be joined: {e}", dir.display()))
+            fs::write(&file, pid.to_string())
+                .map_err(|e| format!("{} cannot be joined: {e}", dir.display()))
         };
         self.dirs.iter().try_for_each(joined)
     }
@@ -88,12 +90,14 @@ impl Cgroup {
             for dir in &self.dirs {
                 // Only version 2 has this file; in version 1 the processes are killed one by one.
                 let _older = fs::write(dir.join("cgroup.kill"), "1");
-                for line in fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default().lines() {
+                for line in fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default().lines()
+                {
                     remaining = true;
                     let pid = line.parse().ok().and_then(rustix::process::Pid::from_raw);
                     // Our own process is listed when a thread could not leave.
                     if let Some(pid) = pid.filter(|pid| *pid != rustix::process::getpid()) {
-                        let _result = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                        let _result =
+                            rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                     }
                 }
             }

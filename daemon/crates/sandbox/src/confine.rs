@@ -19,7 +19,8 @@ pub(super) fn apply(confine: &Confine) -> Result<serde_json::Value, String> {
     rustix::thread::set_no_new_privs(true).map_err(|e| format!("no_new_privs: {e}"))?;
     let landlock = landlock(confine)?;
     drop_capabilities()?;
-    let sockets = if confine.network || confine.own_network { Sockets::Network } else { Sockets::Local };
+    let sockets =
+        if confine.network || confine.own_network { Sockets::Network } else { Sockets::Local };
     forbid_calls(sockets)?;
     Ok(json!({"landlock": landlock, "seccomp": true, "uid": rustix::process::getuid().as_raw()}))
 }
@@ -37,8 +38,9 @@ pub(super) fn apply(confine: &Confine) -> Result<serde_json::Value, String> {
 fn close_descriptors() {
     // SAFETY: it marks them to be closed at exec and touches no memory; no descriptor above
     // standard error is in use.
-    let _older_kernel =
-        unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    let _older_kernel = unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
 }
 
 /// Drops root's capabilities; since no program can add new ones, none can be regained.
@@ -55,7 +57,11 @@ fn drop_capabilities() -> Result<(), String> {
 fn check(expected: &Expected) -> Result<(), String> {
     let swapped = || format!("'{}' changed while the command was started", expected.path.display());
     let stat = rustix::fs::lstat(&expected.path).map_err(|_| swapped())?;
-    if (stat.st_dev, stat.st_ino) == (expected.device, expected.inode) { Ok(()) } else { Err(swapped()) }
+    if (stat.st_dev, stat.st_ino) == (expected.device, expected.inode) {
+        Ok(())
+    } else {
+        Err(swapped())
+    }
 }
 
 /// Returns Landlock rules for these paths. The opened path is compared with the judged one, so a
@@ -65,7 +71,8 @@ fn beneath<'a>(
     paths: &'a [PathBuf],
     access: landlock::BitFlags<landlock::AccessFs>,
     expected: &'a [Expected],
-) -> impl Iterator<Item = Result<landlock::PathBeneath<std::os::fd::OwnedFd>, landlock::RulesetError>> + 'a {
+) -> impl Iterator<Item = Result<landlock::PathBeneath<std::os::fd::OwnedFd>, landlock::RulesetError>> + 'a
+{
     use landlock::AccessFs;
     let files = AccessFs::from_file(landlock::ABI::V6);
     paths.iter().filter_map(move |path| {
@@ -77,7 +84,8 @@ fn beneath<'a>(
         if judged.is_some_and(|e| (e.device, e.inode) != (stat.st_dev, stat.st_ino)) {
             return None;
         }
-        let folder = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
+        let folder =
+            rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
         Some(Ok(landlock::PathBeneath::new(opened, if folder { access } else { access & files })))
     })
 }
@@ -87,8 +95,8 @@ fn beneath<'a>(
 #[cfg(target_os = "linux")]
 fn landlock(confine: &Confine) -> Result<Option<i32>, String> {
     use landlock::{
-        ABI, Access as _, AccessFs, AccessNet, Compatible as _, LandlockStatus, Ruleset, RulesetAttr as _,
-        RulesetCreatedAttr as _, Scope,
+        ABI, Access as _, AccessFs, AccessNet, Compatible as _, LandlockStatus, Ruleset,
+        RulesetAttr as _, RulesetCreatedAttr as _, Scope,
     };
     let newest = ABI::V6;
     let failed = |e: landlock::RulesetError| format!("landlock: {e}");
@@ -102,8 +110,12 @@ fn landlock(confine: &Confine) -> Result<Option<i32>, String> {
     }
     let status = rules
         .create()
-        .and_then(|r| r.add_rules(beneath(&confine.read, AccessFs::from_read(newest), &confine.expected)))
-        .and_then(|r| r.add_rules(beneath(&confine.write, AccessFs::from_all(newest), &confine.expected)))
+        .and_then(|r| {
+            r.add_rules(beneath(&confine.read, AccessFs::from_read(newest), &confine.expected))
+        })
+        .and_then(|r| {
+            r.add_rules(beneath(&confine.write, AccessFs::from_all(newest), &confine.expected))
+        })
         .and_then(|r| r.restrict_self())
         .map_err(failed)?;
     Ok(match status.landlock {

@@ -16,8 +16,19 @@ use super::{
 };
 
 /// Folders that programs need.
-const SYSTEM: &[&str] =
-    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu/store"];
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu/store",
+];
 /// Files in them that no command may read.
 const SECRET: &[&str] = &[
     "/etc/shadow",
@@ -45,7 +56,8 @@ const MAX_REPOSITORIES: usize = 1000;
 /// Most Landlock rules of one run.
 const MAX_RULES: usize = 8192;
 /// Devices for tier B; bubblewrap creates its own.
-const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// View of a run, independent of the tier.
 pub(super) struct Layout {
@@ -74,14 +86,19 @@ impl Layout {
         let spaces: Vec<PathBuf> = match (&confined.root, &confined.parts) {
             (None, _) => vec![],
             (Some(root), None) => vec![root.clone()],
-            (Some(root), Some(parts)) => parts.iter().map(|p| root.join(p)).filter(|p| p.exists()).collect(),
+            (Some(root), Some(parts)) => {
+                parts.iter().map(|p| root.join(p)).filter(|p| p.exists()).collect()
+            }
         };
         let mut blocked = host.blocked();
         // The targets of blocked names are blocked as well.
         let real: Vec<PathBuf> = blocked.iter().filter_map(|p| p.canonicalize().ok()).collect();
         blocked.extend(real);
         if let Some(space) = spaces.iter().find(|s| blocked.iter().any(|b| s.starts_with(b))) {
-            return Err(Failure::new(Reason::PathBlocked, format!("'{}' is blocked", space.display())));
+            return Err(Failure::new(
+                Reason::PathBlocked,
+                format!("'{}' is blocked", space.display()),
+            ));
         }
         let home = host.home.as_deref();
         let tools = home.map(|home| toolchains(home, &host.path, Path::exists)).unwrap_or_default();
@@ -95,22 +112,36 @@ impl Layout {
         hidden.dedup();
         let writable = writable(confined, &spaces);
         let root = confined.root.as_deref().filter(|r| writable.iter().any(|s| s == r));
-        let placeholders = root.map(placeholder::create_placeholders).transpose().map_err(unprotected)?;
+        let placeholders =
+            root.map(placeholder::create_placeholders).transpose().map_err(unprotected)?;
         let protected = if writable.is_empty() { vec![] } else { protected(root, &writable)? };
         let readable = confined.readable.clone();
-        let layout =
-            Self { spaces, writable, readable, protected, hidden, tools, _placeholders: placeholders };
+        let layout = Self {
+            spaces,
+            writable,
+            readable,
+            protected,
+            hidden,
+            tools,
+            _placeholders: placeholders,
+        };
         layout.check_folder(&confined.folder)?;
         Ok(layout)
     }
 
     fn check_folder(&self, folder: &Path) -> Result<(), Failure> {
         let system = SYSTEM.iter().map(Path::new);
-        let seen = self.spaces.iter().chain(&self.readable).chain(&self.tools.folders).map(PathBuf::as_path);
+        let seen = self
+            .spaces
+            .iter()
+            .chain(&self.readable)
+            .chain(&self.tools.folders)
+            .map(PathBuf::as_path);
         // The target of the path counts, not its spelling.
         let real = folder.canonicalize().unwrap_or_default();
         let hidden = self.hidden.iter().any(|h| real.starts_with(h));
-        let visible = folder == Path::new("/tmp") || seen.chain(system).any(|p| real.starts_with(p));
+        let visible =
+            folder == Path::new("/tmp") || seen.chain(system).any(|p| real.starts_with(p));
         if !hidden && visible && folder.is_dir() {
             return Ok(());
         }
@@ -121,7 +152,12 @@ impl Layout {
     /// Returns true if a path is inside a visible part.
     fn shows(&self, path: &Path) -> bool {
         let system = SYSTEM.iter().map(Path::new);
-        let seen = self.spaces.iter().chain(&self.readable).chain(&self.tools.folders).map(PathBuf::as_path);
+        let seen = self
+            .spaces
+            .iter()
+            .chain(&self.readable)
+            .chain(&self.tools.folders)
+            .map(PathBuf::as_path);
         system.chain(seen).any(|p| path.starts_with(p))
     }
 
@@ -149,7 +185,8 @@ impl Layout {
         let room = tmpfs_room(&confined.limits);
         args.plain(&["--proc", "/proc", "--dev", "/dev"]);
         args.plain(&[
-            "--size", &room, "--tmpfs", "/tmp", "--dir", HOME, "--size", &room, "--tmpfs", "/var/tmp",
+            "--size", &room, "--tmpfs", "/tmp", "--dir", HOME, "--size", &room, "--tmpfs",
+            "/var/tmp",
         ]);
         args.two("--ro-bind", helper, Path::new(HELPER));
         if confined.network {
@@ -203,25 +240,35 @@ impl Layout {
         read.extend(["/proc".into(), "/dev/fd".into()]);
         write.extend(DEVICES.iter().map(PathBuf::from));
         let mut closed: Vec<PathBuf> = self.hidden.iter().chain(&self.protected).cloned().collect();
-        closed.extend(self.writable.iter().flat_map(|s| PROTECTED.iter().map(|(name, _)| s.join(name))));
+        closed.extend(
+            self.writable.iter().flat_map(|s| PROTECTED.iter().map(|(name, _)| s.join(name))),
+        );
         for space in &self.writable {
             without(space, &closed, &mut write);
         }
         if read.len() + write.len() > MAX_RULES {
-            let text = format!("the workspace has more than {MAX_RULES} entries beside protected ones");
+            let text =
+                format!("the workspace has more than {MAX_RULES} entries beside protected ones");
             return Err(Failure::new(Reason::ToolFailed, text));
         }
         Ok((read, write))
     }
 
     /// Returns the paths for the profile of macOS.
-    pub(super) fn seatbelt<'a>(&'a self, temp: &'a Path, network: bool, absent: &'a [PathBuf]) -> String {
+    pub(super) fn seatbelt<'a>(
+        &'a self,
+        temp: &'a Path,
+        network: bool,
+        absent: &'a [PathBuf],
+    ) -> String {
         let mut sandbox_paths = super::seatbelt::SandboxPaths { network, ..Default::default() };
-        sandbox_paths.read.extend(self.tools.folders.iter().chain(&self.readable).map(PathBuf::as_path));
-        sandbox_paths.write.push(temp);
         sandbox_paths
             .read
-            .extend(self.spaces.iter().filter(|s| !self.writable.contains(s)).map(PathBuf::as_path));
+            .extend(self.tools.folders.iter().chain(&self.readable).map(PathBuf::as_path));
+        sandbox_paths.write.push(temp);
+        sandbox_paths.read.extend(
+            self.spaces.iter().filter(|s| !self.writable.contains(s)).map(PathBuf::as_path),
+        );
         sandbox_paths.write.extend(self.writable.iter().map(PathBuf::as_path));
         sandbox_paths.protected.extend(self.protected.iter().chain(absent).map(PathBuf::as_path));
         sandbox_paths.blocked.extend(self.hidden.iter().map(PathBuf::as_path));
@@ -236,7 +283,8 @@ impl Layout {
         home: &str,
         temp: &str,
     ) -> Vec<(String, String)> {
-        let visible = host.path.iter().filter(|p| self.shows(p)).map(|p| p.to_string_lossy().into_owned());
+        let visible =
+            host.path.iter().filter(|p| self.shows(p)).map(|p| p.to_string_lossy().into_owned());
         let mut path: Vec<String> = visible.collect();
         for usual in ["/usr/local/bin", "/usr/bin", "/bin"] {
             if !path.iter().any(|p| p == usual) {
@@ -312,12 +360,14 @@ fn protected(root: Option<&Path>, spaces: &[PathBuf]) -> Result<Vec<PathBuf>, Fa
         all.extend(placeholder::repositories(space, MAX_REPOSITORIES));
     }
     if all.len() >= MAX_REPOSITORIES {
-        let text =
-            format!("the workspace contains {MAX_REPOSITORIES} repositories or more, too many to protect");
+        let text = format!(
+            "the workspace contains {MAX_REPOSITORIES} repositories or more, too many to protect"
+        );
         return Err(Failure::new(Reason::ToolFailed, text));
     }
     if let Some(root) = root {
-        let names = PROTECTED.iter().map(|(name, _)| *name).chain(PROTECTED_IF_THERE.iter().copied());
+        let names =
+            PROTECTED.iter().map(|(name, _)| *name).chain(PROTECTED_IF_THERE.iter().copied());
         all.extend(names.map(|name| root.join(name)));
     }
     all.retain(|p| fs::symlink_metadata(p).is_ok());
@@ -341,8 +391,9 @@ fn writable(confined: &Confined, spaces: &[PathBuf]) -> Vec<PathBuf> {
         return vec![];
     }
     let Some(allowed) = &confined.write_paths else { return spaces.to_vec() };
-    let inner =
-        allowed.iter().filter(|path| spaces.iter().any(|space| path.starts_with(space)) && path.exists());
+    let inner = allowed
+        .iter()
+        .filter(|path| spaces.iter().any(|space| path.starts_with(space)) && path.exists());
     let outer = spaces.iter().filter(|space| allowed.iter().any(|path| space.starts_with(path)));
     let mut all: Vec<PathBuf> = inner.chain(outer).cloned().collect();
     all.sort();

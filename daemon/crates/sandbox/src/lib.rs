@@ -82,11 +82,22 @@ impl Sandbox {
     /// Creates a sandbox whose helper is `helper`: a binary that calls [`sandbox_main`] first of
     /// all. Without a helper no process is run.
     pub fn new(helper: Option<PathBuf>) -> Self {
-        let usual =
-            ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
+        let usual = [
+            "/usr/bin/bwrap",
+            "/usr/local/bin/bwrap",
+            "/bin/bwrap",
+            "/run/current-system/sw/bin/bwrap",
+        ];
         let bubblewrap = usual.iter().map(PathBuf::from).find(|p| p.is_file());
         let (host, when_missing) = (Host::default(), WhenMissing::Refuse);
-        Self { helper, host, when_missing, bubblewrap, probe: OnceLock::new(), chosen: OnceLock::new() }
+        Self {
+            helper,
+            host,
+            when_missing,
+            bubblewrap,
+            probe: OnceLock::new(),
+            chosen: OnceLock::new(),
+        }
     }
 
     /// Sets the properties of this machine.
@@ -125,7 +136,9 @@ impl Sandbox {
         let probe = self.probe();
         match (probe.tier, self.when_missing) {
             (Tier::Full, _) | (_, WhenMissing::Accept | WhenMissing::Off) => Ok(None),
-            (tier, WhenMissing::Ask) => Ok(Some(format!("{}: {}", tier.label(), probe.notes.join("; ")))),
+            (tier, WhenMissing::Ask) => {
+                Ok(Some(format!("{}: {}", tier.label(), probe.notes.join("; "))))
+            }
             (_, WhenMissing::Refuse) => Err(self.missing()),
         }
     }
@@ -137,7 +150,8 @@ impl Sandbox {
 
     /// Returns a sandbox that confines nothing, for a run whose user has chosen that.
     pub fn off(&self) -> Self {
-        let (helper, host, bubblewrap) = (self.helper.clone(), self.host.clone(), self.bubblewrap.clone());
+        let (helper, host, bubblewrap) =
+            (self.helper.clone(), self.host.clone(), self.bubblewrap.clone());
         let (probe, chosen) = (self.probe.clone(), self.chosen.clone());
         Self { helper, host, when_missing: WhenMissing::Off, bubblewrap, probe, chosen }
     }
@@ -168,8 +182,7 @@ impl Sandbox {
             return Ok(Tier::None);
         }
         if self.helper.is_none() && !cfg!(target_os = "macos") {
-            let text =
-                "this program has no sandbox helper: give Sandbox::new a binary that calls sandbox_main";
+            let text = "this program has no sandbox helper: give Sandbox::new a binary that calls sandbox_main";
             return Err(Failure::new(Reason::SandboxMissing, text));
         }
         let accepted = confined.accepted || self.when_missing == WhenMissing::Accept;

@@ -155,7 +155,8 @@ mod tests {
         drop(first);
         assert!(root.join(".git").is_dir());
         drop(second);
-        let mut names: Vec<_> = fs::read_dir(root).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let mut names: Vec<_> =
+            fs::read_dir(root).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, [".envrc", ".vscode"]);
     }
@@ -169,7 +170,8 @@ mod tests {
         fs::write(dir.path().join("d/.git"), "gitdir: x").unwrap();
         let mut repos = repositories(dir.path(), 100);
         repos.sort();
-        let want: Vec<_> = [".git", "a/b/c/.git", "d/.git"].iter().map(|p| dir.path().join(p)).collect();
+        let want: Vec<_> =
+            [".git", "a/b/c/.git", "d/.git"].iter().map(|p| dir.path().join(p)).collect();
         assert_eq!(repos, want);
     }
 }

@@ -112,7 +112,8 @@ fn attempt(sandbox: &Sandbox, tier: Tier) -> Result<serde_json::Value, String> {
     let mut confined = Confined::program(vec![], PathBuf::from("/tmp"));
     confined.limits.wall = Duration::from_secs(10);
     let wake = Wake::new().map_err(|e| e.message)?;
-    let output = run::run(sandbox, tier, &confined, &wake, &mut |_, _| {}).map_err(|e| e.message)?;
+    let output =
+        run::run(sandbox, tier, &confined, &wake, &mut |_, _| {}).map_err(|e| e.message)?;
     match serde_json::from_str(&output.stdout.text) {
         Ok(report) if output.exit_code == 0 => Ok(report),
         _ => Err(format!("it exited with {}: {}", output.exit_code, output.stderr.text.trim())),
@@ -121,7 +122,9 @@ fn attempt(sandbox: &Sandbox, tier: Tier) -> Result<serde_json::Value, String> {
 
 fn version(bubblewrap: &std::path::Path) -> String {
     let result = std::process::Command::new(bubblewrap).arg("--version").env_clear().output();
-    result.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_else(|e| e.to_string())
+    result
+        .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
+        .unwrap_or_else(|e| e.to_string())
 }
 
 fn seatbelt() -> Probe {
@@ -145,12 +148,16 @@ impl Probe {
         let root = rustix::process::getuid().is_root();
         match self.tier {
             Tier::Full => {
-                note("a new repository below the top of the workspace can be created with its own hooks");
+                note(
+                    "a new repository below the top of the workspace can be created with its own hooks",
+                );
                 note("the workspace itself can be filled or emptied");
                 note("with the network granted, services of this machine can also be reached");
             }
             Tier::Weaker => {
-                note("modes, owners and times of outside files can be changed if the user may do so");
+                note(
+                    "modes, owners and times of outside files can be changed if the user may do so",
+                );
                 note("names of files and of other processes can be seen");
                 note(
                     "sockets in files, as of a container service, and shared memory of the user can be reached",

@@ -57,8 +57,9 @@ pub(super) fn run(
         Tier::Weaker => weaker(sandbox, confined)?,
         Tier::None => bare(sandbox, confined),
     };
-    let supervised =
-        matches!(tier, Tier::Full | Tier::Weaker) && prepared.group.is_none() && !cfg!(target_os = "macos");
+    let supervised = matches!(tier, Tier::Full | Tier::Weaker)
+        && prepared.group.is_none()
+        && !cfg!(target_os = "macos");
     let command = &mut prepared.command;
     let stdin = if prepared.stdin.is_some() { Stdio::piped() } else { input(confined)? };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -70,9 +71,15 @@ pub(super) fn run(
 }
 
 /// Starts a process in its group. A process under a supervisor has none.
-fn start(command: &mut Command, group: Option<&Cgroup>, input: Option<&[u8]>) -> Result<Child, Failure> {
-    let failed = |e: String| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
-    let entered = group.filter(|g| g.takes_threads()).map(|g| g.enter().map_err(&failed)).transpose()?;
+fn start(
+    command: &mut Command,
+    group: Option<&Cgroup>,
+    input: Option<&[u8]>,
+) -> Result<Child, Failure> {
+    let failed =
+        |e: String| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
+    let entered =
+        group.filter(|g| g.takes_threads()).map(|g| g.enter().map_err(&failed)).transpose()?;
     let started = command.spawn();
     drop(entered);
     let mut child = started.map_err(|e| failed(e.to_string()))?;
@@ -90,8 +97,9 @@ fn start(command: &mut Command, group: Option<&Cgroup>, input: Option<&[u8]>) ->
 /// Opens its standard input outside of the sandbox.
 fn input(confined: &Confined) -> Result<Stdio, Failure> {
     let Some(path) = &confined.input else { return Ok(Stdio::null()) };
-    let failed =
-        |e| Failure::new(Reason::ToolFailed, format!("the input of the process cannot be read: {e}"));
+    let failed = |e| {
+        Failure::new(Reason::ToolFailed, format!("the input of the process cannot be read: {e}"))
+    };
     std::fs::File::open(path).map(Stdio::from).map_err(failed)
 }
 
@@ -127,7 +135,8 @@ fn rlimits(confined: &Confined, group: bool, others: u64) -> Rlimits {
 }
 
 fn step_text(step: &Step) -> Result<String, Failure> {
-    serde_json::to_string(step).map_err(|e| Failure::new(Reason::Internal, format!("sandbox step: {e}")))
+    serde_json::to_string(step)
+        .map_err(|e| Failure::new(Reason::Internal, format!("sandbox step: {e}")))
 }
 
 /// Joins as many groups as the first argument says, then becomes the rest.
@@ -140,7 +149,11 @@ exec "$@""#;
 
 /// Builds a command that starts in the control group, joins it first, or runs under a supervisor
 /// where there is no group.
-fn entering(helper: &Path, group: Option<&Cgroup>, argv: Vec<OsString>) -> Result<Command, Failure> {
+fn entering(
+    helper: &Path,
+    group: Option<&Cgroup>,
+    argv: Vec<OsString>,
+) -> Result<Command, Failure> {
     let text = |word: OsString| {
         let bad = |w| Failure::new(Reason::InvalidParams, format!("{w:?} is not valid Unicode"));
         word.into_string().map_err(bad)
@@ -154,7 +167,10 @@ fn entering(helper: &Path, group: Option<&Cgroup>, argv: Vec<OsString>) -> Resul
     if let Some(group) = group {
         // The shell takes a fraction of the time that the helper takes to start.
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", JOIN, "sh", &group.dirs.len().to_string()]).args(&group.dirs).args(argv);
+        command
+            .args(["-c", JOIN, "sh", &group.dirs.len().to_string()])
+            .args(&group.dirs)
+            .args(argv);
         return Ok(command);
     }
     let argv = argv.into_iter().map(text).collect::<Result<_, _>>()?;
@@ -188,8 +204,12 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
         argv,
     };
     let options = layout.bubblewrap(confined, helper);
-    let command =
-        ["--".into(), layout::HELPER.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
+    let command = [
+        "--".into(),
+        layout::HELPER.into(),
+        HELPER_WORD.into(),
+        step_text(&Step::Confine(inner))?.into(),
+    ];
     let (mut command, stdin) = if uses_stdin {
         let mut waiting = Command::new(bubblewrap);
         waiting.args(["--args", "0"]).args(command);
@@ -218,10 +238,12 @@ fn program_of(confined: &Confined, env: &[(String, String)]) -> Result<Vec<Strin
     let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
     let is_binary = |file: &PathBuf| {
         let mut magic = [0; 4];
-        std::fs::File::open(file).and_then(|mut f| f.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
+        std::fs::File::open(file).and_then(|mut f| f.read_exact(&mut magic)).is_ok()
+            && magic == *b"\x7fELF"
     };
     let binary = path.split(':').map(|folder| Path::new(folder).join(&name)).find(is_binary);
-    let missing = || Failure::new(Reason::ToolFailed, format!("{name} is not installed as a native program"));
+    let missing =
+        || Failure::new(Reason::ToolFailed, format!("{name} is not installed as a native program"));
     if let Some(first) = argv.first_mut() {
         *first = binary.ok_or_else(missing)?.to_string_lossy().into_owned();
     }
@@ -240,8 +262,17 @@ fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let (network, argv) = (confined.network, program_of(confined, &env)?);
     let (expected, sole_program) = (confined.expected.clone(), confined.sole_program);
     let (own_network, used_input) = (false, false);
-    let inner =
-        Confine { read, write, network, own_network, used_input, expected, sole_program, limits, argv };
+    let inner = Confine {
+        read,
+        write,
+        network,
+        own_network,
+        used_input,
+        expected,
+        sole_program,
+        limits,
+        argv,
+    };
     let argv = vec![helper.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
     let mut command = entering(helper, group.as_ref(), argv)?;
     command.env_clear().envs(env).current_dir(&confined.folder);
@@ -257,7 +288,10 @@ fn seatbelt(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure>
     let mut command = Command::new("/usr/bin/sandbox-exec");
     command.args(["-p", &layout.seatbelt(&real, confined.network, &absent)]).args(&confined.argv);
     let home = real.to_string_lossy().into_owned();
-    command.env_clear().envs(layout.env(confined, &sandbox.host, &home, &home)).current_dir(&confined.folder);
+    command
+        .env_clear()
+        .envs(layout.env(confined, &sandbox.host, &home, &home))
+        .current_dir(&confined.folder);
     Ok(Prepared { command, group: None, stdin: None, _layout: Some(layout), _temp: Some(temp) })
 }
 
@@ -267,8 +301,12 @@ fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
     let mut argv = confined.argv.iter();
     let mut command = Command::new(argv.next().map_or("true", String::as_str));
     command.args(argv).current_dir(&confined.folder).env_clear().envs(confined.env.iter().cloned());
-    let path: Vec<String> = sandbox.host.path.iter().map(|p| p.to_string_lossy().into_owned()).collect();
-    command.env("PATH", if path.is_empty() { "/usr/local/bin:/usr/bin:/bin".into() } else { path.join(":") });
+    let path: Vec<String> =
+        sandbox.host.path.iter().map(|p| p.to_string_lossy().into_owned()).collect();
+    command.env(
+        "PATH",
+        if path.is_empty() { "/usr/local/bin:/usr/bin:/bin".into() } else { path.join(":") },
+    );
     if let Some(home) = &sandbox.host.home {
         command.env("HOME", home);
     }
@@ -276,7 +314,8 @@ fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
 }
 
 fn temp() -> Result<tempfile::TempDir, Failure> {
-    let failed = |e| Failure::new(Reason::ToolFailed, format!("cannot create a temporary folder: {e}"));
+    let failed =
+        |e| Failure::new(Reason::ToolFailed, format!("cannot create a temporary folder: {e}"));
     tempfile::Builder::new().prefix("cairn-box-").tempdir().map_err(failed)
 }
 
@@ -343,11 +382,13 @@ fn follow(
     output: &mut dyn FnMut(Stream, &[u8]),
 ) -> Result<ProcessOutput, Failure> {
     let room = confined.limits.output;
-    let failed =
-        |e: std::io::Error| Failure::new(Reason::Internal, format!("the process cannot be monitored: {e}"));
+    let failed = |e: std::io::Error| {
+        Failure::new(Reason::Internal, format!("the process cannot be monitored: {e}"))
+    };
     let (exit_reader, exit_writer) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
-    let (Prepared { command, group, stdin, .. }, until) = (prepared, Instant::now() + confined.limits.wall);
+    let (Prepared { command, group, stdin, .. }, until) =
+        (prepared, Instant::now() + confined.limits.wall);
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     std::thread::scope(|scope| {
         // This thread enters the group for a moment, and is the parent whose exit would kill the
@@ -363,7 +404,10 @@ fn follow(
             {}
             drop(exit_writer);
         };
-        std::thread::Builder::new().name("command".into()).spawn_scoped(scope, parent).map_err(failed)?;
+        std::thread::Builder::new()
+            .name("command".into())
+            .spawn_scoped(scope, parent)
+            .map_err(failed)?;
         let mut child = receiver.recv().map_err(|e| failed(std::io::Error::other(e)))??;
         let pid = pid_of(&child);
         let mut out = Reading::new(Stream::Out, child.stdout.take(), room);
@@ -427,13 +471,19 @@ fn watch(
 }
 
 /// Reads the rest of the pipes for a limited time: other processes may have them open.
-fn watch_rest(out: &mut Reading, err: &mut Reading, until: Instant, output: &mut dyn FnMut(Stream, &[u8])) {
+fn watch_rest(
+    out: &mut Reading,
+    err: &mut Reading,
+    until: Instant,
+    output: &mut dyn FnMut(Stream, &[u8]),
+) {
     loop {
         out.take(output);
         err.take(output);
         let remaining = until.saturating_duration_since(Instant::now());
         let pipes = [&*out, &*err].into_iter().filter_map(|r| r.pipe.as_ref());
-        let mut fds: Vec<_> = pipes.map(|p| PollFd::from_borrowed_fd(p.as_fd(), PollFlags::IN)).collect();
+        let mut fds: Vec<_> =
+            pipes.map(|p| PollFd::from_borrowed_fd(p.as_fd(), PollFlags::IN)).collect();
         if fds.is_empty() || remaining.is_zero() {
             return;
         }

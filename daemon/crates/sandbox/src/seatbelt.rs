@@ -99,7 +99,9 @@ mod tests {
         );
         at("(deny file-read* file-write* (subpath \"/w/secret\\\"(allow default)\\\\\"))");
         assert!(text.ends_with("(deny network*)\n"));
-        assert!(profile(&SandboxPaths { network: true, ..sandbox_paths }).contains("(allow network*)"));
+        assert!(
+            profile(&SandboxPaths { network: true, ..sandbox_paths }).contains("(allow network*)")
+        );
         // Parentheses outside strings are balanced.
         let mut depth = 0_i32;
         let (mut inside, mut escaped) = (false, false);

@@ -161,7 +161,9 @@ fn denied(sockets: Sockets) -> Result<Rules, String> {
     };
     let conditions = allowed
         .iter()
-        .map(|family| SeccompCondition::new(0, Dword, SeccompCmpOp::Ne, u64::from(family.cast_unsigned())))
+        .map(|family| {
+            SeccompCondition::new(0, Dword, SeccompCmpOp::Ne, u64::from(family.cast_unsigned()))
+        })
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| format!("seccomp: {e}"))?;
     let others = SeccompRule::new(conditions).map_err(|e| format!("seccomp: {e}"))?;
@@ -186,7 +188,8 @@ pub(super) fn become_sole(argv: &[String]) -> String {
     let forbid = || -> Result<(), String> {
         let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("seccomp: {e}"))?;
         let other = SeccompCondition::new(5, Qword, SeccompCmpOp::Ne, secret);
-        let other = other.and_then(|c| SeccompRule::new(vec![c])).map_err(|e| format!("seccomp: {e}"))?;
+        let other =
+            other.and_then(|c| SeccompRule::new(vec![c])).map_err(|e| format!("seccomp: {e}"))?;
         let mut rules = Rules::new();
         add(&mut rules, libc::SYS_execve, &[other]);
         add(&mut rules, libc::SYS_execveat, &[]);
@@ -195,8 +198,9 @@ pub(super) fn become_sole(argv: &[String]) -> String {
     if let Err(why) = forbid() {
         return why;
     }
-    let text =
-        |words: &mut dyn Iterator<Item = Vec<u8>>| words.map(CString::new).collect::<Result<Vec<_>, _>>();
+    let text = |words: &mut dyn Iterator<Item = Vec<u8>>| {
+        words.map(CString::new).collect::<Result<Vec<_>, _>>()
+    };
     let args = text(&mut argv.iter().map(|word| word.clone().into_bytes()));
     let env = text(
         &mut std::env::vars_os()
@@ -222,7 +226,15 @@ fn execute(args: &[CString], env: &[CString], secret: u64) -> std::io::Error {
     // SAFETY: both lists end with a null pointer and point to strings that live as long as this
     // call, which returns only on failure.
     unsafe {
-        libc::syscall(libc::SYS_execve, *program, args.as_ptr(), env.as_ptr(), 0_usize, 0_usize, secret);
+        libc::syscall(
+            libc::SYS_execve,
+            *program,
+            args.as_ptr(),
+            env.as_ptr(),
+            0_usize,
+            0_usize,
+            secret,
+        );
     }
     std::io::Error::last_os_error()
 }

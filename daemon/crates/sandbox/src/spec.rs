@@ -75,8 +75,9 @@ pub struct Confined {
     pub readable: Vec<PathBuf>,
     /// Further readable roots, without the paths that rules hide.
     pub roots: Vec<Root>,
-    /// Device and inode that each folder of the workspace must have inside the sandbox: a path that
-    /// was swapped between its check and its mount is another folder, and then nothing is run.
+    /// Device and inode that each folder of the workspace must have inside the sandbox: a path
+    /// that was swapped between its check and its mount is another folder, and then nothing is
+    /// run.
     pub(crate) expected: Vec<Expected>,
     /// Hidden paths of the workspace.
     pub(crate) masked: Vec<PathBuf>,
@@ -132,8 +133,10 @@ impl Confined {
     pub fn mask(&mut self, root: &Root, view: &View) -> Result<(), Failure> {
         let masked = view.masked(root);
         if masked.cut {
-            let text =
-                format!("rules hide more of {} than can be hidden from a command", root.path.display());
+            let text = format!(
+                "rules hide more of {} than can be hidden from a command",
+                root.path.display()
+            );
             return Err(Failure::new(Reason::ToolFailed, text));
         }
         self.masked.extend(masked.paths.iter().map(|rel| root.path.join(rel)));
@@ -142,9 +145,12 @@ impl Confined {
 
     /// Creates a process for a command line in a shell: bash if it is installed.
     pub fn script(text: &str, folder: PathBuf) -> Self {
-        let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|p| std::path::Path::new(p).is_file());
+        let bash =
+            ["/bin/bash", "/usr/bin/bash"].into_iter().find(|p| std::path::Path::new(p).is_file());
         let argv = match bash {
-            Some(bash) => vec![bash.into(), "--noprofile".into(), "--norc".into(), "-c".into(), text.into()],
+            Some(bash) => {
+                vec![bash.into(), "--noprofile".into(), "--norc".into(), "-c".into(), text.into()]
+            }
             None => vec!["/bin/sh".into(), "-c".into(), text.into()],
         };
         Self::program(argv, folder)

@@ -62,7 +62,9 @@ pub(super) fn is_of_this_build(helper: &std::path::Path) -> bool {
     let Ok(step) = serde_json::to_string(&Step::Build) else { return false };
     let mut ask = Command::new(helper);
     ask.args([super::HELPER_WORD, &step]).env_clear().stdin(std::process::Stdio::null());
-    ask.output().is_ok_and(|report| report.status.success() && report.stdout == BUILD.to_string().as_bytes())
+    ask.output().is_ok_and(|report| {
+        report.status.success() && report.stdout == BUILD.to_string().as_bytes()
+    })
 }
 
 /// Confinement of a process from inside.
@@ -117,7 +119,11 @@ fn take(step: Step) -> Result<u8, String> {
             if inner.argv.is_empty() {
                 return print(&report.to_string());
             }
-            Err(if inner.sole_program { become_sole(&inner.argv) } else { become_command(&inner.argv) })
+            Err(if inner.sole_program {
+                become_sole(&inner.argv)
+            } else {
+                become_command(&inner.argv)
+            })
         }
         Step::Supervise { argv } => supervise::supervise(&argv),
         Step::Build => print(&BUILD.to_string()),
@@ -143,7 +149,9 @@ fn empty_input() -> Result<(), String> {
 
 /// Replaces this process; returns only on failure, with the reason.
 fn become_command(argv: &[String]) -> String {
-    let Some((program, rest)) = argv.split_first() else { return "there is no program to run".into() };
+    let Some((program, rest)) = argv.split_first() else {
+        return "there is no program to run".into();
+    };
     let error = Command::new(program).args(rest).exec();
     format!("program {program} cannot be run: {error}")
 }

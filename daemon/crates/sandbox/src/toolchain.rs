@@ -24,7 +24,8 @@ const KNOWN: &[Known] = &[
 ];
 
 /// Files in them that contain keys.
-pub(super) const SECRETS: &[&str] = &[".cargo/credentials", ".cargo/credentials.toml", ".nvm/.npmrc"];
+pub(super) const SECRETS: &[&str] =
+    &[".cargo/credentials", ".cargo/credentials.toml", ".nvm/.npmrc"];
 
 /// The toolchains that the search path leads to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,7 +37,11 @@ pub(super) struct Toolchains {
 }
 
 /// Finds the toolchains in `home` that `path` leads to. `exists` says if a path exists.
-pub(super) fn toolchains(home: &Path, path: &[PathBuf], exists: impl Fn(&Path) -> bool) -> Toolchains {
+pub(super) fn toolchains(
+    home: &Path,
+    path: &[PathBuf],
+    exists: impl Fn(&Path) -> bool,
+) -> Toolchains {
     let mut result = Toolchains::default();
     let mut used: Vec<&str> = path
         .iter()
@@ -68,14 +73,18 @@ mod tests {
     #[test]
     fn only_toolchains_on_search_path_are_readable() {
         let home = Path::new("/home/a");
-        let find =
-            |dirs: &[&str]| toolchains(home, &dirs.iter().map(PathBuf::from).collect::<Vec<_>>(), |_| true);
+        let find = |dirs: &[&str]| {
+            toolchains(home, &dirs.iter().map(PathBuf::from).collect::<Vec<_>>(), |_| true)
+        };
         assert_eq!(find(&["/usr/bin", "/home/a/bin", "/home/a"]), Toolchains::default());
         let rust = find(&["/home/a/.cargo/bin"]);
         assert_eq!(rust.folders, [Path::new("/home/a/.cargo"), Path::new("/home/a/.rustup")]);
         assert_eq!(rust.env[0], ("CARGO_HOME".into(), "/home/a/.cargo".into()));
         assert_eq!(find(&["/home/a/.pyenv/shims"]).folders, [Path::new("/home/a/.pyenv")]);
-        assert_eq!(find(&["/home/a/.nvm/versions/node/v22/bin"]).folders, [Path::new("/home/a/.nvm")]);
+        assert_eq!(
+            find(&["/home/a/.nvm/versions/node/v22/bin"]).folders,
+            [Path::new("/home/a/.nvm")]
+        );
         assert_eq!(find(&["/home/ab/.cargo/bin"]), Toolchains::default());
     }
 }

@@ -1,4 +1,5 @@
-//! Measures an index of a folder: `measure FOLDER INDEX_DIR [QUERIES]`. Prints times, sizes and latencies.
+//! Measures an index of a folder: `measure FOLDER INDEX_DIR [QUERIES]`. Prints times, sizes and
+//! latencies.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring program")]
 
 use std::path::Path;
@@ -48,7 +49,8 @@ fn main() {
     let cancel = CancelFlag::new();
     for until in [Until::Lexical, Until::Vectors, Until::Everything] {
         let status = indexes.build_and_wait(&id, until, &cancel).unwrap();
-        let (wall, spent, mb) = (start.elapsed().as_secs_f64(), cpu() - cpu_start, status.bytes as f64 / 1e6);
+        let (wall, spent, mb) =
+            (start.elapsed().as_secs_f64(), cpu() - cpu_start, status.bytes as f64 / 1e6);
         println!(
             "{until:?}: {} files {mb:.1} MB {} chunks, {wall:.2} s, {spent:.2} cpu-s, {:.1} MB/cpu-s, anonymous {:.0} MB, peak {:.0} MB",
             status.files,

@@ -1,7 +1,8 @@
-//! Measures extracting the definitions of trees compared with parsing alone, and whether reducing the text changes them.
+//! Measures extracting the definitions of trees compared with parsing alone, and whether reducing
+//! the text changes them.
 //!
-//! `cargo run --release -p cairn-search --example symbols -- FOLDER... [--differ] [--names]`; `--names` measures queries
-//! for names among 400,000 derived from those found.
+//! `cargo run --release -p cairn-search --example symbols -- FOLDER... [--differ] [--names]`;
+//! `--names` measures queries for names among 400,000 derived from those found.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -46,8 +47,10 @@ fn main() {
     );
     for (lang, files) in &all {
         let bytes: usize = files.iter().map(|f| f.1.len()).sum();
-        let parse_only_time = fastest(|| files.iter().for_each(|(_, text)| drop(parse(lang, text))));
-        let complete = fastest(|| files.iter().for_each(|f| drop(find(ParseInput::Complete, lang, f))));
+        let parse_only_time =
+            fastest(|| files.iter().for_each(|(_, text)| drop(parse(lang, text))));
+        let complete =
+            fastest(|| files.iter().for_each(|f| drop(find(ParseInput::Complete, lang, f))));
         let short = fastest(|| files.iter().for_each(|f| drop(find(ParseInput::Reduced, lang, f))));
         let speed = |seconds: f64| bytes as f64 / 1e6 / seconds.max(1e-9);
         let (mut symbols, mut broken, mut differ) = (0, 0, Vec::new());
@@ -102,10 +105,13 @@ fn measure_names(all: &BTreeMap<&str, Files>) {
         }
     }
     println!("{} names added, {:.0} ms", names.len(), (cpu() - start) * 1e3);
-    for query in ["parse_header", "parseHead", "get", "server", "raxInsret", "nothing_like_this", "e"] {
+    for query in
+        ["parse_header", "parseHead", "get", "server", "raxInsret", "nothing_like_this", "e"]
+    {
         let mut count = 0;
         let each =
-            fastest(|| (0..10).for_each(|_| count = names.find_similar(query, None, 2000).len())) / 10.0;
+            fastest(|| (0..10).for_each(|_| count = names.find_similar(query, None, 2000).len()))
+                / 10.0;
         println!("{query:<20}{count:>7} names{:>9.2} ms", each * 1e3);
     }
 }
@@ -136,7 +142,8 @@ fn visit(folder: &Path, each: &mut dyn FnMut(&str, &'static str, Vec<u8>)) {
     while let Some(path) = waiting.pop() {
         let Ok(meta) = path.symlink_metadata() else { continue };
         if meta.is_dir() && path.file_name().is_none_or(|n| n != ".git") {
-            waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|e| e.path()));
+            waiting
+                .extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|e| e.path()));
         } else if meta.is_file() && meta.len() <= MAX_BYTES {
             let name = path.to_string_lossy();
             if let Some(lang) = language_of(&name).filter(|l| extract::has_definitions(l))
@@ -155,7 +162,12 @@ fn difference(complete: &Extracted, short: &Extracted) -> Option<String> {
         None if complete.symbols.len() != short.symbols.len() => {
             let more = if complete.symbols.len() > short.symbols.len() { complete } else { short };
             let fewer = complete.symbols.len().min(short.symbols.len());
-            Some(format!("{} / {}: {:?}", complete.symbols.len(), short.symbols.len(), more.symbols[fewer]))
+            Some(format!(
+                "{} / {}: {:?}",
+                complete.symbols.len(),
+                short.symbols.len(),
+                more.symbols[fewer]
+            ))
         }
         None => None,
     }

@@ -1,5 +1,6 @@
-//! The first step of a search: candidates by words and by vectors, with everything the ranker needs from the segments.
-//! Words are counted by their postings, so that no text is read for candidates that do not become results.
+//! The first step of a search: candidates by words and by vectors, with everything the ranker needs
+//! from the segments. Words are counted by their postings, so that no text is read for candidates
+//! that do not become results.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -43,7 +44,8 @@ pub struct Candidate {
     pub tokens: u32,
     /// Definitions that overlap the chunk; empty until it is read.
     pub spans: Vec<Span>,
-    /// Occurrences of each term in the body, in names that appear to be defined here, and in the path.
+    /// Occurrences of each term in the body, in names that appear to be defined here, and in the
+    /// path.
     pub counts: Vec<[u16; 3]>,
     /// Cosine with the query, if the chunk has a vector.
     pub cosine: Option<f32>,
@@ -84,13 +86,16 @@ fn collect_root(
         let by_words: Vec<i64> =
             candidates.iter().map(|c| c.chunk).filter(|c| !known.contains_key(c)).collect();
         let cosines = query.roots[root].index.dense.cosines(&query.vector, &by_words);
-        known.extend(by_words.iter().zip(cosines).filter_map(|(chunk, cosine)| Some((*chunk, cosine?))));
+        known.extend(
+            by_words.iter().zip(cosines).filter_map(|(chunk, cosine)| Some((*chunk, cosine?))),
+        );
         candidates.iter_mut().for_each(|c| c.cosine = known.get(&c.chunk).copied());
     }
     of_kinds(query, root, candidates)
 }
 
-/// Finds the best windows by words and by vectors in parallel, and passes each list on as soon as it is complete.
+/// Finds the best windows by words and by vectors in parallel, and passes each list on as soon as
+/// it is complete.
 fn lists(
     query: &Query<'_>,
     root: usize,
@@ -104,7 +109,8 @@ fn lists(
         on_list(corpus, of_kinds(query, root, at_positions(query, root, first))?)
     };
     let by_words = || {
-        let hits = lexical::candidates(&state.snapshot, &query.terms[root], limit, files, &query.cancel)?;
+        let hits =
+            lexical::candidates(&state.snapshot, &query.terms[root], limit, files, &query.cancel)?;
         let positions: Vec<Position> =
             hits.iter().map(|h| Position { segment: h.segment, doc: h.doc }).collect();
         emit(Corpus::Lex, &positions)?;
@@ -125,8 +131,9 @@ fn lists(
         scan.run();
     });
     let nearest = scan.finish().into_iter();
-    let nearest: Vec<Neighbour> =
-        nearest.filter_map(|(id, score)| Some((state.snapshot.find(id as u64)?, id, score))).collect();
+    let nearest: Vec<Neighbour> = nearest
+        .filter_map(|(id, score)| Some((state.snapshot.find(id as u64)?, id, score)))
+        .collect();
     if query.mode == Mode::Semantic {
         return Ok((Vec::new(), nearest));
     }
@@ -135,8 +142,8 @@ fn lists(
     Ok((words?, nearest))
 }
 
-/// Length of each list. A semantic search needs few, because its list is already in order except for secondary and
-/// removed files.
+/// Length of each list. A semantic search needs few, because its list is already in order except
+/// for secondary and removed files.
 fn list_len(query: &Query<'_>) -> usize {
     let is_short = query.mode == Mode::Semantic && query.filters.kinds.is_empty();
     if is_short {
@@ -210,7 +217,12 @@ fn path_counts(entry: &FileEntry, terms: &[Term]) -> Vec<u16> {
 }
 
 /// Looks each term up in each candidate's document; `positions` are in order.
-fn count_terms(snapshot: &Snapshot, terms: &[Term], positions: &[(Position, usize)], all: &mut [Candidate]) {
+fn count_terms(
+    snapshot: &Snapshot,
+    terms: &[Term],
+    positions: &[(Position, usize)],
+    all: &mut [Candidate],
+) {
     for group in positions.chunk_by(|a, b| a.0.segment == b.0.segment) {
         let segment = &snapshot.segments[group[0].0.segment as usize];
         for (t, term) in terms.iter().enumerate() {

@@ -8,7 +8,8 @@ use cairn_store::{Migration, StoreError};
 
 use cairn_index_base::{lock, private_options};
 
-/// Pending stages of a file: the bits of its column `pending_stages`. The SQL text of other modules uses the same bits as literals.
+/// Pending stages of a file: the bits of its column `pending_stages`. The SQL text of other modules
+/// uses the same bits as literals.
 pub mod pending {
     pub const TEXT: i64 = 1;
     pub const VECTORS: i64 = 2;
@@ -17,16 +18,18 @@ pub mod pending {
 
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, sql: include_str!("schema.sql") },
-    // Since this version vectors may have half precision, which an older daemon would not recognise.
+    // Since this version vectors may have half precision, which an older daemon would not
+    // recognise.
     Migration { version: 2, sql: "" },
 ];
-/// Version of the derived data (words, windows, symbols); an index of another format is deleted and rebuilt.
+/// Version of the derived data (words, windows, symbols); an index of another format is deleted and
+/// rebuilt.
 const FORMAT: i64 = 6;
 /// Idle readers that stay open.
 const MAX_IDLE: usize = 4;
 
-/// Opens the database in `folder` for writing. A damaged database or one of another format is deleted and rebuilt, since
-/// all of it can be derived from the files.
+/// Opens the database in `folder` for writing. A damaged database or one of another format is
+/// deleted and rebuilt, since all of it can be derived from the files.
 ///
 /// # Errors
 /// [`StoreError::Newer`], [`StoreError::DiskFull`], or an I/O error.
@@ -37,11 +40,14 @@ pub fn open(folder: &Path) -> Result<Connection, StoreError> {
         Err(StoreError::Corrupt(why)) => {
             tracing::warn!(folder = %folder.display(), why, "index is damaged, rebuilding it")
         }
-        Ok(None) => tracing::info!(folder = %folder.display(), "index has a different format, rebuilding it"),
+        Ok(None) => {
+            tracing::info!(folder = %folder.display(), "index has a different format, rebuilding it")
+        }
         Err(error) => return Err(error),
     }
     clear(folder)?;
-    open_once(folder)?.ok_or_else(|| StoreError::Corrupt("a new index has a different format".into()))
+    open_once(folder)?
+        .ok_or_else(|| StoreError::Corrupt("a new index has a different format".into()))
 }
 
 /// Empties an index folder.
@@ -87,15 +93,17 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
     }
 }
 
-/// Creates an empty database. It is renamed into place once it is in WAL mode, because switching the mode fails at once
-/// while a reader has the file open.
+/// Creates an empty database. It is renamed into place once it is in WAL mode, because switching
+/// the mode fails at once while a reader has the file open.
 fn create(path: &Path) -> Result<(), StoreError> {
     let new = path.with_extension("new");
     let io = |source| StoreError::Io { path: new.clone(), source };
     private_options().write(true).create(true).truncate(true).open(&new).map_err(io)?;
     let conn = Connection::open(&new)?;
     // Ten vectors fit a page; the page size is fixed by the first write.
-    conn.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA user_version = 0")?;
+    conn.execute_batch(
+        "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA user_version = 0",
+    )?;
     conn.close().map_err(|(_, error)| error)?;
     std::fs::rename(&new, path).map_err(io)
 }
@@ -164,8 +172,8 @@ impl Readers {
         Ok(Reader { conn: Some(conn), generation, home: self })
     }
 
-    /// Borrows a connection in a read transaction, which ends when it is dropped: all reads see one snapshot, and no
-    /// statement needs to lock the file by itself.
+    /// Borrows a connection in a read transaction, which ends when it is dropped: all reads see one
+    /// snapshot, and no statement needs to lock the file by itself.
     ///
     /// # Errors
     /// As [`Readers::get`], or when the transaction cannot start.

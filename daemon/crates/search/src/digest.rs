@@ -1,5 +1,6 @@
-//! SHA-256 of many files at once. Processors with SHA instructions hash one file after the other; processors with only
-//! wide registers hash one file per lane, which is several times as fast as the scalar code.
+//! SHA-256 of many files at once. Processors with SHA instructions hash one file after the other;
+//! processors with only wide registers hash one file per lane, which is several times as fast as
+//! the scalar code.
 #![expect(
     unsafe_code,
     reason = "a function compiled for an instruction set may only be called on a processor that supports it"
@@ -7,7 +8,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// Size in bytes from which a file is hashed alone, because it would occupy its lane after all others are finished.
+/// Size in bytes from which a file is hashed alone, because it would occupy its lane after all
+/// others are finished.
 const LARGE_FILE: usize = 256 * 1024;
 
 /// Computes the SHA-256 of each input.
@@ -42,8 +44,9 @@ fn lanes_avx2(inputs: &[&[u8]]) -> Vec<[u8; 32]> {
 }
 
 /// FIPS 180-4: the first 32 bits of the fractional parts of the square roots of the first 8 primes.
-const INITIAL_STATE: [u32; 8] =
-    [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
+const INITIAL_STATE: [u32; 8] = [
+    0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+];
 
 /// FIPS 180-4: the same of the cube roots of the first 64.
 const K: [u32; 64] = [
@@ -64,7 +67,8 @@ struct Lane<'a> {
     input: &'a [u8],
     /// Number of consumed blocks.
     consumed: usize,
-    /// Padding after the last full block: the remaining bytes, a one bit, zeros and the length in bits.
+    /// Padding after the last full block: the remaining bytes, a one bit, zeros and the length in
+    /// bits.
     tail: [u8; 128],
     blocks: usize,
 }
@@ -89,7 +93,8 @@ impl<'a> Lane<'a> {
         let at = self.consumed;
         self.consumed = at.wrapping_add(1);
         let full = self.input.len() / 64;
-        let from = if at < full { &self.input[at * 64..] } else { &self.tail[(at - full).min(1) * 64..] };
+        let from =
+            if at < full { &self.input[at * 64..] } else { &self.tail[(at - full).min(1) * 64..] };
         from.first_chunk().copied().unwrap_or([0; 64])
     }
 }
@@ -162,7 +167,11 @@ fn compress<const N: usize>(state: &mut [[u32; N]; 8], mut w: [[u32; N]; 16]) {
         for n in 0..N {
             let s1 = e[n].rotate_right(6) ^ e[n].rotate_right(11) ^ e[n].rotate_right(25);
             let choice = (e[n] & f[n]) ^ (!e[n] & g[n]);
-            let t1 = h[n].wrapping_add(s1).wrapping_add(choice).wrapping_add(K[round]).wrapping_add(word[n]);
+            let t1 = h[n]
+                .wrapping_add(s1)
+                .wrapping_add(choice)
+                .wrapping_add(K[round])
+                .wrapping_add(word[n]);
             let s0 = a[n].rotate_right(2) ^ a[n].rotate_right(13) ^ a[n].rotate_right(22);
             let majority = (a[n] & b[n]) ^ (a[n] & c[n]) ^ (b[n] & c[n]);
             to_d[n] = d[n].wrapping_add(t1);

@@ -35,8 +35,8 @@ pub fn open_vectors(index: &RootIndex, conn: &mut Connection) -> Result<(), Fail
     Ok(())
 }
 
-/// Reconciles the open matrix with the database: drops vectors of another model and appends missing records. Returns true
-/// if there were vectors of another model.
+/// Reconciles the open matrix with the database: drops vectors of another model and appends missing
+/// records. Returns true if there were vectors of another model.
 pub fn check_vectors(index: &RootIndex, conn: &mut Connection) -> Result<bool, Failure> {
     let model = i64::from_le_bytes(*index.opts.embedder.hash().first_chunk().unwrap_or(&[0; 8]));
     let stored_model = meta(conn, "model")?;
@@ -45,7 +45,10 @@ pub fn check_vectors(index: &RootIndex, conn: &mut Connection) -> Result<bool, F
         write(index, conn, |tx| {
             if stale {
                 tx.execute("DELETE FROM chunk_vec", [])?;
-                tx.execute("UPDATE file SET pending_stages = pending_stages | 2 WHERE skipped IS NULL", [])?;
+                tx.execute(
+                    "UPDATE file SET pending_stages = pending_stages | 2 WHERE skipped IS NULL",
+                    [],
+                )?;
             }
             set_meta(tx, "model", model)
         })?;
@@ -67,13 +70,16 @@ pub fn check_vectors(index: &RootIndex, conn: &mut Connection) -> Result<bool, F
     let alive: FxHashSet<i64> = current.iter().map(|(id, _)| *id).collect();
     let stored_set: FxHashSet<i64> = stored_ids.iter().copied().collect();
     index.dense.mark_dead(stored_ids.into_iter().filter(|id| !alive.contains(id)));
-    let mut get =
-        conn.prepare("SELECT vec, dim FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;
+    let mut get = conn
+        .prepare("SELECT vec, dim FROM chunk_vec WHERE chunk_id = ?")
+        .map_err(StoreError::from)?;
     let mut records = Records::default();
     for (id, file) in current.into_iter().filter(|(id, _)| !stored_set.contains(id)) {
-        let read_vector =
-            |r: &Row<'_>| Ok(cairn_vectors::unpack(r.get_ref(0)?.as_blob().unwrap_or(&[]), r.get(1)?));
-        let vector: Option<Vec<f32>> = get.query_row([id], read_vector).map_err(StoreError::from)?;
+        let read_vector = |r: &Row<'_>| {
+            Ok(cairn_vectors::unpack(r.get_ref(0)?.as_blob().unwrap_or(&[]), r.get(1)?))
+        };
+        let vector: Option<Vec<f32>> =
+            get.query_row([id], read_vector).map_err(StoreError::from)?;
         if let Some(vector) = vector.filter(|v| v.len() == index.opts.embedder.dim()) {
             index.dense.encode(id, file, &vector, &mut records);
         }
@@ -94,7 +100,8 @@ fn io_failure(index: &RootIndex, error: &std::io::Error) -> Failure {
     Failure::new(reason, format!("vectors of {}: {error}", index.root.path.display()))
 }
 
-/// Embeds a batch of chunks and returns their number; `None` if none is pending or the index is closing.
+/// Embeds a batch of chunks and returns their number; `None` if none is pending or the index is
+/// closing.
 pub fn vector_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<usize>, Failure> {
     let embedder = &index.opts.embedder;
     let (files, pieces) = pending_vectors(conn, embedder)?;
@@ -103,7 +110,8 @@ pub fn vector_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
     }
     let texts: Vec<[&[u8]; 3]> =
         pieces.iter().map(|(path, p)| [path.as_bytes(), b" ", p.text.as_slice()]).collect();
-    let vectors = index.opts.pool.install(|| embedder.embed_all(&texts, &|| !index.is_stopping()))?;
+    let vectors =
+        index.opts.pool.install(|| embedder.embed_all(&texts, &|| !index.is_stopping()))?;
     let Some(vectors) = vectors else { return Ok(None) };
     let mut embedded: Vec<(i64, i64, Vec<f32>)> =
         pieces.iter().zip(vectors).map(|((_, p), vector)| (p.id, p.file, vector)).collect();
@@ -132,31 +140,41 @@ pub fn vector_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
 }
 
 fn clear_pending(tx: &Connection, files: &[i64], bit: i64) -> Result<(), StoreError> {
-    let mut clear = tx.prepare_cached("UPDATE file SET pending_stages = pending_stages & ~? WHERE id = ?")?;
+    let mut clear =
+        tx.prepare_cached("UPDATE file SET pending_stages = pending_stages & ~? WHERE id = ?")?;
     files.iter().try_for_each(|id| clear.execute([bit, *id]).map(drop))?;
     Ok(())
 }
 
 type Pieces = Vec<(std::sync::Arc<str>, Piece)>;
 
-/// Reads a batch of pending chunks. Returns the files that are complete with this batch, and its chunks. A table embeds
-/// entire files; a transformer may split a long file over several batches, so that changes do not wait for all of it.
-fn pending_vectors(conn: &Connection, embedder: &Embedder) -> Result<(Vec<i64>, Pieces), StoreError> {
+/// Reads a batch of pending chunks. Returns the files that are complete with this batch, and its
+/// chunks. A table embeds entire files; a transformer may split a long file over several batches,
+/// so that changes do not wait for all of it.
+fn pending_vectors(
+    conn: &Connection,
+    embedder: &Embedder,
+) -> Result<(Vec<i64>, Pieces), StoreError> {
     let (most, parts) = (embedder.batch(), embedder.is_transformer());
     let mut pending_files = conn.prepare_cached(
         "SELECT id, path FROM file
          WHERE pending_stages <> 0 AND pending_stages & 2 LIMIT 512",
     )?;
-    let without =
-        if parts { "AND NOT EXISTS (SELECT 1 FROM chunk_vec v WHERE v.chunk_id = chunk.id)" } else { "" };
-    let sql = format!("SELECT {} FROM chunk WHERE file_id = ? {without} ORDER BY id", packed::COLUMNS);
+    let without = if parts {
+        "AND NOT EXISTS (SELECT 1 FROM chunk_vec v WHERE v.chunk_id = chunk.id)"
+    } else {
+        ""
+    };
+    let sql =
+        format!("SELECT {} FROM chunk WHERE file_id = ? {without} ORDER BY id", packed::COLUMNS);
     let mut chunks = conn.prepare_cached(&sql)?;
     let mut frames = Frames::default();
     let (mut files, mut pieces) = (Vec::new(), Pieces::new());
     let mut rows = pending_files.query([])?;
     while let Some(row) = rows.next()? {
         let file: i64 = row.get(0)?;
-        let path: std::sync::Arc<str> = row.get_ref(1)?.as_str().unwrap_or("").replace('/', " ").into();
+        let path: std::sync::Arc<str> =
+            row.get_ref(1)?.as_str().unwrap_or("").replace('/', " ").into();
         let mut rows = chunks.query([file])?;
         while let Some(c) = rows.next()? {
             if parts && pieces.len() >= most {
@@ -193,7 +211,11 @@ pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
         (index.opts.trim_memory)();
     }
     let ids: Vec<i64> = extracted.iter().map(|(id, _)| *id).collect();
-    let count = extracted.iter().filter_map(|(_, e)| e.as_ref()).map(|e| e.symbols.len() as u64).sum::<u64>();
+    let count = extracted
+        .iter()
+        .filter_map(|(_, e)| e.as_ref())
+        .map(|e| e.symbols.len() as u64)
+        .sum::<u64>();
     write(index, conn, |tx| {
         extracted.iter().try_for_each(|(id, symbols)| write_symbols(tx, *id, symbols.as_ref()))?;
         clear_pending(tx, &ids, pending::SYMBOLS)
@@ -232,7 +254,11 @@ fn pending_symbols(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, Sto
     Ok(files)
 }
 
-fn write_symbols(tx: &Connection, file: i64, extracted: Option<&Extracted>) -> Result<(), StoreError> {
+fn write_symbols(
+    tx: &Connection,
+    file: i64,
+    extracted: Option<&Extracted>,
+) -> Result<(), StoreError> {
     tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([file])?;
     tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([file])?;
     let Some(extracted) = extracted else { return Ok(()) };

@@ -43,7 +43,9 @@ pub fn check_search(params: &SearchParams) -> Result<(), Failure> {
 pub fn check_text(field: &str, text: &str) -> Result<(), Failure> {
     match text.len() {
         0 => Err(invalid(field, "must not be empty")),
-        n if n > MAX_QUERY => Err(invalid(field, format_args!("has {n} bytes; the limit is {MAX_QUERY}"))),
+        n if n > MAX_QUERY => {
+            Err(invalid(field, format_args!("has {n} bytes; the limit is {MAX_QUERY}")))
+        }
         _ if text.trim().is_empty() && field == "query" => Err(invalid(field, "must not be blank")),
         _ => Ok(()),
     }
@@ -78,8 +80,8 @@ impl Filters {
     /// Compiles filters together with a second path prefix.
     ///
     /// # Errors
-    /// `bad_pattern` for an invalid glob; `invalid_params` for too many entries, an unknown language or kind, or a prefix
-    /// that leaves the root.
+    /// `bad_pattern` for an invalid glob; `invalid_params` for too many entries, an unknown
+    /// language or kind, or a prefix that leaves the root.
     pub fn new(filters: Option<&SearchFilters>, prefix: Option<&str>) -> Result<Self, Failure> {
         let filters = filters.cloned().unwrap_or_default();
         let longest = filters
@@ -96,7 +98,8 @@ impl Filters {
         }
         let prefixes = [clean_prefix(filters.path_prefix.as_deref())?, clean_prefix(prefix)?];
         let prefix = match prefixes {
-            // Both must match: the longer prefix if it is below the other, otherwise no path matches.
+            // Both must match: the longer prefix if it is below the other, otherwise no path
+            // matches.
             [Some(a), Some(b)] if is_under(&a, &b) => Some(a),
             [Some(a), Some(b)] if is_under(&b, &a) => Some(b),
             [Some(_), Some(_)] => Some("\0".into()),
@@ -105,7 +108,11 @@ impl Filters {
         let (negative, positive): (Vec<String>, Vec<String>) =
             filters.globs.into_iter().partition(|g| g.starts_with('!'));
         Ok(Self {
-            languages: filters.languages.iter().map(|name| language(name)).collect::<Result<_, _>>()?,
+            languages: filters
+                .languages
+                .iter()
+                .map(|name| language(name))
+                .collect::<Result<_, _>>()?,
             prefix,
             included: glob_set(&positive)?,
             excluded: glob_set(&negative)?,
@@ -130,16 +137,25 @@ impl Filters {
             && self.included.is_none()
             && self.excluded.is_none();
         (!is_unfiltered).then(|| {
-            table.files.iter().filter(|f| self.matches(f) && view.shows(&f.path)).map(|f| f.id).collect()
+            table
+                .files
+                .iter()
+                .filter(|f| self.matches(f) && view.shows(&f.path))
+                .map(|f| f.id)
+                .collect()
         })
     }
 }
 
-/// A language by one of its names. An unknown name is an error, because it would silently match nothing.
+/// A language by one of its names. An unknown name is an error, because it would silently match
+/// nothing.
 fn language(name: &str) -> Result<&'static str, Failure> {
     let unknown = || {
         let name = name.escape_default();
-        invalid("filters.languages", format_args!("'{name}' is unknown; index.status lists those of a root"))
+        invalid(
+            "filters.languages",
+            format_args!("'{name}' is unknown; index.status lists those of a root"),
+        )
     };
     language_named(name).ok_or_else(unknown)
 }
@@ -215,7 +231,10 @@ mod tests {
             (filter(SearchFilters::default(), Some("a/b")), "a/bc.rs", false),
             (filter(SearchFilters::default(), Some("./a/b/")), "a/b/c.rs", true),
             (
-                filter(SearchFilters { languages: vec!["Rust".into()], ..Default::default() }, None),
+                filter(
+                    SearchFilters { languages: vec!["Rust".into()], ..Default::default() },
+                    None,
+                ),
                 "a.rs",
                 true,
             ),
@@ -225,12 +244,18 @@ mod tests {
                 false,
             ),
             (
-                filter(SearchFilters { path_prefix: Some("a".into()), ..Default::default() }, Some("b")),
+                filter(
+                    SearchFilters { path_prefix: Some("a".into()), ..Default::default() },
+                    Some("b"),
+                ),
                 "a/x.rs",
                 false,
             ),
             (
-                filter(SearchFilters { path_prefix: Some("a".into()), ..Default::default() }, Some("a/b")),
+                filter(
+                    SearchFilters { path_prefix: Some("a".into()), ..Default::default() },
+                    Some("a/b"),
+                ),
                 "a/b/x.rs",
                 true,
             ),
@@ -251,13 +276,24 @@ mod tests {
             Reason::InvalidParams
         );
         let message = |f: SearchFilters| Filters::new(Some(&f), None).unwrap_err().message;
-        let unknown =
-            message(SearchFilters { languages: vec!["go".into(), "klingon".into()], ..Default::default() });
+        let unknown = message(SearchFilters {
+            languages: vec!["go".into(), "klingon".into()],
+            ..Default::default()
+        });
         assert!(unknown.contains("filters.languages: 'klingon'"), "{unknown}");
-        let unknown =
-            message(SearchFilters { kinds: vec!["Function".into(), "func".into()], ..Default::default() });
-        assert!(unknown.contains("filters.kinds: 'func'") && unknown.contains("method"), "{unknown}");
-        assert!(check_k(0, 200).is_err() && check_k(201, 200).is_err() && check_k(200, 200).is_ok());
-        assert!(check_text("query", "  ").is_err() && check_text("query", &"x".repeat(5000)).is_err());
+        let unknown = message(SearchFilters {
+            kinds: vec!["Function".into(), "func".into()],
+            ..Default::default()
+        });
+        assert!(
+            unknown.contains("filters.kinds: 'func'") && unknown.contains("method"),
+            "{unknown}"
+        );
+        assert!(
+            check_k(0, 200).is_err() && check_k(201, 200).is_err() && check_k(200, 200).is_ok()
+        );
+        assert!(
+            check_text("query", "  ").is_err() && check_text("query", &"x".repeat(5000)).is_err()
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Grep: ripgrep's matcher and searcher over the index's file list, reading from the disk, so that the answer has the same
-//! lines as `rg -n`. Files whose trigrams rule out a match are skipped.
+//! Grep: ripgrep's matcher and searcher over the index's file list, reading from the disk, so that
+//! the answer has the same lines as `rg -n`. Files whose trigrams rule out a match are skipped.
 
 mod lines;
 mod ordered_output;
@@ -82,7 +82,8 @@ impl Indexes {
     /// `search.grep`: matching lines ordered by path and line, or their number per file.
     ///
     /// # Errors
-    /// `invalid_params`, `bad_pattern`, `root_not_found`, `no_roots`, `cancelled`, or a storage failure.
+    /// `invalid_params`, `bad_pattern`, `root_not_found`, `no_roots`, `cancelled`, or a storage
+    /// failure.
     pub fn grep(&self, params: &GrepParams, cancel: &CancelFlag) -> Result<GrepAnswer, Failure> {
         let started = Instant::now();
         check_text("pattern", &params.pattern)?;
@@ -92,7 +93,8 @@ impl Indexes {
         }
         let filters = Filters::new(params.filters.as_ref(), params.path_prefix.as_deref())?;
         let job = Job::new(params, cancel, started + self.options().grep_limit)?;
-        // Threads are acquired before reading the index, so that waiting does not make the answer outdated.
+        // Threads are acquired before reading the index, so that waiting does not make the answer
+        // outdated.
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
         let (scopes, complete) = self.scopes(&filters, &job.query)?;
@@ -107,8 +109,8 @@ impl Indexes {
         Ok(answer)
     }
 
-    /// `search.grepStream`: all matching lines ordered by path and line, emitted while they are found. A slow consumer slows
-    /// down the search.
+    /// `search.grepStream`: all matching lines ordered by path and line, emitted while they are
+    /// found. A slow consumer slows down the search.
     ///
     /// # Errors
     /// As those of [`Indexes::grep`].
@@ -152,10 +154,19 @@ impl Indexes {
         job.check()?;
         let (total, truncated) = output.finish()?;
         let results = job.results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (files_searched, took_us) = (job.searched.into_inner(), started.elapsed().as_micros() as u64);
+        let (files_searched, took_us) =
+            (job.searched.into_inner(), started.elapsed().as_micros() as u64);
         let (unreadable, restricted) =
             (results.sorted_unreadable(), scopes.iter().any(|s| !s.view.is_complete()));
-        Ok(GrepStreamEnd { total, files_searched, truncated, complete, unreadable, took_us, restricted })
+        Ok(GrepStreamEnd {
+            total,
+            files_searched,
+            truncated,
+            complete,
+            unreadable,
+            took_us,
+            restricted,
+        })
     }
 
     /// The roots to search, and true if their file lists are complete.
@@ -179,7 +190,11 @@ impl Indexes {
 /// A file to search, with the position of its scope.
 type Target<'a> = (usize, &'a FileEntry);
 
-fn target_files<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) -> Vec<Target<'a>> {
+fn target_files<'a>(
+    scopes: &'a [Scope],
+    filters: &Filters,
+    after: Option<&Cursor>,
+) -> Vec<Target<'a>> {
     let mut files = Vec::new();
     let first = after.and_then(|c| scopes.iter().position(|s| *s.index.root.id.0 == *c.root));
     for (n, scope) in scopes.iter().enumerate() {
@@ -190,8 +205,9 @@ fn target_files<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Curso
             Some(cursor) => scope.table.files.partition_point(|f| *f.path < *cursor.path),
             None => 0,
         };
-        let is_target =
-            |f: &&FileEntry| !scope.skips.contains(f.id) && filters.matches(f) && scope.view.shows(&f.path);
+        let is_target = |f: &&FileEntry| {
+            !scope.skips.contains(f.id) && filters.matches(f) && scope.view.shows(&f.path)
+        };
         files.extend(scope.table.files[from..].iter().filter(is_target).map(|f| (n, f)));
     }
     files
@@ -231,7 +247,11 @@ impl Results {
 }
 
 impl<'a> Job<'a> {
-    fn new(params: &'a GrepParams, cancel: &'a CancelFlag, deadline: Instant) -> Result<Self, Failure> {
+    fn new(
+        params: &'a GrepParams,
+        cancel: &'a CancelFlag,
+        deadline: Instant,
+    ) -> Result<Self, Failure> {
         let Pattern { matcher, text, flags, multiline } = Pattern::compile(params)?;
         Ok(Self {
             params,
@@ -313,14 +333,16 @@ impl<'a> Job<'a> {
             let skip = self.lines_to_skip(scope, file);
             if let Some(output) = output {
                 let mut sink = StreamSink::new(self, &matcher, skip, (output, at));
-                searched += u64::from(self.search_file(&mut searcher, &matcher, (scope, file), &mut sink));
+                searched +=
+                    u64::from(self.search_file(&mut searcher, &matcher, (scope, file), &mut sink));
                 if !output.file_finished(at, sink.lines) {
                     self.full.store(true, Ordering::Relaxed);
                 }
                 continue;
             }
             let mut collect = Collect::new(self, &matcher, skip);
-            searched += u64::from(self.search_file(&mut searcher, &matcher, (scope, file), &mut collect));
+            searched +=
+                u64::from(self.search_file(&mut searcher, &matcher, (scope, file), &mut collect));
             let hits = collect.hits;
             if hits.count == 0 {
                 continue;
@@ -358,7 +380,11 @@ impl<'a> Job<'a> {
                 let reader = BoundedReader { file: &open, remaining: size.max(1), job: self };
                 searcher.search_reader(matcher, reader, sink).is_ok()
             }
-            Err(e) if e.is_not_found() || e.is_outside() || matches!(e, WorkspaceError::NotAFile { .. }) => {
+            Err(e)
+                if e.is_not_found()
+                    || e.is_outside()
+                    || matches!(e, WorkspaceError::NotAFile { .. }) =>
+            {
                 return false;
             }
             Err(_) => false,
@@ -373,7 +399,8 @@ impl<'a> Job<'a> {
     }
 
     fn answer(self, scopes: &[Scope], files: &[Target<'_>]) -> GrepAnswer {
-        let mut results = self.results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut results =
+            self.results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut in_files = std::mem::take(&mut results.files);
         in_files.sort_by_key(|(at, _)| *at);
         let mut answer = GrepAnswer {
@@ -406,8 +433,11 @@ impl<'a> Job<'a> {
                 let before = context_of(&hits.lines, n, number, context, true);
                 let after = context_of(&hits.lines, n, number, context, false);
                 // With context, its text may also be the context of other lines.
-                let line =
-                    if context == 0 { std::mem::take(&mut hits.lines[n]) } else { hits.lines[n].clone() };
+                let line = if context == 0 {
+                    std::mem::take(&mut hits.lines[n])
+                } else {
+                    hits.lines[n].clone()
+                };
                 answer.items.push(GrepItem { before, after, ..line.into_item(root, &file.path) });
             }
         }

@@ -1,5 +1,5 @@
-//! Turns ranked passages into result items: skips removed files, trims the range to the definition, and fills in text,
-//! highlights and freshness.
+//! Turns ranked passages into result items: skips removed files, trims the range to the definition,
+//! and fills in text, highlights and freshness.
 
 use std::collections::hash_map::Entry;
 use std::io::Read;
@@ -72,7 +72,9 @@ pub fn build(query: &Query<'_>, ranking: &Ranking) -> Result<Vec<SearchItem>, Fa
         let text = match ranking.texts.get(&passage.candidate) {
             Some(text) => text,
             None => {
-                let Some(text) = packed::text_of(&*index.readers.get()?, c.chunk)? else { continue };
+                let Some(text) = packed::text_of(&*index.readers.get()?, c.chunk)? else {
+                    continue;
+                };
                 loaded = text;
                 &loaded
             }
@@ -149,8 +151,14 @@ fn item(
     };
     if query.params.include_text {
         let context = query.params.context_lines;
-        let (text, first) =
-            text_with_context(index, c, window_text, (start_line, end_line), context, state.changed);
+        let (text, first) = text_with_context(
+            index,
+            c,
+            window_text,
+            (start_line, end_line),
+            context,
+            state.changed,
+        );
         item.highlights = highlights(query, &text);
         item.text_start_line = (first != start_line).then_some(first);
         item.text = Some(text);
@@ -173,7 +181,8 @@ pub fn answer_range<'a>(
     (Some(span), if fits { (span.start_line, span.end_line) } else { passage.lines })
 }
 
-/// The lines with context and the number of the first one, read from the file, or from the index if the file has changed.
+/// The lines with context and the number of the first one, read from the file, or from the index if
+/// the file has changed.
 fn text_with_context(
     index: &RootIndex,
     c: &Candidate,

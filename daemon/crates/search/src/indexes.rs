@@ -41,8 +41,9 @@ pub struct IndexOptions {
     pub watch: bool,
     /// Seconds between two full walks, which find changes that the watch missed; 0 disables them.
     pub sweep_seconds: u64,
-    /// Called during heavy indexing after memory was freed that the allocator may retain, so that a host can trim its
-    /// heap. It must return within some milliseconds. The default does nothing.
+    /// Called during heavy indexing after memory was freed that the allocator may retain, so that
+    /// a host can trim its heap. It must return within some milliseconds. The default does
+    /// nothing.
     pub trim_memory: fn(),
     /// Time limit for one page of a grep.
     pub grep_limit: Duration,
@@ -56,8 +57,8 @@ pub struct IndexOptions {
     pub(crate) active_passes: Arc<AtomicUsize>,
 }
 
-/// Greps that run at full width at the same time: a quick grep does not wait for a slow one, and many greps still leave
-/// room for other calls.
+/// Greps that run at full width at the same time: a quick grep does not wait for a slow one, and
+/// many greps still leave room for other calls.
 const GREPS: usize = 4;
 /// Default time limit for a page of a grep.
 const GREP_LIMIT: Duration = Duration::from_secs(60);
@@ -170,8 +171,8 @@ pub struct Indexes {
 }
 
 impl Indexes {
-    /// Creates a registry of indexes in folders below `dir` without opening any. `notify` receives progress; steps are
-    /// dropped while it is full.
+    /// Creates a registry of indexes in folders below `dir` without opening any. `notify` receives
+    /// progress; steps are dropped while it is full.
     pub fn open(dir: PathBuf, opts: IndexOptions, notify: Option<Sender<IndexProgress>>) -> Self {
         Self {
             folders: Folders::new(dir),
@@ -188,11 +189,12 @@ impl Indexes {
         &self.opts
     }
 
-    /// Opens or creates the index of `root` and returns; indexing continues in the background. Adding a root twice is a
-    /// no-op.
+    /// Opens or creates the index of `root` and returns; indexing continues in the background.
+    /// Adding a root twice is a no-op.
     ///
     /// # Errors
-    /// `internal` when no thread can be started. An unusable database is reported by the status instead.
+    /// `internal` when no thread can be started. An unusable database is reported by the status
+    /// instead.
     pub fn add_root(&self, root: Root) -> Result<(), Failure> {
         let mut adding = lock(&self.adding);
         while adding.contains(&root.id) {
@@ -205,7 +207,8 @@ impl Indexes {
         drop(adding);
         // Outside all locks: a database on a slow disk delays only callers that add the same root.
         let started = self.start(&root);
-        let outcome = started.map(|running| drop(lock(&self.roots).insert(root.id.clone(), running)));
+        let outcome =
+            started.map(|running| drop(lock(&self.roots).insert(root.id.clone(), running)));
         lock(&self.adding).remove(&root.id);
         self.add_finished.notify_all();
         outcome
@@ -213,9 +216,14 @@ impl Indexes {
 
     fn start(&self, root: &Root) -> Result<Running, Failure> {
         let folder = self.folders.choose(&root.id);
-        let index =
-            Arc::new(RootIndex::new(root.clone(), folder, Arc::clone(&self.opts), self.notify.clone()));
-        // Searches use an existing index at once; the worker meets any failure again and reports it.
+        let index = Arc::new(RootIndex::new(
+            root.clone(),
+            folder,
+            Arc::clone(&self.opts),
+            self.notify.clone(),
+        ));
+        // Searches use an existing index at once; the worker meets any failure again and reports
+        // it.
         if let Ok(conn) = db::open(&index.folder) {
             let _ = index.postings.open(&conn);
         }
@@ -226,8 +234,8 @@ impl Indexes {
         Ok(Running { index, jobs, thread: Some(thread) })
     }
 
-    /// Stops the index of a root and deletes its folder. Returns false when the root has no index. A removal that takes
-    /// longer than [`REMOVE_WAIT`] continues in the background.
+    /// Stops the index of a root and deletes its folder. Returns false when the root has no index.
+    /// A removal that takes longer than [`REMOVE_WAIT`] continues in the background.
     ///
     /// # Errors
     /// `storage_failed` when the folder cannot be deleted.
@@ -253,8 +261,9 @@ impl Indexes {
         finished_signal.recv_timeout(REMOVE_WAIT).unwrap_or(Ok(())).map(|()| true)
     }
 
-    /// Rebuilds the index of a root in the background. The old index answers until the new one is complete, and only then
-    /// is the end reported. If a rebuild is already running, this joins it.
+    /// Rebuilds the index of a root in the background. The old index answers until the new one is
+    /// complete, and only then is the end reported. If a rebuild is already running, this joins
+    /// it.
     ///
     /// # Errors
     /// `root_not_found`, `storage_failed`, `disk_full`.
@@ -274,7 +283,8 @@ impl Indexes {
     fn wait_for_rebuild(&self, id: &RootId, cancel: &CancelFlag) -> Result<(), Failure> {
         loop {
             let index = self.index(id).ok();
-            let is_running = lock(&self.rebuilds).get(id).is_some_and(|r| r.is_running(index.as_ref()));
+            let is_running =
+                lock(&self.rebuilds).get(id).is_some_and(|r| r.is_running(index.as_ref()));
             drop(index);
             if !is_running {
                 return Ok(());
@@ -300,8 +310,8 @@ impl Indexes {
         self.request(id, Job::Scan).map(drop)
     }
 
-    /// The ids of the `k` chunks of a root whose vectors are nearest to a text, best first: the candidates that
-    /// `search.semantic` ranks, for measuring the recall of the scan.
+    /// The ids of the `k` chunks of a root whose vectors are nearest to a text, best first: the
+    /// candidates that `search.semantic` ranks, for measuring the recall of the scan.
     ///
     /// # Errors
     /// `root_not_found`; `internal` when a transformer fails.
@@ -334,8 +344,8 @@ impl Indexes {
             match waited {
                 // A rebuilt index has replaced this one meanwhile.
                 Err(e)
-                    if e.reason == Reason::ShuttingDown && self.index(id).is_ok_and(|l| !l.is_stopping()) => {
-                }
+                    if e.reason == Reason::ShuttingDown
+                        && self.index(id).is_ok_and(|l| !l.is_stopping()) => {}
                 waited => return waited.map(|()| index.status()),
             }
         }
@@ -347,7 +357,8 @@ impl Indexes {
         let ticket = {
             let mut progress = lock(&running.index.progress);
             progress.requested += 1;
-            // Waiting for an answer to this request must not end with the failure of an earlier one.
+            // Waiting for an answer to this request must not end with the failure of an earlier
+            // one.
             if progress.state == Some(IndexState::Failed) {
                 progress.state = Some(IndexState::Indexing);
             }
@@ -375,15 +386,22 @@ impl Indexes {
     pub fn finished(&self) -> Vec<IndexProgress> {
         let rebuilt: Vec<RootId> = {
             let rebuilds = lock(&self.rebuilds);
-            rebuilds.iter().filter(|(_, r)| !r.thread.is_finished()).map(|(id, _)| id.clone()).collect()
+            rebuilds
+                .iter()
+                .filter(|(_, r)| !r.thread.is_finished())
+                .map(|(id, _)| id.clone())
+                .collect()
         };
         let all = self.all();
         let idle = all.iter().filter(|index| !rebuilt.contains(&index.root.id));
-        idle.map(|index| index.progress_event()).filter(|progress_event| progress_event.done).collect()
+        idle.map(|index| index.progress_event())
+            .filter(|progress_event| progress_event.done)
+            .collect()
     }
 
-    /// Compares a root's files and chunks with its trigram and word indexes. Returns one line per kind of difference, none
-    /// when they agree. Differences while the index is being written mean nothing.
+    /// Compares a root's files and chunks with its trigram and word indexes. Returns one line per
+    /// kind of difference, none when they agree. Differences while the index is being written
+    /// mean nothing.
     ///
     /// # Errors
     /// `root_not_found`, or when the database cannot be read.
@@ -441,7 +459,10 @@ impl Indexes {
                 return Err(not_found(name));
             }
         }
-        Ok(all.into_iter().filter(|l| names.is_empty() || names.iter().any(|n| matches(l, n))).collect())
+        Ok(all
+            .into_iter()
+            .filter(|l| names.is_empty() || names.iter().any(|n| matches(l, n)))
+            .collect())
     }
 }
 

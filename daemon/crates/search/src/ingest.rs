@@ -16,7 +16,8 @@ use cairn_index_base::lock;
 
 /// Maximum rows of one transaction that only adds or removes files.
 const BATCH_ROWS: usize = 20_000;
-const MARK_CHANGED: &str = "UPDATE file SET pending_stages = pending_stages | 1, grams = 0 WHERE id = ?";
+const MARK_CHANGED: &str =
+    "UPDATE file SET pending_stages = pending_stages | 1, grams = 0 WHERE id = ?";
 
 /// Numbers of files that a walk found to differ from the database.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,8 +32,8 @@ pub fn scan(index: &RootIndex, conn: &mut Connection) -> Result<Scan, Failure> {
     let entries: Mutex<Vec<Walked>> = Mutex::default();
     // The walk is bound by the disk, so the rows are loaded in parallel.
     let (known_rows, report) = std::thread::scope(|scope| {
-        let report =
-            scope.spawn(|| walk(&index.root, &index.opts.walk_options(), &|w| lock(&entries).push(w)));
+        let report = scope
+            .spawn(|| walk(&index.root, &index.opts.walk_options(), &|w| lock(&entries).push(w)));
         (load_known_files(conn), report.join())
     });
     let report = report.map_err(|_| Failure::new(Reason::Internal, "the walk panicked"))?;
@@ -88,7 +89,9 @@ fn record_walk(
     conn: &Connection,
     report: &cairn_workspace::WalkReport,
 ) -> Result<(), StoreError> {
-    for (key, value) in [("invalid_names", report.invalid_names), ("unreadable", report.unreadable_count)] {
+    for (key, value) in
+        [("invalid_names", report.invalid_names), ("unreadable", report.unreadable_count)]
+    {
         if meta(conn, key)?.unwrap_or(0) != value as i64 {
             set_meta(conn, key, value as i64)?;
         }
@@ -117,7 +120,8 @@ impl KnownFile {
 }
 
 fn load_known_files(conn: &Connection) -> Result<FxHashMap<Box<str>, KnownFile>, StoreError> {
-    let mut all = conn.prepare_cached("SELECT id, path, size_bytes, mtime_ns, inode, skipped FROM file")?;
+    let mut all =
+        conn.prepare_cached("SELECT id, path, size_bytes, mtime_ns, inode, skipped FROM file")?;
     let mut rows = all.query([])?;
     let mut known_rows = FxHashMap::default();
     while let Some(row) = rows.next()? {
@@ -154,14 +158,25 @@ pub fn write<T>(
 
 /// Adds a row for a file whose text is pending.
 pub fn insert_file(tx: &Connection, rel: &str, stat: &FileStat) -> Result<(), StoreError> {
-    let mut add =
-        tx.prepare_cached("INSERT INTO file(path, lang, size_bytes, mtime_ns, inode) VALUES(?, ?, ?, ?, ?)")?;
-    add.execute(params![rel, language_of(rel), stat.size as i64, stat.mtime_ns, stat.inode as i64])?;
+    let mut add = tx.prepare_cached(
+        "INSERT INTO file(path, lang, size_bytes, mtime_ns, inode) VALUES(?, ?, ?, ?, ?)",
+    )?;
+    add.execute(params![
+        rel,
+        language_of(rel),
+        stat.size as i64,
+        stat.mtime_ns,
+        stat.inode as i64
+    ])?;
     Ok(())
 }
 
 /// Removes a file with its symbols and references; its chunk ids are added to `removed_chunks`.
-pub fn remove_file(tx: &Connection, id: i64, removed_chunks: &mut Vec<i64>) -> Result<(), StoreError> {
+pub fn remove_file(
+    tx: &Connection,
+    id: i64,
+    removed_chunks: &mut Vec<i64>,
+) -> Result<(), StoreError> {
     remove_chunks(tx, id, removed_chunks)?;
     tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([id])?;
     tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([id])?;
@@ -170,13 +185,18 @@ pub fn remove_file(tx: &Connection, id: i64, removed_chunks: &mut Vec<i64>) -> R
 }
 
 /// Removes the chunks of a file; their ids are added to `removed_chunks`.
-pub fn remove_chunks(tx: &Connection, file: i64, removed_chunks: &mut Vec<i64>) -> Result<(), StoreError> {
+pub fn remove_chunks(
+    tx: &Connection,
+    file: i64,
+    removed_chunks: &mut Vec<i64>,
+) -> Result<(), StoreError> {
     let from = removed_chunks.len();
     let mut ids = tx.prepare_cached("SELECT id FROM chunk WHERE file_id = ?")?;
     for id in ids.query_map([file], |r| r.get(0))? {
         removed_chunks.push(id?);
     }
-    let mut mark_removed = tx.prepare_cached("INSERT OR IGNORE INTO gone_chunk(chunk_id) VALUES(?)")?;
+    let mut mark_removed =
+        tx.prepare_cached("INSERT OR IGNORE INTO gone_chunk(chunk_id) VALUES(?)")?;
     let mut vec = tx.prepare_cached("DELETE FROM chunk_vec WHERE chunk_id = ?")?;
     for id in &removed_chunks[from..] {
         mark_removed.execute([id])?;
@@ -198,8 +218,11 @@ pub fn apply_paths(
     let removed_chunks = write(index, conn, |tx| {
         let mut removed_chunks = Vec::new();
         for rel in paths {
-            let stat =
-                index.root.stat(rel).ok().filter(|s| s.kind == cairn_protocol::content::EntryKind::File);
+            let stat = index
+                .root
+                .stat(rel)
+                .ok()
+                .filter(|s| s.kind == cairn_protocol::content::EntryKind::File);
             let stat = stat.filter(|_| ignore.is_walked(rel, false));
             let known_rows: Option<i64> = {
                 let mut get = tx.prepare_cached("SELECT id FROM file WHERE path = ?")?;
@@ -217,8 +240,9 @@ pub fn apply_paths(
                 }
                 (None, known_rows) => {
                     let mut ids: Vec<i64> = known_rows.into_iter().collect();
-                    let mut rows_below =
-                        tx.prepare_cached("SELECT id FROM file WHERE path > ?1 || '/' AND path < ?1 || '0'")?;
+                    let mut rows_below = tx.prepare_cached(
+                        "SELECT id FROM file WHERE path > ?1 || '/' AND path < ?1 || '0'",
+                    )?;
                     for id in rows_below.query_map([rel], |r| r.get(0))? {
                         ids.push(id?);
                     }

@@ -44,7 +44,8 @@ pub fn candidates(
     cancel: &CancelFlag,
 ) -> Result<Vec<Hit>, Failure> {
     let known = terms.iter().filter(|t| t.chunks > 0);
-    let words: Vec<_> =
-        known.map(|t| cairn_text_index::Term { word: t.stem.as_bytes(), weight: t.rarity }).collect();
+    let words: Vec<_> = known
+        .map(|t| cairn_text_index::Term { word: t.stem.as_bytes(), weight: t.rarity })
+        .collect();
     cairn_text_index::search_top(&snapshot.segments, &words, limit, files, cancel)
 }

@@ -1,7 +1,7 @@
 //! The search engine: chunking, embedding, indexing, queries, rank fusion, grep and symbols.
 //!
-//! [`Indexes`] owns one index folder per root and the threads that keep the indexes up to date; queries are blocking
-//! methods on it.
+//! [`Indexes`] owns one index folder per root and the threads that keep the indexes up to date;
+//! queries are blocking methods on it.
 
 mod candidates;
 mod db;

@@ -69,7 +69,8 @@ impl Indexes {
         Ok(stats)
     }
 
-    /// The sorted paths of a root's files that the walk found, including files that are not indexed.
+    /// The sorted paths of a root's files that the walk found, including files that are not
+    /// indexed.
     ///
     /// # Errors
     /// `root_not_found`, or a storage failure.

@@ -13,8 +13,8 @@ use crate::lexical::{self, Term};
 use crate::rank::{Mode, Ranker};
 use crate::root_index::RootIndex;
 
-/// A search over some roots. It does not change while the search runs; each step reads it and maps one value to the next:
-/// candidates, ranking, result items.
+/// A search over some roots. It does not change while the search runs; each step reads it and maps
+/// one value to the next: candidates, ranking, result items.
 pub struct Query<'a> {
     pub params: &'a SearchParams,
     pub mode: Mode,
@@ -50,13 +50,23 @@ impl<'a> Query<'a> {
         indexes: &[Arc<RootIndex>],
         cancel: CancelFlag,
     ) -> Result<Self, Failure> {
-        let roots =
-            indexes.iter().map(|index| QueryRoot::open(index, &filters)).collect::<Result<Vec<_>, _>>()?;
+        let roots = indexes
+            .iter()
+            .map(|index| QueryRoot::open(index, &filters))
+            .collect::<Result<Vec<_>, _>>()?;
         cancel.check()?;
         let stems = query_stems(&params.query);
         let terms = roots.iter().map(|root| lexical::terms(&root.snapshot, &stems)).collect();
-        let mut query =
-            Self { params, mode, filters, roots, terms, vector: Vec::new(), by_table: None, cancel };
+        let mut query = Self {
+            params,
+            mode,
+            filters,
+            roots,
+            terms,
+            vector: Vec::new(),
+            by_table: None,
+            cancel,
+        };
         if let Some(index) = indexes.first().filter(|_| mode != Mode::Lexical) {
             let (embedder, text) = (&index.opts.embedder, [params.query.as_bytes()]);
             query.vector = embedder.embed(&text)?;

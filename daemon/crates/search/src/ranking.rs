@@ -1,5 +1,5 @@
-//! The second step of a search: from candidates to passages in order. Windows are ranked by the data of the index; the best
-//! of them are read and ranked by the definitions in them.
+//! The second step of a search: from candidates to passages in order. Windows are ranked by the
+//! data of the index; the best of them are read and ranked by the definitions in them.
 
 use cairn_protocol::error::Failure;
 use cairn_protocol::search::Fusion;
@@ -48,7 +48,8 @@ impl Ranking {
             texts.insert(window.candidate, window.text);
         }
         let rest = base.order.iter().skip(most);
-        passages.extend(rest.map(|(i, _)| rank::window_passage(&ranker, *i, &candidates[*i], &base)));
+        passages
+            .extend(rest.map(|(i, _)| rank::window_passage(&ranker, *i, &candidates[*i], &base)));
         let scored = sorted(&candidates, &passages, Weights::of(query.mode, false));
         let unscored = Self { candidates, passages, scored, texts, rescored: Rescored::Off };
         let mut ranking = rescore(query, unscored)?;
@@ -62,8 +63,11 @@ impl Ranking {
     pub fn of_list(query: &Query<'_>, candidates: Vec<Candidate>) -> Self {
         let ranker = query.ranker();
         let base = ranker.windows(&candidates, Fusion::Minmax);
-        let passages: Vec<Passage> =
-            candidates.iter().enumerate().map(|(i, c)| rank::window_passage(&ranker, i, c, &base)).collect();
+        let passages: Vec<Passage> = candidates
+            .iter()
+            .enumerate()
+            .map(|(i, c)| rank::window_passage(&ranker, i, c, &base))
+            .collect();
         let scored = (0..passages.len()).map(|i| (i, 1.0 / (1.0 + i as f32))).collect();
         Self { candidates, passages, scored, texts: FxHashMap::default(), rescored: Rescored::Off }
     }
@@ -73,7 +77,8 @@ impl Ranking {
     /// # Errors
     /// When the database cannot be read.
     pub fn diversified(mut self, query: &Query<'_>) -> Result<Self, Failure> {
-        let repeat = if query.params.diversify == Some(true) { Repeat::DIVERSE } else { Repeat::DEFAULT };
+        let repeat =
+            if query.params.diversify == Some(true) { Repeat::DIVERSE } else { Repeat::DEFAULT };
         rank::diversify(&mut self.scored, repeat, |i| {
             let c = &self.candidates[self.passages[i].candidate];
             (c.root, c.file)
@@ -81,7 +86,8 @@ impl Ranking {
         if let Some(lambda) = query.params.mmr {
             let depth = (MMR_DEPTH * query.params.k as usize).min(self.scored.len());
             let text = |(i, _): &Scored| Ok(self.text(query, &self.passages[*i])?.into_bytes());
-            let texts = self.scored[..depth].iter().map(text).collect::<Result<Vec<_>, Failure>>()?;
+            let texts =
+                self.scored[..depth].iter().map(text).collect::<Result<Vec<_>, Failure>>()?;
             rank::mmr(&mut self.scored, &texts, lambda as f32);
         }
         Ok(self)
@@ -102,7 +108,8 @@ impl Ranking {
         let text = match self.texts.get(&passage.candidate) {
             Some(text) => text,
             None => {
-                read = text_of(&*query.roots[c.root].index.readers.get()?, c.chunk)?.unwrap_or_default();
+                read = text_of(&*query.roots[c.root].index.readers.get()?, c.chunk)?
+                    .unwrap_or_default();
                 &read
             }
         };
@@ -112,8 +119,11 @@ impl Ranking {
 
 /// Sorts passages by score, ties by path and line.
 pub fn sorted(candidates: &[Candidate], passages: &[Passage], weights: &Weights) -> Vec<Scored> {
-    let mut scored: Vec<Scored> = passages.iter().map(|p| p.features.score(weights)).enumerate().collect();
+    let mut scored: Vec<Scored> =
+        passages.iter().map(|p| p.features.score(weights)).enumerate().collect();
     let location = |i: usize| (&candidates[passages[i].candidate].path, passages[i].lines);
-    scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| location(a.0).cmp(&location(b.0))));
+    scored.sort_unstable_by(|a, b| {
+        b.1.total_cmp(&a.1).then_with(|| location(a.0).cmp(&location(b.0)))
+    });
     scored
 }

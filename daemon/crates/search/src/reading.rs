@@ -1,5 +1,5 @@
-//! Reads the best windows of a search: their text, the definitions in it and the features of each. Beside the scan this is
-//! the slowest part of a search, so that a second thread helps.
+//! Reads the best windows of a search: their text, the definitions in it and the features of each.
+//! Beside the scan this is the slowest part of a search, so that a second thread helps.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,8 @@ pub struct Window {
     pub passages: Vec<Passage>,
 }
 
-/// Reads at most `most` of the best windows, best first, without those that were removed in the meantime.
+/// Reads at most `most` of the best windows, best first, without those that were removed in the
+/// meantime.
 ///
 /// # Errors
 /// `cancelled`, or when the database cannot be read.
@@ -34,7 +35,8 @@ pub fn read_best(
 ) -> Result<Vec<Window>, Failure> {
     let best = &base.order[..base.order.len().min(most)];
     let Some(root) = query.roots.first() else { return Ok(Vec::new()) };
-    let (next, done) = (AtomicUsize::new(0), best.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
+    let (next, done) =
+        (AtomicUsize::new(0), best.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
     // Each thread claims the next window; if the helpers are busy, this thread reads all of them.
     let read_candidates = || {
         let mut open_transaction = None;
@@ -42,7 +44,13 @@ pub fn read_best(
             && let (Some((candidate, _)), Some(slot)) = (best.get(n), done.get(n))
         {
             let read = query.cancel.check().and_then(|()| {
-                read(query, (*candidate, &candidates[*candidate]), ranker, base, &mut open_transaction)
+                read(
+                    query,
+                    (*candidate, &candidates[*candidate]),
+                    ranker,
+                    base,
+                    &mut open_transaction,
+                )
             });
             let is_error = read.is_err();
             let _first = slot.set(read);
@@ -64,8 +72,8 @@ pub fn read_best(
     read.filter_map(Result::transpose).collect()
 }
 
-/// Reads one window. `open_transaction` caches the transaction of a root, because the next window is mostly of the same
-/// root.
+/// Reads one window. `open_transaction` caches the transaction of a root, because the next window
+/// is mostly of the same root.
 fn read<'q>(
     query: &'q Query<'_>,
     (candidate, c): (usize, &Candidate),

@@ -1,8 +1,8 @@
 //! Rebuilding: a new index is built beside the current one and replaces it once it is complete.
 //!
-//! A root's index is in the folder named after the root's id, optionally with a number appended. A marker file shows that
-//! an index is unfinished; among the finished ones the highest number wins. A daemon that dies at any moment therefore
-//! finds exactly one complete index when it starts.
+//! A root's index is in the folder named after the root's id, optionally with a number appended. A
+//! marker file shows that an index is unfinished; among the finished ones the highest number wins.
+//! A daemon that dies at any moment therefore finds exactly one complete index when it starts.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -48,7 +48,11 @@ impl Folders {
         let retiring = lock(&self.retiring).clone();
         let mut all = self.existing(id);
         all.retain(|(_, folder)| !retiring.contains(folder));
-        let best = all.iter().filter(|(_, folder)| !folder.join(UNFINISHED).exists()).map(|(n, _)| *n).max();
+        let best = all
+            .iter()
+            .filter(|(_, folder)| !folder.join(UNFINISHED).exists())
+            .map(|(n, _)| *n)
+            .max();
         for (_, folder) in all.iter().filter(|(n, _)| Some(*n) != best) {
             delete(folder);
         }
@@ -98,8 +102,10 @@ impl Folders {
         running.index.readers.clear();
         let deleted = match std::fs::remove_dir_all(&folder) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                let text =
-                    format!("index folder of {} was not deleted: {e}", running.index.root.path.display());
+                let text = format!(
+                    "index folder of {} was not deleted: {e}",
+                    running.index.root.path.display()
+                );
                 Err(Failure::new(Reason::StorageFailed, text))
             }
             _ => Ok(()),
@@ -144,12 +150,14 @@ pub fn start(folders: &Folders, roots: &Roots, old: Arc<RootIndex>) -> Result<Re
     let folder = folders.next_folder(&old.root.id);
     db::make_private(&folder)?;
     cairn_index_base::write_file(&folder.join(UNFINISHED), &[])?;
-    let new_index = RootIndex::new(old.root.clone(), folder, Arc::clone(&old.opts), old.notify.clone());
+    let new_index =
+        RootIndex::new(old.root.clone(), folder, Arc::clone(&old.opts), old.notify.clone());
     let index = Arc::new(new_index);
     index.set_reporting(Reporting::Steps);
     // The worker's first pass answers this request.
     lock(&index.progress).requested = 1;
-    let no_thread = |e| Failure::new(Reason::Internal, format!("cannot start a thread for the index: {e}"));
+    let no_thread =
+        |e| Failure::new(Reason::Internal, format!("cannot start a thread for the index: {e}"));
     let (jobs, thread) = worker::start(Arc::clone(&index)).map_err(no_thread)?;
     old.set_reporting(Reporting::Nothing);
     let running = Running { index: Arc::clone(&index), jobs, thread: Some(thread) };
@@ -175,8 +183,9 @@ fn replace(folders: &Folders, roots: &Roots, old: Arc<RootIndex>, new_index: Run
     let id = old.root.id.clone();
     let complete = index.wait(&CancelFlag::new(), |p| p.all_done >= 1).and_then(|()| {
         let unfinished = index.folder.join(UNFINISHED);
-        std::fs::remove_file(&unfinished)
-            .map_err(|e| Failure::new(Reason::StorageFailed, format!("{}: {e}", unfinished.display())))
+        std::fs::remove_file(&unfinished).map_err(|e| {
+            Failure::new(Reason::StorageFailed, format!("{}: {e}", unfinished.display()))
+        })
     });
     if let Err(cause) = complete {
         tracing::warn!(root = %old.root.path.display(), %cause, "rebuild failed, using the old index");
@@ -188,7 +197,9 @@ fn replace(folders: &Folders, roots: &Roots, old: Arc<RootIndex>, new_index: Run
     }
     let mut running_indexes = lock(roots);
     let swapped = match running_indexes.get_mut(&id) {
-        Some(running) if Arc::ptr_eq(&running.index, &old) => Ok(std::mem::replace(running, new_index)),
+        Some(running) if Arc::ptr_eq(&running.index, &old) => {
+            Ok(std::mem::replace(running, new_index))
+        }
         // The root was removed in the meantime.
         _ => Err(new_index),
     };
@@ -216,8 +227,12 @@ fn retire(folders: &Folders, running: Running) {
 
 /// Emits the event that the rebuild has failed.
 fn report_failure(old: &RootIndex) {
-    let progress_event =
-        IndexProgress { state: IndexState::Failed, done: true, index: String::new(), ..old.progress_event() };
+    let progress_event = IndexProgress {
+        state: IndexState::Failed,
+        done: true,
+        index: String::new(),
+        ..old.progress_event()
+    };
     if let Some(notify) = &old.notify {
         let _full = notify.send_timeout(progress_event, Duration::from_secs(1));
     }

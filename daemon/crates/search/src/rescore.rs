@@ -1,6 +1,7 @@
 //! Re-scores the best passages of a hybrid search with a model that is too slow for all of them.
 //!
-//! Its similarity is one more feature of the ranker. Vectors of passages are cached by the hash of their text.
+//! Its similarity is one more feature of the ranker. Vectors of passages are cached by the hash of
+//! their text.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -25,8 +26,8 @@ const STEP: usize = 4;
 pub struct RescoreLimits {
     /// Number of best passages, 1 to 200.
     pub top: usize,
-    /// Time limit, after which the remaining passages are not re-scored. Texts that are being embedded may exceed it by
-    /// some tenths of a second.
+    /// Time limit, after which the remaining passages are not re-scored. Texts that are being
+    /// embedded may exceed it by some tenths of a second.
     pub time: Duration,
     /// Number of threads, 1 to 64.
     pub threads: usize,
@@ -76,8 +77,11 @@ impl Rescorer {
     /// # Errors
     /// `internal` when no thread can be started.
     pub fn new(model: std::sync::Arc<Embedder>, limits: RescoreLimits) -> Result<Self, Failure> {
-        let limits =
-            RescoreLimits { top: limits.top.clamp(1, 200), threads: limits.threads.clamp(1, 64), ..limits };
+        let limits = RescoreLimits {
+            top: limits.top.clamp(1, 200),
+            threads: limits.threads.clamp(1, 64),
+            ..limits
+        };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(limits.threads)
             .thread_name(|n| format!("cairn-rescore-{n}"))
@@ -88,7 +92,8 @@ impl Rescorer {
         Ok(Self { model, limits, pool, cache: Mutex::default() })
     }
 
-    /// The cosine of each text with the query; `None` for the last texts if the time limit was reached.
+    /// The cosine of each text with the query; `None` for the last texts if the time limit was
+    /// reached.
     fn cosines(
         &self,
         query: &str,
@@ -111,7 +116,8 @@ impl Rescorer {
             }
             let some: Vec<[&[u8]; 3]> =
                 step.iter().map(|i| [texts[*i].as_bytes(), &b""[..], &b""[..]]).collect();
-            let vectors = self.pool.install(|| self.model.embed_all(&some, &|| !cancel.is_cancelled()))?;
+            let vectors =
+                self.pool.install(|| self.model.embed_all(&some, &|| !cancel.is_cancelled()))?;
             let mut cache = lock(&self.cache);
             for (i, vector) in step.iter().zip(vectors.into_iter().flatten()) {
                 cosines[*i] = Some(similarity(&vector));
@@ -159,8 +165,11 @@ impl VectorCache {
 /// `cancelled`, or when a text cannot be read. A failure of the model leaves the order unchanged.
 pub fn rescore(query: &Query<'_>, mut ranking: Ranking) -> Result<Ranking, Failure> {
     let configured = query.roots.first().and_then(|root| root.index.opts.rescorer.clone());
-    let Some(rescorer) = configured.filter(|_| query.mode == Mode::Hybrid) else { return Ok(ranking) };
-    let top: Vec<usize> = ranking.scored.iter().take(rescorer.limits.top).map(|(i, _)| *i).collect();
+    let Some(rescorer) = configured.filter(|_| query.mode == Mode::Hybrid) else {
+        return Ok(ranking);
+    };
+    let top: Vec<usize> =
+        ranking.scored.iter().take(rescorer.limits.top).map(|(i, _)| *i).collect();
     let text = |i: &usize| {
         let passage = &ranking.passages[*i];
         let path = ranking.candidates[passage.candidate].path.replace('/', " ");
@@ -186,7 +195,8 @@ pub fn rescore(query: &Query<'_>, mut ranking: Ranking) -> Result<Ranking, Failu
     for (i, cosine) in top.iter().zip(&cosines) {
         ranking.passages[*i].features.rerank = cosine.map_or(0.0, |cosine| (cosine - low) / range);
     }
-    ranking.scored = ranking::sorted(&ranking.candidates, &ranking.passages, ranking.weights(query.mode));
+    ranking.scored =
+        ranking::sorted(&ranking.candidates, &ranking.passages, ranking.weights(query.mode));
     Ok(ranking)
 }
 
@@ -203,7 +213,10 @@ mod tests {
             assert!(cache.get(&at(0)).is_some(), "{n}");
             assert!(cache.recent.len() <= GENERATION_SIZE && cache.older.len() <= GENERATION_SIZE);
         }
-        assert_eq!(cache.get(&at(5 * GENERATION_SIZE - 1)), Some(&[(5 * GENERATION_SIZE - 1) as f32][..]));
+        assert_eq!(
+            cache.get(&at(5 * GENERATION_SIZE - 1)),
+            Some(&[(5 * GENERATION_SIZE - 1) as f32][..])
+        );
         assert_eq!(cache.get(&at(1)), None);
     }
 }

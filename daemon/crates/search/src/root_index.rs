@@ -221,15 +221,16 @@ impl RootIndex {
         let mut progress = lock(&self.progress);
         change(&mut progress);
         let progress_event = self.event_of(&progress);
-        // Read under the lock: a thread that sees this change and then sets another value does not affect its event.
+        // Read under the lock: a thread that sees this change and then sets another value does not
+        // affect its event.
         let reporting = self.reporting.load(Ordering::Acquire);
         drop(progress);
         self.changed.notify_all();
         let is_reported = reporting == Reporting::Everything as u8
             || (reporting == Reporting::Steps as u8 && !progress_event.done);
         if let Some(notify) = self.notify.as_ref().filter(|_| is_reported) {
-            // Progress is best effort: a full queue drops a step and never blocks the worker. Clients wait for the end,
-            // so the end waits for space.
+            // Progress is best effort: a full queue drops a step and never blocks the worker.
+            // Clients wait for the end, so the end waits for space.
             let longest = if progress_event.done { END_WAIT } else { Duration::ZERO };
             let _ = notify.send_timeout(progress_event, longest);
         }
@@ -291,7 +292,11 @@ impl RootIndex {
     ///
     /// # Errors
     /// `cancelled`, `shutting_down`, or the failure of the index.
-    pub fn wait(&self, cancel: &CancelFlag, reached: impl Fn(&Progress) -> bool) -> Result<(), Failure> {
+    pub fn wait(
+        &self,
+        cancel: &CancelFlag,
+        reached: impl Fn(&Progress) -> bool,
+    ) -> Result<(), Failure> {
         let mut progress = lock(&self.progress);
         loop {
             if reached(&progress) {
@@ -302,7 +307,9 @@ impl RootIndex {
             }
             if progress.state == Some(IndexState::Failed) {
                 let reason = progress.error.clone();
-                return Err(reason.unwrap_or_else(|| Failure::new(Reason::IndexFailed, "the index failed")));
+                return Err(
+                    reason.unwrap_or_else(|| Failure::new(Reason::IndexFailed, "the index failed"))
+                );
             }
             cancel.check()?;
             // Cancelling does not signal the condition variable, so the flag is polled.
@@ -312,8 +319,9 @@ impl RootIndex {
     }
 }
 
-/// True if the symbols of all `indexes` are complete. A query checks this before and after it reads: symbols that were
-/// added in between were not seen, although the index may be complete by the second check.
+/// True if the symbols of all `indexes` are complete. A query checks this before and after it
+/// reads: symbols that were added in between were not seen, although the index may be complete by
+/// the second check.
 pub fn symbols_are_complete(indexes: &[Arc<RootIndex>]) -> bool {
     indexes.iter().all(|l| {
         let p = l.progress();

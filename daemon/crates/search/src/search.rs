@@ -1,4 +1,5 @@
-//! The methods that search: a query's candidates by words and by vectors, then ranking, then result items.
+//! The methods that search: a query's candidates by words and by vectors, then ranking, then result
+//! items.
 
 use std::time::Instant;
 
@@ -23,7 +24,8 @@ impl Indexes {
     /// `search.lexical`: search by words.
     ///
     /// # Errors
-    /// `invalid_params`, `bad_pattern`, `root_not_found`, `no_roots`, `cancelled`, or a storage failure.
+    /// `invalid_params`, `bad_pattern`, `root_not_found`, `no_roots`, `cancelled`, or a storage
+    /// failure.
     pub fn lexical(
         &self,
         params: &SearchParams,
@@ -59,7 +61,8 @@ impl Indexes {
         self.search(params, Mode::Hybrid, cancel, partial)
     }
 
-    /// All ranked passages of a search with their features, best first and without deduplication, for fitting the weights.
+    /// All ranked passages of a search with their features, best first and without deduplication,
+    /// for fitting the weights.
     ///
     /// # Errors
     /// As [`Indexes::hybrid`].
@@ -104,7 +107,8 @@ impl Indexes {
         let candidates = candidates::collect(&query, emits_lists.then_some(&on_list))?;
         let ranking = Ranking::new(&query, candidates)?.diversified(&query)?;
         let items = hits::build(&query, &ranking)?;
-        // The state after the search counts as well: parts that were added during the search were not seen.
+        // The state after the search counts as well: parts that were added during the search were
+        // not seen.
         states.extend(indexes.iter().map(|index| index.progress()));
         let mut degraded = degraded(mode, &states, ranking.rescored);
         let complete = states.iter().all(|p| p.state == Some(IndexState::Ready));

@@ -39,7 +39,8 @@ impl ThreadBudget {
         Self { queue: Mutex::new(queue), freed: Condvar::new() }
     }
 
-    /// Waits until all earlier queries have their threads and one is free, then takes the free threads up to `limit`.
+    /// Waits until all earlier queries have their threads and one is free, then takes the free
+    /// threads up to `limit`.
     ///
     /// # Errors
     /// `cancelled` while waiting.
@@ -106,7 +107,8 @@ mod tests {
 
     #[test]
     fn cancelled_waiter_is_removed_from_queue() {
-        let (shared, never_cancelled, flag) = (ThreadBudget::new(1), CancelFlag::new(), CancelFlag::new());
+        let (shared, never_cancelled, flag) =
+            (ThreadBudget::new(1), CancelFlag::new(), CancelFlag::new());
         let slots = shared.take(1, &never_cancelled).unwrap();
         std::thread::scope(|scope| {
             let first = scope.spawn(|| shared.take(1, &flag).is_err());

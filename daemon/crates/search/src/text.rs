@@ -1,4 +1,5 @@
-//! The text stage: several threads read and split new and changed files, one thread writes them in batches.
+//! The text stage: several threads read and split new and changed files, one thread writes them in
+//! batches.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +19,9 @@ use cairn_text_index::chunk;
 use cairn_text_index::packed::{self, Packed};
 use cairn_text_index::{Builder, Doc, Pending};
 
-/// Bytes of text in a reader's first batch and the limit of later ones. The first batch is small so that searches find
-/// something early; later ones are as large as their words fit the processor's cache.
+/// Bytes of text in a reader's first batch and the limit of later ones. The first batch is small so
+/// that searches find something early; later ones are as large as their words fit the processor's
+/// cache.
 const BATCH_BYTES: (usize, usize) = (512 * 1024, 4 * 1024 * 1024);
 /// Maximum files of one batch.
 const BATCH_FILES: usize = 4096;
@@ -66,7 +68,8 @@ struct Batch {
     bytes: usize,
 }
 
-/// Indexes the text of every pending file in batches; lexical search sees each batch as soon as it is written.
+/// Indexes the text of every pending file in batches; lexical search sees each batch as soon as it
+/// is written.
 pub fn text_pass(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
     let files = pending_files(conn)?;
     index.update(|p| p.pending = files.len() as u64);
@@ -139,7 +142,14 @@ impl HashGroup {
         self.bytes >= GROUP_BYTES || self.files.len() >= GROUP_FILES
     }
 
-    fn read(&mut self, root: &Root, max_bytes: u64, id: i64, path: &str, known_hash: Option<[u8; 32]>) {
+    fn read(
+        &mut self,
+        root: &Root,
+        max_bytes: u64,
+        id: i64,
+        path: &str,
+        known_hash: Option<[u8; 32]>,
+    ) {
         if self.texts.len() == self.files.len() {
             self.texts.push(Vec::new());
         }
@@ -173,8 +183,15 @@ impl HashGroup {
     }
 }
 
-/// Reads a file. A file that cannot be read or is too large has its reason in `skipped`; `None` if it does not exist.
-fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<u8>) -> Option<PreparedFile> {
+/// Reads a file. A file that cannot be read or is too large has its reason in `skipped`; `None` if
+/// it does not exist.
+fn prepare(
+    root: &Root,
+    max_bytes: u64,
+    id: i64,
+    path: String,
+    buffer: &mut Vec<u8>,
+) -> Option<PreparedFile> {
     buffer.clear();
     let read = root.open_file(&path).and_then(|file| {
         let unreadable = |source| WorkspaceError::Unreadable { path: path.clone(), source };
@@ -186,7 +203,12 @@ fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<
     });
     let mut file = PreparedFile {
         id,
-        stat: FileStat { size: 0, mtime_ns: 0, inode: 0, kind: cairn_protocol::content::EntryKind::File },
+        stat: FileStat {
+            size: 0,
+            mtime_ns: 0,
+            inode: 0,
+            kind: cairn_protocol::content::EntryKind::File,
+        },
         sha256: None,
         skipped: None,
         size: 0,
@@ -294,7 +316,8 @@ fn write_batch(
     index.postings.add(tx, batch.words, first as u64, pending)
 }
 
-/// Writes the row of a file, and its chunks if its text has changed. Returns false if the chunks are not used.
+/// Writes the row of a file, and its chunks if its text has changed. Returns false if the chunks
+/// are not used.
 fn write_file(
     tx: &Connection,
     file: &PreparedFile,
@@ -304,7 +327,8 @@ fn write_file(
     delta: &mut Counts,
 ) -> Result<bool, StoreError> {
     let old: Option<(Option<[u8; 32]>, Option<String>, i64)> = {
-        let mut get = tx.prepare_cached("SELECT sha256, skipped, pending_stages FROM file WHERE id = ?")?;
+        let mut get =
+            tx.prepare_cached("SELECT sha256, skipped, pending_stages FROM file WHERE id = ?")?;
         let mut rows = get.query([file.id])?;
         match rows.next()? {
             Some(r) => Some((r.get(0)?, r.get(1)?, r.get(2)?)),
@@ -312,7 +336,8 @@ fn write_file(
         }
     };
     let Some((old_hash, old_skip, old_pending)) = old else { return Ok(false) };
-    let same = file.sha256.is_some() && old_hash == file.sha256 && old_skip.as_deref() == file.skipped;
+    let same =
+        file.sha256.is_some() && old_hash == file.sha256 && old_skip.as_deref() == file.skipped;
     let still_pending = match (same, file.skipped) {
         (true, _) => old_pending & !pending::TEXT,
         (false, None) => pending::VECTORS | pending::SYMBOLS,

@@ -1,4 +1,5 @@
-//! The single writer thread of a root's index: it handles changes first, then pending stages, then it waits.
+//! The single writer thread of a root's index: it handles changes first, then pending stages, then
+//! it waits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -100,12 +101,17 @@ impl Worker {
             active_passes.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
             match outcome {
                 Ok(true) => {}
-                // The job that announced the stop may be consumed already: nothing would end the wait.
+                // The job that announced the stop may be consumed already: nothing would end the
+                // wait.
                 Ok(false) if self.index.is_stopping() => break,
                 Ok(false) => {
                     self.retry = RETRY.0;
                     let until_sweep = self.sweep.saturating_sub(last_sweep.elapsed());
-                    self.wait(if self.sweep.is_zero() { Duration::from_secs(3600) } else { until_sweep });
+                    self.wait(if self.sweep.is_zero() {
+                        Duration::from_secs(3600)
+                    } else {
+                        until_sweep
+                    });
                     if !self.sweep.is_zero() && last_sweep.elapsed() >= self.sweep {
                         self.work.scan = true;
                     }
@@ -163,7 +169,8 @@ impl Worker {
         while let Ok(change) = self.changes.try_recv() {
             self.accept_change(change);
         }
-        // The trigrams of every reported file are invalidated by now; only a scan must first find out which files changed.
+        // The trigrams of every reported file are invalidated by now; only a scan must first find
+        // out which files changed.
         if !self.work.scan {
             self.index.grams.set_applied(self.received);
         }
@@ -190,8 +197,9 @@ impl Worker {
             }
             Change::Rescan => self.work.scan = true,
         }
-        let is_ignore_file =
-            |p: &String| matches!(p.rsplit('/').next(), Some(".gitignore" | ".ignore" | ".rgignore"));
+        let is_ignore_file = |p: &String| {
+            matches!(p.rsplit('/').next(), Some(".gitignore" | ".ignore" | ".rgignore"))
+        };
         if self.work.paths.len() > MAX_PATHS || self.work.paths.iter().any(is_ignore_file) {
             self.work.scan = true;
         }
@@ -240,15 +248,19 @@ impl Worker {
         }
         self.batches += 1;
         index.maybe_trim(self.batches);
-        // The slowest stage comes last. Until a file has trigrams, every grep reads it; without vectors, semantic search
-        // finds nothing.
+        // The slowest stage comes last. Until a file has trigrams, every grep reads it; without
+        // vectors, semantic search finds nothing.
         let slow = index.opts.embedder.is_transformer();
         if !slow && enrich::vector_batch(&index, conn)?.is_some() {
             return Ok(true);
         }
         if self.grams_pending {
-            self.grams_pending =
-                index.grams.build_segment(conn, &*index.file_table()?, &index.root, &index.opts.pool)?;
+            self.grams_pending = index.grams.build_segment(
+                conn,
+                &*index.file_table()?,
+                &index.root,
+                &index.opts.pool,
+            )?;
             return Ok(true);
         }
         let did_work = enrich::symbol_batch(&index, conn)?.is_some()
@@ -317,15 +329,17 @@ impl Worker {
         self.counted_changes = None;
         let clock = db::meta(&conn, "clock")?.unwrap_or(0) as u64;
         self.index.update(|p| p.clock = clock);
-        // Searches need the first steps. With a million chunks each of the others takes some tenths of a second, which a
-        // shutdown does not wait for.
+        // Searches need the first steps. With a million chunks each of the others takes some tenths
+        // of a second, which a shutdown does not wait for.
         let steps: [Step; 6] = [
             |index, conn| Ok(index.postings.open(conn)?),
             enrich::open_vectors,
             count,
             |index, conn| index.postings.repair(conn),
             |index, conn| index.grams.open(conn),
-            |index, conn| if enrich::check_vectors(index, conn)? { count(index, conn) } else { Ok(()) },
+            |index, conn| {
+                if enrich::check_vectors(index, conn)? { count(index, conn) } else { Ok(()) }
+            },
         ];
         for step in steps {
             if self.index.is_stopping() {

@@ -52,7 +52,8 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::DiskFull(error.to_string()),
-            // On a full file system SQLite reports an I/O error if the write-ahead log or its index cannot grow.
+            // On a full file system SQLite reports an I/O error if the write-ahead log or its index
+            // cannot grow.
             Some(ErrorCode::SystemIoFailure) if is_no_space(&error) => {
                 StoreError::DiskFull(error.to_string())
             }
@@ -65,7 +66,8 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 fn is_no_space(error: &rusqlite::Error) -> bool {
-    // SQLITE_IOERR_WRITE, _FSYNC, _TRUNCATE, _SHMSIZE, _SHMMAP, which a full disk causes in WAL mode.
+    // SQLITE_IOERR_WRITE, _FSYNC, _TRUNCATE, _SHMSIZE, _SHMMAP, which a full disk causes in WAL
+    // mode.
     const GROWING: [i32; 5] = [778, 1034, 1546, 4874, 5386];
     error.sqlite_error().is_some_and(|e| GROWING.contains(&e.extended_code))
 }
@@ -91,7 +93,9 @@ impl StoreError {
             StoreError::Closed => StoreError::Closed,
             StoreError::Busy => StoreError::Busy,
             StoreError::Corrupt(m) => StoreError::Corrupt(m.clone()),
-            other => StoreError::Sqlite(rusqlite::Error::ToSqlConversionFailure(other.to_string().into())),
+            other => StoreError::Sqlite(rusqlite::Error::ToSqlConversionFailure(
+                other.to_string().into(),
+            )),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Shared SQLite code: opening, migrations and a writer thread. It does not know any table.
 //!
-//! Each crate that owns tables passes its own numbered [`Migration`]s; the current version is stored in `user_version`. A
-//! database of a newer build is refused and never modified.
+//! Each crate that owns tables passes its own numbered [`Migration`]s; the current version is
+//! stored in `user_version`. A database of a newer build is refused and never modified.
 
 mod error;
 mod open;

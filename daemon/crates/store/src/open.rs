@@ -16,11 +16,12 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-/// Opens or creates the database at `path`, applies pending `migrations`, and sets write-ahead logging and
-/// `synchronous=FULL`. Files are private to the user.
+/// Opens or creates the database at `path`, applies pending `migrations`, and sets write-ahead
+/// logging and `synchronous=FULL`. Files are private to the user.
 ///
 /// # Errors
-/// [`StoreError::Newer`] for a database of a newer build; [`StoreError::Corrupt`] for a file that is not a database.
+/// [`StoreError::Newer`] for a database of a newer build; [`StoreError::Corrupt`] for a file that
+/// is not a database.
 pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, StoreError> {
     make_private(path)?;
     let mut conn = Connection::open(path)?;
@@ -31,7 +32,8 @@ pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, StoreEr
         return Err(StoreError::Newer { path: path.to_owned(), found: version, known: latest });
     }
     if version < latest {
-        // The mode is stored in the file. Setting it needs the lock, so it is only set if there are migrations.
+        // The mode is stored in the file. Setting it needs the lock, so it is only set if there are
+        // migrations.
         conn.query_row("PRAGMA journal_mode=WAL", [], |_| Ok(()))?;
         let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         for step in migrations.iter().filter(|m| m.version > version) {
@@ -58,9 +60,10 @@ pub fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
     Ok(conn)
 }
 
-/// Enables query plans that do not depend on bound values. Otherwise SQLite recompiles a statement with a range for every
-/// new value, which a search would do for each window it reads. In return, a statement can use a partial index only if it
-/// contains the index's condition literally, and `LIKE ?` cannot use an index.
+/// Enables query plans that do not depend on bound values. Otherwise SQLite recompiles a statement
+/// with a range for every new value, which a search would do for each window it reads. In return, a
+/// statement can use a partial index only if it contains the index's condition literally, and `LIKE
+/// ?` cannot use an index.
 fn enable_stable_plans(conn: &Connection) -> Result<(), StoreError> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
@@ -74,8 +77,8 @@ pub fn integrity_check(conn: &Connection) -> Result<String, StoreError> {
     Ok(conn.query_row("PRAGMA integrity_check", [], |r| r.get(0))?)
 }
 
-/// Limits the bytes of the page caches of all databases of this process together; caches evict pages to stay below. Zero
-/// removes the limit.
+/// Limits the bytes of the page caches of all databases of this process together; caches evict
+/// pages to stay below. Zero removes the limit.
 ///
 /// # Errors
 /// When SQLite rejects the limit.
@@ -156,7 +159,9 @@ mod tests {
         };
         let reprepare_count = |conn: &Connection| {
             let mut get = conn
-                .prepare("SELECT * FROM span WHERE file = ? AND start <= ? AND end >= ? ORDER BY start")
+                .prepare(
+                    "SELECT * FROM span WHERE file = ? AND start <= ? AND end >= ? ORDER BY start",
+                )
                 .unwrap();
             for n in 0..3 {
                 assert!(!get.exists([n, n + 1, n]).unwrap());

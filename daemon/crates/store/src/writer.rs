@@ -1,7 +1,8 @@
 //! The writer thread: jobs are queued, run in one transaction, and answered after its commit.
 //!
-//! A caller that has its answer knows that its writes are durable. Commits are grouped by draining the queue: all jobs that
-//! are queued when a commit ends share the next one, so a single job pays one commit and a thousand jobs share one.
+//! A caller that has its answer knows that its writes are durable. Commits are grouped by draining
+//! the queue: all jobs that are queued when a commit ends share the next one, so a single job pays
+//! one commit and a thousand jobs share one.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -24,7 +25,8 @@ const BATCH: usize = 4_096;
 
 /// Runs in a savepoint of the transaction, or receives the error of starting it.
 type Job = Box<dyn FnOnce(Result<&Savepoint<'_>, StoreError>) -> Completion + Send>;
-/// The completion of a job: its success, without which the savepoint is rolled back, and the notification of its caller.
+/// The completion of a job: its success, without which the savepoint is rolled back, and the
+/// notification of its caller.
 struct Completion {
     ok: bool,
     notify: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
@@ -62,12 +64,12 @@ impl Writer {
         Ok(Self { jobs, stats })
     }
 
-    /// Queues `job`; the receiver has its result after the commit. `after` runs on the writer thread right after the commit
-    /// and in commit order, for publishing.
+    /// Queues `job`; the receiver has its result after the commit. `after` runs on the writer
+    /// thread right after the commit and in commit order, for publishing.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] for a full queue. The receiver has the error of the job, whose writes are rolled back, or of the
-    /// commit.
+    /// [`StoreError::Busy`] for a full queue. The receiver has the error of the job, whose writes
+    /// are rolled back, or of the commit.
     pub fn submit<T, F, A>(
         &self,
         job: F,
@@ -167,7 +169,11 @@ fn commit_batch(
     Ok(tx.commit()?)
 }
 
-fn run_job(tx: &mut Transaction<'_>, job: Job, completions: &mut Vec<Completion>) -> Result<(), StoreError> {
+fn run_job(
+    tx: &mut Transaction<'_>,
+    job: Job,
+    completions: &mut Vec<Completion>,
+) -> Result<(), StoreError> {
     let mut point = tx.savepoint()?;
     let outcome = job(Ok(&point));
     let ok = outcome.ok;
@@ -185,7 +191,8 @@ mod tests {
 
     fn writer(dir: &std::path::Path) -> Writer {
         let conn =
-            open(&dir.join("t.db"), &[Migration { version: 1, sql: "CREATE TABLE a(x UNIQUE)" }]).unwrap();
+            open(&dir.join("t.db"), &[Migration { version: 1, sql: "CREATE TABLE a(x UNIQUE)" }])
+                .unwrap();
         Writer::start("test", conn).unwrap()
     }
 
@@ -193,15 +200,18 @@ mod tests {
     async fn failed_job_rolls_back_only_its_own_writes() {
         let dir = tempfile::tempdir().unwrap();
         let w = writer(dir.path());
-        let insert = |x: i64| move |tx: &Savepoint<'_>| Ok(tx.execute("INSERT INTO a VALUES (?1)", [x])?);
+        let insert =
+            |x: i64| move |tx: &Savepoint<'_>| Ok(tx.execute("INSERT INTO a VALUES (?1)", [x])?);
         let receivers: Vec<_> = [1, 2, 2, 3].map(|x| w.submit(insert(x), |_| ()).unwrap()).into();
         let mut oks = Vec::new();
         for receiver in receivers {
             oks.push(receiver.await.unwrap().is_ok());
         }
         assert_eq!(oks, [true, true, false, true]);
-        let count: i64 =
-            w.write(|tx| Ok(tx.query_row("SELECT count(*) FROM a", [], |r| r.get(0))?)).await.unwrap();
+        let count: i64 = w
+            .write(|tx| Ok(tx.query_row("SELECT count(*) FROM a", [], |r| r.get(0))?))
+            .await
+            .unwrap();
         assert_eq!(count, 3);
     }
 
@@ -216,11 +226,15 @@ mod tests {
             })
             .await;
         assert!(matches!(outcome, Err(StoreError::Panicked)), "{outcome:?}");
-        let receiver = w.submit(|tx| Ok(tx.execute("INSERT INTO a VALUES (2)", [])?), |_| panic!("a defect"));
+        let receiver =
+            w.submit(|tx| Ok(tx.execute("INSERT INTO a VALUES (2)", [])?), |_| panic!("a defect"));
         assert_eq!(receiver.unwrap().await.unwrap().unwrap(), 1);
         let all: Vec<i64> = w
             .write(|tx| {
-                Ok(tx.prepare("SELECT x FROM a")?.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?)
+                Ok(tx
+                    .prepare("SELECT x FROM a")?
+                    .query_map([], |r| r.get(0))?
+                    .collect::<Result<_, _>>()?)
             })
             .await
             .unwrap();
@@ -235,8 +249,9 @@ mod tests {
         let mut receivers = Vec::new();
         for x in 0..100_i64 {
             let order = Arc::clone(&order);
-            let job =
-                move |tx: &Savepoint<'_>| Ok(tx.execute("INSERT INTO a VALUES (?1)", [x]).map(|_| x)?);
+            let job = move |tx: &Savepoint<'_>| {
+                Ok(tx.execute("INSERT INTO a VALUES (?1)", [x]).map(|_| x)?)
+            };
             receivers.push(w.submit(job, move |x| order.lock().unwrap().push(*x)).unwrap());
         }
         for receiver in receivers {

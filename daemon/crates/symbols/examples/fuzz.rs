@@ -1,8 +1,9 @@
-//! Fuzzes the parsers for crashes and hangs: samples of every language are mutated and parsed in child processes, because
-//! the scanners of grammars are written in C.
+//! Fuzzes the parsers for crashes and hangs: samples of every language are mutated and parsed in
+//! child processes, because the scanners of grammars are written in C.
 //!
-//! `cargo run --release -p cairn-symbols --example fuzz -- SECONDS [LANGUAGE...]` prints a line per language. It exits with 1
-//! if a parser crashed or hung, after writing the text to the temporary folder.
+//! `cargo run --release -p cairn-symbols --example fuzz -- SECONDS [LANGUAGE...]` prints a line per
+//! language. It exits with 1 if a parser crashed or hung, after writing the text to the temporary
+//! folder.
 
 use std::{
     io::{Read as _, Write as _},
@@ -15,7 +16,8 @@ use std::{
 use cairn_symbols::extract::{self, ParseInput};
 use cairn_workspace::language_of;
 
-/// Time after which a parser counts as hung: the limit of one file, with a margin for slow machines.
+/// Time after which a parser counts as hung: the limit of one file, with a margin for slow
+/// machines.
 const HANG: Duration = Duration::from_secs(20);
 /// Number of texts per process.
 const ROUND: u64 = 400;
@@ -116,7 +118,9 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut any_failed = false;
-    for (lang, path) in samples().into_iter().filter(|(lang, _)| args.len() == 1 || args.contains(lang)) {
+    for (lang, path) in
+        samples().into_iter().filter(|(lang, _)| args.len() == 1 || args.contains(lang))
+    {
         any_failed |= !try_language(&lang, &path, Duration::from_secs(seconds));
     }
     ExitCode::from(u8::from(any_failed))
@@ -226,14 +230,17 @@ fn parse_many(lang: &str, path: &Path, seed: u64) -> ExitCode {
 
 /// Mutates the sample reproducibly.
 fn mutate(sample: &[u8], seed: u64, number: u64) -> Vec<u8> {
-    let mut dice = Dice((seed.wrapping_mul(1_000_003) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut dice =
+        Dice((seed.wrapping_mul(1_000_003) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let mut text = sample.to_vec();
     for _ in 0..=dice.roll(24) {
         let at = dice.roll(text.len() + 1);
         match dice.roll(8) {
             0 => text.truncate(at),
             1 => drop(text.drain(at..(at + dice.roll(40)).min(text.len()))),
-            2 => text.splice(at..at, (0..dice.roll(12)).map(|_| 0).collect::<Vec<u8>>()).for_each(drop),
+            2 => text
+                .splice(at..at, (0..dice.roll(12)).map(|_| 0).collect::<Vec<u8>>())
+                .for_each(drop),
             3 => {
                 let most = if dice.roll(20) == 0 { 3000 } else { 6 };
                 let times = 1 + dice.roll(most);

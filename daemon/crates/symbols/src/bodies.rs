@@ -1,9 +1,10 @@
-//! Removes text without definitions before parsing: most of a text, and so most of the parse time, is in function bodies
-//! and comments.
+//! Removes text without definitions before parsing: most of a text, and so most of the parse time,
+//! is in function bodies and comments.
 //!
-//! A first pass over the bytes ([`braces`], [`indented`]) finds the identifiers, and the bodies that contain no
-//! definitions; the parser reads the remaining text with `{}` in their place. If the pass fails, which unbalanced brackets
-//! show, the text is parsed completely. Tables of numbers ([`numbers`]) are removed as well.
+//! A first pass over the bytes ([`braces`], [`indented`]) finds the identifiers, and the bodies
+//! that contain no definitions; the parser reads the remaining text with `{}` in their place. If
+//! the pass fails, which unbalanced brackets show, the text is parsed completely. Tables of numbers
+//! ([`numbers`]) are removed as well.
 
 mod braces;
 mod indented;
@@ -38,7 +39,8 @@ impl LineMap {
         self.lines_before_gap(self.gaps.partition_point(|g| g.0 <= offset))
     }
 
-    /// Lines removed before a node that ends at `offset`: text removed exactly there follows the node.
+    /// Lines removed before a node that ends at `offset`: text removed exactly there follows the
+    /// node.
     pub fn before_end(&self, offset: usize) -> u32 {
         self.lines_before_gap(self.gaps.partition_point(|g| g.0 < offset))
     }
@@ -56,8 +58,9 @@ struct Cut {
     replacement: &'static [u8],
 }
 
-/// Reduces `text` and adds the hashes of its identifiers to `idents`. `None` if the language has no such pass or the pass
-/// fails: then the text must be parsed completely, and its identifiers are those of the tree.
+/// Reduces `text` and adds the hashes of its identifiers to `idents`. `None` if the language has no
+/// such pass or the pass fails: then the text must be parsed completely, and its identifiers are
+/// those of the tree.
 pub fn reduce(lang: &str, text: &[u8], idents: &mut FxHashSet<u32>) -> Option<ReducedText> {
     let mut cuts = match lang {
         "c" => layout::cuts(text, idents),
@@ -73,7 +76,8 @@ pub fn reduce(lang: &str, text: &[u8], idents: &mut FxHashSet<u32>) -> Option<Re
 }
 
 fn apply_cuts(text: &[u8], cuts: &[Cut]) -> ReducedText {
-    let mut short = ReducedText { text: Vec::with_capacity(text.len() / 2), lines: LineMap::default() };
+    let mut short =
+        ReducedText { text: Vec::with_capacity(text.len() / 2), lines: LineMap::default() };
     let (mut at, mut dropped) = (0, 0u32);
     for cut in cuts {
         if cut.from < at {
@@ -104,7 +108,11 @@ mod tests {
     #[test]
     fn bodies_and_comments_are_removed() {
         for (lang, text, result) in [
-            ("c", "int f(void)\n{\n\treturn g(1);\n}\nint b; /* c */\n", "int f(void)\n{\n}\nint b;  \n"),
+            (
+                "c",
+                "int f(void)\n{\n\treturn g(1);\n}\nint b; /* c */\n",
+                "int f(void)\n{\n}\nint b;  \n",
+            ),
             (
                 "c",
                 "static const struct ops o = {\n\t.f = g(1),\n};\n",
@@ -125,8 +133,16 @@ mod tests {
                 "class A {\n  int f() throws E { return 1 + 2; }\n  int[] b = {1, 2, 3, 4, 5};\n}\n",
                 "class A {\n  int f() throws E {}\n  int[] b = {1, 2, 3, 4, 5};\n}\n",
             ),
-            ("python", "def f():\n    a = 1\n    return a\n\nb = 2\n", "def f():\n    pass\n\nb = 2\n"),
-            ("typescript", "const f = (a: A) => {\n  return a.b;\n};\n", "const f = (a: A) => {};\n"),
+            (
+                "python",
+                "def f():\n    a = 1\n    return a\n\nb = 2\n",
+                "def f():\n    pass\n\nb = 2\n",
+            ),
+            (
+                "typescript",
+                "const f = (a: A) => {\n  return a.b;\n};\n",
+                "const f = (a: A) => {};\n",
+            ),
         ] {
             assert_eq!(short(lang, text), result, "{lang}");
         }

@@ -1,4 +1,5 @@
-//! Extracts the definitions of a file with their lines, and its distinct identifiers, within limits of time and number.
+//! Extracts the definitions of a file with their lines, and its distinct identifiers, within limits
+//! of time and number.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -17,8 +18,8 @@ use super::{sections, shell};
 const MAX_TIME: Duration = Duration::from_millis(1500);
 /// Size of a text after which memory is trimmed, in bytes.
 pub const TRIM_BYTES: usize = 512 * 1024;
-/// Memory limit of a parser as a multiple of the text's bytes, within the following bounds. Among 32,236 texts of
-/// published packages the maximum was a factor of 231, and 59 MB.
+/// Memory limit of a parser as a multiple of the text's bytes, within the following bounds. Among
+/// 32,236 texts of published packages the maximum was a factor of 231, and 59 MB.
 const MEMORY_FACTOR: usize = 256;
 const MIN_MEMORY: usize = 4 * 1024 * 1024;
 const MAX_MEMORY: usize = 64 * 1024 * 1024;
@@ -66,8 +67,8 @@ pub enum ParseInput {
     Complete,
 }
 
-/// Extracts the definitions and identifiers of `text`. `None` if the language is unknown, the time limit was reached or
-/// `stop` was set.
+/// Extracts the definitions and identifiers of `text`. `None` if the language is unknown, the time
+/// limit was reached or `stop` was set.
 pub fn extract(lang: &str, path: &str, text: &[u8], stop: &AtomicBool) -> Option<Extracted> {
     extract_from(ParseInput::Reduced, lang, path, text, stop)
 }
@@ -90,7 +91,8 @@ pub fn extract_from(
     let lang = languages::name(lang)?;
     let grammar = grammar(lang)?;
     let mut idents = FxHashSet::default();
-    let reduced = if extent == ParseInput::Reduced { bodies::reduce(lang, text, &mut idents) } else { None };
+    let reduced =
+        if extent == ParseInput::Reduced { bodies::reduce(lang, text, &mut idents) } else { None };
     let is_reduced = reduced.is_some();
     let (parsed_text, lines) =
         reduced.map_or_else(|| (text.to_vec(), LineMap::default()), |s| (s.text, s.lines));
@@ -118,7 +120,8 @@ fn memory_limit(bytes: usize) -> usize {
     bytes.saturating_mul(MEMORY_FACTOR).clamp(MIN_MEMORY, MAX_MEMORY)
 }
 
-/// The language whose grammar a file is parsed with: that of its name, but C++ for a header that is one.
+/// The language whose grammar a file is parsed with: that of its name, but C++ for a header that is
+/// one.
 pub fn parsed_as<'a>(lang: &'a str, path: &str, text: &[u8]) -> &'a str {
     if lang == "c" && is_cpp_header(path, text) { "cpp" } else { lang }
 }
@@ -135,7 +138,8 @@ fn is_cpp_header(path: &str, text: &[u8]) -> bool {
     is_header && text[..text.len().min(64 * 1024)].split(|b| *b == b'\n').any(is_cpp_line)
 }
 
-/// Parses the entire `text` and drops the tree, for measuring parsing alone. Returns false if the language has no grammar.
+/// Parses the entire `text` and drops the tree, for measuring parsing alone. Returns false if the
+/// language has no grammar.
 pub fn parse_only(lang: &str, text: &[u8]) -> bool {
     let Some(grammar) = grammar(lang) else { return false };
     let (limit, text) = (memory_limit(text.len()), text.to_vec());
@@ -155,7 +159,11 @@ fn parse(grammar: &Grammar, text: &[u8], limit: usize, until: Instant) -> Option
             }
         };
         let options = ParseOptions::new().progress_callback(&mut check);
-        let tree = parser.parse_with_options(&mut |at, _| text.get(at..).unwrap_or(&[]), None, Some(options));
+        let tree = parser.parse_with_options(
+            &mut |at, _| text.get(at..).unwrap_or(&[]),
+            None,
+            Some(options),
+        );
         // An aborted parse retains its memory until the reset.
         parser.reset();
         tree
@@ -186,12 +194,14 @@ mod tests {
             ("javascript", format!("const a = [\n{rows}];\nfunction f() {{\n}}\n")),
             ("python", format!("A = [\n{rows}]\ndef f():\n    pass\n")),
         ] {
-            let of =
-                |extent| extract_from(extent, lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
+            let of = |extent| {
+                extract_from(extent, lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap()
+            };
             let (reduced, complete) = (of(ParseInput::Reduced), of(ParseInput::Complete));
             assert!(reduced.symbols.iter().any(|s| s.name == "f" && s.start_line > 61), "{lang}");
             assert_eq!(reduced.symbols, complete.symbols, "{lang}");
-            let parsed_text = bodies::reduce(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap().text;
+            let parsed_text =
+                bodies::reduce(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap().text;
             assert!(parsed_text.len() * 3 < text.len(), "{lang}");
         }
     }
@@ -242,7 +252,8 @@ mod tests {
 
     #[test]
     fn identifiers_are_distinct_and_sorted() {
-        let extracted = extract("rust", "x", b"fn aa() { bb(cc, bb); x }", &AtomicBool::new(false)).unwrap();
+        let extracted =
+            extract("rust", "x", b"fn aa() { bb(cc, bb); x }", &AtomicBool::new(false)).unwrap();
         assert_eq!(extracted.idents.len(), 3);
         assert!(extracted.idents.is_sorted() && extracted.idents.contains(&ident_hash(b"bb")));
     }
@@ -251,7 +262,9 @@ mod tests {
     fn deep_nesting_and_invalid_text_do_not_crash() {
         let deep = "(".repeat(200_000);
         let _ = extract("javascript", "x", deep.as_bytes(), &AtomicBool::new(false));
-        assert!(extract("rust", "x", b"fn ok() {} \xff\xfe fn (((", &AtomicBool::new(false)).is_some());
+        assert!(
+            extract("rust", "x", b"fn ok() {} \xff\xfe fn (((", &AtomicBool::new(false)).is_some()
+        );
         assert!(extract("cobol", "x", b"", &AtomicBool::new(false)).is_none());
     }
 }

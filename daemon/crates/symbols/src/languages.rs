@@ -77,7 +77,8 @@ const IDENTIFIER_KINDS: &[&str] = &[
     "word",
 ];
 
-/// Node kinds without definitions, except in JavaScript and TypeScript, where types in them may have methods.
+/// Node kinds without definitions, except in JavaScript and TypeScript, where types in them may
+/// have methods.
 const SKIPPED_KINDS: &[&str] = &[
     "comment",
     "line_comment",
@@ -127,7 +128,8 @@ const LANGUAGES: &[Entry] = &[
 
 /// The grammar of a language by its name, if there is one.
 pub fn grammar(lang: &str) -> Option<&'static Grammar> {
-    static LOADED: [OnceLock<Grammar>; LANGUAGES.len()] = [const { OnceLock::new() }; LANGUAGES.len()];
+    static LOADED: [OnceLock<Grammar>; LANGUAGES.len()] =
+        [const { OnceLock::new() }; LANGUAGES.len()];
     let slot = LANGUAGES.iter().position(|e| e.0 == lang)?;
     Some(LOADED.get(slot)?.get_or_init(|| build(&LANGUAGES[slot])))
 }

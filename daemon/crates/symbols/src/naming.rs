@@ -6,7 +6,12 @@ use super::extract::MAX_NAME;
 use super::languages::NameSource;
 
 /// The name that a node defines, with its qualifying container (`Foo::bar`, `func (f *Foo) bar`).
-pub fn name(node: &Node<'_>, by: NameSource, text: &[u8], lang: &str) -> Option<(Option<String>, String)> {
+pub fn name(
+    node: &Node<'_>,
+    by: NameSource,
+    text: &[u8],
+    lang: &str,
+) -> Option<(Option<String>, String)> {
     let name_node = match by {
         NameSource::Field => node
             .child_by_field_name("name")
@@ -24,12 +29,12 @@ pub fn name(node: &Node<'_>, by: NameSource, text: &[u8], lang: &str) -> Option<
                 target
             }
         }
-        NameSource::Type => {
-            innermost(*node, |n| n.child_by_field_name("type").or_else(|| n.child_by_field_name("name")))?
-        }
-        NameSource::Declarator => {
-            innermost(*node, |n| n.child_by_field_name("declarator").or_else(|| inner_declarator(n)))?
-        }
+        NameSource::Type => innermost(*node, |n| {
+            n.child_by_field_name("type").or_else(|| n.child_by_field_name("name"))
+        })?,
+        NameSource::Declarator => innermost(*node, |n| {
+            n.child_by_field_name("declarator").or_else(|| inner_declarator(n))
+        })?,
         NameSource::First => named_children(node).find(|n| n.kind() == "name")?,
     };
     let text_of = |n: &Node<'_>| text.get(n.byte_range()).and_then(|t| std::str::from_utf8(t).ok());
@@ -48,16 +53,22 @@ pub fn name(node: &Node<'_>, by: NameSource, text: &[u8], lang: &str) -> Option<
     let without_type_arguments = !name.is_empty()
         && name.len() <= MAX_NAME
         && !name.contains(char::is_whitespace)
-        && (!name.contains(['(', '[', '{']) || name.starts_with("operator") || name.starts_with("[]"));
+        && (!name.contains(['(', '[', '{'])
+            || name.starts_with("operator")
+            || name.starts_with("[]"));
     let receiver = || {
         let text = text_of(&node.child_by_field_name("receiver")?)?;
         receiver(text)
     };
     let container = container.or_else(|| if lang == "go" { receiver() } else { None });
-    without_type_arguments.then(|| (container.filter(|c| !c.is_empty()).map(str::to_owned), name.to_owned()))
+    without_type_arguments
+        .then(|| (container.filter(|c| !c.is_empty()).map(str::to_owned), name.to_owned()))
 }
 
-fn innermost<'a>(node: Node<'a>, inner: impl Fn(&Node<'a>) -> Option<Node<'a>>) -> Option<Node<'a>> {
+fn innermost<'a>(
+    node: Node<'a>,
+    inner: impl Fn(&Node<'a>) -> Option<Node<'a>>,
+) -> Option<Node<'a>> {
     let mut name_node = inner(&node)?;
     while let Some(deeper) = inner(&name_node) {
         name_node = deeper;
@@ -67,9 +78,12 @@ fn innermost<'a>(node: Node<'a>, inner: impl Fn(&Node<'a>) -> Option<Node<'a>>) 
 
 /// The inner node of `(*name)` and `&name` in declarators, which have no field for it.
 fn inner_declarator<'a>(node: &Node<'a>) -> Option<Node<'a>> {
-    matches!(node.kind(), "parenthesized_declarator" | "attributed_declarator" | "reference_declarator")
-        .then(|| node.named_child(0))
-        .flatten()
+    matches!(
+        node.kind(),
+        "parenthesized_declarator" | "attributed_declarator" | "reference_declarator"
+    )
+    .then(|| node.named_child(0))
+    .flatten()
 }
 
 /// Splits a qualified name into its last part and the part before it, both without type arguments.
@@ -121,7 +135,10 @@ pub fn has_child(node: &Node<'_>, kind: &str) -> bool {
 pub fn assigns_function(node: &Node<'_>) -> bool {
     let value = node.child_by_field_name("value").or_else(|| node.child_by_field_name("right"));
     value.is_some_and(|v| {
-        matches!(v.kind(), "arrow_function" | "function_expression" | "generator_function" | "class")
+        matches!(
+            v.kind(),
+            "arrow_function" | "function_expression" | "generator_function" | "class"
+        )
     })
 }
 
@@ -131,7 +148,8 @@ pub fn is_pure_virtual(node: &Node<'_>) -> bool {
         && node.child_by_field_name("declarator").is_some_and(|d| d.kind() == "function_declarator")
 }
 
-/// The kind of a Swift type; Swift has one node kind for all types and for extensions, which are not definitions.
+/// The kind of a Swift type; Swift has one node kind for all types and for extensions, which are
+/// not definitions.
 pub fn swift_kind(node: &Node<'_>) -> &'static str {
     match node.child_by_field_name("declaration_kind").map_or("", |k| k.kind()) {
         "struct" => "struct",
@@ -142,7 +160,8 @@ pub fn swift_kind(node: &Node<'_>) -> &'static str {
     }
 }
 
-/// The kind of `class EXPORT Name … {`, which the grammar parses as a function `Name` that returns `class EXPORT`.
+/// The kind of `class EXPORT Name … {`, which the grammar parses as a function `Name` that returns
+/// `class EXPORT`.
 pub fn class_with_macro(node: &Node<'_>) -> Option<&'static str> {
     if node.child_by_field_name("declarator")?.kind() != "identifier" {
         return None;

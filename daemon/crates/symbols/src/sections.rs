@@ -9,8 +9,8 @@ pub const KIND: &str = "section";
 /// Number of heading levels.
 const LEVELS: usize = 6;
 
-/// The headings in order. A section ends before the next heading of its level or a higher one, without trailing blank
-/// lines.
+/// The headings in order. A section ends before the next heading of its level or a higher one,
+/// without trailing blank lines.
 pub fn sections(text: &[u8]) -> Vec<Symbol> {
     let mut sections_found: Vec<(usize, Symbol)> = Vec::new();
     // Positions of the open sections in `sections_found`, outermost first.
@@ -46,7 +46,8 @@ pub fn sections(text: &[u8]) -> Vec<Symbol> {
                 if let Some(name) = title_text(name) {
                     let container = open.last().map(|o| sections_found[*o].1.name.clone());
                     open.push(sections_found.len());
-                    let symbol = Symbol { name, kind: KIND, container, start_line: at, end_line: row };
+                    let symbol =
+                        Symbol { name, kind: KIND, container, start_line: at, end_line: row };
                     sections_found.push((level, symbol));
                 }
             }
@@ -91,8 +92,11 @@ fn atx_heading(line: &[u8]) -> Option<(usize, &[u8])> {
     let title = rest.trim_ascii();
     let closed = title.iter().rev().take_while(|b| **b == b'#').count();
     let unclosed = &title[..title.len() - closed];
-    let title =
-        if closed > 0 && unclosed.last().is_none_or(u8::is_ascii_whitespace) { unclosed } else { title };
+    let title = if closed > 0 && unclosed.last().is_none_or(u8::is_ascii_whitespace) {
+        unclosed
+    } else {
+        title
+    };
     Some((level, title.trim_ascii()))
 }
 
@@ -109,7 +113,8 @@ fn setext_level(line: &[u8]) -> Option<usize> {
     }
 }
 
-/// True if a line can be an underlined title: text that is not a list, quote, table, heading or front matter.
+/// True if a line can be an underlined title: text that is not a list, quote, table, heading or
+/// front matter.
 fn is_paragraph(line: &[u8]) -> bool {
     !line.is_empty()
         && !matches!(line[0], b'>' | b'|' | b'#' | b'=')

@@ -1,7 +1,8 @@
 //! Functions of shell scripts, found line by line.
 //!
-//! The scanner of the existing grammar, written in C, aborts the process or never returns on some texts. Any file of a
-//! repository may contain such a text, and functions are the only definitions of shell scripts.
+//! The scanner of the existing grammar, written in C, aborts the process or never returns on some
+//! texts. Any file of a repository may contain such a text, and functions are the only definitions
+//! of shell scripts.
 
 use rustc_hash::FxHashSet;
 
@@ -10,8 +11,9 @@ use super::extract::{Extracted, MAX_NAME, MAX_SYMBOLS, Symbol, ident_hash};
 /// Name of the language.
 pub const LANGUAGE: &str = "bash";
 
-/// The functions of a script in order, and the hashes of its words. A function ends with the line that closes it at its
-/// own indentation, which is the common style; otherwise it ends where the next function starts.
+/// The functions of a script in order, and the hashes of its words. A function ends with the line
+/// that closes it at its own indentation, which is the common style; otherwise it ends where the
+/// next function starts.
 pub fn functions(text: &[u8]) -> Extracted {
     let lines: Vec<&[u8]> = text.split(|b| *b == b'\n').collect();
     let mut symbols: Vec<Symbol> = Vec::new();
@@ -39,7 +41,13 @@ pub fn functions(text: &[u8]) -> Extracted {
             close_function(&mut symbols, open_function.take(), row.saturating_sub(1));
             let end_line = if closed_on_its_line(code) { row } else { 0 };
             open_function = (end_line == 0).then_some(symbols.len());
-            symbols.push(Symbol { name, kind: "function", container: None, start_line: row, end_line });
+            symbols.push(Symbol {
+                name,
+                kind: "function",
+                container: None,
+                start_line: row,
+                end_line,
+            });
         } else if let Some(index) = open_function
             && matches!(code.first(), Some(b'}' | b')'))
             && indent(line) <= indent(lines[symbols[index].start_line as usize - 1])
@@ -67,7 +75,9 @@ fn indent(line: &[u8]) -> usize {
 /// The name of the function that starts in a line: `name() {`, `function name {`.
 fn function(code: &[u8]) -> Option<String> {
     let (rest, keyword) = match code.strip_prefix(b"function") {
-        Some(rest) if rest.first().is_some_and(u8::is_ascii_whitespace) => (rest.trim_ascii_start(), true),
+        Some(rest) if rest.first().is_some_and(u8::is_ascii_whitespace) => {
+            (rest.trim_ascii_start(), true)
+        }
         _ => (code, false),
     };
     let is_name_byte =
@@ -75,7 +85,8 @@ fn function(code: &[u8]) -> Option<String> {
     let length = rest.iter().take_while(|b| is_name_byte(b)).count();
     let (name, after) = rest.split_at(length);
     let after = after.trim_ascii_start();
-    let parens = after.strip_prefix(b"(").map(<[u8]>::trim_ascii_start).and_then(|a| a.strip_prefix(b")"));
+    let parens =
+        after.strip_prefix(b"(").map(<[u8]>::trim_ascii_start).and_then(|a| a.strip_prefix(b")"));
     let body = parens.unwrap_or(after).trim_ascii_start();
     let opens_body = body.is_empty() || matches!(body.first(), Some(b'{' | b'(' | b'#'));
     let fits = (1..=MAX_NAME).contains(&length) && opens_body && (keyword || parens.is_some());
@@ -96,14 +107,16 @@ fn opens_heredoc(code: &[u8]) -> Option<Vec<u8>> {
     }
     let rest = rest.strip_prefix(b"-").unwrap_or(rest).trim_ascii_start();
     let quoted = rest.iter().filter(|b| !matches!(b, b'\'' | b'"' | b'\\'));
-    let word: Vec<u8> = quoted.take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').copied().collect();
+    let word: Vec<u8> =
+        quoted.take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').copied().collect();
     let is_name = word.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_');
     is_name.then_some(word)
 }
 
 fn add_words(code: &[u8], into: &mut FxHashSet<u32>) {
     for word in code.split(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))) {
-        if word.len() > 1 && word.len() <= MAX_NAME && !word[0].is_ascii_digit() && word[0] != b'-' {
+        if word.len() > 1 && word.len() <= MAX_NAME && !word[0].is_ascii_digit() && word[0] != b'-'
+        {
             into.insert(ident_hash(word));
         }
     }
@@ -116,15 +129,24 @@ mod tests {
     use super::*;
 
     fn function_spans(text: &str) -> Vec<(String, u32, u32)> {
-        functions(text.as_bytes()).symbols.into_iter().map(|s| (s.name, s.start_line, s.end_line)).collect()
+        functions(text.as_bytes())
+            .symbols
+            .into_iter()
+            .map(|s| (s.name, s.start_line, s.end_line))
+            .collect()
     }
 
     #[test]
     fn functions_in_common_styles_are_found() {
         let text = "#!/bin/sh\nfoo() {\n  if x; then\n    y\n  fi\n}\n\nfunction bar-baz {\n  (\n    cd a\n  )\n}\none() { echo hi; }\n\
             function two ()\n{\n  cat <<'EOF'\nnot() {\n}\nEOF\n}\nlib::three() (\n  x\n)\n# no() {\ncall foo\narr=()\n";
-        let expected =
-            [("foo", 2, 6), ("bar-baz", 8, 12), ("one", 13, 13), ("two", 14, 20), ("lib::three", 21, 23)];
+        let expected = [
+            ("foo", 2, 6),
+            ("bar-baz", 8, 12),
+            ("one", 13, 13),
+            ("two", 14, 20),
+            ("lib::three", 21, 23),
+        ];
         assert_eq!(function_spans(text), expected.map(|(n, a, b)| (n.to_owned(), a, b)));
         assert_eq!(
             function_spans("open() {\n  x\nnext() {\n  y\n"),

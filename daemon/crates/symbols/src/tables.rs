@@ -1,6 +1,8 @@
 //! Tables of the node kinds that are definitions in each language.
 
-use super::languages::Condition::{Always, Body, Computed, Constant, FunctionValue, PureVirtual, TopLevel};
+use super::languages::Condition::{
+    Always, Body, Computed, Constant, FunctionValue, PureVirtual, TopLevel,
+};
 use super::languages::NameSource::{Declarator, Field, First, Key, Left, Type};
 use super::languages::Row;
 

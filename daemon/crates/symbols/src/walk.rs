@@ -51,8 +51,8 @@ impl<'a> Walk<'a> {
         Self { text, grammar, lang, lines, until, scopes: Vec::new(), symbols: Vec::new() }
     }
 
-    /// Visits the tree and adds the hashes of its identifiers to `idents`, if given. `None` if the time limit was reached:
-    /// the cost of a definition grows with the depth of its scopes.
+    /// Visits the tree and adds the hashes of its identifiers to `idents`, if given. `None` if the
+    /// time limit was reached: the cost of a definition grows with the depth of its scopes.
     pub fn run(
         &mut self,
         cursor: &mut TreeCursor<'_>,
@@ -103,7 +103,9 @@ impl<'a> Walk<'a> {
         if !self.is_definition(node, when, depth) {
             return;
         }
-        let Some((qualifier, name)) = naming::name(node, name_by, self.text, self.lang) else { return };
+        let Some((qualifier, name)) = naming::name(node, name_by, self.text, self.lang) else {
+            return;
+        };
         let mut end = node.end_byte();
         if kind == "module" && is_rest_of_file(node) {
             self.scopes.clear();
@@ -136,7 +138,9 @@ impl<'a> Walk<'a> {
             }
             Condition::Body => node.child_by_field_name("body").is_some(),
             Condition::FunctionValue => naming::assigns_function(node),
-            Condition::Constant => node.child_by_field_name("left").is_some_and(|l| l.kind() == "constant"),
+            Condition::Constant => {
+                node.child_by_field_name("left").is_some_and(|l| l.kind() == "constant")
+            }
             Condition::Computed => {
                 let is_computed = node.child_by_field_name("computed_value").is_some();
                 self.scopes.last().is_none_or(|s| s.is_type() && is_computed)
@@ -176,7 +180,11 @@ impl<'a> Walk<'a> {
                 owner.map_or(kind, |o| if o == name { "constructor" } else { "method" })
             }
             ("lua", "function") if qualifier.is_some() => "method",
-            ("rust" | "python" | "ruby" | "swift", "function") if enclosing.is_some_and(in_type) => "method",
+            ("rust" | "python" | "ruby" | "swift", "function")
+                if enclosing.is_some_and(in_type) =>
+            {
+                "method"
+            }
             ("ruby", "function") if node.kind() == "singleton_method" => "method",
             ("swift", "property") if enclosing.is_none() => "constant",
             ("swift", "class") => naming::swift_kind(node),

@@ -1,4 +1,5 @@
-//! Texts that exhaust a parser. This file has a single test, so that its process measures only the memory of that test.
+//! Texts that exhaust a parser. This file has a single test, so that its process measures only the
+//! memory of that test.
 
 use std::{
     sync::atomic::AtomicBool,
@@ -7,7 +8,8 @@ use std::{
 
 use cairn_symbols::extract::extract;
 
-/// Each is repeated to half a megabyte. `=> (` in C overflowed the stack, `a<` in Java took all memory there was.
+/// Each is repeated to half a megabyte. `=> (` in C overflowed the stack, `a<` in Java took all
+/// memory there was.
 const PIECES: &[&str] = &[
     "(",
     "[",
@@ -66,7 +68,8 @@ const LANGUAGES: &[&str] = &[
     "lua",
 ];
 const BYTES: usize = 512 * 1024;
-/// Memory of the whole process at its height: parsers may have 128 MiB, and a text and a stack for each.
+/// Memory of the whole process at its height: parsers may have 128 MiB, and a text and a stack for
+/// each.
 const MAX_RESIDENT: u64 = 400 * 1024 * 1024;
 
 #[test]
@@ -75,7 +78,9 @@ fn hostile_texts_stay_within_memory_stack_and_time_limits() {
     let all = std::env::var_os("CAIRN_LONG").is_some();
     let chosen: &[&str] = if all { LANGUAGES } else { &["c", "cpp", "java"] };
     let mut aborted = 0;
-    let pieces = PIECES.iter().filter(|piece| all || ["=> (", "a<", "(", "a(", "fn f(){}\n"].contains(piece));
+    let pieces = PIECES
+        .iter()
+        .filter(|piece| all || ["=> (", "a<", "(", "a(", "fn f(){}\n"].contains(piece));
     for piece in pieces {
         let text = piece.repeat(BYTES / piece.len());
         for lang in chosen {

@@ -1,5 +1,5 @@
-//! Definitions of small sources in each language compared with `tests/symbols/*.golden` (`CAIRN_UPDATE=1` rewrites them),
-//! and with and without reducing the text before parsing.
+//! Definitions of small sources in each language compared with `tests/symbols/*.golden`
+//! (`CAIRN_UPDATE=1` rewrites them), and with and without reducing the text before parsing.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::fmt::Write;
@@ -21,14 +21,20 @@ fn sources() -> Vec<(String, String)> {
         .unwrap()
         .map(|e| e.unwrap().path())
         .filter(|p| p.extension().is_none_or(|e| e != "golden"))
-        .map(|p| (p.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(&p).unwrap()))
+        .map(|p| {
+            (
+                p.file_name().unwrap().to_str().unwrap().to_owned(),
+                std::fs::read_to_string(&p).unwrap(),
+            )
+        })
         .collect();
     all.sort();
     all
 }
 
 fn extracted(extent: ParseInput, name: &str, text: &str) -> Extracted {
-    extract_from(extent, language_of(name).unwrap(), name, text.as_bytes(), &AtomicBool::new(false)).unwrap()
+    extract_from(extent, language_of(name).unwrap(), name, text.as_bytes(), &AtomicBool::new(false))
+        .unwrap()
 }
 
 fn render(symbols: &[Symbol]) -> String {
@@ -55,8 +61,10 @@ fn definitions_match_the_golden_files() {
 #[test]
 fn reduced_text_has_the_same_definitions() {
     for (name, text) in sources() {
-        let (reduced, complete) =
-            (extracted(ParseInput::Reduced, &name, &text), extracted(ParseInput::Complete, &name, &text));
+        let (reduced, complete) = (
+            extracted(ParseInput::Reduced, &name, &text),
+            extracted(ParseInput::Complete, &name, &text),
+        );
         assert_eq!(render(&reduced.symbols), render(&complete.symbols), "{name}");
         for s in &complete.symbols {
             let simple = s.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -68,7 +76,8 @@ fn reduced_text_has_the_same_definitions() {
     }
 }
 
-/// A language of generated sources: a file's name, statements of a body, and a function with `{name}` and `{body}`.
+/// A language of generated sources: a file's name, statements of a body, and a function with
+/// `{name}` and `{body}`.
 struct Generated {
     file: &'static str,
     function: &'static str,
@@ -77,7 +86,8 @@ struct Generated {
     statements: &'static [&'static str],
 }
 
-/// Statements that a lexer can misread: brackets and quotes in strings, comments, characters and regular expressions.
+/// Statements that a lexer can misread: brackets and quotes in strings, comments, characters and
+/// regular expressions.
 const GENERATED: &[Generated] = &[
     Generated {
         file: "a.rs",
@@ -179,7 +189,10 @@ fn generated_functions_have_the_definitions_of_the_complete_parse() {
                     .map(|_| language.statements[rng.usize(..language.statements.len())])
                     .collect();
                 count += 1;
-                language.function.replace("{name}", &format!("name{count}")).replace("{body}", &body)
+                language
+                    .function
+                    .replace("{name}", &format!("name{count}"))
+                    .replace("{body}", &body)
             };
             let mut text = String::new();
             for part in 0..rng.usize(1..5) {
@@ -189,7 +202,12 @@ fn generated_functions_have_the_definitions_of_the_complete_parse() {
             }
             let reduced = extracted(ParseInput::Reduced, language.file, &text);
             let complete = extracted(ParseInput::Complete, language.file, &text);
-            assert_eq!(render(&reduced.symbols), render(&complete.symbols), "{}:\n{text}", language.file);
+            assert_eq!(
+                render(&reduced.symbols),
+                render(&complete.symbols),
+                "{}:\n{text}",
+                language.file
+            );
         }
     }
 }
@@ -205,17 +223,18 @@ fn body_split_by_conditions_does_not_lose_definitions() {
         );
     }
     // A condition that starts before a body and ends inside it.
-    let crossed =
-        "#ifdef A\nint f(int a) {\n#else\nint f(void) {\n#endif\n    return 1;\n}\nint g() { return 22; }\n";
-    let names: Vec<String> =
-        extracted(ParseInput::Reduced, "a.cpp", crossed).symbols.into_iter().map(|s| s.name).collect();
+    let crossed = "#ifdef A\nint f(int a) {\n#else\nint f(void) {\n#endif\n    return 1;\n}\nint g() { return 22; }\n";
+    let names: Vec<String> = extracted(ParseInput::Reduced, "a.cpp", crossed)
+        .symbols
+        .into_iter()
+        .map(|s| s.name)
+        .collect();
     assert!(names.contains(&"f".to_owned()) && names.contains(&"g".to_owned()), "{names:?}");
 }
 
 #[test]
 fn body_with_an_indented_end_does_not_swallow_definitions() {
-    let text =
-        "int f(void) {\n\treturn 1;\n }\n\nint g(void)\n{\n\treturn 2;\n}\nint h(void) {\n\treturn 3;\n}\n";
+    let text = "int f(void) {\n\treturn 1;\n }\n\nint g(void)\n{\n\treturn 2;\n}\nint h(void) {\n\treturn 3;\n}\n";
     let expected = "1-3 function f\n5-8 function g\n9-11 function h\n";
     assert_eq!(render(&extracted(ParseInput::Reduced, "a.c", text).symbols), expected);
 }
@@ -234,8 +253,8 @@ fn header_language_follows_its_text() {
 #[test]
 fn arbitrary_text_does_not_crash() {
     let words = [
-        "{", "}", "(", ")", "\"", "'", "`", "/*", "*/", "//", "\n", "#if", "fn f", "class A ", "${", "=>",
-        "\\", "r#\"", "é", ";",
+        "{", "}", "(", ")", "\"", "'", "`", "/*", "*/", "//", "\n", "#if", "fn f", "class A ",
+        "${", "=>", "\\", "r#\"", "é", ";",
     ];
     let mut rng = cairn_test_support::Rng::with_seed(7);
     for _ in 0..400 {
@@ -259,8 +278,8 @@ fn arbitrary_text_does_not_crash() {
 #[test]
 fn all_languages_of_the_table_are_supported() {
     for name in [
-        "a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.c", "a.cpp", "a.java", "a.rb", "a.swift", "a.cs",
-        "a.php", "a.sh", "a.lua", "a.md",
+        "a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.c", "a.cpp", "a.java", "a.rb",
+        "a.swift", "a.cs", "a.php", "a.sh", "a.lua", "a.md",
     ] {
         assert!(has_definitions(language_of(name).unwrap()), "{name}");
     }

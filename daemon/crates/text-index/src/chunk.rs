@@ -59,12 +59,14 @@ fn boundary(text: &[u8], at: usize) -> usize {
     (at - 3..=at).rev().find(|i| text[*i] & 0xC0 != 0x80).unwrap_or(at)
 }
 
-/// A 64-bit fingerprint of a window's text; windows with equal fingerprints are treated as duplicates.
+/// A 64-bit fingerprint of a window's text; windows with equal fingerprints are treated as
+/// duplicates.
 pub fn fingerprint(text: &[u8]) -> i64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ text.len() as u64;
     let (words, rest) = text.as_chunks::<8>();
     for word in words {
-        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        hash =
+            (hash.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
     for byte in rest {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
@@ -77,7 +79,8 @@ pub fn skip_reason(path: &str, text: &[u8]) -> Option<&'static str> {
     if text[..text.len().min(SNIFF_BYTES)].contains(&0) {
         return Some("binary");
     }
-    (is_generated_name(path) || has_generated_marker(text) || is_minified(text)).then_some("generated")
+    (is_generated_name(path) || has_generated_marker(text) || is_minified(text))
+        .then_some("generated")
 }
 
 fn is_generated_name(path: &str) -> bool {
@@ -119,8 +122,9 @@ fn is_minified(text: &[u8]) -> bool {
     text.len() > 20_000 && text.len() / lines > 400
 }
 
-/// Calls `each` with the names that lines of `text` appear to define, judged by keywords and shape. Parsing is more
-/// precise but comes later; this heuristic is available at once and for every language.
+/// Calls `each` with the names that lines of `text` appear to define, judged by keywords and shape.
+/// Parsing is more precise but comes later; this heuristic is available at once and for every
+/// language.
 pub fn defined_names<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
     let mut start = 0;
     for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
@@ -172,12 +176,15 @@ fn defined_name(line: &[u8]) -> Option<&[u8]> {
     let mut last: Option<&[u8]> = None;
     for _ in 0..6 {
         let start = at + body[at..].iter().position(|b| is_name(*b))?;
-        if body[at..start].iter().any(|b| matches!(b, b'(' | b'{' | b'=' | b'.' | b',' | b';' | b'"' | b'\''))
+        if body[at..start]
+            .iter()
+            .any(|b| matches!(b, b'(' | b'{' | b'=' | b'.' | b',' | b';' | b'"' | b'\''))
             && !(last == Some(b"func") && body[at..start].contains(&b'('))
         {
             return call_shape(line, body);
         }
-        let end = start + body[start..].iter().position(|b| !is_name(*b)).unwrap_or(body.len() - start);
+        let end =
+            start + body[start..].iter().position(|b| !is_name(*b)).unwrap_or(body.len() - start);
         let word = &body[start..end];
         if last.is_some_and(is_keyword) && !is_keyword(word) {
             return Some(method_after_receiver(last, &body[start - 1..]).unwrap_or(word));

@@ -1,5 +1,6 @@
-//! Compression of window text in the database: consecutive windows of a file share a zstd frame, so that similar text is
-//! compressed together. The frame is stored with its first window; the column `lead` is the distance to that window.
+//! Compression of window text in the database: consecutive windows of a file share a zstd frame, so
+//! that similar text is compressed together. The frame is stored with its first window; the column
+//! `lead` is the distance to that window.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -10,8 +11,8 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use crate::chunk::{MAX_BYTES, Window};
 
-/// Target bytes of text in one frame, unless a single window is longer. Frames of twice the size compress 6 % better, but
-/// two compressed frames of this size fit one database page.
+/// Target bytes of text in one frame, unless a single window is longer. Frames of twice the size
+/// compress 6 % better, but two compressed frames of this size fit one database page.
 const FRAME: usize = 8 * 1024;
 /// Maximum bytes of text in one frame.
 const MAX_FRAME: usize = FRAME + MAX_BYTES;
@@ -51,7 +52,10 @@ fn append(text: &[u8], out: &mut Vec<u8>) -> Range<usize> {
         if packer.is_none() {
             *packer = Compressor::new(LEVEL).ok();
         }
-        packer.as_mut().and_then(|p| p.compress_to_buffer(text, &mut out[start..]).ok()).unwrap_or(0)
+        packer
+            .as_mut()
+            .and_then(|p| p.compress_to_buffer(text, &mut out[start..]).ok())
+            .unwrap_or(0)
     });
     out.truncate(start + size);
     start..out.len()
@@ -145,7 +149,9 @@ pub fn window_context(conn: &Connection, chunk: i64) -> Result<Option<WindowCont
     let Some(row) = rows.next()? else { return Ok(None) };
     let mut frames = Frames::default();
     let size = frames.piece(conn, row, 0)?.1.len();
-    let (start, Some((_, from, text))) = (row.get::<_, usize>(2)?, frames.current) else { return Ok(None) };
+    let (start, Some((_, from, text))) = (row.get::<_, usize>(2)?, frames.current) else {
+        return Ok(None);
+    };
     // The window of a damaged frame is empty.
     let at = if size == 0 { 0 } else { start - from };
     Ok(Some(WindowContext { text, window: at..at + size }))

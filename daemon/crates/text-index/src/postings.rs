@@ -1,9 +1,9 @@
-//! The inverted index of lexical search: immutable segments of compressed postings. Each block has its maximum score, so
-//! that a query skips blocks that cannot reach the top results.
+//! The inverted index of lexical search: immutable segments of compressed postings. Each block has
+//! its maximum score, so that a query skips blocks that cannot reach the top results.
 //!
-//! The database remains the source of truth: a segment is a derived file, listed in the table `segment` by the same
-//! transaction that adds its chunks. Chunks after the last file are indexed in memory only, and again from their text
-//! when the index is opened.
+//! The database remains the source of truth: a segment is a derived file, listed in the table
+//! `segment` by the same transaction that adds its chunks. Chunks after the last file are indexed
+//! in memory only, and again from their text when the index is opened.
 
 mod build;
 mod encode;
@@ -48,8 +48,9 @@ impl Payload {
     }
 }
 
-/// Weights of a posting's score. The score only selects candidates; the ranker orders them with weights of its own. The
-/// stored block maxima depend on these weights, so a change requires a new `FORMAT`.
+/// Weights of a posting's score. The score only selects candidates; the ranker orders them with
+/// weights of its own. The stored block maxima depend on these weights, so a change requires a new
+/// `FORMAT`.
 const DEFS: f32 = 3.0;
 const PATH: f32 = 1.0;
 const K1: f32 = 1.2;

@@ -1,4 +1,5 @@
-//! Splits text into words for lexical search and for the embedding table, and caches what is derived from them.
+//! Splits text into words for lexical search and for the embedding table, and caches what is
+//! derived from them.
 
 pub mod run_table;
 mod simd;

@@ -1,4 +1,5 @@
-//! A hash table from byte strings to numbers. The owner stores the bytes in one arena, so that entries need no allocation.
+//! A hash table from byte strings to numbers. The owner stores the bytes in one arena, so that
+//! entries need no allocation.
 
 use std::hash::Hasher;
 
@@ -49,7 +50,8 @@ impl Table {
         }
     }
 
-    /// Inserts an entry into the slot that [`Table::find`] returned for its hash; `hash_of` computes the hash of an entry.
+    /// Inserts an entry into the slot that [`Table::find`] returned for its hash; `hash_of`
+    /// computes the hash of an entry.
     pub fn put(&mut self, slot: usize, hash: u64, entry: u32, hash_of: impl Fn(u32) -> u64) {
         self.slots[slot] = (entry, (hash >> 32) as u32);
         if (entry as usize + 1) * 2 > self.slots.len() {
@@ -68,7 +70,8 @@ impl Table {
 /// Maximum bytes of a key of [`RunTable`]; longer runs are too rare to be worth caching.
 pub const MAX_RUN: usize = 64;
 
-/// A cache from runs of letters and digits to values, laid out so that a look-up touches few cache lines.
+/// A cache from runs of letters and digits to values, laid out so that a look-up touches few cache
+/// lines.
 pub struct RunTable<T> {
     table: Table,
     entries: Vec<Run<T>>,
@@ -94,7 +97,8 @@ impl<T: Copy> RunTable<T> {
         self.entries.len()
     }
 
-    /// Computes the hash of a run with its [`key`](crate::words::runs) for [`RunTable::get`] and prefetches its slot.
+    /// Computes the hash of a run with its [`key`](crate::words::runs) for [`RunTable::get`] and
+    /// prefetches its slot.
     #[inline]
     pub fn prefetch_slot(&self, run: &[u8], key: u128) -> u64 {
         let hash_of_run = hash_parts(run.get(16..).unwrap_or(&[]), halves(key), run.len() as u32);
@@ -108,9 +112,15 @@ impl<T: Copy> RunTable<T> {
         simd::prefetch(&self.entries, self.table.slots[self.table.first(hash_of_run)].0 as usize);
     }
 
-    /// The value of a run with its [`key`](crate::words::runs) and hash; `compute` computes it the first time.
+    /// The value of a run with its [`key`](crate::words::runs) and hash; `compute` computes it the
+    /// first time.
     #[inline]
-    pub fn get(&mut self, run: &[u8], (key, hash_of_run): (u128, u64), compute: impl FnOnce() -> T) -> T {
+    pub fn get(
+        &mut self,
+        run: &[u8],
+        (key, hash_of_run): (u128, u64),
+        compute: impl FnOnce() -> T,
+    ) -> T {
         let (entries, bytes, halves) = (&self.entries, &self.bytes, halves(key));
         let lookup = self.table.find(hash_of_run, |e| {
             let entry = &entries[e as usize];

@@ -26,8 +26,8 @@ fn letters_body(block: &[u8; 64]) -> u64 {
 #[inline]
 fn letters_sse2(part: &[u8; 16]) -> u16 {
     use std::arch::x86_64::{
-        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
-        _mm_sub_epi8,
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
+        _mm_set1_epi8, _mm_sub_epi8,
     };
     // SAFETY: every x86-64 has SSE2; the load reads sixteen bytes and needs no alignment.
     unsafe {

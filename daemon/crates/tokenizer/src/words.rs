@@ -1,8 +1,10 @@
-//! The tokenizer: one pass over the bytes yields the words of lexical search and those of the embedding table.
+//! The tokenizer: one pass over the bytes yields the words of lexical search and those of the
+//! embedding table.
 //!
-//! Embedding words are the matches of `[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+` in ASCII text, lower-cased (the definition
-//! of the model card). Lexical words are the same parts if they have at least two bytes, stemmed; in addition each run
-//! that mixes letters and digits (`utf8`, `h2`), and unsplit words of other scripts.
+//! Embedding words are the matches of `[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+` in ASCII text,
+//! lower-cased (the definition of the model card). Lexical words are the same parts if they have at
+//! least two bytes, stemmed; in addition each run that mixes letters and digits (`utf8`, `h2`), and
+//! unsplit words of other scripts.
 
 use std::fmt::Write as _;
 
@@ -62,8 +64,8 @@ pub fn scan(text: &[u8], sink: &mut impl Sink) {
     });
 }
 
-/// Calls `each` with every run of letters, digits and non-ASCII bytes, and its [`key`]. The words that [`each_lexical`]
-/// yields for a text are those of its runs in sequence.
+/// Calls `each` with every run of letters, digits and non-ASCII bytes, and its [`key`]. The words
+/// that [`each_lexical`] yields for a text are those of its runs in sequence.
 #[inline]
 pub fn runs<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], u128)) {
     spans(text, |start, end| each(&text[start..end], key(text, start, end - start)));
@@ -110,7 +112,13 @@ fn key(text: &[u8], start: usize, len: usize) -> u128 {
 }
 
 /// Splits a run of ASCII letters and digits; its parts are embedding words too if `with_embedding`.
-fn ascii_run(run: &[u8], offset_base: usize, classes: u8, sink: &mut impl Sink, with_embedding: bool) {
+fn ascii_run(
+    run: &[u8],
+    offset_base: usize,
+    classes: u8,
+    sink: &mut impl Sink,
+    with_embedding: bool,
+) {
     let mut buffer = [0u8; MAX_WORD];
     let mixed = classes & (1 << DIGIT) != 0 && classes & ((1 << LOWER) | (1 << UPPER)) != 0;
     if mixed && run.len() <= MAX_MIXED {
@@ -128,7 +136,8 @@ fn ascii_run(run: &[u8], offset_base: usize, classes: u8, sink: &mut impl Sink, 
     });
 }
 
-/// Splits a run with non-ASCII bytes: its ASCII pieces are embedding words, its Unicode words lexical words.
+/// Splits a run with non-ASCII bytes: its ASCII pieces are embedding words, its Unicode words
+/// lexical words.
 fn unicode_run(run: &[u8], offset_base: usize, sink: &mut impl Sink) {
     let mut buffer = [0u8; MAX_WORD];
     for piece in run.split(|b| !b.is_ascii()) {
@@ -166,7 +175,8 @@ fn unicode_word(word: &str, offset_base: usize, sink: &mut impl Sink) {
     sink.lexical(small.as_bytes(), offset_base, offset_base + word.len());
 }
 
-/// Splits an identifier into parts; the last letter of an upper-case run belongs to lower-case letters after it.
+/// Splits an identifier into parts; the last letter of an upper-case run belongs to lower-case
+/// letters after it.
 fn parts(run: &[u8], mut part: impl FnMut(usize, usize)) {
     let class = |i: usize| run.get(i).map_or(SEPARATOR, |b| CLASS[*b as usize]);
     let mut at = 0;
@@ -244,8 +254,9 @@ impl std::fmt::Debug for Stem {
     }
 }
 
-/// The stem of a lower-case word. Plural endings, `-ed`, `-ing`, a final `e` and some noun endings are removed, so that
-/// `parse`, `parses`, `parsing` and `parsed` have the same stem. Words with other than ASCII letters are not changed.
+/// The stem of a lower-case word. Plural endings, `-ed`, `-ing`, a final `e` and some noun endings
+/// are removed, so that `parse`, `parses`, `parsing` and `parsed` have the same stem. Words with
+/// other than ASCII letters are not changed.
 pub fn stemmed(word: &[u8]) -> Stem {
     let mut stem = Stem { bytes: [0; MAX_WORD], len: word.len().min(MAX_WORD) as u8 };
     stem.bytes[..stem.len as usize].copy_from_slice(&word[..stem.len as usize]);
@@ -317,11 +328,12 @@ impl Stem {
 
 /// Stems of the most common English words, which do not discriminate; sorted.
 const STOP_WORDS: [&str; 67] = [
-    "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "do",
-    "doe", "each", "for", "from", "ha", "has", "hav", "have", "how", "if", "in", "into", "is", "it", "its",
-    "no", "not", "of", "on", "one", "or", "other", "out", "should", "so", "som", "some", "such", "that",
-    "the", "thei", "their", "them", "then", "ther", "there", "thes", "they", "this", "to", "was", "we",
-    "what", "when", "wher", "where", "which", "will", "with", "would", "you", "your",
+    "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by",
+    "can", "do", "doe", "each", "for", "from", "ha", "has", "hav", "have", "how", "if", "in",
+    "into", "is", "it", "its", "no", "not", "of", "on", "one", "or", "other", "out", "should",
+    "so", "som", "some", "such", "that", "the", "thei", "their", "them", "then", "ther", "there",
+    "thes", "they", "this", "to", "was", "we", "what", "when", "wher", "where", "which", "will",
+    "with", "would", "you", "your",
 ];
 
 /// True for a stem of the most common English words.

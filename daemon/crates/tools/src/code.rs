@@ -30,7 +30,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "languages",
         |_, permit, _: Empty, _| {
             let parts = permit.reach(".")?;
-            let languages = cairn_workspace::count_languages(permit.require_root()?, &[], parts.as_deref());
+            let languages =
+                cairn_workspace::count_languages(permit.require_root()?, &[], parts.as_deref());
             Ok((serde_json::json!({"languages": languages}), false))
         },
     );
@@ -76,15 +77,21 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
 fn folders_of<'a>(paths: impl Iterator<Item = &'a String>) -> Vec<LayoutEntry> {
     let mut folders: BTreeMap<&str, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
     for path in paths {
-        let (files, languages) = folders.entry(path.split_once('/').map_or(".", |(top, _)| top)).or_default();
+        let (files, languages) =
+            folders.entry(path.split_once('/').map_or(".", |(top, _)| top)).or_default();
         *files += 1;
         if let Some(language) = cairn_workspace::language_of(path) {
             *languages.entry(language).or_default() += 1;
         }
     }
     let entry = |(path, (files, languages)): (&str, (u64, BTreeMap<&str, u64>))| {
-        let main = languages.into_iter().max_by_key(|(name, count)| (*count, std::cmp::Reverse(*name)));
-        LayoutEntry { path: path.to_owned(), files, role: main.map_or("", |(name, _)| name).to_owned() }
+        let main =
+            languages.into_iter().max_by_key(|(name, count)| (*count, std::cmp::Reverse(*name)));
+        LayoutEntry {
+            path: path.to_owned(),
+            files,
+            role: main.map_or("", |(name, _)| name).to_owned(),
+        }
     };
     folders.into_iter().map(entry).collect()
 }

@@ -36,7 +36,8 @@ pub struct WriteFile {
 pub struct EditFile {
     /// Path of the file, relative to the workspace.
     path: String,
-    /// The exact text to replace, without line numbers; must occur once unless `replace_all` is set.
+    /// The exact text to replace, without line numbers; must occur once unless `replace_all` is
+    /// set.
     old_text: String,
     /// Text that replaces it.
     new_text: String,
@@ -78,7 +79,9 @@ impl Plan for WriteFile {
     }
     fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<MustAsk> {
         let blind = !seen && before.is_some_and(|b| !b.is_empty());
-        blind.then(|| MustAsk::Always("it replaces a file that has changed since it was read".to_owned()))
+        blind.then(|| {
+            MustAsk::Always("it replaces a file that has changed since it was read".to_owned())
+        })
     }
 }
 
@@ -101,7 +104,9 @@ impl Plan for EditFile {
         Change::edit(rel, before, &self.old_text, &self.new_text, self.replace_all)
     }
     fn must_ask(seen: bool, _before: Option<&[u8]>) -> Option<MustAsk> {
-        (!seen).then(|| MustAsk::Always("it edits a file that has changed since it was read".to_owned()))
+        (!seen).then(|| {
+            MustAsk::Always("it edits a file that has changed since it was read".to_owned())
+        })
     }
 }
 
@@ -135,11 +140,17 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
 
 /// Returns the intent of changes, for an approver. If a path leads elsewhere, both paths are named,
 /// and a change that is sensitive under either name needs an approval.
-pub fn intent_of(changes: &[(ResolvedPath, Change)], tool: &str, must_ask: Option<MustAsk>) -> Intent {
+pub fn intent_of(
+    changes: &[(ResolvedPath, Change)],
+    tool: &str,
+    must_ask: Option<MustAsk>,
+) -> Intent {
     let paths: Vec<String> = changes.iter().map(|(_, change)| change.path.clone()).collect();
-    let sensitive = changes.iter().flat_map(|(target, _)| target.spellings()).find_map(is_sensitive);
+    let sensitive =
+        changes.iter().flat_map(|(target, _)| target.spellings()).find_map(is_sensitive);
     let links = changes.iter().filter(|(target, _)| target.requested() != target.real());
-    let links = links.map(|(target, _)| format!("'{}' is a link to '{}'", target.requested(), target.real()));
+    let links = links
+        .map(|(target, _)| format!("'{}' is a link to '{}'", target.requested(), target.real()));
     let why = must_ask.as_ref().map(|must| must.why().to_owned());
     let diffs = changes.iter().map(|(_, c)| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
     let preview = Preview {
@@ -157,11 +168,13 @@ pub fn intent_of(changes: &[(ResolvedPath, Change)], tool: &str, must_ask: Optio
 /// Returns rules for these tools in the folder that contains every changed file; `None` for files
 /// of the root itself.
 pub fn folder_pattern(changes: &[(ResolvedPath, Change)], tools: &[&str]) -> Option<String> {
-    let folder = |(target, _): &(ResolvedPath, Change)| Some(target.real().rsplit_once('/')?.0.to_owned());
+    let folder =
+        |(target, _): &(ResolvedPath, Change)| Some(target.real().rsplit_once('/')?.0.to_owned());
     let first = folder(changes.first()?)?;
     let plain = !first.contains(['*', '?', '[', '{', '(', ')', '\n']);
     let same = changes.iter().all(|change| folder(change).as_ref() == Some(&first));
-    let rules = || tools.iter().map(|tool| format!("{tool}({first}/**)")).collect::<Vec<_>>().join("\n");
+    let rules =
+        || tools.iter().map(|tool| format!("{tool}({first}/**)")).collect::<Vec<_>>().join("\n");
     (plain && same).then(rules)
 }
 
@@ -184,7 +197,8 @@ impl<P: Plan> Changing<P> {
         args: P,
     ) -> Result<(Change, Option<MustAsk>), Failure> {
         let before = target.root().read_file(target.real(), MAX_WRITTEN_BYTES)?;
-        let seen = before.as_deref().is_some_and(|b| self.deps.seen.knows(session, target.real(), b));
+        let seen =
+            before.as_deref().is_some_and(|b| self.deps.seen.knows(session, target.real(), b));
         let must_ask = P::must_ask(seen, before.as_deref());
         let named = if P::NAME == DeleteFile::NAME { target.entry() } else { target.real() };
         Ok((args.plan(named, before)?, must_ask))

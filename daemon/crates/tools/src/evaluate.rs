@@ -43,15 +43,22 @@ impl Tool for Evaluate {
         let text = "Evaluate Python 3 code for compute and algorithm prototyping. FORBIDDEN: writing files, subprocess, \
                     network, ctypes. Stdlib compute only; files of the workspace can be read.";
         let spec = ToolSpec::reading::<EvaluateParams>("evaluate", text);
-        ToolSpec { paths: &[], code: Some("code"), timeout: Duration::from_secs(SECONDS.1 + 10), ..spec }
+        ToolSpec {
+            paths: &[],
+            code: Some("code"),
+            timeout: Duration::from_secs(SECONDS.1 + 10),
+            ..spec
+        }
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: EvaluateParams = arguments(value)?;
         let root = permit.require_root()?.path.clone();
         // A run with paths of its own starts in the first of them.
-        let folder =
-            permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));
+        let folder = permit
+            .reach(".")?
+            .and_then(|p| p.first().cloned())
+            .map_or(root.clone(), |part| root.join(part));
         let preamble = PREAMBLE.replace("WRITE_TOOL", self.writer);
         let words = ["python3", "-I", "-S", "-E", "-c", &preamble, &params.code];
         let mut confined = Confined::program(words.map(str::to_owned).to_vec(), folder);

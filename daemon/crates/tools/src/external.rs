@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec, sandbox::Confined, sandbox::ProcessOutput};
+use cairn_harness::{
+    Output, Permit, Registry, Tool, ToolSpec, sandbox::Confined, sandbox::ProcessOutput,
+};
 use cairn_protocol::error::{Failure, Reason};
 use serde_json::{Map, Value, json};
 
@@ -85,7 +87,10 @@ impl Externals {
             } else if now.get(&spec.name) == Some(&spec) {
                 None
             } else {
-                External::of(&spec).and_then(|tool| registry.cover(Arc::new(tool))).err().map(|e| e.message)
+                External::of(&spec)
+                    .and_then(|tool| registry.cover(Arc::new(tool)))
+                    .err()
+                    .map(|e| e.message)
             };
             match why {
                 None => drop(next.insert(spec.name.clone(), spec)),
@@ -154,7 +159,9 @@ impl External {
         }
         let text = output.stdout.text.trim();
         match serde_json::from_str(text) {
-            Ok(value) => Ok(Output { tag: "external", value, truncated: false, exit_code: Some(0) }),
+            Ok(value) => {
+                Ok(Output { tag: "external", value, truncated: false, exit_code: Some(0) })
+            }
             Err(_) if text.is_empty() => failed("printed nothing; one JSON value is expected"),
             Err(_) => failed(&format!("printed '{}', which is not JSON", line(text))),
         }
@@ -172,16 +179,18 @@ fn schema(parameters: &Value) -> Result<Value, Failure> {
     // In the simple form a parameter of this name is an object.
     if let Some(kind) = fields.get("type").and_then(Value::as_str) {
         if kind != "object" {
-            return Err(bad(format!("the schema of its parameters is of type '{}', not object", line(kind))));
+            return Err(bad(format!(
+                "the schema of its parameters is of type '{}', not object",
+                line(kind)
+            )));
         }
         return Ok(parameters.clone());
     }
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for (name, field) in fields {
-        let mut field = field
-            .as_object()
-            .cloned()
-            .ok_or_else(|| bad(format!("its parameter '{}' is not an object with a type", line(name))))?;
+        let mut field = field.as_object().cloned().ok_or_else(|| {
+            bad(format!("its parameter '{}' is not an object with a type", line(name)))
+        })?;
         if field.remove("required") == Some(Value::Bool(true)) {
             required.push(name.clone());
         }
@@ -231,11 +240,14 @@ impl Tool for External {
         }
         let root = permit.require_root()?.path.clone();
         // A run with paths of its own starts in the first of them.
-        let folder =
-            permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));
+        let folder = permit
+            .reach(".")?
+            .and_then(|p| p.first().cloned())
+            .map_or(root.clone(), |part| root.join(part));
         let mut confined =
             Confined::program(vec![self.program.to_string_lossy().into_owned(), argument], folder);
-        confined.readable = vec![self.program.parent().map_or_else(|| self.program.clone(), PathBuf::from)];
+        confined.readable =
+            vec![self.program.parent().map_or_else(|| self.program.clone(), PathBuf::from)];
         confined.network = self.network;
         confined.limits.wall = self.timeout;
         confined.limits.output = MAX_OUTPUT;

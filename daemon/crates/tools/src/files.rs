@@ -14,7 +14,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Lists a folder to a depth, without ignored files.",
         "dir_listing",
         |_, permit, params: ListDirParams, _| {
-            let (target, parts) = permit.resolve_with_parts(&params.path, params.root.as_deref())?;
+            let (target, parts) =
+                permit.resolve_with_parts(&params.path, params.root.as_deref())?;
             let (root, rel) = (target.root(), target.real());
             let listing = match parts {
                 None => cairn_workspace::list_dir(root, rel, params.depth)?,

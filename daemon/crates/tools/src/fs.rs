@@ -117,10 +117,14 @@ impl FsRequest {
         }
         let ops = ops.as_array().map(Vec::as_slice).unwrap_or_default();
         if ops.is_empty() || ops.len() > MAX_OPS {
-            return Err(bad(format!("ops has {} operations; 1 to {MAX_OPS} are allowed", ops.len())));
+            return Err(bad(format!(
+                "ops has {} operations; 1 to {MAX_OPS} are allowed",
+                ops.len()
+            )));
         }
         let numbered = |(at, op): (usize, &Value)| {
-            Op::read(op).map_err(|e| Failure::new(e.reason, format!("op {}: {}", at + 1, e.message)))
+            Op::read(op)
+                .map_err(|e| Failure::new(e.reason, format!("op {}: {}", at + 1, e.message)))
         };
         let ops = ops.iter().enumerate().map(numbered).collect::<Result<Vec<_>, _>>()?;
         let files: std::collections::BTreeSet<&str> =
@@ -128,7 +132,8 @@ impl FsRequest {
         if files.len() > MAX_FILES {
             return Err(bad(format!("ops name {} files; the limit is {MAX_FILES}", files.len())));
         }
-        let continue_on_error = value.get("continue_on_error").and_then(Value::as_bool).unwrap_or(false);
+        let continue_on_error =
+            value.get("continue_on_error").and_then(Value::as_bool).unwrap_or(false);
         Ok(Self::Many { ops, continue_on_error })
     }
 
@@ -173,7 +178,8 @@ fn schema() -> Value {
         schemars::schema_for!(SearchFiles),
     ];
     for schema in all.map(schemars::Schema::to_value) {
-        let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let properties =
+            schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         for (name, mut field) in properties {
             // A default applies to one action and not to others.
             field.as_object_mut().map(|f| f.remove("default"));
@@ -208,11 +214,18 @@ fn schema() -> Value {
 }
 
 /// Reads, lists or searches.
-fn look_at(deps: &Deps, permit: &Permit, op: &Op, flag: &CancelFlag) -> Result<(Value, bool), Failure> {
+fn look_at(
+    deps: &Deps,
+    permit: &Permit,
+    op: &Op,
+    flag: &CancelFlag,
+) -> Result<(Value, bool), Failure> {
     let arguments = op.arguments.clone();
     match op.action {
         Action::List => look::list_files(deps, permit, cairn_harness::arguments(arguments)?, flag),
-        Action::Search => look::search_files(deps, permit, cairn_harness::arguments(arguments)?, flag),
+        Action::Search => {
+            look::search_files(deps, permit, cairn_harness::arguments(arguments)?, flag)
+        }
         _ => look::read_file(deps, permit, cairn_harness::arguments(arguments)?, flag),
     }
 }

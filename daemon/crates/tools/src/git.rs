@@ -77,7 +77,8 @@ struct Commit;
 #[async_trait::async_trait]
 impl Tool for Commit {
     fn spec(&self) -> ToolSpec {
-        let text = "Commits the named files of the workspace's repository, without hooks or signing.";
+        let text =
+            "Commits the named files of the workspace's repository, without hooks or signing.";
         ToolSpec {
             hidden: true,
             paths: &["paths"],
@@ -88,7 +89,8 @@ impl Tool for Commit {
     async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let GitCommitParams { paths, message } = arguments(value.clone())?;
         let first = message.lines().next().unwrap_or_default();
-        let preview = Preview { summary: format!("git_commit {first}"), paths, ..Preview::default() };
+        let preview =
+            Preview { summary: format!("git_commit {first}"), paths, ..Preview::default() };
         Ok(Intent { preview, ..Intent::default() })
     }
 
@@ -100,7 +102,11 @@ impl Tool for Commit {
         let work = move || cairn_workspace::git::git_commit(&root, &paths, &message);
         let created = crate::reading::off_thread(work).await?;
         let value = created.map(|c| json!({"commit": c.id, "paths": c.paths}));
-        Output::of("git_commit", &value.unwrap_or_else(|| json!({"commit": null, "paths": []})), false)
+        Output::of(
+            "git_commit",
+            &value.unwrap_or_else(|| json!({"commit": null, "paths": []})),
+            false,
+        )
     }
 }
 
@@ -119,7 +125,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
                 // Changes are reported relative to the repository, a run's paths relative to the
                 // root.
                 let within = |path: &str| {
-                    let path = if top.is_empty() { path.to_owned() } else { format!("{top}/{path}") };
+                    let path =
+                        if top.is_empty() { path.to_owned() } else { format!("{top}/{path}") };
                     permit.shows(&path)
                 };
                 status.changes.retain(|change| within(&change.path));

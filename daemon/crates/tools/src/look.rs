@@ -153,10 +153,13 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "passages",
         search_code,
     );
-    let time =
-        reading(deps, "datetime", "Returns the date and time, in UTC.", "datetime", |_, _, _: Empty, _| {
-            Ok((json!({"utc": Timestamp::now()}), false))
-        });
+    let time = reading(
+        deps,
+        "datetime",
+        "Returns the date and time, in UTC.",
+        "datetime",
+        |_, _, _: Empty, _| Ok((json!({"utc": Timestamp::now()}), false)),
+    );
     vec![
         Arc::new(read.offered()),
         Arc::new(list.narrowing().offered()),
@@ -195,7 +198,8 @@ pub fn render_file(rel: &str, bytes: &[u8], args: &ReadFile) -> (Value, bool) {
         (None, None) => (0, bytes),
         (offset, limit) => {
             let from = usize::try_from(offset.unwrap_or(0)).unwrap_or(usize::MAX).min(bytes.len());
-            let most = usize::try_from(limit.unwrap_or(65_536).clamp(1, MAX_BYTES)).unwrap_or(usize::MAX);
+            let most =
+                usize::try_from(limit.unwrap_or(65_536).clamp(1, MAX_BYTES)).unwrap_or(usize::MAX);
             (from, &bytes[from..from.saturating_add(most).min(bytes.len())])
         }
     };
@@ -235,7 +239,11 @@ fn clipped(line: &str) -> String {
 }
 
 /// Returns a range of a file that is too large to be read completely.
-fn part_of_large(root: &cairn_workspace::Root, rel: &str, args: &ReadFile) -> Result<(Value, bool), Failure> {
+fn part_of_large(
+    root: &cairn_workspace::Root,
+    rel: &str,
+    args: &ReadFile,
+) -> Result<(Value, bool), Failure> {
     let first = args.offset.max(1);
     let last = first.saturating_add(args.limit.clamp(1, MAX_LINES) - 1);
     let params = cairn_protocol::content::SpanParams {
@@ -267,14 +275,24 @@ pub fn list_files(
 ) -> Result<(Value, bool), Failure> {
     let (target, _) = permit.resolve_with_parts(&args.path, None)?;
     let (root, rel) = (target.root(), target.real());
-    let bad = |e: globset::Error| Failure::new(Reason::BadPattern, format!("pattern: {}", e.kind()));
+    let bad =
+        |e: globset::Error| Failure::new(Reason::BadPattern, format!("pattern: {}", e.kind()));
     // Without a slash a pattern matches a name at any depth, as users expect.
-    let text = if args.pattern.contains('/') { args.pattern.clone() } else { format!("**/{}", args.pattern) };
-    let glob =
-        GlobBuilder::new(text.trim_start_matches("./")).literal_separator(true).build().map_err(bad)?;
+    let text = if args.pattern.contains('/') {
+        args.pattern.clone()
+    } else {
+        format!("**/{}", args.pattern)
+    };
+    let glob = GlobBuilder::new(text.trim_start_matches("./"))
+        .literal_separator(true)
+        .build()
+        .map_err(bad)?;
     let matcher = glob.compile_matcher();
-    let prefix =
-        if rel.is_empty() || rel == "." { String::new() } else { format!("{}/", rel.trim_end_matches('/')) };
+    let prefix = if rel.is_empty() || rel == "." {
+        String::new()
+    } else {
+        format!("{}/", rel.trim_end_matches('/'))
+    };
     let own = permit.root().is_some_and(|own| own.id == root.id);
     let view = root.view();
     let mut files = Vec::new();
@@ -310,8 +328,9 @@ pub fn search_files(
         globs: args.file_pattern.into_iter().collect(),
         ..SearchFilters::default()
     };
-    let mut params: GrepParams = serde_json::from_value(json!({"pattern": args.pattern, "isRegex": true}))
-        .map_err(|e| Failure::new(Reason::Internal, format!("search_files: {e}")))?;
+    let mut params: GrepParams =
+        serde_json::from_value(json!({"pattern": args.pattern, "isRegex": true}))
+            .map_err(|e| Failure::new(Reason::Internal, format!("search_files: {e}")))?;
     params.k = args.max_results.clamp(1, 500);
     params.context_lines = args.context_lines.min(20);
     params.filters = Some(filters);
@@ -363,7 +382,10 @@ fn search_code(
         content.push('\n');
     }
     let note = note(answer.complete, permit.hides());
-    Ok((json!({"content": content.trim_end(), "passages": answer.items.len(), "note": note}), false))
+    Ok((
+        json!({"content": content.trim_end(), "passages": answer.items.len(), "note": note}),
+        false,
+    ))
 }
 
 /// Note in an answer when rules hide a part of the searched files.
@@ -396,14 +418,22 @@ mod tests {
         );
         assert_eq!((part["total_lines"].as_u64(), part["end_line"].as_u64()), (Some(4), Some(3)));
         let past = read(text, json!({"offset": 9}));
-        assert_eq!((past["content"].as_str().unwrap(), past["truncated"].as_bool()), ("", Some(false)));
+        assert_eq!(
+            (past["content"].as_str().unwrap(), past["truncated"].as_bool()),
+            ("", Some(false))
+        );
         let bytes = read(text, json!({"byte_offset": 2, "byte_limit": 4}));
         assert_eq!(
             (bytes["content"].as_str().unwrap(), bytes["truncated"].as_bool()),
             ("2|b\n3|c\n", Some(true))
         );
         assert_eq!(read("\0\u{1}", json!({}))["binary"], true);
-        assert!(read(&"x".repeat(9000), json!({}))["content"].as_str().unwrap().contains("7000 more bytes"));
+        assert!(
+            read(&"x".repeat(9000), json!({}))["content"]
+                .as_str()
+                .unwrap()
+                .contains("7000 more bytes")
+        );
         assert_eq!(read("", json!({}))["total_lines"], 0);
     }
 }

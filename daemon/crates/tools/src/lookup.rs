@@ -51,7 +51,9 @@ fn describe(specs: &[ToolSpec], name: Option<&str>) -> Result<Output, Failure> {
         matches += 1;
         let entry = match name {
             None => format!("{matches}. {}: {}\n", spec.name, spec.short),
-            Some(_) => format!("{}\n{}\narguments: {}\n\n", spec.name, spec.description, spec.input_schema),
+            Some(_) => {
+                format!("{}\n{}\narguments: {}\n\n", spec.name, spec.description, spec.input_schema)
+            }
         };
         if content.len() + entry.len() > MAX_TEXT {
             let _ok = writeln!(content, "[the rest is omitted: look up a tool by its full name]");
@@ -61,7 +63,8 @@ fn describe(specs: &[ToolSpec], name: Option<&str>) -> Result<Output, Failure> {
     }
     if let (0, Some(name)) = (matches, name) {
         let escaped: String = name.chars().take(64).flat_map(char::escape_default).collect();
-        let text = format!("no tool has '{escaped}' in its name: call tool_lookup without a name for all");
+        let text =
+            format!("no tool has '{escaped}' in its name: call tool_lookup without a name for all");
         return Err(Failure::new(Reason::UnknownTool, text));
     }
     Output::of("tools", &json!({"content": content.trim_end(), "truncated": false}), false)
@@ -72,7 +75,9 @@ mod tests {
     use super::*;
 
     fn specs(description: &'static str) -> Vec<ToolSpec> {
-        ["read_file", "run_shell"].map(|n| ToolSpec::reading::<LookupParams>(n, description)).to_vec()
+        ["read_file", "run_shell"]
+            .map(|n| ToolSpec::reading::<LookupParams>(n, description))
+            .to_vec()
     }
 
     #[test]
@@ -82,7 +87,8 @@ mod tests {
         let one = describe(&specs("Does it. And more"), Some("READ")).unwrap();
         let text = one.value["content"].as_str().unwrap();
         assert!(
-            text.starts_with("read_file\nDoes it. And more\narguments: {") && !text.contains("run_shell")
+            text.starts_with("read_file\nDoes it. And more\narguments: {")
+                && !text.contains("run_shell")
         );
         let error = describe(&specs("x"), Some("nothing")).unwrap_err();
         assert_eq!(error.reason, Reason::UnknownTool);

@@ -9,7 +9,8 @@ use cairn_protocol::{
     approval::Preview,
     error::Failure,
     memory::{
-        MemoryKeywordsParams, MemoryListParams, MemoryOp, MemoryRef, MemorySearchParams, MemoryWriteParams,
+        MemoryKeywordsParams, MemoryListParams, MemoryOp, MemoryRef, MemorySearchParams,
+        MemoryWriteParams,
     },
 };
 use schemars::JsonSchema;
@@ -60,9 +61,13 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             true,
             |p: MemoryKeywordsParams| MemoryOp::Keywords(p),
         ),
-        one(store, "memory_load", "Reads an entry of the knowledge store.", true, |p: MemoryRef| {
-            MemoryOp::Load(p)
-        }),
+        one(
+            store,
+            "memory_load",
+            "Reads an entry of the knowledge store.",
+            true,
+            |p: MemoryRef| MemoryOp::Load(p),
+        ),
         one(
             store,
             "memory_save",
@@ -79,9 +84,13 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             false,
             |p: MemoryWriteParams| MemoryOp::Append(p),
         ),
-        one(store, "memory_delete", "Deletes an entry of the knowledge store.", false, |p: MemoryRef| {
-            MemoryOp::Delete(p)
-        }),
+        one(
+            store,
+            "memory_delete",
+            "Deletes an entry of the knowledge store.",
+            false,
+            |p: MemoryRef| MemoryOp::Delete(p),
+        ),
         Arc::new(All(store.clone())),
     ]
 }

@@ -122,7 +122,10 @@ mod tests {
     #[test]
     fn single_part_becomes_prefix() {
         let filters = narrowed(&["*.rs"], &["src/a"]);
-        assert_eq!((filters.path_prefix.as_deref(), filters.globs), (Some("src/a"), vec!["*.rs".to_owned()]));
+        assert_eq!(
+            (filters.path_prefix.as_deref(), filters.globs),
+            (Some("src/a"), vec!["*.rs".to_owned()])
+        );
     }
 
     #[test]
@@ -140,7 +143,10 @@ mod tests {
         }
         assert!(
             narrow(
-                &mut SearchFilters { globs: vec!["{a/b,c}/*.rs".into()], ..SearchFilters::default() },
+                &mut SearchFilters {
+                    globs: vec!["{a/b,c}/*.rs".into()],
+                    ..SearchFilters::default()
+                },
                 &["a".into(), "b".into()]
             )
             .is_err()

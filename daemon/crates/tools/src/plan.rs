@@ -22,7 +22,8 @@ const MAX_TEXT: usize = 200;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanParams {
-    /// The complete list, in order; it replaces the previous one. At most 50 items of at most 200 characters.
+    /// The complete list, in order; it replaces the previous one. At most 50 items of at most 200
+    /// characters.
     #[schemars(length(max = 50))]
     items: Vec<PlanItem>,
 }
@@ -46,7 +47,10 @@ fn checked(mut items: Vec<PlanItem>) -> Result<Value, Failure> {
     }
     for (at, item) in items.iter_mut().enumerate() {
         // One line each; this also keeps control characters off terminals.
-        let text = item.text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty());
+        let text = item
+            .text
+            .split(|c: char| c.is_whitespace() || c.is_control())
+            .filter(|w| !w.is_empty());
         item.text = text.collect::<Vec<_>>().join(" ");
         match item.text.chars().count() {
             0 => return bad(format!("item {} has no text", at + 1)),
@@ -66,14 +70,18 @@ mod tests {
     #[test]
     fn invalid_plans_are_rejected() {
         let items = |texts: &[String]| {
-            let items = texts.iter().map(|t| PlanItem { text: t.clone(), status: Default::default() });
+            let items =
+                texts.iter().map(|t| PlanItem { text: t.clone(), status: Default::default() });
             checked(items.collect()).map_err(|e| e.message)
         };
         let value = items(&["  read\n\u{1b}the  code ".into()]).unwrap();
         assert_eq!(value, json!({"items": [{"text": "read the code", "status": "pending"}]}));
         assert_eq!(items(&[]).unwrap(), json!({"items": []}));
         assert_eq!(items(&["a".into(), "\t".into()]).unwrap_err(), "item 2 has no text");
-        assert_eq!(items(&["x".repeat(201)]).unwrap_err(), "item 1 has 201 characters; the limit is 200");
+        assert_eq!(
+            items(&["x".repeat(201)]).unwrap_err(),
+            "item 1 has 201 characters; the limit is 200"
+        );
         assert!(items(&vec!["ä".repeat(200); 50]).is_ok());
         assert!(items(&vec!["a".into(); 51]).unwrap_err().contains("at most 50"));
     }

@@ -73,7 +73,7 @@ where
 pub async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Failure::new(Reason::Internal, format!("tool failed: {error}"))))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(Failure::new(Reason::Internal, format!("tool failed: {error}")))
+    })
 }

@@ -72,7 +72,11 @@ pub trait Remote: Send + Sync {
     ///
     /// # Errors
     /// `tool_failed` that names the server when it cannot be reached or does not answer.
-    async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<RemoteOutput, Failure>;
+    async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<RemoteOutput, Failure>;
 }
 
 /// The registered tools of one server.
@@ -239,7 +243,9 @@ fn cleaned(value: &Value, depth: usize) -> Option<Value> {
             }
             Value::Object(out)
         }
-        Value::Array(all) => Value::Array(all.iter().map(|v| cleaned(v, depth)).collect::<Option<_>>()?),
+        Value::Array(all) => {
+            Value::Array(all.iter().map(|v| cleaned(v, depth)).collect::<Option<_>>()?)
+        }
         other => other.clone(),
     })
 }
@@ -255,7 +261,12 @@ struct RemoteTool {
 }
 
 impl RemoteTool {
-    fn of(server: &Server, remote: &Arc<dyn Remote>, name: &str, spec: &RemoteSpec) -> Result<Self, Failure> {
+    fn of(
+        server: &Server,
+        remote: &Arc<dyn Remote>,
+        name: &str,
+        spec: &RemoteSpec,
+    ) -> Result<Self, Failure> {
         let description = line(&spec.description, DESCRIPTION.0);
         let description = if description.is_empty() { line(&spec.name, NAME) } else { description };
         Ok(Self {
@@ -304,7 +315,8 @@ impl Tool for RemoteTool {
             line(&self.server.name, SERVER)
         );
         let warnings = vec!["an MCP server acts outside Cairn's sandbox".to_owned()];
-        let preview = Preview { summary, network: self.server.network, warnings, ..Preview::default() };
+        let preview =
+            Preview { summary, network: self.server.network, warnings, ..Preview::default() };
         Ok(Intent { preview, grants: self.name.clone(), ..Intent::default() })
     }
 
@@ -315,23 +327,26 @@ impl Tool for RemoteTool {
                 format!("tool {}: arguments must be an object", self.name),
             ));
         };
-        let failed = |reason, what: String| Err(Failure::new(reason, format!("tool {} {what}", self.name)));
+        let failed =
+            |reason, what: String| Err(Failure::new(reason, format!("tool {} {what}", self.name)));
         let output = tokio::select! {
             output = tokio::time::timeout(self.server.timeout, self.remote.call(&self.there, arguments)) => output,
             () = permit.cancel().cancelled() => return failed(Reason::Cancelled, "was cancelled".into()),
         };
         match output {
-            Err(_) => {
-                failed(Reason::ToolTimedOut, format!("took longer than {} s", self.server.timeout.as_secs()))
-            }
+            Err(_) => failed(
+                Reason::ToolTimedOut,
+                format!("took longer than {} s", self.server.timeout.as_secs()),
+            ),
             Ok(Err(failure)) => Err(failure),
             Ok(Ok(output)) if output.failed => {
                 failed(Reason::ToolFailed, format!("failed: {}", line(&output.text, 2000)))
             }
             Ok(Ok(output)) => {
                 let cut = output.text.len() > MAX_TEXT;
-                let end =
-                    (0..=MAX_TEXT.min(output.text.len())).rev().find(|at| output.text.is_char_boundary(*at));
+                let end = (0..=MAX_TEXT.min(output.text.len()))
+                    .rev()
+                    .find(|at| output.text.is_char_boundary(*at));
                 let text = output.text.get(..end.unwrap_or(0)).unwrap_or_default();
                 Output::of("mcp", &json!({"content": text, "truncated": cut}), cut)
             }
@@ -350,7 +365,10 @@ mod tests {
         for odd in ["a b", "a/b", "a.b", "ä", "", "rm -rf ~", "x\ny", &"l".repeat(100)] {
             let name = local_name("my server", odd, none);
             assert!(name.len() <= NAME && name.starts_with("mcp_my_server_"), "{name}");
-            assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')), "{name}");
+            assert!(
+                name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')),
+                "{name}"
+            );
         }
         // Simplified names of different tools stay different.
         let names: std::collections::BTreeSet<String> =
@@ -382,7 +400,10 @@ mod tests {
             "required": ["n"],
         });
         let clean = schema(&given).unwrap();
-        assert_eq!(clean["properties"]["description"], json!({"type": "string", "description": "a b"}));
+        assert_eq!(
+            clean["properties"]["description"],
+            json!({"type": "string", "description": "a b"})
+        );
         // A value is compared by the server, so it is unchanged.
         assert_eq!(
             (&clean["properties"]["n"]["enum"][0], &clean["type"]),
@@ -406,14 +427,23 @@ mod tests {
     }
 
     fn spec(name: &str, read_only: bool) -> RemoteSpec {
-        RemoteSpec { name: name.into(), description: "d".into(), input_schema: json!({}), read_only }
+        RemoteSpec {
+            name: name.into(),
+            description: "d".into(),
+            input_schema: json!({}),
+            read_only,
+        }
     }
 
     #[test]
     fn server_tools_never_replace_other_tools() {
         let registry = Registry::default();
-        let server =
-            |trusted| Server { name: "s".into(), trusted, network: false, timeout: Duration::from_secs(1) };
+        let server = |trusted| Server {
+            name: "s".into(),
+            trusted,
+            network: false,
+            timeout: Duration::from_secs(1),
+        };
         let tools = RemoteTools::new(server(false), Arc::new(StubRemote));
         assert_eq!(tools.set(&registry, vec![spec("a", true), spec("b", false)]), [""; 0]);
         assert_eq!(registry.is_read_only("mcp_s_a"), Some(false));

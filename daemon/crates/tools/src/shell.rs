@@ -115,8 +115,10 @@ fn translated(value: Value) -> Result<(Value, Option<usize>), Failure> {
 impl Tool for AsSkill {
     fn spec(&self) -> ToolSpec {
         let own = self.0.spec();
-        let spec =
-            ToolSpec::writing::<SkillParams>("shell", "Runs a shell command in the workspace's sandbox.");
+        let spec = ToolSpec::writing::<SkillParams>(
+            "shell",
+            "Runs a shell command in the workspace's sandbox.",
+        );
         ToolSpec {
             description: format!("{} The same as run_shell.", spec.description).into(),
             hidden: true,
@@ -200,7 +202,8 @@ impl Tool for Shell {
             return Err(Failure::new(Reason::NoRoots, "the session has no root to work in"));
         }
         let line = CommandLine::parse(&params.command);
-        let grants: Vec<String> = Rule::for_command(&line).iter().map(ToString::to_string).collect();
+        let grants: Vec<String> =
+            Rule::for_command(&line).iter().map(ToString::to_string).collect();
         let patterns = patterns(&line);
         let preview = Preview {
             summary: format!("run_shell {}", params.command.lines().next().unwrap_or_default()),
@@ -245,16 +248,21 @@ fn patterns(line: &CommandLine) -> Vec<String> {
     let words = line.parts.first().map(|part| part.display()).unwrap_or_default();
     let mut words = words.split_whitespace();
     let (Some(program), second) = (words.next(), words.next()) else { return vec![] };
-    let plain =
-        |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+'));
+    let plain = |word: &str| {
+        word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+'))
+    };
     let second = second.filter(|word| plain(word) && !word.starts_with('-'));
-    let (true, Some(second)) = (line.parts.len() == 1 && plain(program), second) else { return vec![] };
+    let (true, Some(second)) = (line.parts.len() == 1 && plain(program), second) else {
+        return vec![];
+    };
     let text = format!("run_shell({program} {second} *)");
     let Ok(rule) = text.parse::<Rule>() else { return vec![] };
     let alone = Rules { allow: vec![rule], default: Verdict::Deny, ..Rules::default() };
     let allows = |line: &CommandLine| alone.decide_line(line).verdict == Verdict::Allow;
-    let longer =
-        CommandLine::parse(&format!("{} x", line.parts.first().map(|p| p.display()).unwrap_or_default()));
+    let longer = CommandLine::parse(&format!(
+        "{} x",
+        line.parts.first().map(|p| p.display()).unwrap_or_default()
+    ));
     if allows(line) && allows(&longer) { vec![text] } else { vec![] }
 }
 

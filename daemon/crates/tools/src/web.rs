@@ -147,19 +147,30 @@ impl Tool for Web {
         };
         match params {
             WebParams::Fetch { url, max_chars } => self.fetch(&permit, url, max_chars).await,
-            WebParams::Search { query, max_results } => self.search(&permit, &query, max_results).await,
+            WebParams::Search { query, max_results } => {
+                self.search(&permit, &query, max_results).await
+            }
         }
     }
 }
 
 impl Web {
-    async fn fetch(&self, permit: &Permit, url: String, chars: Option<usize>) -> Result<Output, Failure> {
+    async fn fetch(
+        &self,
+        permit: &Permit,
+        url: String,
+        chars: Option<usize>,
+    ) -> Result<Output, Failure> {
         let near = self.options.near;
-        let request = FetchRequest { url, headers: vec![], max_bytes: MAX_PAGE, timeout: TIMEOUT, near };
+        let request =
+            FetchRequest { url, headers: vec![], max_bytes: MAX_PAGE, timeout: TIMEOUT, near };
         let page = permit.fetch(&request).await?;
         let html = page.kind == "text/html" || page.kind == "application/xhtml+xml";
-        let text =
-            if html { crate::reading::off_thread(move || readable(&page.text)).await? } else { page.text };
+        let text = if html {
+            crate::reading::off_thread(move || readable(&page.text)).await?
+        } else {
+            page.text
+        };
         let most = chars.unwrap_or(CHARS.0).clamp(1, CHARS.1);
         let end = text.char_indices().nth(most).map(|(at, _)| at);
         let cut = end.is_some() || page.truncated;
@@ -169,7 +180,12 @@ impl Web {
         Output::of("page", &value, cut)
     }
 
-    async fn search(&self, permit: &Permit, query: &str, most: Option<usize>) -> Result<Output, Failure> {
+    async fn search(
+        &self,
+        permit: &Permit,
+        query: &str,
+        most: Option<usize>,
+    ) -> Result<Output, Failure> {
         if query.trim().is_empty() {
             return Err(Failure::new(Reason::InvalidParams, "the query is empty"));
         }
@@ -186,7 +202,7 @@ impl Web {
 
 /// Returns a page as a reader sees it, with its links in the text.
 fn readable(html: &str) -> Result<String, Failure> {
-    html2text::config::plain()
-        .string_from_read(html.as_bytes(), WIDTH)
-        .map_err(|e| Failure::new(Reason::ToolFailed, format!("the page cannot be read as text: {e}")))
+    html2text::config::plain().string_from_read(html.as_bytes(), WIDTH).map_err(|e| {
+        Failure::new(Reason::ToolFailed, format!("the page cannot be read as text: {e}"))
+    })
 }

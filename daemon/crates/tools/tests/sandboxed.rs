@@ -53,12 +53,12 @@ const TESTS: &[(&str, Test)] = &[
         Box::pin(spellings::symlink_swapped_during_call_discloses_nothing())
     }),
     ("run_paths_are_mounted_only_beneath_the_root", || {
-        Box::pin(spellings::run_paths_are_mounted_only_beneath_the_root())
+        Box::pin(spellings::commands::run_paths_are_mounted_only_beneath_the_root())
     }),
     ("swapped_parent_folder_leads_no_command_outside_root", || {
-        Box::pin(spellings::swapped_parent_folder_leads_no_command_outside_root())
+        Box::pin(spellings::commands::swapped_parent_folder_leads_no_command_outside_root())
     }),
-    ("evaluate_starts_no_program", || Box::pin(spellings::evaluate_starts_no_program())),
+    ("evaluate_starts_no_program", || Box::pin(spellings::commands::evaluate_starts_no_program())),
 ];
 
 /// Returns the real sandbox, whose helper is this binary; `None` if it is not available.
@@ -116,7 +116,11 @@ print(json.dumps({"text": text, "net": net}))
     };
     let sandbox = Sandbox::new(std::env::current_exe().ok()).for_host(host);
     if sandbox.probe().tier != Tier::Full {
-        assert!(std::env::var("CAIRN_TEST_PEERS").as_deref() != Ok("required"), "{:?}", sandbox.probe());
+        assert!(
+            std::env::var("CAIRN_TEST_PEERS").as_deref() != Ok("required"),
+            "{:?}",
+            sandbox.probe()
+        );
         println!("skipped: {:?}", sandbox.probe());
         return;
     }
@@ -133,7 +137,8 @@ print(json.dumps({"text": text, "net": net}))
     assert_eq!(value, json!({"text": "inside", "net": false}));
     let outside = fixture.call("look", path(&at.join("key"))).await.unwrap();
     assert_ne!(outside["text"], Value::from("s3cret"));
-    let narrow = fixture.with("look", path(&fixture.path("a.txt")), within(&["sub"])).await.unwrap();
+    let narrow =
+        fixture.with("look", path(&fixture.path("a.txt")), within(&["sub"])).await.unwrap();
     assert_ne!(narrow["text"], Value::from("inside"));
     let network = Grants { network: true, ..Grants::default() };
     // A program that does not declare network use has none, whatever the run has.

@@ -101,7 +101,8 @@ impl Append {
 
     /// Stores a pending approval.
     pub fn ask(mut self, approval: &Approval, call: Option<&str>) -> Self {
-        self.change = Some(approval::Change::Ask(Box::new(approval.clone()), call.map(str::to_owned)));
+        self.change =
+            Some(approval::Change::Ask(Box::new(approval.clone()), call.map(str::to_owned)));
         self
     }
 
@@ -158,7 +159,8 @@ impl Append {
             return Ok(Written::refused(session, refusal));
         }
         let mut lines = Vec::with_capacity(self.records.len());
-        let mut insert = tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        let mut insert =
+            tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
         for (seq, record) in (head + 1..).zip(self.records) {
             let NewRecord { id, parent_id, origin, body } = record;
             let kind = if body.evt().is_some() { "Evt" } else { "Cmd" };
@@ -276,7 +278,13 @@ impl Written {
 impl Trace {
     /// Emits an ephemeral event, which is not logged and has no number, to the current followers of
     /// `session`. It costs nothing without followers.
-    pub fn pass(&self, session: &SessionId, origin: Option<Origin>, parent_id: Option<Uuid>, evt: &AgentEvt) {
+    pub fn pass(
+        &self,
+        session: &SessionId,
+        origin: Option<Origin>,
+        parent_id: Option<Uuid>,
+        evt: &AgentEvt,
+    ) {
         let line = || {
             let mut value = serde_json::json!({
                 "sessionId": session, "id": Uuid::now_v7(), "ts": Timestamp::now(), "kind": "Evt", "evt": evt,

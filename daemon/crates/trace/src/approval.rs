@@ -26,8 +26,9 @@ impl Change {
     pub fn write(&self, tx: &Savepoint<'_>) -> Result<Option<TraceError>, StoreError> {
         match self {
             Change::Ask(approval, call) => {
-                let request = serde_json::to_string(approval)
-                    .map_err(|e| StoreError::Corrupt(format!("approval cannot be serialized: {e}")))?;
+                let request = serde_json::to_string(approval).map_err(|e| {
+                    StoreError::Corrupt(format!("approval cannot be serialized: {e}"))
+                })?;
                 tx.prepare_cached(
                     "INSERT INTO approval (id, session_id, call_id, request, grants, expires_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?

@@ -151,7 +151,10 @@ impl Trace {
     ///
     /// # Errors
     /// Fails when the database cannot be read.
-    pub async fn audit_query(&self, query: AuditQueryParams) -> Result<Vec<AuditEntry>, TraceError> {
+    pub async fn audit_query(
+        &self,
+        query: AuditQueryParams,
+    ) -> Result<Vec<AuditEntry>, TraceError> {
         self.read(move |conn| {
             let text = "SELECT id, ts, session_id, tool, args_digest, decision, rule, millis, outcome, exit_code, truncated, command
                 FROM audit WHERE id > ?1 AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR tool = ?3) ORDER BY id LIMIT ?4";

@@ -21,8 +21,14 @@ pub fn write(
     sha256: &str,
     content: &[u8],
 ) -> Result<(), StoreError> {
-    tx.execute("INSERT OR IGNORE INTO blob VALUES (?1, ?2, ?3)", params![sha256, content.len(), content])?;
-    tx.execute("INSERT OR IGNORE INTO blob_ref VALUES (?1, ?2)", params![session.as_str(), sha256])?;
+    tx.execute(
+        "INSERT OR IGNORE INTO blob VALUES (?1, ?2, ?3)",
+        params![sha256, content.len(), content],
+    )?;
+    tx.execute(
+        "INSERT OR IGNORE INTO blob_ref VALUES (?1, ?2)",
+        params![session.as_str(), sha256],
+    )?;
     Ok(())
 }
 
@@ -35,7 +41,9 @@ impl Trace {
         let mut text = String::new();
         let mut offset = Some(0);
         while let Some(at) = offset {
-            let part = self.blob(BlobParams { sha256: sha256.to_owned(), offset: at, limit: None }).await?;
+            let part = self
+                .blob(BlobParams { sha256: sha256.to_owned(), offset: at, limit: None })
+                .await?;
             text.push_str(&part.text);
             offset = part.next_offset;
         }

@@ -26,7 +26,11 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`; `invalid_params` for an invalid cursor.
-    pub async fn export(&self, id: &SessionId, cursor: Option<&str>) -> Result<TraceExportPart, TraceError> {
+    pub async fn export(
+        &self,
+        id: &SessionId,
+        cursor: Option<&str>,
+    ) -> Result<TraceExportPart, TraceError> {
         let bad = || TraceError::ExportCursor;
         let mut after: u64 = match cursor.map(|c| (c, c.split_once(':'))) {
             None => 0,
@@ -75,7 +79,8 @@ impl Trace {
         let (mut sum, mut after) = (Sum::default(), 0);
         while after < records {
             let lines = self.lines(id, after, PAGE).await?;
-            let batch_length = usize::try_from(records - after).unwrap_or(usize::MAX).min(lines.len());
+            let batch_length =
+                usize::try_from(records - after).unwrap_or(usize::MAX).min(lines.len());
             if batch_length == 0 {
                 return Err(TraceError::SessionNotFound(id.clone()));
             }
@@ -99,15 +104,20 @@ impl Trace {
             let mut next = if hash == sha256 { Some(offset) } else { Some(0) };
             while let Some(at) = next {
                 if jsonl.len() >= PART_BYTES {
-                    return Ok(TraceExportPart { jsonl, next_cursor: Some(format!("{hash}:{at}")) });
+                    return Ok(TraceExportPart {
+                        jsonl,
+                        next_cursor: Some(format!("{hash}:{at}")),
+                    });
                 }
                 offset = at;
-                let part = match self.blob(BlobParams { sha256: hash.clone(), offset, limit: None }).await {
-                    Ok(part) => part,
-                    // The blob is not text, or was deleted meanwhile: it is not exported.
-                    Err(TraceError::BlobNotFound(_)) => break,
-                    Err(error) => return Err(error),
-                };
+                let part =
+                    match self.blob(BlobParams { sha256: hash.clone(), offset, limit: None }).await
+                    {
+                        Ok(part) => part,
+                        // The blob is not text, or was deleted meanwhile: it is not exported.
+                        Err(TraceError::BlobNotFound(_)) => break,
+                        Err(error) => return Err(error),
+                    };
                 let line = TraceBlobLine {
                     blob: hash.clone(),
                     session_id: id.clone(),
@@ -130,8 +140,8 @@ impl Trace {
         let key = id.as_str().to_owned();
         let mut all = self
             .read(move |conn| {
-                let mut query =
-                    conn.prepare_cached("SELECT name, content FROM artifact WHERE session_id = ?1")?;
+                let mut query = conn
+                    .prepare_cached("SELECT name, content FROM artifact WHERE session_id = ?1")?;
                 let rows = query.query_map([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 rows.collect::<Result<BTreeMap<String, String>, _>>().map_err(TraceError::from)
             })

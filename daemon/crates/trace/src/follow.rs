@@ -161,7 +161,12 @@ mod tests {
 
     fn record(n: u64) -> NewRecord {
         let evt = AgentEvt::Progress { op: "test".into(), percent: n as f64, message: None };
-        NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
+        NewRecord {
+            id: uuid::Uuid::now_v7(),
+            parent_id: None,
+            origin: None,
+            body: Body::Evt { evt },
+        }
     }
 
     async fn read_to(follower: &mut Follower, last: u64, into: &mut Vec<Line>) {

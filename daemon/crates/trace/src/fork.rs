@@ -22,8 +22,8 @@ pub struct ForkCut {
     pub upto: u64,
     /// Numbers of earlier records of turns that the fork omits, in ascending order.
     pub omitted: Vec<u64>,
-    /// Records appended after the copied ones: the ends of interrupted turns, which do not continue
-    /// in the fork.
+    /// Records appended after the copied ones: the ends of interrupted turns, which do not
+    /// continue in the fork.
     pub ends: Vec<NewRecord>,
 }
 
@@ -33,7 +33,12 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`; `session_busy` while a run of the session is active.
-    pub async fn fork(&self, from: &SessionId, cut: ForkCut, title: String) -> Result<Session, TraceError> {
+    pub async fn fork(
+        &self,
+        from: &SessionId,
+        cut: ForkCut,
+        title: String,
+    ) -> Result<Session, TraceError> {
         let (old, new) = (from.clone(), SessionId::new());
         let created = new.clone();
         let busy = self.inner.writer.write(move |tx| copy(tx, &old, &created, cut, &title)).await?;
@@ -52,7 +57,10 @@ impl Trace {
     pub async fn archive(&self, id: &SessionId, archived: bool) -> Result<Session, TraceError> {
         let key = id.clone();
         let query = "UPDATE session SET archived = ?2 WHERE id = ?1";
-        self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), archived])?)).await?;
+        self.inner
+            .writer
+            .write(move |tx| Ok(tx.execute(query, params![key.as_str(), archived])?))
+            .await?;
         self.session(id).await
     }
 }
@@ -80,8 +88,9 @@ fn copy(
          SELECT ?2, ?3, root, 'idle', ?4, ?4, ?5, provider, model, endpoint FROM session WHERE id = ?1",
         params![old.as_str(), new.as_str(), title, Timestamp::now().0, head],
     )?;
-    let mut read =
-        tx.prepare("SELECT ts, kind, seq, payload FROM trace_event WHERE session_id = ?1 AND seq <= ?2")?;
+    let mut read = tx.prepare(
+        "SELECT ts, kind, seq, payload FROM trace_event WHERE session_id = ?1 AND seq <= ?2",
+    )?;
     let mut write = tx.prepare(
         "INSERT INTO trace_event (session_id, seq, ts, kind, payload) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
@@ -92,7 +101,8 @@ fn copy(
             continue;
         }
         let payload: String = row.get(3)?;
-        let broken = |e: serde_json::Error| StoreError::Corrupt(format!("record {seq} of {old}: {e}"));
+        let broken =
+            |e: serde_json::Error| StoreError::Corrupt(format!("record {seq} of {old}: {e}"));
         let mut envelope: Envelope = serde_json::from_str(&payload).map_err(broken)?;
         envelope.session_id = new.clone();
         envelope.seq = new_seq(seq);
@@ -105,7 +115,8 @@ fn copy(
     let now = Timestamp::now();
     for (seq, record) in (new_seq(last) + 1..).zip(cut.ends) {
         let NewRecord { id, parent_id, origin, body } = record;
-        let envelope = Envelope { session_id: new.clone(), seq, id, parent_id, ts: now, origin, body };
+        let envelope =
+            Envelope { session_id: new.clone(), seq, id, parent_id, ts: now, origin, body };
         let json = serde_json::to_string(&envelope)
             .map_err(|e| StoreError::Corrupt(format!("record cannot be serialized: {e}")))?;
         write.execute(params![new.as_str(), seq, now.0, "Evt", json])?;

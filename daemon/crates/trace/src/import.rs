@@ -83,7 +83,8 @@ impl Trace {
                     Err(TraceError::SessionNotFound(_)) | Ok(()) => {}
                     Err(error) => return Err(error),
                 }
-                let text = format!("session {id}: the records do not match the checksum of the export");
+                let text =
+                    format!("session {id}: the records do not match the checksum of the export");
                 Err(TraceError::BadTrace(text))
             }
         }
@@ -121,16 +122,22 @@ impl Part {
                 return refused(TraceError::SessionNotImported(id.clone()));
             }
             (None, Some((head, true))) if self.first.is_some_and(|first| head + 1 != first) => {
-                let text =
-                    format!("session {id} continues with record {}, this part begins with {first}", head + 1);
+                let text = format!(
+                    "session {id} continues with record {}, this part begins with {first}",
+                    head + 1
+                );
                 return refused(TraceError::BadTrace(text));
             }
             (None, Some((_, true))) if self.first.is_none() => {}
             (None, Some((_, true))) => {
-                tx.execute("UPDATE session SET head_seq = ?2 WHERE id = ?1", params![id.as_str(), last])?;
+                tx.execute(
+                    "UPDATE session SET head_seq = ?2 WHERE id = ?1",
+                    params![id.as_str(), last],
+                )?;
             }
         }
-        let mut insert = tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        let mut insert =
+            tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
         for (seq, (ts, kind, line)) in (first..).zip(&self.lines) {
             insert.execute(params![id.as_str(), seq, ts.0, kind, &**line])?;
         }
@@ -159,13 +166,16 @@ fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, Stor
     if known {
         return Ok(Some(format!("blob {blob_text} already exists")));
     }
-    let mut so_far =
-        tx.prepare_cached("SELECT text FROM blob_part WHERE session_id = ?1 AND sha256 = ?2 ORDER BY start")?;
+    let mut so_far = tx.prepare_cached(
+        "SELECT text FROM blob_part WHERE session_id = ?1 AND sha256 = ?2 ORDER BY start",
+    )?;
     let parts: Vec<String> =
         so_far.query_map([session, blob], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let before: u64 = parts.iter().map(|p| p.len() as u64).sum();
     if before != *offset {
-        return Ok(Some(format!("blob {blob_text} continues at {before}, this part begins at {offset}")));
+        return Ok(Some(format!(
+            "blob {blob_text} continues at {before}, this part begins at {offset}"
+        )));
     }
     let after = before + text.len() as u64;
     if after > *size || *size > MAX_BLOB || (text.is_empty() && *size > 0) {
@@ -190,7 +200,8 @@ fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, Stor
 fn insert_session(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result<(), StoreError> {
     let (artifacts, header) = (&header.artifacts, &header.session);
     // A run that was active in the trace does not run here.
-    let state = if header.state == RunState::Running { RunState::Interrupted } else { header.state };
+    let state =
+        if header.state == RunState::Running { RunState::Interrupted } else { header.state };
     tx.execute(
         "INSERT INTO session (id, title, root, state, created_ms, updated_ms, head_seq, imported)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1)",
@@ -213,20 +224,33 @@ fn insert_session(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result
 
 /// Creates a part without records.
 fn continued(session: SessionId) -> Part {
-    Part { header: None, session, first: None, lines: Vec::new(), checksum: None, blobs: Vec::new() }
+    Part {
+        header: None,
+        session,
+        first: None,
+        lines: Vec::new(),
+        checksum: None,
+        blobs: Vec::new(),
+    }
 }
 
 fn bad(line: usize, what: String) -> TraceError {
     TraceError::BadTrace(format!("line {line}: {what}"))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(line: usize, text: &str, what: &str) -> Result<T, TraceError> {
+fn parsed<T: serde::de::DeserializeOwned>(
+    line: usize,
+    text: &str,
+    what: &str,
+) -> Result<T, TraceError> {
     serde_json::from_str(text).map_err(|e| bad(line, format!("not {what}: {e}")))
 }
 
 fn check(jsonl: &str) -> Result<Part, TraceError> {
-    let mut lines = jsonl.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
-    let (at, first) = *lines.peek().ok_or_else(|| bad(1, "there is neither header nor record".into()))?;
+    let mut lines =
+        jsonl.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
+    let (at, first) =
+        *lines.peek().ok_or_else(|| bad(1, "there is neither header nor record".into()))?;
     let mut part = match serde_json::from_str::<Envelope>(first) {
         Ok(record) => Part { first: Some(record.seq), ..continued(record.session_id) },
         Err(_) if first.starts_with(checksum::BEGIN) => {
@@ -251,7 +275,10 @@ fn check(jsonl: &str) -> Result<Part, TraceError> {
 fn header(at: usize, text: &str) -> Result<TraceHeader, TraceError> {
     let header: TraceHeader = parsed(at, text, "a trace header")?;
     if header.format != "cairn-trace" || header.version != 1 {
-        return Err(bad(at, format!("format {} {} is not supported", header.format, header.version)));
+        return Err(bad(
+            at,
+            format!("format {} {} is not supported", header.format, header.version),
+        ));
     }
     let size: usize = header.artifacts.iter().map(|(name, text)| name.len() + text.len()).sum();
     if size > MAX_ARTIFACTS {
@@ -273,7 +300,10 @@ impl Part {
         }
         if line.starts_with(checksum::BEGIN) {
             let checksum: Checksum = parsed(at, line, "a checksum")?;
-            if checksum.session_id != self.session || self.checksum.is_some() || !self.blobs.is_empty() {
+            if checksum.session_id != self.session
+                || self.checksum.is_some()
+                || !self.blobs.is_empty()
+            {
                 return Err(bad(at, "a misplaced checksum".into()));
             }
             self.checksum = Some(checksum);
@@ -383,15 +413,21 @@ mod tests {
         for part in &parts[1..] {
             other.import(part).await.unwrap();
         }
-        assert!(matches!(follower.step().await.unwrap(), Step::Records(_)), "the follower receives it");
+        assert!(
+            matches!(follower.step().await.unwrap(), Step::Records(_)),
+            "the follower receives it"
+        );
         assert_eq!(reason(other.import(&parts[1]).await), Reason::BadTrace, "it already exists");
         assert_eq!(other.session(&id).await.unwrap().head_seq, 50);
-        assert_eq!(other.lines(&id, 0, 100).await.unwrap(), trace.lines(&id, 0, 100).await.unwrap());
+        assert_eq!(
+            other.lines(&id, 0, 100).await.unwrap(),
+            trace.lines(&id, 0, 100).await.unwrap()
+        );
         // Blobs that records refer to are exported with them.
         let large = "y".repeat(700_000);
         let sha256 = hex::encode(Sha256::digest(large.as_bytes()));
-        let append =
-            Append::new(&id, vec![record("with a blob")]).blob(sha256.clone(), large.clone().into_bytes());
+        let append = Append::new(&id, vec![record("with a blob")])
+            .blob(sha256.clone(), large.clone().into_bytes());
         trace.append(append).await.unwrap();
         let third = Trace::open(&dir.path().join("c.db")).unwrap();
         let mut cursor = None;

@@ -71,7 +71,8 @@ impl Trace {
     async fn open_operations(&self, session: &SessionId) -> Result<Vec<NewRecord>, TraceError> {
         let mut open: HashMap<Uuid, Operation> = HashMap::new();
         let mut pending_approvals: HashMap<cairn_protocol::id::ApprovalId, Uuid> = HashMap::new();
-        self.for_each_record(session, |record| take(record, &mut open, &mut pending_approvals)).await?;
+        self.for_each_record(session, |record| take(record, &mut open, &mut pending_approvals))
+            .await?;
         for waiting in pending_approvals.into_values() {
             open.remove(&waiting);
         }
@@ -131,10 +132,13 @@ fn take(
                 pending_approvals.remove(approval_id);
             }
             // Operations left open by a finished run are not closed here.
-            AgentEvt::RunCompleted { .. } | AgentEvt::Stopped { .. } | AgentEvt::Completed { .. } => {
+            AgentEvt::RunCompleted { .. }
+            | AgentEvt::Stopped { .. }
+            | AgentEvt::Completed { .. } => {
                 let run = record.origin.as_ref().and_then(|o| o.run_id.clone());
-                let of =
-                    |operation: &Operation| operation.record.origin.as_ref().and_then(|o| o.run_id.clone());
+                let of = |operation: &Operation| {
+                    operation.record.origin.as_ref().and_then(|o| o.run_id.clone())
+                };
                 open.retain(|_, operation| run.is_none() || of(operation) != run);
             }
             _ => {}

@@ -99,7 +99,9 @@ impl Trace {
     {
         let this = self.clone();
         let run = move || this.read_blocking(job);
-        tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| Err(TraceError::ReaderFailed(error)))
+        tokio::task::spawn_blocking(run)
+            .await
+            .unwrap_or_else(|error| Err(TraceError::ReaderFailed(error)))
     }
 
     fn read_blocking<T>(

@@ -59,8 +59,11 @@ impl LiveSessions {
         }
         map.retain(|_, weak| weak.strong_count() > 0);
         let ephemeral = broadcast::channel(MAX_EPHEMERAL).0;
-        let live =
-            Arc::new(EventRing { head: watch::channel(Head::At(0)).0, ring: Mutex::default(), ephemeral });
+        let live = Arc::new(EventRing {
+            head: watch::channel(Head::At(0)).0,
+            ring: Mutex::default(),
+            ephemeral,
+        });
         map.insert(session.clone(), Arc::downgrade(&live));
         live
     }

@@ -10,7 +10,12 @@ impl Trace {
     ///
     /// # Errors
     /// Fails when the database cannot be read.
-    pub async fn lines(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<Line>, TraceError> {
+    pub async fn lines(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Line>, TraceError> {
         let session = session.clone();
         // SQLite uses signed 64-bit integers; no record has a larger number.
         let after = after.min(i64::MAX as u64);

@@ -23,13 +23,24 @@ pub struct NewReceipt {
 
 impl NewReceipt {
     /// Stores the receipt with the sequence number of its first record.
-    pub fn write(mut self, tx: &Savepoint<'_>, session: &SessionId, seq: u64) -> Result<(), StoreError> {
+    pub fn write(
+        mut self,
+        tx: &Savepoint<'_>,
+        session: &SessionId,
+        seq: u64,
+    ) -> Result<(), StoreError> {
         if let Some(object) = self.receipt.as_object_mut() {
             object.insert("seq".into(), seq.into());
         }
         tx.execute(
             "INSERT INTO receipt VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![self.scope, self.request_id, session.as_str(), self.digest, self.receipt.to_string()],
+            params![
+                self.scope,
+                self.request_id,
+                session.as_str(),
+                self.digest,
+                self.receipt.to_string()
+            ],
         )?;
         Ok(())
     }
@@ -61,7 +72,9 @@ impl Trace {
                 conn.prepare_cached(
                     "SELECT digest, receipt FROM receipt WHERE scope = ?1 AND request_id = ?2",
                 )
-                .and_then(|mut s| s.query_row([key.0, key.1], |r| Ok((r.get(0)?, r.get(1)?))).optional())
+                .and_then(|mut s| {
+                    s.query_row([key.0, key.1], |r| Ok((r.get(0)?, r.get(1)?))).optional()
+                })
                 .map_err(TraceError::from)
             })
             .await?;

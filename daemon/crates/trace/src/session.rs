@@ -151,7 +151,8 @@ impl Trace {
     /// Fails when the database cannot be read.
     pub async fn session_count(&self) -> Result<u64, TraceError> {
         self.read(|conn| {
-            conn.query_row("SELECT count(*) FROM session", [], |r| r.get(0)).map_err(TraceError::from)
+            conn.query_row("SELECT count(*) FROM session", [], |r| r.get(0))
+                .map_err(TraceError::from)
         })
         .await
     }
@@ -170,7 +171,9 @@ impl Trace {
                     .map_err(TraceError::from)
             })
             .await?;
-        Ok(row.and_then(|(run, params, op)| Some(LatestRun { run: run?.parse().ok()?, op, params: params? })))
+        Ok(row.and_then(|(run, params, op)| {
+            Some(LatestRun { run: run?.parse().ok()?, op, params: params? })
+        }))
     }
 
     /// Returns the provider and model chosen for a session, if any.
@@ -199,7 +202,10 @@ impl Trace {
     pub async fn set_root(&self, id: &SessionId, root: &str) -> Result<(), TraceError> {
         let (key, root) = (id.clone(), root.to_owned());
         let query = "UPDATE session SET root = ?2 WHERE id = ?1";
-        self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), root])?)).await?;
+        self.inner
+            .writer
+            .write(move |tx| Ok(tx.execute(query, params![key.as_str(), root])?))
+            .await?;
         self.inner.roots.forget(id);
         Ok(())
     }
@@ -226,7 +232,10 @@ impl Trace {
     pub async fn remove_artifact(&self, id: &SessionId, name: &str) -> Result<(), TraceError> {
         let (key, name) = (id.clone(), name.to_owned());
         let query = "DELETE FROM artifact WHERE session_id = ?1 AND name = ?2";
-        self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), name])?)).await?;
+        self.inner
+            .writer
+            .write(move |tx| Ok(tx.execute(query, params![key.as_str(), name])?))
+            .await?;
         Ok(())
     }
 
@@ -242,10 +251,14 @@ impl Trace {
             .writer
             .write(move |tx| {
                 let query = "SELECT state FROM session WHERE id = ?1";
-                let state: Option<String> = tx.query_row(query, [key.as_str()], |r| r.get(0)).optional()?;
+                let state: Option<String> =
+                    tx.query_row(query, [key.as_str()], |r| r.get(0)).optional()?;
                 if state.as_deref().is_some_and(|s| s != RunState::Running.as_str()) {
                     tx.execute("DELETE FROM session WHERE id = ?1", [key.as_str()])?;
-                    tx.execute("DELETE FROM blob WHERE sha256 NOT IN (SELECT sha256 FROM blob_ref)", [])?;
+                    tx.execute(
+                        "DELETE FROM blob WHERE sha256 NOT IN (SELECT sha256 FROM blob_ref)",
+                        [],
+                    )?;
                 }
                 Ok(state)
             })

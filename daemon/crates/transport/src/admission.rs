@@ -48,7 +48,9 @@ impl Admission {
             Authentication::Device(guard) => {
                 guard.check_origin(headers)?;
                 let peer = parts.extensions.get::<ConnectInfo<Peer>>();
-                let device = peer.and_then(|peer| peer.0.device.as_ref()).filter(|d| !d.abort.is_cancelled());
+                let device = peer
+                    .and_then(|peer| peer.0.device.as_ref())
+                    .filter(|d| !d.abort.is_cancelled());
                 let stranger =
                     || Failure::new(Reason::NotPaired, "this device is not paired with the daemon");
                 let device = device.ok_or_else(stranger)?;

@@ -84,8 +84,8 @@ impl Guard {
 
     fn host_allowed(&self, host: &str) -> bool {
         let Some((name, _)) = strict::name_and_port(host) else { return false };
-        let loopback =
-            name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        let loopback = name.eq_ignore_ascii_case("localhost")
+            || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
         loopback || self.allowed_hosts.iter().any(|h| h.eq_ignore_ascii_case(name))
     }
 
@@ -103,16 +103,16 @@ impl Guard {
             let what = if given.is_empty() { "no token was sent" } else { "the token is wrong" };
             return Err(Failure::new(Reason::Unauthorized, what));
         }
-        let chosen = offered
-            .iter()
-            .find(|p| **p == SUBPROTOCOL)
-            .or_else(|| offered.iter().find(|p| bearer.is_none() && p.starts_with(BEARER_SUBPROTOCOL)));
+        let chosen = offered.iter().find(|p| **p == SUBPROTOCOL).or_else(|| {
+            offered.iter().find(|p| bearer.is_none() && p.starts_with(BEARER_SUBPROTOCOL))
+        });
         Ok(chosen.map(|p| (*p).to_owned()))
     }
 }
 
 fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let all = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|h| h.to_str().ok());
+    let all =
+        headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|h| h.to_str().ok());
     all.flat_map(|h| h.split(',')).map(str::trim)
 }
 
@@ -157,7 +157,10 @@ mod tests {
 
     fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
         let pairs = list.iter().map(|(k, v)| (k.parse().unwrap(), v.parse().unwrap()));
-        pairs.collect::<Vec<(axum::http::HeaderName, axum::http::HeaderValue)>>().into_iter().collect()
+        pairs
+            .collect::<Vec<(axum::http::HeaderName, axum::http::HeaderValue)>>()
+            .into_iter()
+            .collect()
     }
 
     #[test]
@@ -204,7 +207,9 @@ mod tests {
 
     #[test]
     fn token_is_required_in_header_or_subprotocol() {
-        let check = |list: &[(&'static str, &str)]| guard().check_token(&headers(list)).map_err(|f| f.reason);
+        let check = |list: &[(&'static str, &str)]| {
+            guard().check_token(&headers(list)).map_err(|f| f.reason)
+        };
         assert_eq!(check(&[("authorization", "Bearer secret")]), Ok(None));
         assert_eq!(check(&[("authorization", "bearer secret")]), Ok(None));
         assert_eq!(check(&[]), Err(Reason::Unauthorized));
@@ -213,7 +218,10 @@ mod tests {
         let mut two = headers(&[("authorization", "Bearer secret")]);
         two.append(header::AUTHORIZATION, "Bearer secret".parse().unwrap());
         assert_eq!(guard().check_token(&two).map_err(|f| f.reason), Err(Reason::Unauthorized));
-        assert_eq!(check(&[("sec-websocket-protocol", "bearer.secret")]), Ok(Some("bearer.secret".into())));
+        assert_eq!(
+            check(&[("sec-websocket-protocol", "bearer.secret")]),
+            Ok(Some("bearer.secret".into()))
+        );
         assert_eq!(
             check(&[("sec-websocket-protocol", "cairn.v1, bearer.secret")]),
             Ok(Some("cairn.v1".into()))

@@ -54,7 +54,10 @@ impl InProcessClient {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn open(api: &Arc<Api>, rights: Rights) -> Result<(Self, mpsc::Receiver<Notification>), Failure> {
+    pub fn open(
+        api: &Arc<Api>,
+        rights: Rights,
+    ) -> Result<(Self, mpsc::Receiver<Notification>), Failure> {
         let (connection, outgoing) = Connection::open(api, rights)?;
         let (notifications_out, notifications) = mpsc::channel(NOTIFICATION_CAPACITY);
         tokio::spawn(forward(outgoing, notifications_out));
@@ -98,8 +101,12 @@ impl InProcessClient {
         method: &str,
         params: &impl Serialize,
     ) -> Result<R, Failure> {
-        let bad =
-            |e| Failure::new(Reason::InvalidParams, format!("{method}: params cannot be serialized: {e}"));
+        let bad = |e| {
+            Failure::new(
+                Reason::InvalidParams,
+                format!("{method}: params cannot be serialized: {e}"),
+            )
+        };
         let params = serde_json::value::to_raw_value(params).map_err(bad)?;
         let (size, limit) = (params.get().len(), self.inner.max_message_bytes);
         if size as u64 > limit {
@@ -114,7 +121,10 @@ impl InProcessClient {
 }
 
 /// Forwards the notifications of a connection until it is closed.
-async fn forward(mut outgoing: mpsc::Receiver<Outgoing>, notifications_out: mpsc::Sender<Notification>) {
+async fn forward(
+    mut outgoing: mpsc::Receiver<Outgoing>,
+    notifications_out: mpsc::Sender<Notification>,
+) {
     while let Some(message) = outgoing.recv().await {
         for text in message.into_texts() {
             match notification(&text) {

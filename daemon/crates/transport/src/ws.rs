@@ -88,7 +88,9 @@ async fn read(mut stream: SplitStream<WebSocket>, connection: &impl Peer) -> Opt
     while let Some(message) = stream.next().await {
         match message {
             Ok(Message::Text(text)) => connection.handle_message(text.as_str()).await,
-            Ok(Message::Binary(_)) => return Some(frame(close_code::UNSUPPORTED, "messages must be text")),
+            Ok(Message::Binary(_)) => {
+                return Some(frame(close_code::UNSUPPORTED, "messages must be text"));
+            }
             Ok(Message::Close(_)) => return None,
             Ok(Message::Ping(_) | Message::Pong(_)) => {}
             Err(error) => return close_for(error),
@@ -193,6 +195,9 @@ mod tests {
         assert_eq!(code(Error::Utf8("reset".into())), Some(close_code::INVALID));
         assert_eq!(code(Error::Io(std::io::Error::other("too long"))), None);
         assert_eq!(code(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)), None);
-        assert_eq!(code(Error::Protocol(ProtocolError::NonZeroReservedBits)), Some(close_code::PROTOCOL));
+        assert_eq!(
+            code(Error::Protocol(ProtocolError::NonZeroReservedBits)),
+            Some(close_code::PROTOCOL)
+        );
     }
 }

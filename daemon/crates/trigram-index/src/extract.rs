@@ -1,9 +1,10 @@
-//! Extracts the distinct trigrams of a text. A bitmap of all 2^24 trigrams marks those seen; it is cleared through the
-//! list of results, so that a small file costs little.
+//! Extracts the distinct trigrams of a text. A bitmap of all 2^24 trigrams marks those seen; it is
+//! cleared through the list of results, so that a small file costs little.
 
 use super::{FOLD, GRAMS, Gram};
 
-/// Maximum distinct trigrams of a file: one with more is hardly text, and nearly every pattern would match its trigrams.
+/// Maximum distinct trigrams of a file: one with more is hardly text, and nearly every pattern
+/// would match its trigrams.
 pub const MAX_GRAMS: usize = 1 << 16;
 
 /// A reusable extractor of trigrams.
@@ -21,7 +22,8 @@ impl Extractor {
         Self { bits: vec![0; GRAMS / 64].into(), trigrams: Vec::new(), key: 0, run: 0 }
     }
 
-    /// Adds the next piece of a text. No trigram contains a line end; patterns are split there as well.
+    /// Adds the next piece of a text. No trigram contains a line end; patterns are split there as
+    /// well.
     pub fn add(&mut self, text: &[u8]) {
         let mut from = 0;
         for end in memchr::memchr_iter(b'\n', text) {

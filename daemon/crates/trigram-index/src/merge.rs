@@ -19,7 +19,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a file with its distinct trigrams. File ids must ascend; at most [`MAX_DOCS`] files are allowed.
+    /// Adds a file with its distinct trigrams. File ids must ascend; at most [`MAX_DOCS`] files are
+    /// allowed.
     pub fn add(&mut self, doc: Doc, grams: &[Gram]) {
         self.docs.push(doc);
         self.grams.extend_from_slice(grams);
@@ -39,8 +40,9 @@ impl Builder {
     pub fn finish(mut self) -> (Vec<Doc>, Vec<u8>) {
         let mut writer = Writer::new();
         self.docs.iter().for_each(|doc| writer.doc(doc));
-        // A radix sort with two stable passes, by the low digit and then by the high one. Each pass replaces its digit by
-        // the document's number, since the digit follows from the bucket.
+        // A radix sort with two stable passes, by the low digit and then by the high one. Each pass
+        // replaces its digit by the document's number, since the digit follows from the
+        // bucket.
         let low_digit = |gram: Gram| gram as usize % DIGITS;
         let (by_low, starts) = {
             let starts = starts(self.grams.iter().map(|gram| low_digit(*gram)));
@@ -98,7 +100,8 @@ pub fn merge(segments: &[&Segment]) -> Result<Option<Vec<u8>>, Damaged> {
     }
     docs.sort_unstable_by_key(|(doc, ..)| doc.file);
     let mut writer = Writer::new();
-    let mut new_ids: Vec<Vec<u32>> = segments.iter().map(|s| vec![u32::MAX; s.docs() as usize]).collect();
+    let mut new_ids: Vec<Vec<u32>> =
+        segments.iter().map(|s| vec![u32::MAX; s.docs() as usize]).collect();
     for (new_id, (doc, n, old)) in (0..).zip(&docs) {
         writer.doc(doc);
         new_ids[*n][*old as usize] = new_id;
@@ -115,7 +118,9 @@ pub fn merge(segments: &[&Segment]) -> Result<Option<Vec<u8>>, Damaged> {
         for n in 0..segments.len() {
             let Some((_, old)) = heads[n].as_ref().filter(|(at, _)| *at == gram) else { continue };
             let new_ids = &new_ids[n];
-            old.each(|doc| list.extend(new_ids.get(doc as usize).filter(|new_id| **new_id != u32::MAX)))?;
+            old.each(|doc| {
+                list.extend(new_ids.get(doc as usize).filter(|new_id| **new_id != u32::MAX))
+            })?;
             heads[n] = walks[n].next(segments[n])?;
         }
         if !list.is_sorted() {

@@ -1,9 +1,10 @@
-//! Translates a pattern into a query over trigrams. Every file in which the pattern matches satisfies the query; other
-//! files may satisfy it too.
+//! Translates a pattern into a query over trigrams. Every file in which the pattern matches
+//! satisfies the query; other files may satisfy it too.
 //!
-//! Each part of a pattern is analysed into either the exact set of texts that it matches, or the bytes with which a match
-//! starts and ends and the trigrams inside. ASCII letters are folded from the start. Case folds beyond ASCII (`k` and the
-//! Kelvin sign) are classes in the parsed pattern, so that both spellings are queried.
+//! Each part of a pattern is analysed into either the exact set of texts that it matches, or the
+//! bytes with which a match starts and ends and the trigrams inside. ASCII letters are folded from
+//! the start. Case folds beyond ASCII (`k` and the Kelvin sign) are classes in the parsed pattern,
+//! so that both spellings are queried.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +51,8 @@ pub enum Query {
 }
 
 impl Query {
-    /// Translates a regular expression. An invalid one yields [`Query::All`]; the matcher reports the error.
+    /// Translates a regular expression. An invalid one yields [`Query::All`]; the matcher reports
+    /// the error.
     pub fn parse(pattern: &str, flags: Flags) -> Self {
         let parsed = ParserBuilder::new()
             .nest_limit(NEST_LIMIT)
@@ -78,7 +80,10 @@ impl Query {
             Self::Or(parts) => {
                 let mut found = vec![0; words];
                 for part in parts {
-                    part.documents(segment)?.iter().zip(&mut found).for_each(|(new, all)| *all |= new);
+                    part.documents(segment)?
+                        .iter()
+                        .zip(&mut found)
+                        .for_each(|(new, all)| *all |= new);
                 }
                 Ok(found)
             }
@@ -102,7 +107,9 @@ impl Query {
         match self {
             Self::All => 0,
             Self::Gram(_) => 1,
-            Self::And(parts) | Self::Or(parts) => parts.iter().map(Self::size).sum::<usize>().max(1),
+            Self::And(parts) | Self::Or(parts) => {
+                parts.iter().map(Self::size).sum::<usize>().max(1)
+            }
         }
     }
 
@@ -204,8 +211,8 @@ type Texts = BTreeSet<Vec<u8>>;
 enum Part {
     /// The part matches exactly these texts.
     Exact(Texts),
-    /// A match starts with one of `first` and ends with one of `last`, each at most two bytes long, and satisfies
-    /// `inside`.
+    /// A match starts with one of `first` and ends with one of `last`, each at most two bytes long,
+    /// and satisfies `inside`.
     Wide { first: Texts, last: Texts, inside: Query },
 }
 
@@ -241,9 +248,10 @@ impl Part {
 
     fn concat(self, next: Self) -> Self {
         let (left, right) = match (&self, &next) {
-            (Self::Exact(a) | Self::Wide { last: a, .. }, Self::Exact(b) | Self::Wide { first: b, .. }) => {
-                (a, b)
-            }
+            (
+                Self::Exact(a) | Self::Wide { last: a, .. },
+                Self::Exact(b) | Self::Wide { first: b, .. },
+            ) => (a, b),
         };
         let seam = product(left, right);
         if let (Self::Exact(_), Self::Exact(_), Some(texts)) = (&self, &next, &seam) {
@@ -295,7 +303,9 @@ fn part(hir: &Hir) -> Part {
         HirKind::Literal(literal) => exact(Texts::from([folded(&literal.0)])),
         HirKind::Class(class) => self::class(class).map_or_else(Part::unknown, exact),
         HirKind::Capture(capture) => part(&capture.sub),
-        HirKind::Concat(parts) => parts.iter().map(part).reduce(Part::concat).unwrap_or_else(Part::empty),
+        HirKind::Concat(parts) => {
+            parts.iter().map(part).reduce(Part::concat).unwrap_or_else(Part::empty)
+        }
         HirKind::Alternation(parts) => Part::alternate(parts.iter().map(part).collect()),
         HirKind::Repetition(repetition) => repeated(repetition),
     }
@@ -314,13 +324,21 @@ fn repeated(repetition: &Repetition) -> Part {
                 written_out = written_out.concat(part(&repetition.sub));
             }
             // Further repetitions are between the same start and end.
-            if max == Some(written) { written_out } else { Part::from_ends(written_out.into_ends()) }
+            if max == Some(written) {
+                written_out
+            } else {
+                Part::from_ends(written_out.into_ends())
+            }
         }
     }
 }
 
 fn exact(texts: Texts) -> Part {
-    if is_small(&texts) { Part::Exact(texts) } else { Part::from_ends(Part::Exact(texts).into_ends()) }
+    if is_small(&texts) {
+        Part::Exact(texts)
+    } else {
+        Part::from_ends(Part::Exact(texts).into_ends())
+    }
 }
 
 fn folded(bytes: &[u8]) -> Vec<u8> {
@@ -359,12 +377,15 @@ fn product(left: &Texts, right: &Texts) -> Option<Texts> {
     let bytes = |texts: &Texts| texts.iter().map(Vec::len).sum::<usize>();
     let fits = left.len() * right.len() <= MAX_SET
         && bytes(left) * right.len() + bytes(right) * left.len() <= MAX_SET_BYTES;
-    fits.then(|| left.iter().flat_map(|a| right.iter().map(|b| [a.as_slice(), b].concat())).collect())
+    fits.then(|| {
+        left.iter().flat_map(|a| right.iter().map(|b| [a.as_slice(), b].concat())).collect()
+    })
 }
 
 /// The trigrams across a seam with too many texts: two bytes of one side and one byte of the other.
 fn partial_seam(left: &Texts, right: &Texts) -> Query {
-    let cut = |texts: &Texts, n: usize, end: End| -> Texts { texts.iter().map(|t| end(t, n)).collect() };
+    let cut =
+        |texts: &Texts, n: usize, end: End| -> Texts { texts.iter().map(|t| end(t, n)).collect() };
     let mut query = Query::All;
     for (before, after) in [(2, 1), (1, 2)] {
         if let Some(texts) = product(&cut(left, before, tail), &cut(right, after, head)) {

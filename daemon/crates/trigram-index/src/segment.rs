@@ -1,4 +1,5 @@
-//! Writes and reads a trigram segment. The layout, with all numbers little-endian, or LEB128 where noted:
+//! Writes and reads a trigram segment. The layout, with all numbers little-endian, or LEB128 where
+//! noted:
 //!
 //! ```text
 //! head       magic 8; docs, blocks, offset of dictionary, offset of postings u32 each; length u64; checksum of
@@ -53,7 +54,8 @@ impl Doc {
 #[derive(Debug)]
 pub struct Damaged;
 
-/// Builds the bytes of a segment from documents ordered by file id, followed by trigrams in ascending order.
+/// Builds the bytes of a segment from documents ordered by file id, followed by trigrams in
+/// ascending order.
 pub struct Writer {
     docs: Vec<u8>,
     blocks: Vec<u8>,
@@ -126,9 +128,12 @@ impl Writer {
         let mut out = Vec::with_capacity(length);
         out.extend_from_slice(MAGIC);
         let dictionary = HEAD + self.docs.len() + self.blocks.len();
-        for number in
-            [self.docs.len() / DOC, self.blocks.len() / BLOCK, dictionary, dictionary + self.dictionary.len()]
-        {
+        for number in [
+            self.docs.len() / DOC,
+            self.blocks.len() / BLOCK,
+            dictionary,
+            dictionary + self.dictionary.len(),
+        ] {
             out.extend_from_slice(&(number as u32).to_le_bytes());
         }
         out.extend_from_slice(&(length as u64).to_le_bytes());
@@ -147,8 +152,9 @@ impl Writer {
 /// A 64-bit checksum over eight bytes at a time in four lanes, which is as fast as memory.
 fn checksum(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mix =
-        |lane: u64, word: [u8; 8]| (lane ^ u64::from_le_bytes(word)).wrapping_mul(PRIME).rotate_left(29);
+    let mix = |lane: u64, word: [u8; 8]| {
+        (lane ^ u64::from_le_bytes(word)).wrapping_mul(PRIME).rotate_left(29)
+    };
     let (blocks, tail) = bytes.as_chunks::<32>();
     let mut lanes = [1u64, 2, 3, 4];
     for block in blocks {
@@ -188,7 +194,8 @@ impl Segment {
         let segment = Self::read(map, id);
         // Most pages that the checksum touched are not needed soon; the page cache retains them.
         if let Some(segment) = &segment {
-            // SAFETY: the mapping is shared and read-only, so dropped pages are loaded from the file again.
+            // SAFETY: the mapping is shared and read-only, so dropped pages are loaded from the
+            // file again.
             let _ = unsafe { segment.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
         Ok(segment)
@@ -236,8 +243,9 @@ impl Segment {
     /// The document with a number below [`Segment::docs`].
     pub fn doc(&self, doc: u32) -> Doc {
         let at = HEAD + doc as usize * DOC;
-        let read_u64 =
-            |at: usize| u64::from(number(&self.map, at)) | u64::from(number(&self.map, at + 4)) << 32;
+        let read_u64 = |at: usize| {
+            u64::from(number(&self.map, at)) | u64::from(number(&self.map, at + 4)) << 32
+        };
         Doc {
             file: number(&self.map, at),
             flags: number(&self.map, at + 4),
@@ -266,8 +274,10 @@ impl Segment {
     /// Marks a document as outdated.
     pub fn mark_dead(&self, doc: u32) {
         let bit = 1 << (doc % 64);
-        // Sequentially consistent, because it must be visible before the transaction that commits the change.
-        let old = self.dead.get(doc as usize / 64).map_or(bit, |w| w.fetch_or(bit, Ordering::SeqCst));
+        // Sequentially consistent, because it must be visible before the transaction that commits
+        // the change.
+        let old =
+            self.dead.get(doc as usize / 64).map_or(bit, |w| w.fetch_or(bit, Ordering::SeqCst));
         if old & bit == 0 {
             self.dead_count.fetch_add(1, Ordering::Relaxed);
         }
@@ -275,7 +285,9 @@ impl Segment {
 
     #[inline]
     pub fn is_dead(&self, doc: u32) -> bool {
-        self.dead.get(doc as usize / 64).is_none_or(|w| w.load(Ordering::SeqCst) & (1 << (doc % 64)) != 0)
+        self.dead
+            .get(doc as usize / 64)
+            .is_none_or(|w| w.load(Ordering::SeqCst) & (1 << (doc % 64)) != 0)
     }
 
     /// The documents that are not dead.
@@ -318,7 +330,13 @@ impl Segment {
 
     /// Iterates over all trigrams in ascending order.
     pub fn lists(&self) -> Lists {
-        self.block(0).unwrap_or(Lists { block: self.blocks, consumed: WIDTH, gram: 0, at: 0, postings: 0 })
+        self.block(0).unwrap_or(Lists {
+            block: self.blocks,
+            consumed: WIDTH,
+            gram: 0,
+            at: 0,
+            postings: 0,
+        })
     }
 }
 

@@ -57,7 +57,8 @@ impl TrigramIndex {
         *self.current.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(segments);
     }
 
-    /// Replaces `old` by `fresh` and unlinks the files of `old`; running queries keep their mappings.
+    /// Replaces `old` by `fresh` and unlinks the files of `old`; running queries keep their
+    /// mappings.
     pub fn replace(&self, old: &[Arc<Segment>], fresh: Option<Segment>) {
         let mut current = self.current.write().unwrap_or_else(|e| e.into_inner());
         let is_old = |s: &Arc<Segment>| old.iter().any(|o| Arc::ptr_eq(o, s));
@@ -70,8 +71,9 @@ impl TrigramIndex {
         }
     }
 
-    /// Marks files as changed, so that no segment covers them any more. This happens before the change is committed to the
-    /// database: a reader that sees the change there also sees it here.
+    /// Marks files as changed, so that no segment covers them any more. This happens before the
+    /// change is committed to the database: a reader that sees the change there also sees it
+    /// here.
     pub fn mark_changed(&self, files: impl IntoIterator<Item = u32>) {
         let segments = self.snapshot();
         for file in files {
@@ -89,12 +91,14 @@ impl TrigramIndex {
         for segment in self.snapshot().iter() {
             segment.alive().for_each(|doc| covered.set(segment.file(doc)));
         }
-        let mut ids: Vec<u32> = table.files.iter().map(|f| f.id).filter(|id| !covered.get(*id)).collect();
+        let mut ids: Vec<u32> =
+            table.files.iter().map(|f| f.id).filter(|id| !covered.get(*id)).collect();
         ids.sort_unstable();
         ids
     }
 
-    /// Segments that should be merged, because small ones are too many or one of them is mostly dead.
+    /// Segments that should be merged, because small ones are too many or one of them is mostly
+    /// dead.
     pub fn merge_candidates(&self) -> Option<Vec<Arc<Segment>>> {
         let mut segments: Vec<_> = self.snapshot().iter().cloned().collect();
         if let Some(mostly_dead) = segments
@@ -131,8 +135,8 @@ impl TrigramIndex {
         sent.is_some_and(|sent| sent == self.applied.load(Ordering::SeqCst))
     }
 
-    /// The files that cannot match. Call this before reading the file list: a newer list cannot contain a file that is
-    /// skipped wrongly.
+    /// The files that cannot match. Call this before reading the file list: a newer list cannot
+    /// contain a file that is skipped wrongly.
     pub fn skippable_files(&self, query: &Query) -> SkipSet {
         let mut skippable = SkipSet::default();
         if *query == Query::All {
@@ -199,8 +203,13 @@ impl SkipSet {
         self.files.get(file)
     }
 
-    /// True if a file cannot match provided it is unchanged; `current` reads its facts and is only called if needed.
-    pub fn contains_if_unchanged(&self, file: u32, current: impl FnOnce() -> Option<Facts>) -> bool {
+    /// True if a file cannot match provided it is unchanged; `current` reads its facts and is only
+    /// called if needed.
+    pub fn contains_if_unchanged(
+        &self,
+        file: u32,
+        current: impl FnOnce() -> Option<Facts>,
+    ) -> bool {
         self.facts.get(&file).is_some_and(|known| current() == Some(*known))
     }
 }

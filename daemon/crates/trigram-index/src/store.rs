@@ -1,7 +1,7 @@
 //! Persistence of trigram segments: which segments exist, and which files still need one.
 //!
-//! `file.grams` is 1 from the transaction that lists a segment with the file's trigrams until the file is known to have
-//! changed. Files of a lost or damaged segment are indexed again.
+//! `file.grams` is 1 from the transaction that lists a segment with the file's trigrams until the
+//! file is known to have changed. Files of a lost or damaged segment are indexed again.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -21,24 +21,28 @@ use super::merge::{Builder, MAX_DOCS, merge};
 use super::segment::{Doc, Segment};
 use super::set::TrigramIndex;
 
-/// Number of files without trigrams from which a segment is built; a grep reads fewer in a few milliseconds.
+/// Number of files without trigrams from which a segment is built; a grep reads fewer in a few
+/// milliseconds.
 const MIN_FILES: usize = 128;
 /// Bytes of files without trigrams from which a segment is built.
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
 /// Number of files that are read in parallel before they are added.
 const GROUP: usize = 256;
-/// Pairs of a trigram and a file from which a segment is full: 12 MB, of which building needs two copies.
+/// Pairs of a trigram and a file from which a segment is full: 12 MB, of which building needs two
+/// copies.
 const MAX_POSTINGS: usize = 3 << 20;
 /// Bytes of the read buffer.
 const BUFFER: usize = 256 * 1024;
-/// Number of leading bytes that are searched for a NUL. A grep stops at a NUL in the first 64 KiB, so text after it can be
-/// ignored.
+/// Number of leading bytes that are searched for a NUL. A grep stops at a NUL in the first 64 KiB,
+/// so text after it can be ignored.
 const SNIFF: usize = 8 * 1024;
-/// Age below which a later change of a file may have the same time: the resolution of the coarsest common file system.
+/// Age below which a later change of a file may have the same time: the resolution of the coarsest
+/// common file system.
 const RECENT: Duration = Duration::from_secs(2);
 
 impl TrigramIndex {
-    /// Opens the segments that the database lists. Files whose trigrams are lost are marked as uncovered.
+    /// Opens the segments that the database lists. Files whose trigrams are lost are marked as
+    /// uncovered.
     ///
     /// # Errors
     /// When the database cannot be read or written.
@@ -53,7 +57,8 @@ impl TrigramIndex {
         }
         remove_orphans(self, &rows, &lost);
         let mut marked_files: FxHashSet<u32> = covered_files(conn)?;
-        // The newest segment covers a file; if an older one also contains it, the file has changed since.
+        // The newest segment covers a file; if an older one also contains it, the file has changed
+        // since.
         for segment in segments.iter().rev() {
             for doc in 0..segment.docs() {
                 if !marked_files.remove(&segment.file(doc)) {
@@ -80,7 +85,11 @@ impl TrigramIndex {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn invalidate_paths(&self, conn: &Connection, paths: &BTreeSet<String>) -> Result<(), StoreError> {
+    pub fn invalidate_paths(
+        &self,
+        conn: &Connection,
+        paths: &BTreeSet<String>,
+    ) -> Result<(), StoreError> {
         let mut at = conn.prepare_cached(
             "SELECT id FROM file WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')",
         )?;
@@ -91,7 +100,8 @@ impl TrigramIndex {
         Ok(())
     }
 
-    /// Builds a segment from files of `table` without trigrams. Returns false when too few of them remain.
+    /// Builds a segment from files of `table` without trigrams. Returns false when too few of them
+    /// remain.
     ///
     /// # Errors
     /// When a file of the index cannot be read or written.
@@ -103,7 +113,9 @@ impl TrigramIndex {
         pool: &rayon::ThreadPool,
     ) -> Result<bool, Failure> {
         let file_ids = self.files_without_segment(table);
-        if file_ids.is_empty() || (file_ids.len() < MIN_FILES && bytes_of(conn, &file_ids)? < MIN_BYTES) {
+        if file_ids.is_empty()
+            || (file_ids.len() < MIN_FILES && bytes_of(conn, &file_ids)? < MIN_BYTES)
+        {
             return Ok(false);
         }
         let opener = root.opener()?;
@@ -145,7 +157,8 @@ impl TrigramIndex {
             if self.context.is_stopping() {
                 return Ok(());
             }
-            // Only this thread marks documents as dead, so the merge omits exactly the documents that are dead now.
+            // Only this thread marks documents as dead, so the merge omits exactly the documents
+            // that are dead now.
             let refs: Vec<&Segment> = group.iter().map(|s| &**s).collect();
             let Ok(merged) = merge(&refs) else { return drop_segments(self, conn, &group) };
             let fresh = write_without_clock(conn, |tx| {
@@ -168,11 +181,14 @@ impl TrigramIndex {
         let (mut orphans, mut damaged) = (0u64, 0u64);
         for segment in self.snapshot().iter() {
             damaged += u64::from(!segment.is_complete());
-            orphans += segment.alive().filter(|doc| !files.remove(&segment.file(*doc))).count() as u64;
+            orphans +=
+                segment.alive().filter(|doc| !files.remove(&segment.file(*doc))).count() as u64;
         }
         let mut problems = Vec::new();
         if orphans > 0 {
-            problems.push(format!("{orphans} files of the trigram index are unknown, changed or duplicates"));
+            problems.push(format!(
+                "{orphans} files of the trigram index are unknown, changed or duplicates"
+            ));
         }
         if !files.is_empty() {
             problems.push(format!("{} files are not in the trigram index", files.len()));
@@ -218,7 +234,11 @@ fn bytes_of(conn: &Connection, files: &[u32]) -> Result<u64, StoreError> {
     Ok(sum)
 }
 
-fn write_segment(grams: &TrigramIndex, conn: &mut Connection, builder: Builder) -> Result<(), Failure> {
+fn write_segment(
+    grams: &TrigramIndex,
+    conn: &mut Connection,
+    builder: Builder,
+) -> Result<(), Failure> {
     if builder.docs().is_empty() {
         return Ok(());
     }
@@ -235,7 +255,8 @@ fn write_segment(grams: &TrigramIndex, conn: &mut Connection, builder: Builder) 
 
 /// Writes and syncs a segment's file before the transaction that lists it is committed.
 fn to_file(tx: &Connection, grams: &TrigramIndex, bytes: &[u8]) -> Result<Segment, StoreError> {
-    tx.prepare_cached("INSERT INTO gram_segment(bytes) VALUES(?)")?.execute(params![bytes.len() as i64])?;
+    tx.prepare_cached("INSERT INTO gram_segment(bytes) VALUES(?)")?
+        .execute(params![bytes.len() as i64])?;
     let id = tx.last_insert_rowid();
     let path = grams.file(id);
     write_file(&path, &[bytes])?;
@@ -244,7 +265,11 @@ fn to_file(tx: &Connection, grams: &TrigramIndex, bytes: &[u8]) -> Result<Segmen
 }
 
 /// Drops segments that were damaged since they were opened; a later pass indexes their files again.
-fn drop_segments(grams: &TrigramIndex, conn: &mut Connection, group: &[Arc<Segment>]) -> Result<(), Failure> {
+fn drop_segments(
+    grams: &TrigramIndex,
+    conn: &mut Connection,
+    group: &[Arc<Segment>],
+) -> Result<(), Failure> {
     tracing::warn!(root = %grams.context.root.display(), "trigram segments are damaged, rebuilding them");
     write_without_clock(conn, |tx| {
         let mut unmark = tx.prepare_cached("UPDATE file SET grams = 0 WHERE id = ?")?;
@@ -273,7 +298,8 @@ impl FileReader {
     /// Reads a file and its trigrams; `None` if it does not exist or has changed during the read.
     fn file(&mut self, opener: &Opener, entry: &FileEntry) -> Option<(Doc, Vec<u32>)> {
         let no_facts = Facts { size: 0, changed_ns: 0, inode: 0 };
-        let any_pattern = || Some((Doc { file: entry.id, flags: Doc::ANY, facts: no_facts }, Vec::new()));
+        let any_pattern =
+            || Some((Doc { file: entry.id, flags: Doc::ANY, facts: no_facts }, Vec::new()));
         let file = match opener.open_file(&entry.path) {
             Ok((file, _)) => file,
             Err(e) if e.is_unreadable() => return any_pattern(),
@@ -292,7 +318,8 @@ impl FileReader {
         Some((Doc { file: entry.id, flags, facts }, if is_any { Vec::new() } else { grams }))
     }
 
-    /// Reads a file. Returns its size if it was read to the end, and true if any pattern may match in it.
+    /// Reads a file. Returns its size if it was read to the end, and true if any pattern may match
+    /// in it.
     fn read(&mut self, mut file: &std::fs::File) -> std::io::Result<(Option<u64>, bool)> {
         let mut size = 0;
         loop {
@@ -310,7 +337,8 @@ impl FileReader {
             }
             let text = &self.buffer[..count];
             if size == 0 {
-                // The searcher transcodes UTF-16, whose bytes do not match the trigrams of a pattern.
+                // The searcher transcodes UTF-16, whose bytes do not match the trigrams of a
+                // pattern.
                 if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
                     return Ok((None, true));
                 }

@@ -1,4 +1,5 @@
-//! Compares trigrams with their definition, segments with their input, and queries with the matcher.
+//! Compares trigrams with their definition, segments with their input, and queries with the
+//! matcher.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,10 @@ fn doc(file: u32) -> Doc {
 }
 
 /// A segment of files with the given trigrams.
-fn segment(files: &BTreeMap<u32, BTreeSet<Gram>>, folder: &std::path::Path) -> std::sync::Arc<Segment> {
+fn segment(
+    files: &BTreeMap<u32, BTreeSet<Gram>>,
+    folder: &std::path::Path,
+) -> std::sync::Arc<Segment> {
     let mut builder = Builder::default();
     for (file, grams) in files {
         // The builder accepts trigrams in any order.
@@ -63,7 +67,8 @@ fn files_of(segment: &Segment) -> BTreeMap<u32, BTreeSet<Gram>> {
 fn random_files(seed: u64, ids: impl Iterator<Item = u32>) -> BTreeMap<u32, BTreeSet<Gram>> {
     let mut rng = cairn_test_support::Rng::with_seed(seed);
     let mut next = move || rng.u32(..1 << 24);
-    let file = |id| (id, (0..40).map(|n| if n < 30 { next() % (1 << (n / 2)) } else { next() }).collect());
+    let file =
+        |id| (id, (0..40).map(|n| if n < 30 { next() % (1 << (n / 2)) } else { next() }).collect());
     ids.map(file).collect()
 }
 
@@ -76,7 +81,10 @@ fn segment_returns_the_files_that_were_added() {
         assert_eq!(files_of(&built), files, "{count}");
         let docs: Vec<Doc> = (0..built.docs()).map(|n| built.doc(n)).collect();
         assert_eq!(docs, files.keys().map(|id| doc(*id)).collect::<Vec<_>>());
-        assert!(built.list(0xFF_FFFF).unwrap().is_none() || files.values().any(|f| f.contains(&0xFF_FFFF)));
+        assert!(
+            built.list(0xFF_FFFF).unwrap().is_none()
+                || files.values().any(|f| f.contains(&0xFF_FFFF))
+        );
         assert_eq!(built.find_file(1), None);
     }
 }
@@ -143,9 +151,21 @@ fn patterns_become_the_trigrams_that_a_match_must_contain() {
     };
     assert_eq!(query("abc"), gram("abc"));
     assert_eq!(query("ABCd"), and(&["abc", "bcd"]));
-    for nothing in
-        ["", "ab", "a*", ".*", r"\w+", "(abc)?", "abc|d", "[^a]", "a.b", r"^\s*$", "(", "(abc){0,3}", "x{0}"]
-    {
+    for nothing in [
+        "",
+        "ab",
+        "a*",
+        ".*",
+        r"\w+",
+        "(abc)?",
+        "abc|d",
+        "[^a]",
+        "a.b",
+        r"^\s*$",
+        "(",
+        "(abc){0,3}",
+        "x{0}",
+    ] {
         assert_eq!(query(nothing), Query::All, "{nothing}");
     }
     assert_eq!(query(r"^\bfoo\b$"), gram("foo"));
@@ -182,9 +202,12 @@ fn queries_of_large_patterns_are_bounded() {
     );
     let long = "abcdefgh_0123456789".repeat(200);
     assert!(matches!(query(&long), Query::And(all) if all.len() <= 64));
-    for heavy in
-        ["(a|b|c|d|e|f){40}", "[a-z]{100}x", "((((a?b?c?){4}){4}){4}){4}", r"(?i)[ks]{9}\w{50}[ks]{9}"]
-    {
+    for heavy in [
+        "(a|b|c|d|e|f){40}",
+        "[a-z]{100}x",
+        "((((a?b?c?){4}){4}){4}){4}",
+        r"(?i)[ks]{9}\w{50}[ks]{9}",
+    ] {
         query(heavy);
     }
 }
@@ -209,8 +232,19 @@ fn patterns() -> impl Strategy<Value = String> {
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 2..4).prop_map(|all| all.concat()),
-            proptest::collection::vec(inner.clone(), 2..4).prop_map(|all| format!("(?:{})", all.join("|"))),
-            (inner, prop_oneof![Just("*"), Just("+"), Just("?"), Just("{2}"), Just("{2,}"), Just("{1,3}")])
+            proptest::collection::vec(inner.clone(), 2..4)
+                .prop_map(|all| format!("(?:{})", all.join("|"))),
+            (
+                inner,
+                prop_oneof![
+                    Just("*"),
+                    Just("+"),
+                    Just("?"),
+                    Just("{2}"),
+                    Just("{2,}"),
+                    Just("{1,3}")
+                ]
+            )
                 .prop_map(|(one, times)| format!("(?:{one}){times}")),
         ]
     })

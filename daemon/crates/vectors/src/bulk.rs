@@ -1,5 +1,5 @@
-//! Embeds many texts. Each thread caches the rows of runs of letters and digits, so that most of a text costs one look-up
-//! per run.
+//! Embeds many texts. Each thread caches the rows of runs of letters and digits, so that most of a
+//! text costs one look-up per run.
 
 use std::cell::RefCell;
 
@@ -22,8 +22,8 @@ pub fn embed(model: &Table, text: &[&[u8]]) -> Vec<f32> {
     })
 }
 
-/// The rows of a run as a range of `rows`, and its number of words. Most runs have a single row of weight 1; it is stored
-/// as `from`, with [`ONE_ROW`] as `to`.
+/// The rows of a run as a range of `rows`, and its number of words. Most runs have a single row of
+/// weight 1; it is stored as `from`, with [`ONE_ROW`] as `to`.
 #[derive(Clone, Copy)]
 struct RunRows {
     from: u32,
@@ -57,7 +57,8 @@ impl RunCache {
     }
 
     fn embed(&mut self, model: &Table, text: &[&[u8]]) -> Vec<f32> {
-        // Look-ups in the cache miss the processor's caches: slots are prefetched before the first is read.
+        // Look-ups in the cache miss the processor's caches: slots are prefetched before the first
+        // is read.
         let mut runs: Vec<(&[u8], u128, u64)> = Vec::with_capacity(MAX_WORDS);
         for piece in text {
             words::runs(piece, |run, key| {

@@ -1,11 +1,13 @@
-//! A quantized copy of an index's vectors with four bits per value: an append-only, memory-mapped file that is scanned
-//! completely, and a second file with the residuals, which is read only for the best rows of a scan.
+//! A quantized copy of an index's vectors with four bits per value: an append-only, memory-mapped
+//! file that is scanned completely, and a second file with the residuals, which is read only for
+//! the best rows of a scan.
 //!
-//! A record is `chunk id i64 | file id u32 | scale f32 | dim × 4 bits`, little-endian; value = (bits - 8) × scale. The low
-//! four bits of each byte belong to the first half of the values, the high four bits to the second half. The second file
-//! has dim × i8 per record: value = (bits - 8 + residual / 256) × scale. Both files are a cache of `chunk_vec`: a record
-//! of a removed chunk is dead, and an existing chunk without a record is appended at the next opening. Chunk ids are never
-//! reused, so a record is never wrong.
+//! A record is `chunk id i64 | file id u32 | scale f32 | dim × 4 bits`, little-endian; value =
+//! (bits - 8) × scale. The low four bits of each byte belong to the first half of the values, the
+//! high four bits to the second half. The second file has dim × i8 per record: value = (bits - 8 +
+//! residual / 256) × scale. Both files are a cache of `chunk_vec`: a record of a removed chunk is
+//! dead, and an existing chunk without a record is appended at the next opening. Chunk ids are
+//! never reused, so a record is never wrong.
 
 mod scan;
 
@@ -22,12 +24,14 @@ use crate::simd;
 use cairn_index_base::{Mapped, private_options};
 
 const MAGIC: &[u8; 8] = b"CAIRNVE3";
-/// Bytes before the records: magic, dimensions (u32), generation (u32), zeros, and the model's hash.
+/// Bytes before the records: magic, dimensions (u32), generation (u32), zeros, and the model's
+/// hash.
 const HEAD: usize = 64;
 /// Bytes of a record before its values.
 const SKIP: usize = 16;
 
-/// The largest scaled magnitude of a value: 7.5 would be rounded to 8, which does not fit four bits.
+/// The largest scaled magnitude of a value: 7.5 would be rounded to 8, which does not fit four
+/// bits.
 const MAX_MAGNITUDE: f32 = 7.49;
 
 /// Records to append to both files.
@@ -110,7 +114,8 @@ impl DenseIndex {
         let rows_of = |file: &File, stride: usize| {
             file.metadata().map(|m| (m.len() as usize).saturating_sub(HEAD) / stride)
         };
-        // Torn records, and records that only one file has, are truncated before the files are mapped.
+        // Torn records, and records that only one file has, are truncated before the files are
+        // mapped.
         let rows = rows_of(&coarse, self.stride())?.min(rows_of(&residual, self.dim)?);
         coarse.set_len((HEAD + rows * self.stride()) as u64)?;
         residual.set_len((HEAD + rows * self.dim) as u64)?;
@@ -144,7 +149,8 @@ impl DenseIndex {
         head
     }
 
-    /// Opens a file, or creates it if it is missing or has another head. Returns its generation as well.
+    /// Opens a file, or creates it if it is missing or has another head. Returns its generation as
+    /// well.
     fn open_one(&self, path: &Path) -> std::io::Result<(File, u32)> {
         let mut file = private_options().read(true).append(true).create(true).open(path)?;
         let mut stored = [0u8; HEAD];
@@ -164,8 +170,8 @@ impl DenseIndex {
         self.inner.write().unwrap_or_else(|e| e.into_inner()).dead.extend(chunks);
     }
 
-    /// Revives chunks that were marked as removed, and returns them. Their records still exist and are correct, since ids
-    /// are never reused.
+    /// Revives chunks that were marked as removed, and returns them. Their records still exist and
+    /// are correct, since ids are never reused.
     pub fn revive(&self, chunks: impl IntoIterator<Item = i64>) -> FxHashSet<i64> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         chunks.into_iter().filter(|id| inner.dead.remove(id)).collect()
@@ -194,7 +200,9 @@ impl DenseIndex {
     pub fn append(&self, records: &Records) -> std::io::Result<()> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         let from = inner.rows;
-        let Inner { coarse: Some(coarse), residual: Some(residual), .. } = &mut *inner else { return Ok(()) };
+        let Inner { coarse: Some(coarse), residual: Some(residual), .. } = &mut *inner else {
+            return Ok(());
+        };
         residual.append(HEAD + from * self.dim, &records.residual)?;
         if let Err(error) = coarse.append(HEAD + from * self.stride(), &records.coarse) {
             residual.file.set_len((HEAD + from * self.dim) as u64)?;
@@ -221,7 +229,8 @@ impl DenseIndex {
         };
         let mut outs = Vec::new();
         for path in &paths {
-            let file = private_options().write(true).create(true).truncate(true).open(fresh(path))?;
+            let file =
+                private_options().write(true).create(true).truncate(true).open(fresh(path))?;
             let mut out = std::io::BufWriter::new(file);
             out.write_all(&self.head(generation))?;
             outs.push(out);
@@ -255,7 +264,8 @@ impl DenseIndex {
     pub fn cosines(&self, query: &[f32], chunks: &[i64]) -> Vec<Option<f32>> {
         let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
         let records = inner.records(self.stride());
-        let cosine = |id: &i64| inner.exact(inner.row(records, self.stride(), *id)?, self.dim, query);
+        let cosine =
+            |id: &i64| inner.exact(inner.row(records, self.stride(), *id)?, self.dim, query);
         chunks.iter().map(cosine).collect()
     }
 }
@@ -299,8 +309,8 @@ impl Inner {
         }
     }
 
-    /// The row of a chunk. Ids within a run mostly ascend by one, so the search starts at the row for a run without gaps and
-    /// gallops backwards.
+    /// The row of a chunk. Ids within a run mostly ascend by one, so the search starts at the row
+    /// for a run without gaps and gallops backwards.
     fn row(&self, records: &[u8], stride: usize, id: i64) -> Option<usize> {
         let id_of = |row: usize| records.get(row * stride..).map_or(i64::MAX, chunk_id);
         self.runs.iter().filter(|r| (r.first..=r.last).contains(&id)).find_map(|run| {
@@ -356,7 +366,9 @@ mod tests {
         dense.open().unwrap();
         assert!(dense.ids().is_empty());
         let mut records = Records::default();
-        for (id, v) in [(1, [1.0, 0.0, 0.0, 0.1]), (2, [0.9, 0.5, 0.0, 0.0]), (3, [0.0, 1.0, 0.2, 0.0])] {
+        for (id, v) in
+            [(1, [1.0, 0.0, 0.0, 0.1]), (2, [0.9, 0.5, 0.0, 0.0]), (3, [0.0, 1.0, 0.2, 0.0])]
+        {
             dense.encode(id, 10 + id as u32, &unit(&v), &mut records);
         }
         dense.append(&records).unwrap();
@@ -366,7 +378,8 @@ mod tests {
         };
         assert_eq!(ids(&dense, None), [1, 2]);
         let exact = dense.cosines(&query, &[2, 99]);
-        let expected: f32 = unit(&[0.9, 0.5, 0.0, 0.0]).iter().zip(&query).map(|(a, b)| a * b).sum();
+        let expected: f32 =
+            unit(&[0.9, 0.5, 0.0, 0.0]).iter().zip(&query).map(|(a, b)| a * b).sum();
         assert!((exact[0].unwrap() - expected).abs() < 5e-4 && exact[1].is_none());
         assert_eq!(ids(&dense, Some(&[13].into_iter().collect())), [3]);
         dense.mark_dead([1]);
@@ -389,8 +402,10 @@ mod tests {
         let dense = DenseIndex::new(dir.path(), 4, [7; 32]);
         dense.open().unwrap();
         // Ids without gaps, with small gaps, with a gap of a million; then a second run.
-        let ids: Vec<i64> =
-            (5..40).chain((50..90).step_by(3)).chain([1_000_000, 1_000_001, 41, 42, 44, 2_000_000]).collect();
+        let ids: Vec<i64> = (5..40)
+            .chain((50..90).step_by(3))
+            .chain([1_000_000, 1_000_001, 41, 42, 44, 2_000_000])
+            .collect();
         let mut records = Records::default();
         ids.iter().for_each(|id| dense.encode(*id, 1, &[*id as f32, 1.0, 0.0, 0.0], &mut records));
         dense.append(&records).unwrap();

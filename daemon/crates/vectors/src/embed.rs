@@ -1,7 +1,7 @@
 //! The embedding model: a static table, or a transformer from a folder.
 //!
-//! The built-in table is available beside every model: it compares definitions within a window, which are too many for a
-//! transformer to embed during a search.
+//! The built-in table is available beside every model: it compares definitions within a window,
+//! which are too many for a transformer to embed during a search.
 
 #[cfg(feature = "transformer")]
 mod bert;
@@ -26,7 +26,8 @@ use transformer::Transformer;
 const MAX_DIM: usize = 1024;
 /// Maximum bytes of a text that a transformer receives, far more than its token limit needs.
 const MAX_TEXT: usize = 8 * 1024;
-/// Chunks per batch of a table, which takes a tenth of a second, and of a transformer, which takes some seconds.
+/// Chunks per batch of a table, which takes a tenth of a second, and of a transformer, which takes
+/// some seconds.
 const BATCH: (usize, usize) = (2048, 32);
 
 /// The model that computes vectors of texts.
@@ -50,19 +51,26 @@ impl Embedder {
         Ok(Self { table: Table::builtin()?, transformer: None })
     }
 
-    /// The embedder that a configuration names: empty or `builtin` for the built-in one, otherwise a folder.
+    /// The embedder that a configuration names: empty or `builtin` for the built-in one, otherwise
+    /// a folder.
     ///
     /// # Errors
     /// As [`Embedder::from_folder`].
     pub fn named(name: &str) -> Result<Self, Failure> {
-        if matches!(name, "" | "builtin") { Self::builtin() } else { Self::from_folder(Path::new(name)) }
+        if matches!(name, "" | "builtin") {
+            Self::builtin()
+        } else {
+            Self::from_folder(Path::new(name))
+        }
     }
 
-    /// A model from a folder: a transformer if the folder has a `model.safetensors` (with `config.json` and
-    /// `tokenizer.json`), otherwise a static table (`table.bin` and `vocab.txt`).
+    /// A model from a folder: a transformer if the folder has a `model.safetensors` (with
+    /// `config.json` and `tokenizer.json`), otherwise a static table (`table.bin` and
+    /// `vocab.txt`).
     ///
     /// # Errors
-    /// `invalid_params` for a missing or invalid file; `not_supported` for a transformer in a build without the feature.
+    /// `invalid_params` for a missing or invalid file; `not_supported` for a transformer in a build
+    /// without the feature.
     pub fn from_folder(folder: &Path) -> Result<Self, Failure> {
         if !folder.is_dir() {
             let why = format!("model {}: there is no such folder", folder.display());
@@ -85,7 +93,8 @@ impl Embedder {
         self.transformer.as_ref().map_or(self.table.name(), Transformer::name)
     }
 
-    /// SHA-256 of everything that determines its vectors, so that vectors of different models are never mixed.
+    /// SHA-256 of everything that determines its vectors, so that vectors of different models are
+    /// never mixed.
     pub fn hash(&self) -> &[u8; 32] {
         self.transformer.as_ref().map_or_else(|| self.table.hash(), Transformer::hash)
     }
@@ -100,8 +109,9 @@ impl Embedder {
         Ok(vectors.and_then(|mut all| all.pop()).unwrap_or_default())
     }
 
-    /// The vectors of many texts of three pieces each, computed by the threads of the current pool. `None` if
-    /// `should_continue` returns false, which a transformer checks before each of its batches.
+    /// The vectors of many texts of three pieces each, computed by the threads of the current pool.
+    /// `None` if `should_continue` returns false, which a transformer checks before each of its
+    /// batches.
     ///
     /// # Errors
     /// `internal` when a transformer fails.
@@ -117,7 +127,8 @@ impl Embedder {
         transformer.embed(&texts, should_continue)
     }
 
-    /// The static table that compares parts of windows: the model itself if it is a table, otherwise the built-in one.
+    /// The static table that compares parts of windows: the model itself if it is a table,
+    /// otherwise the built-in one.
     pub fn table(&self) -> &Table {
         &self.table
     }

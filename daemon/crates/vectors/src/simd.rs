@@ -1,4 +1,5 @@
-//! Inner loops of vectors and tokenization, compiled for several instruction sets and selected at run time.
+//! Inner loops of vectors and tokenization, compiled for several instruction sets and selected at
+//! run time.
 #![expect(
     unsafe_code,
     reason = "a function compiled for an instruction set may only be called on a processor that supports it"
@@ -15,7 +16,8 @@ pub fn add_scaled<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
             // SAFETY: the processor has AVX-512 F, BW, VL and DQ.
             return unsafe { add_scaled_avx512(sum, rows) };
         }
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+        {
             // SAFETY: the processor has AVX2 and FMA.
             return unsafe { add_scaled_avx2(sum, rows) };
         }
@@ -30,9 +32,16 @@ const PREFETCH_BYTES: usize = 4096;
 /// Number of dot products per callback.
 const BATCH: usize = 64;
 
-/// Computes the dot products of `query` with all rows and calls `each(index of the first row, dot products)` per batch.
-/// Each row has `stride` bytes, with four-bit values from `skip` on in the layout of [`quantize`].
-pub fn dot_rows(rows: &[u8], stride: usize, skip: usize, query: &[i8], each: impl FnMut(usize, &[i32])) {
+/// Computes the dot products of `query` with all rows and calls `each(index of the first row, dot
+/// products)` per batch. Each row has `stride` bytes, with four-bit values from `skip` on in the
+/// layout of [`quantize`].
+pub fn dot_rows(
+    rows: &[u8],
+    stride: usize,
+    skip: usize,
+    query: &[i8],
+    each: impl FnMut(usize, &[i32]),
+) {
     let query_halves = query.split_at(query.len().div_ceil(2));
     #[cfg(target_arch = "x86_64")]
     {
@@ -60,9 +69,10 @@ pub fn dot_coarse_and_residual(coarse: &[u8], residual: &[u8], query: &[f32]) ->
     dot_coarse_and_residual_body(coarse, residual, query)
 }
 
-/// Quantizes each value times `factor`, which must be below 7.5, to an integer from -8 to 7 and a residual in 256ths.
-/// Appends the integers plus 8 to `coarse`, two per byte: the low four bits belong to the first half of the values, the
-/// high four bits to the second half. Appends the residuals to `residual` as int8.
+/// Quantizes each value times `factor`, which must be below 7.5, to an integer from -8 to 7 and a
+/// residual in 256ths. Appends the integers plus 8 to `coarse`, two per byte: the low four bits
+/// belong to the first half of the values, the high four bits to the second half. Appends the
+/// residuals to `residual` as int8.
 pub fn quantize(values: &[f32], factor: f32, coarse: &mut Vec<u8>, residual: &mut Vec<u8>) {
     let (at, below) = (coarse.len(), residual.len());
     coarse.resize(at + values.len().div_ceil(2), 0);
@@ -83,7 +93,9 @@ pub fn norm(values: &[f32]) -> f32 {
 
 /// The largest magnitude of a vector's values.
 pub fn largest(values: &[f32]) -> f32 {
-    lanes(values, |lane, x| if x.abs() > lane { x.abs() } else { lane }).into_iter().fold(0.0, f32::max)
+    lanes(values, |lane, x| if x.abs() > lane { x.abs() } else { lane })
+        .into_iter()
+        .fold(0.0, f32::max)
 }
 
 #[inline(always)]
@@ -102,8 +114,8 @@ const ROUNDING: f32 = 12_582_912.0;
 
 #[inline(always)]
 fn quantize_body(values: &[f32], factor: f32, coarse: &mut [u8], residual: &mut [u8]) {
-    // Rounds to the nearest integer, ties to even, by adding a constant that shifts out the fraction. A cast would check
-    // for values outside of i32 each time.
+    // Rounds to the nearest integer, ties to even, by adding a constant that shifts out the
+    // fraction. A cast would check for values outside of i32 each time.
     let round = |x: f32| (x + ROUNDING).to_bits().wrapping_sub(ROUNDING.to_bits()) as i32;
     let half = coarse.len();
     let part = |value: &f32, residual: &mut u8| {
@@ -133,7 +145,9 @@ fn dot_coarse_and_residual_body(coarse: &[u8], residual: &[u8], query: &[f32]) -
     let half = coarse.len();
     let (residual, query) = (residual.split_at(half), query.split_at(half));
     let mut add = |shift: u32, residual: &[u8], query: &[f32]| {
-        for ((coarse, residual), query) in coarse.chunks(16).zip(residual.chunks(16)).zip(query.chunks(16)) {
+        for ((coarse, residual), query) in
+            coarse.chunks(16).zip(residual.chunks(16)).zip(query.chunks(16))
+        {
             for (((lane, h), l), q) in lanes.iter_mut().zip(coarse).zip(residual).zip(query) {
                 let both = (i32::from(*h >> shift & 15) - 8) * 256 + i32::from(*l as i8);
                 *lane += both as f32 * q;
@@ -151,7 +165,8 @@ fn dot_coarse_and_residual_avx2(coarse: &[u8], residual: &[u8], query: &[f32]) -
     dot_coarse_and_residual_body(coarse, residual, query)
 }
 
-/// `FUSED` uses multiply-add, which on processors without the instruction would be a function call per value.
+/// `FUSED` uses multiply-add, which on processors without the instruction would be a function call
+/// per value.
 #[inline(always)]
 fn add_scaled_body<const N: usize, const FUSED: bool>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
     let rows = rows.map(|(row, weight)| (row[..sum.len()].as_chunks::<16>(), weight));
@@ -182,7 +197,12 @@ fn dot_rows_body(
 }
 
 #[inline(always)]
-fn batches(rows: &[u8], stride: usize, mut each: impl FnMut(usize, &[i32]), dot: impl Fn(&[u8]) -> i32) {
+fn batches(
+    rows: &[u8],
+    stride: usize,
+    mut each: impl FnMut(usize, &[i32]),
+    dot: impl Fn(&[u8]) -> i32,
+) {
     let mut dots = [0; BATCH];
     for (n, batch) in rows.chunks(stride * BATCH).enumerate() {
         let batch = batch.chunks_exact(stride);
@@ -213,7 +233,8 @@ fn add_scaled_avx512<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
     add_scaled_body::<N, true>(sum, rows);
 }
 
-/// Eight times the sum of a query's values: the excess of dot products with values that are stored plus 8.
+/// Eight times the sum of a query's values: the excess of dot products with values that are stored
+/// plus 8.
 #[cfg(target_arch = "x86_64")]
 fn bias_correction(blocks: &[&[i8]]) -> i32 {
     8 * blocks.iter().flat_map(|b| b.iter()).map(|q| i32::from(*q)).sum::<i32>()
@@ -228,9 +249,9 @@ fn dot_rows_avx2(
     each: impl FnMut(usize, &[i32]),
 ) {
     use std::arch::x86_64::{
-        _MM_HINT_T0, _mm_prefetch, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_loadu_si256,
-        _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16, _mm256_setzero_si256,
-        _mm256_srli_epi16, _mm256_storeu_si256,
+        _MM_HINT_T0, _mm_prefetch, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256,
+        _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi8,
+        _mm256_set1_epi16, _mm256_setzero_si256, _mm256_srli_epi16, _mm256_storeu_si256,
     };
     // With an odd length, the second half has one value less.
     let full = second.len() / 32;
@@ -242,7 +263,8 @@ fn dot_rows_avx2(
         let mut sum = _mm256_setzero_si256();
         let query_halves = one.as_chunks::<32>().0.iter().zip(two.as_chunks::<32>().0);
         for (v, (a, b)) in values.as_chunks::<32>().0.iter().zip(query_halves) {
-            // SAFETY: all three are 32 bytes long, and the loads need no alignment; the prefetch may use any address.
+            // SAFETY: all three are 32 bytes long, and the loads need no alignment; the prefetch
+            // may use any address.
             let (v, a, b) = unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(v.as_ptr().wrapping_add(PREFETCH_BYTES).cast());
                 (
@@ -253,7 +275,8 @@ fn dot_rows_avx2(
             };
             // A product is at most 15 * 127, so four of them fit 16 bits.
             let low = _mm256_maddubs_epi16(_mm256_and_si256(v, nibble_mask), a);
-            let high = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16::<4>(v), nibble_mask), b);
+            let high =
+                _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16::<4>(v), nibble_mask), b);
             let both = _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
             sum = _mm256_add_epi32(sum, both);
         }
@@ -287,8 +310,8 @@ fn dot_rows_avx512(
         let mut sums = [_mm512_setzero_si512(); 2];
         let query_halves = one.as_chunks::<64>().0.iter().zip(two.as_chunks::<64>().0);
         for (v, (a, b)) in values.as_chunks::<64>().0.iter().zip(query_halves) {
-            // SAFETY: all three are 64 bytes long, and the loads need no alignment; the prefetch may use any address. The
-            // hardware prefetcher stops at the page boundary.
+            // SAFETY: all three are 64 bytes long, and the loads need no alignment; the prefetch
+            // may use any address. The hardware prefetcher stops at the page boundary.
             let (v, a, b) = unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(v.as_ptr().wrapping_add(PREFETCH_BYTES).cast());
                 (
@@ -325,12 +348,15 @@ mod tests {
             if std::arch::is_x86_feature_detected!("avx2") {
                 fast.clear();
                 // SAFETY: the processor has AVX2.
-                unsafe { dot_rows_avx2(&rows, (400, 16), query_halves, |i, d| fast.push((i, d.to_vec()))) };
+                unsafe {
+                    dot_rows_avx2(&rows, (400, 16), query_halves, |i, d| fast.push((i, d.to_vec())))
+                };
                 assert_eq!(fast, plain);
             }
         }
         let (mut a, mut b) = (vec![0.5; 384], vec![0.5; 384]);
-        let scaled_rows = [0, 400, 800, 1200].map(|at| (&rows[at..at + 384], 0.25 + at as f32 / 1000.0));
+        let scaled_rows =
+            [0, 400, 800, 1200].map(|at| (&rows[at..at + 384], 0.25 + at as f32 / 1000.0));
         add_scaled(&mut a, scaled_rows);
         for one in scaled_rows {
             add_scaled_body::<1, false>(&mut b, [one]);
@@ -354,12 +380,18 @@ mod tests {
             assert_eq!((coarse.len(), residual.len()), (1 + len.div_ceil(2), len));
             let expected: f32 = values.iter().zip(&query).map(|(a, b)| a * b).sum();
             let both = dot_coarse_and_residual(&coarse[1..], &residual, &query) / 7.49;
-            assert!((both - expected).abs() <= 1e-3 * (len as f32).sqrt(), "{len}: {both} {expected}");
+            assert!(
+                (both - expected).abs() <= 1e-3 * (len as f32).sqrt(),
+                "{len}: {both} {expected}"
+            );
             // The coarse part alone is an approximation.
             let packed: Vec<i8> = query.iter().map(|q| (q * 127.0).round() as i8).collect();
             dot_rows(&coarse[1..], len.div_ceil(2).max(1), 0, &packed, |_, dots| {
                 let near = dots[0] as f32 / 127.0 / 7.49;
-                assert!((near - expected).abs() <= 0.08 * (len as f32).sqrt(), "{len}: {near} {expected}");
+                assert!(
+                    (near - expected).abs() <= 0.08 * (len as f32).sqrt(),
+                    "{len}: {near} {expected}"
+                );
             });
         }
     }

@@ -1,5 +1,5 @@
-//! The stored form of vectors: half precision, little-endian. With single precision, half of an index's bytes would be
-//! digits that no search reads.
+//! The stored form of vectors: half precision, little-endian. With single precision, half of an
+//! index's bytes would be digits that no search reads.
 
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
@@ -11,15 +11,20 @@ pub fn pack(vector: &[f32], halves: &mut Vec<u16>, out: &mut Vec<u8>) {
     halves.as_mut_slice().reinterpret_cast_mut::<f16>().convert_from_f32_slice(vector);
     out.clear();
     out.resize(2 * vector.len(), 0);
-    out.as_chunks_mut::<2>().0.iter_mut().zip(halves).for_each(|(bytes, half)| *bytes = half.to_le_bytes());
+    out.as_chunks_mut::<2>()
+        .0
+        .iter_mut()
+        .zip(halves)
+        .for_each(|(bytes, half)| *bytes = half.to_le_bytes());
 }
 
-/// Decodes a vector from the columns `vec` and `dim` of `chunk_vec`. Older databases have single precision, which the
-/// length shows. `None` if the length matches neither.
+/// Decodes a vector from the columns `vec` and `dim` of `chunk_vec`. Older databases have single
+/// precision, which the length shows. `None` if the length matches neither.
 pub fn unpack(bytes: &[u8], dim: usize) -> Option<Vec<f32>> {
     match bytes.len() {
         len if len == 2 * dim => {
-            let halves: Vec<f16> = bytes.as_chunks::<2>().0.iter().map(|b| f16::from_le_bytes(*b)).collect();
+            let halves: Vec<f16> =
+                bytes.as_chunks::<2>().0.iter().map(|b| f16::from_le_bytes(*b)).collect();
             Some(halves.to_f32_vec())
         }
         len if len == 4 * dim => {

@@ -1,16 +1,19 @@
-//! The built-in model finds the definition that a sentence describes, in packages that it was not trained on.
+//! The built-in model finds the definition that a sentence describes, in packages that it was not
+//! trained on.
 
 use cairn_vectors::Embedder;
 
-/// Minimum mean reciprocal rank of a model on the pairs of `model/floor.jsonl`; the model card has the figure of the
-/// built-in one.
+/// Minimum mean reciprocal rank of a model on the pairs of `model/floor.jsonl`; the model card has
+/// the figure of the built-in one.
 const FLOOR: f32 = 0.82;
 
 #[test]
 fn mean_reciprocal_rank_on_unseen_packages_reaches_the_floor() {
     let model = Embedder::builtin().unwrap();
-    let pairs: Vec<serde_json::Value> =
-        include_str!("../model/floor.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let pairs: Vec<serde_json::Value> = include_str!("../model/floor.jsonl")
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
     assert!(pairs.len() >= 48);
     let vectors = |key: &str| -> Vec<Vec<f32>> {
         pairs.iter().map(|p| model.embed(&[p[key].as_str().unwrap().as_bytes()]).unwrap()).collect()

@@ -52,7 +52,8 @@ fn open_by_component(dir: BorrowedFd<'_>, rel: &Path, flags: OFlags) -> io::Resu
                 return Ok(openat(&at, name, flags, Mode::empty())?);
             }
             Component::Normal(name) => {
-                at = openat(&at, name, folder, Mode::empty()).map_err(|e| link_or(e, at.as_fd(), name))?;
+                at = openat(&at, name, folder, Mode::empty())
+                    .map_err(|e| link_or(e, at.as_fd(), name))?;
             }
             _ => return Err(Errno::XDEV.into()),
         }
@@ -96,7 +97,11 @@ impl From<Errno> for Unresolved {
 
 /// Follows every symlink of `rel` (no `..`) beneath `dir`, whose path is `top`. Names are spelled
 /// as the file system has them. Components that do not exist are appended unchanged.
-pub(crate) fn resolve(dir: BorrowedFd<'_>, top: &Path, rel: &Path) -> Result<Resolution, Unresolved> {
+pub(crate) fn resolve(
+    dir: BorrowedFd<'_>,
+    top: &Path,
+    rel: &Path,
+) -> Result<Resolution, Unresolved> {
     let plain: PathBuf = rel.components().filter(|c| *c != Component::CurDir).collect();
     if plain.as_os_str().is_empty() {
         return Ok(Resolution { entry: PathBuf::new(), real: PathBuf::new() });
@@ -177,7 +182,8 @@ impl Walk<'_> {
                         let real = self.path().join(name);
                         return self.end(real);
                     }
-                    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    let folder =
+                        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                     match openat(self.here(), &name, folder, Mode::empty()) {
                         Ok(fd) => self.at.push((name, fd)),
                         // The entry has just been replaced by a link.
@@ -267,12 +273,15 @@ fn spelled(folder: BorrowedFd<'_>, name: &OsStr, inode: u64) -> Option<OsString>
 }
 
 fn other_case(text: &str) -> String {
-    let swap = |c: char| if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+    let swap = |c: char| {
+        if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }
+    };
     text.chars().map(swap).collect()
 }
 
 /// Returns true if two different names open the same entry.
 fn is_same_entry(dir: BorrowedFd<'_>, one: &Path, other: &Path) -> bool {
-    let identity = |path| statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).map(|s| (s.st_dev, s.st_ino));
+    let identity =
+        |path| statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).map(|s| (s.st_dev, s.st_ino));
     one != other && matches!((identity(one), identity(other)), (Ok(x), Ok(y)) if x == y)
 }

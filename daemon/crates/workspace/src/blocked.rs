@@ -91,7 +91,9 @@ mod tests {
 
     #[test]
     fn normalizes_by_name() {
-        for (path, want) in [("/a/./b", "/a/b"), ("/a/../../b", "/b"), ("/a/b/..", "/a"), ("/", "/")] {
+        for (path, want) in
+            [("/a/./b", "/a/b"), ("/a/../../b", "/b"), ("/a/b/..", "/a"), ("/", "/")]
+        {
             assert_eq!(normalize(Path::new(path)), Path::new(want), "{path}");
         }
     }

@@ -152,7 +152,10 @@ impl WorkspaceError {
 
     /// Returns true if the path is in no root, or leaves its own.
     pub fn is_outside(&self) -> bool {
-        matches!(self, Self::OutsideRoots { .. } | Self::LeavesRoot { .. } | Self::RootReplaced { .. })
+        matches!(
+            self,
+            Self::OutsideRoots { .. } | Self::LeavesRoot { .. } | Self::RootReplaced { .. }
+        )
     }
 
     /// Returns true if the system denies reading it.

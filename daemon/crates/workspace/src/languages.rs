@@ -98,7 +98,19 @@ const BY_NAME: &[(&str, &[&str])] = &[
     ("go_mod", &["go.mod", "go.sum", "go.work"]),
     ("just", &["justfile"]),
     ("meson", &["meson.build", "meson_options.txt"]),
-    ("text", &["license", "licence", "copying", "authors", "notice", "readme", "changelog", "codeowners"]),
+    (
+        "text",
+        &[
+            "license",
+            "licence",
+            "copying",
+            "authors",
+            "notice",
+            "readme",
+            "changelog",
+            "codeowners",
+        ],
+    ),
     ("ini", &[".gitconfig", ".editorconfig", ".gitmodules"]),
 ];
 
@@ -125,7 +137,11 @@ pub fn language_named(name: &str) -> Option<&'static str> {
     let lower = name.trim().trim_start_matches('.').to_lowercase();
     let known = BY_EXTENSION.iter().chain(BY_NAME).map(|(language, _)| *language);
     let also = || ALSO.iter().find(|(name, _)| *name == lower).map(|(_, language)| *language);
-    known.into_iter().find(|l| *l == lower).or_else(also).or_else(|| by_extension().get(&*lower).copied())
+    known
+        .into_iter()
+        .find(|l| *l == lower)
+        .or_else(also)
+        .or_else(|| by_extension().get(&*lower).copied())
 }
 
 /// Returns the language of a file by its name, lower-case; `None` when the name does not determine
@@ -152,8 +168,11 @@ pub fn language_of(rel: &str) -> Option<&'static str> {
 }
 
 fn by_extension() -> &'static std::collections::HashMap<&'static str, &'static str> {
-    static MAP: std::sync::OnceLock<std::collections::HashMap<&str, &str>> = std::sync::OnceLock::new();
-    MAP.get_or_init(|| BY_EXTENSION.iter().flat_map(|(l, all)| all.iter().map(move |e| (*e, *l))).collect())
+    static MAP: std::sync::OnceLock<std::collections::HashMap<&str, &str>> =
+        std::sync::OnceLock::new();
+    MAP.get_or_init(|| {
+        BY_EXTENSION.iter().flat_map(|(l, all)| all.iter().map(move |e| (*e, *l))).collect()
+    })
 }
 
 #[cfg(test)]
@@ -200,7 +219,8 @@ mod tests {
         }
         assert!(
             ALSO.iter()
-                .all(|(name, of)| language_named(of) == Some(of) && !by_extension().contains_key(name))
+                .all(|(name, of)| language_named(of) == Some(of)
+                    && !by_extension().contains_key(name))
         );
     }
 

@@ -29,13 +29,20 @@ const NAMES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".t
 ///
 /// Reads every source file with as many threads as there are processors (at most 12) and cannot be
 /// cancelled: call it where blocking is allowed.
-pub fn count_languages(root: &Root, exclude: &[String], parts: Option<&[String]>) -> BTreeMap<String, u64> {
-    let parts: Option<Vec<PathBuf>> = parts.map(|all| all.iter().map(|part| root.path.join(part)).collect());
+pub fn count_languages(
+    root: &Root,
+    exclude: &[String],
+    parts: Option<&[String]>,
+) -> BTreeMap<String, u64> {
+    let parts: Option<Vec<PathBuf>> =
+        parts.map(|all| all.iter().map(|part| root.path.join(part)).collect());
     let counts: Mutex<BTreeMap<LanguageType, u64>> = Mutex::default();
     let is_closed = root.closed();
     if rules_are_readable(&root.path, &NAMES) {
         let mut walk = ignore::WalkBuilder::new(&root.path);
-        walk.add_custom_ignore_filename(".tokeignore").threads(0).overrides(exclusions(root, exclude));
+        walk.add_custom_ignore_filename(".tokeignore")
+            .threads(0)
+            .overrides(exclusions(root, exclude));
         pass_traps(&mut walk, root, &NAMES, |_| {});
         let config = Config::default();
         walk.build_parallel().run(|| {
@@ -59,8 +66,11 @@ pub fn count_languages(root: &Root, exclude: &[String], parts: Option<&[String]>
                     && small()
                     && let Some((language, lines)) = count(entry.path(), &config)
                 {
-                    *counts.lock().unwrap_or_else(PoisonError::into_inner).entry(language).or_default() +=
-                        lines;
+                    *counts
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .entry(language)
+                        .or_default() += lines;
                 }
                 WalkState::Continue
             })
@@ -72,6 +82,7 @@ pub fn count_languages(root: &Root, exclude: &[String], parts: Option<&[String]>
 
 fn count(path: &Path, config: &Config) -> Option<(LanguageType, u64)> {
     let language = LanguageType::from_path(path, config)?;
-    let lines = language.parse(path.to_path_buf(), config).map_or(0, |report| report.stats.lines() as u64);
+    let lines =
+        language.parse(path.to_path_buf(), config).map_or(0, |report| report.stats.lines() as u64);
     Some((language, lines))
 }

@@ -29,7 +29,11 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Worksp
     let at = if rel.is_empty() { "." } else { rel };
     let mut rules = rules_are_readable(&real, &IGNORE_FILES)
         .then(|| {
-            builder(root, &real, &WalkOptions::default()).hidden(false).build_matchers().into_iter().next()
+            builder(root, &real, &WalkOptions::default())
+                .hidden(false)
+                .build_matchers()
+                .into_iter()
+                .next()
         })
         .flatten();
     let is_closed = root.closed();
@@ -163,10 +167,13 @@ fn read_folder(
         }
         *examined += 1;
         let Ok(entry) = entry else { continue };
-        let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
+        let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else {
+            continue;
+        };
         let kind = kind_of(kind.is_file(), kind.is_dir(), kind.is_symlink());
-        let size =
-            (sizes && kind == EntryKind::File).then(|| entry.metadata().map(|m| m.len()).ok()).flatten();
+        let size = (sizes && kind == EntryKind::File)
+            .then(|| entry.metadata().map(|m| m.len()).ok())
+            .flatten();
         children.push((name, kind, size));
     }
     Ok(children)
@@ -200,8 +207,8 @@ pub fn list_parts(
                 listing.entries.push(DirEntry { path, kind: stat.kind, size });
             }
         }
-        let remaining_depth =
-            depth.saturating_sub(u32::try_from(names.len().saturating_sub(above)).unwrap_or(u32::MAX));
+        let remaining_depth = depth
+            .saturating_sub(u32::try_from(names.len().saturating_sub(above)).unwrap_or(u32::MAX));
         if remaining_depth > 0
             && let Ok(inner) = list_dir(root, &names.join("/"), remaining_depth)
         {

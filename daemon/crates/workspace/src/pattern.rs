@@ -50,8 +50,10 @@ impl PathPattern {
         }
         let glob = if plain.contains('/') || absolute { plain } else { format!("**/{plain}") };
         let built = GlobBuilder::new(&glob).literal_separator(true).build();
-        let no_glob =
-            |e: globset::Error| PatternError::Glob { text: text.to_owned(), cause: e.kind().clone() };
+        let no_glob = |e: globset::Error| PatternError::Glob {
+            text: text.to_owned(),
+            cause: e.kind().clone(),
+        };
         let matcher = built.map_err(no_glob)?.compile_matcher();
         Ok(Self { text: text.to_owned(), absolute, kind: Kind::Glob(Box::new(matcher)) })
     }

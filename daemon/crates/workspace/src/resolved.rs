@@ -46,7 +46,8 @@ impl ResolvedPath {
     /// Returns the different spellings, the requested one first.
     pub fn spellings(&self) -> impl Iterator<Item = &str> {
         let entry = (self.entry != self.requested).then_some(self.entry.as_str());
-        let real = (self.real != self.requested && self.real != self.entry).then_some(self.real.as_str());
+        let real =
+            (self.real != self.requested && self.real != self.entry).then_some(self.real.as_str());
         std::iter::once(self.requested.as_str()).chain(entry).chain(real)
     }
 }

@@ -55,13 +55,20 @@ pub struct FileStat {
 
 impl std::fmt::Debug for Root {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Root").field("id", &self.id).field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Root")
+            .field("id", &self.id)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
 impl Root {
     /// Opens the folder at `path`, which must be canonical and not blocked.
-    pub(crate) fn open(path: PathBuf, blocked: Arc<Blocked>, declared: Weak<Declared>) -> io::Result<Root> {
+    pub(crate) fn open(
+        path: PathBuf,
+        blocked: Arc<Blocked>,
+        declared: Weak<Declared>,
+    ) -> io::Result<Root> {
         let dir = open_folder(&path)?;
         let blocked_below = blocked.below(&path);
         let digest = hex::encode(Sha256::digest(path.as_os_str().as_encoded_bytes()));
@@ -174,8 +181,12 @@ impl Root {
         let dir = self.dir(rel)?;
         let path = inside(rel)?;
         let (parent, name) = (path.parent(), path.file_name());
-        let (Some(parent), Some(name)) = (parent.filter(|p| !p.as_os_str().is_empty()), name) else {
-            return dir.symlink_metadata(&path).map(|m| FileStat::of(&m)).map_err(|e| failure(e, rel));
+        let (Some(parent), Some(name)) = (parent.filter(|p| !p.as_os_str().is_empty()), name)
+        else {
+            return dir
+                .symlink_metadata(&path)
+                .map(|m| FileStat::of(&m))
+                .map_err(|e| failure(e, rel));
         };
         let folder = beneath::open(dir.as_fd(), parent, FOLDER).map_err(|e| failure(e, rel))?;
         let folder = Dir::from_std_file(File::from(folder));
@@ -202,7 +213,8 @@ impl Root {
     /// Returns true if the file or folder at `rel` is that file or contains it. Examines at most
     /// `remaining` entries.
     pub(crate) fn contains_file(&self, rel: &str, file: (u64, u64), remaining: &mut usize) -> bool {
-        let same = self.stat(rel).is_ok_and(|s| s.inode == file.1) && self.linked(rel) == Some(file);
+        let same =
+            self.stat(rel).is_ok_and(|s| s.inode == file.1) && self.linked(rel) == Some(file);
         same || self.names(rel).into_iter().any(|(name, _)| {
             *remaining = remaining.saturating_sub(1);
             *remaining > 0 && self.contains_file(&format!("{rel}/{name}"), file, remaining)
@@ -213,15 +225,16 @@ impl Root {
     pub(crate) fn open_dir(&self, rel: &str) -> Result<(Dir, PathBuf), WorkspaceError> {
         let dir = self.dir(rel)?;
         let path = inside(rel)?;
-        let opened = beneath::open(dir.as_fd(), &path, FOLDER).map_err(|e| match e.raw_os_error() {
-            Some(code)
-                if code == rustix::io::Errno::NOTDIR.raw_os_error()
-                    && dir.symlink_metadata(&path).is_ok() =>
-            {
-                WorkspaceError::NotADirectory { path: rel.to_owned() }
-            }
-            _ => failure(e, rel),
-        })?;
+        let opened =
+            beneath::open(dir.as_fd(), &path, FOLDER).map_err(|e| match e.raw_os_error() {
+                Some(code)
+                    if code == rustix::io::Errno::NOTDIR.raw_os_error()
+                        && dir.symlink_metadata(&path).is_ok() =>
+                {
+                    WorkspaceError::NotADirectory { path: rel.to_owned() }
+                }
+                _ => failure(e, rel),
+            })?;
         let file = File::from(opened);
         let real = self.check_real(&dir, &file, rel)?;
         Ok((Dir::from_std_file(file), real))
@@ -238,7 +251,8 @@ impl Root {
 
     /// Returns true if this absolute path is blocked.
     pub(crate) fn is_blocked(&self, path: &Path) -> bool {
-        !self.inner.blocked_below.is_empty() && self.inner.blocked_below.iter().any(|b| path.starts_with(b))
+        !self.inner.blocked_below.is_empty()
+            && self.inner.blocked_below.iter().any(|b| path.starts_with(b))
     }
 
     /// Returns true if a path beneath `folder` (absolute) is blocked or hidden by rules.
@@ -251,10 +265,15 @@ impl Root {
 
     /// Returns a predicate for absolute paths that are blocked or hidden by the current rules.
     pub(crate) fn closed(&self) -> impl Fn(&Path) -> bool + Send + Sync + use<> {
-        let (blocked, view, top) = (self.inner.blocked_below.clone(), self.view(), self.path.clone());
+        let (blocked, view, top) =
+            (self.inner.blocked_below.clone(), self.view(), self.path.clone());
         move |path| {
-            let hidden =
-                || path.strip_prefix(&top).ok().and_then(Path::to_str).is_some_and(|rel| !view.shows(rel));
+            let hidden = || {
+                path.strip_prefix(&top)
+                    .ok()
+                    .and_then(Path::to_str)
+                    .is_some_and(|rel| !view.shows(rel))
+            };
             blocked.iter().any(|b| path.starts_with(b)) || hidden()
         }
     }
@@ -266,7 +285,8 @@ impl Root {
     }
 
     fn check_blocked(&self, path: &Path, rel: &str) -> Result<(), WorkspaceError> {
-        if self.is_blocked(path) || (!self.inner.blocked_below.is_empty() && self.inner.blocked.covers(path))
+        if self.is_blocked(path)
+            || (!self.inner.blocked_below.is_empty() && self.inner.blocked.covers(path))
         {
             return Err(WorkspaceError::Blocked { path: rel.to_owned() });
         }
@@ -470,7 +490,9 @@ pub(crate) fn failure(error: io::Error, rel: &str) -> WorkspaceError {
         (io::ErrorKind::PermissionDenied, None) | (_, Some(Errno::XDEV)) => {
             WorkspaceError::LeavesRoot { path }
         }
-        (io::ErrorKind::NotFound, _) | (_, Some(Errno::NOTDIR)) => WorkspaceError::NotFound { path },
+        (io::ErrorKind::NotFound, _) | (_, Some(Errno::NOTDIR)) => {
+            WorkspaceError::NotFound { path }
+        }
         (_, Some(Errno::LOOP)) => WorkspaceError::DanglingLink { path },
         (_, Some(Errno::NAMETOOLONG)) => WorkspaceError::NameTooLong { path },
         (_, Some(Errno::NXIO | Errno::ISDIR | Errno::NODEV)) => WorkspaceError::NotAFile { path },

@@ -35,7 +35,11 @@ pub(crate) struct Declared {
 
 impl Declared {
     pub(crate) fn contains(&self, path: &Path) -> bool {
-        self.roots.read().unwrap_or_else(|e| e.into_inner()).values().any(|r| path.starts_with(&r.path))
+        self.roots
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .values()
+            .any(|r| path.starts_with(&r.path))
     }
 
     pub(crate) fn read_rules(&self, id: &RootId) -> ReadRules {
@@ -111,8 +115,14 @@ impl Roots {
 
     /// Returns all roots, by path.
     pub fn list(&self) -> Vec<Root> {
-        let mut all: Vec<Root> =
-            self.declared.roots.read().unwrap_or_else(|e| e.into_inner()).values().cloned().collect();
+        let mut all: Vec<Root> = self
+            .declared
+            .roots
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .values()
+            .cloned()
+            .collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all
     }
@@ -194,7 +204,8 @@ fn no_tree_of_files(real: &Path) -> Option<&'static str> {
     if real == Path::new("/") {
         return Some("is the whole file system: declare individual folders");
     }
-    let kernel = KERNEL.iter().any(|folder| real.starts_with(folder)) && !real.starts_with("/dev/shm");
+    let kernel =
+        KERNEL.iter().any(|folder| real.starts_with(folder)) && !real.starts_with("/dev/shm");
     kernel.then_some("contains kernel objects, not files")
 }
 
@@ -202,8 +213,10 @@ fn no_tree_of_files(real: &Path) -> Option<&'static str> {
 /// existing part resolved.
 fn find_absolute(roots: &[Root], path: &Path) -> Option<(Root, PathBuf)> {
     let innermost = |path: &Path| {
-        let holder =
-            roots.iter().filter(|r| path.starts_with(&r.path)).max_by_key(|r| r.path.components().count())?;
+        let holder = roots
+            .iter()
+            .filter(|r| path.starts_with(&r.path))
+            .max_by_key(|r| r.path.components().count())?;
         Some((holder.clone(), path.strip_prefix(&holder.path).ok()?.to_path_buf()))
     };
     let plain = normalize(path);

@@ -36,7 +36,8 @@ pub fn read_span(root: &Root, rel: &str, params: &SpanParams) -> Result<Span, Wo
     let mut hash = (size <= MAX_HASHED_BYTES).then(Sha256::new);
     let end = scan_file(&mut file, rel, &mut scan, &mut hash)?;
 
-    let reached = first.saturating_add(u32::try_from(scan.lines.len()).unwrap_or(0)).saturating_sub(1);
+    let reached =
+        first.saturating_add(u32::try_from(scan.lines.len()).unwrap_or(0)).saturating_sub(1);
     let text: String = scan.lines.concat();
     let total_lines = end.then_some(scan.total());
     // Truncated when a limit ended the range before its own end or the file's end.
@@ -67,7 +68,9 @@ fn check_range(params: &SpanParams) -> Result<(), RangeError> {
         return Err(RangeError::Reversed { start: params.start, end: params.end });
     }
     match params.context {
-        Some(context) if context > MAX_CONTEXT => Err(RangeError::Context { context, limit: MAX_CONTEXT }),
+        Some(context) if context > MAX_CONTEXT => {
+            Err(RangeError::Context { context, limit: MAX_CONTEXT })
+        }
         _ => Ok(()),
     }
 }

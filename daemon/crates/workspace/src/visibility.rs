@@ -64,7 +64,8 @@ pub struct View {
 impl View {
     pub(crate) fn new(root: &Root, rules: ReadRules) -> Self {
         let hides = rules.iter().any(|r| r.reading != Reading::Visible);
-        let real = if hides { rules.iter().map(|r| r.pattern.leads_to(root)).collect() } else { vec![] };
+        let real =
+            if hides { rules.iter().map(|r| r.pattern.leads_to(root)).collect() } else { vec![] };
         Self { top: root.path.clone(), rules, real, hides }
     }
 
@@ -100,17 +101,21 @@ impl View {
             return masked;
         }
         let mut globs = false;
-        for (at, rule) in self.rules.iter().enumerate().filter(|(_, r)| r.reading != Reading::Visible) {
-            masked.paths.extend(self.real.get(at).and_then(Option::as_ref).and_then(PathPattern::prefix));
+        for (at, rule) in
+            self.rules.iter().enumerate().filter(|(_, r)| r.reading != Reading::Visible)
+        {
+            masked
+                .paths
+                .extend(self.real.get(at).and_then(Option::as_ref).and_then(PathPattern::prefix));
             match rule.pattern.prefix_in(&self.top) {
                 Some(rel) => masked.paths.push(rel),
                 None => globs |= rule.pattern.prefix().is_none(),
             }
         }
         // The target of a link is hidden by its own path.
-        masked
-            .paths
-            .retain(|rel| !rel.is_empty() && root.stat(rel).is_ok_and(|s| s.kind != EntryKind::Symlink));
+        masked.paths.retain(|rel| {
+            !rel.is_empty() && root.stat(rel).is_ok_and(|s| s.kind != EntryKind::Symlink)
+        });
         if globs {
             self.search(root, "", &mut masked, &mut 0);
         }
@@ -148,7 +153,9 @@ impl View {
         let rule = path.spellings().filter_map(|spelling| self.hidden_by(spelling)).find(refused);
         let why = match rule {
             Some(rule) => rule.rule.as_str(),
-            None if self.is_linked(path.root(), path.real()) => "it is another name of a hidden file",
+            None if self.is_linked(path.root(), path.real()) => {
+                "it is another name of a hidden file"
+            }
             None => return Ok(()),
         };
         Err(WorkspaceError::Hidden { path: path.requested().to_owned(), rule: why.to_owned() })

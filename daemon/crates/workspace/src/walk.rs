@@ -110,7 +110,9 @@ pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> 
                         }
                     }
                     // A file deleted during the walk is no failure: it does not exist.
-                    Err(e) if e.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound) => {}
+                    Err(e)
+                        if e.io_error()
+                            .is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound) => {}
                     Err(e) => refuse(e.to_string()),
                 }
                 WalkState::Continue
@@ -119,7 +121,8 @@ pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> 
     } else {
         refuse(trapped(&root.path));
     }
-    let mut names = std::mem::take(&mut *unreadable.names.lock().unwrap_or_else(|e| e.into_inner()));
+    let mut names =
+        std::mem::take(&mut *unreadable.names.lock().unwrap_or_else(|e| e.into_inner()));
     names.sort();
     WalkReport {
         files: files.into_inner(),
@@ -167,7 +170,10 @@ impl Ignore {
     /// checked, and not again. Build a new one when they change.
     pub fn build(root: &Root, opts: &WalkOptions) -> Ignore {
         let matcher = builder(root, &root.path, opts).build_matchers().into_iter().next();
-        Ignore { root: root.clone(), rules: Mutex::new(Rules { matcher, readable: HashMap::new() }) }
+        Ignore {
+            root: root.clone(),
+            rules: Mutex::new(Rules { matcher, readable: HashMap::new() }),
+        }
     }
 
     /// Returns true if [`walk`] would yield this file, or enter this folder. `rel` as in
@@ -181,7 +187,8 @@ impl Ignore {
         }
         let mut rules = self.rules.lock().unwrap_or_else(|e| e.into_inner());
         let parent = rel.rsplit_once('/').map_or("", |(parent, _)| parent);
-        if !rules.chain_readable(&self.root.path, parent) || (is_dir && !rules.readable(&self.root.path, rel))
+        if !rules.chain_readable(&self.root.path, parent)
+            || (is_dir && !rules.readable(&self.root.path, rel))
         {
             return false;
         }
@@ -194,7 +201,8 @@ impl Rules {
         if self.readable.get(dir).copied() == Some(true) {
             return true;
         }
-        let above = (!dir.is_empty()).then(|| dir.rsplit_once('/').map_or("", |(parent, _)| parent));
+        let above =
+            (!dir.is_empty()).then(|| dir.rsplit_once('/').map_or("", |(parent, _)| parent));
         above.is_none_or(|parent| self.chain_readable(root, parent)) && self.readable(root, dir)
     }
 
@@ -243,7 +251,8 @@ pub(crate) fn pass_traps(
         if root.is_blocked(entry.path()) {
             return false;
         }
-        let fine = !entry.file_type().is_some_and(|t| t.is_dir()) || rules_are_readable(entry.path(), names);
+        let fine = !entry.file_type().is_some_and(|t| t.is_dir())
+            || rules_are_readable(entry.path(), names);
         if !fine {
             trap(entry.path());
         }

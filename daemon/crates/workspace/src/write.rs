@@ -32,7 +32,8 @@ const SENSITIVE_FILES: &[&str] = &[
     ".mcp.json",
 ];
 /// Folders with such files.
-const SENSITIVE_FOLDERS: &[&str] = &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
+const SENSITIVE_FOLDERS: &[&str] =
+    &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
 
 /// Returns the reason why a change of the file at `rel` needs an approval whatever rules allow it.
 pub fn is_sensitive(rel: &str) -> Option<String> {
@@ -76,7 +77,10 @@ impl Root {
     /// control; `TooLarge`; `DiskFull`.
     pub fn write_file(&self, rel: &str, bytes: &[u8]) -> Result<(), WorkspaceError> {
         if bytes.len() as u64 > MAX_WRITTEN_BYTES {
-            return Err(WorkspaceError::ContentTooLarge { path: rel.to_owned(), limit: MAX_WRITTEN_BYTES });
+            return Err(WorkspaceError::ContentTooLarge {
+                path: rel.to_owned(),
+                limit: MAX_WRITTEN_BYTES,
+            });
         }
         let (folder, name) = self.writable(rel, true)?;
         let mode = match folder.symlink_metadata(&name) {
@@ -181,7 +185,9 @@ fn normal(rel: &str) -> Result<String, WorkspaceError> {
 fn closed(rel: &str) -> Result<(), WorkspaceError> {
     // Some file systems do not distinguish upper case from lower case.
     match rel.split('/').find(|part| CLOSED.iter().any(|c| c.eq_ignore_ascii_case(part))) {
-        Some(part) => Err(WorkspaceError::WriteProtected { path: rel.to_owned(), folder: part.to_owned() }),
+        Some(part) => {
+            Err(WorkspaceError::WriteProtected { path: rel.to_owned(), folder: part.to_owned() })
+        }
         None => Ok(()),
     }
 }
@@ -193,7 +199,9 @@ fn no_file(rel: &str) -> WorkspaceError {
 fn written(error: io::Error, rel: &str) -> WorkspaceError {
     use rustix::io::Errno;
     match Errno::from_io_error(&error) {
-        Some(Errno::NOSPC | Errno::DQUOT) => WorkspaceError::DiskFull { path: rel.to_owned(), source: error },
+        Some(Errno::NOSPC | Errno::DQUOT) => {
+            WorkspaceError::DiskFull { path: rel.to_owned(), source: error }
+        }
         _ => failure(error, rel),
     }
 }

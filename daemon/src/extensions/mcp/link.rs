@@ -12,10 +12,13 @@ use rmcp::{
     ClientHandler, Peer, RoleClient,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
-        ContentBlock, Implementation, PaginatedRequestParams, ProtocolVersion, ResourceContents, Tool,
+        ContentBlock, Implementation, PaginatedRequestParams, ProtocolVersion, ResourceContents,
+        Tool,
     },
     service::{ClientInitializeError, NotificationContext, RunningService, ServiceError},
-    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+    transport::{
+        StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+    },
 };
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
@@ -59,7 +62,10 @@ impl Link {
     }
 
     fn failed(&self, what: &str) -> Failure {
-        Failure::new(Reason::ToolFailed, format!("mcp server '{}' {what}", self.name.escape_default()))
+        Failure::new(
+            Reason::ToolFailed,
+            format!("mcp server '{}' {what}", self.name.escape_default()),
+        )
     }
 
     fn peer(&self) -> Result<Peer<RoleClient>, Failure> {
@@ -73,17 +79,27 @@ impl Link {
 
 #[async_trait::async_trait]
 impl Remote for Link {
-    async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<RemoteOutput, Failure> {
+    async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<RemoteOutput, Failure> {
         let peer = self.peer()?;
         let mut params = CallToolRequestParams::new(tool.to_owned());
         params.arguments = Some(arguments);
         // Dropping this future notifies the server of the cancellation.
         match peer.call_tool_once(params).await {
             Ok(CallToolResponse::Complete(result)) => Ok(to_text(result)),
-            Ok(_) => Err(self.failed("requires elicitation or task support, which is not available")),
+            Ok(_) => {
+                Err(self.failed("requires elicitation or task support, which is not available"))
+            }
             Err(ServiceError::McpError(error)) => {
-                let words: String =
-                    error.message.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect();
+                let words: String = error
+                    .message
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(MAX_ERROR_TEXT)
+                    .collect();
                 Err(self.failed(&format!("refused the call: {words}")))
             }
             Err(ServiceError::TransportClosed) => Err(self.failed("exited during the call")),
@@ -104,7 +120,9 @@ fn to_text(result: CallToolResult) -> RemoteOutput {
             ContentBlock::Image(image) => format!("[an image, {}, omitted]", image.mime_type),
             ContentBlock::Audio(audio) => format!("[audio, {}, omitted]", audio.mime_type),
             ContentBlock::Resource(resource) => match resource.resource {
-                ResourceContents::TextResourceContents { uri, text, .. } => format!("{uri}\n{text}"),
+                ResourceContents::TextResourceContents { uri, text, .. } => {
+                    format!("{uri}\n{text}")
+                }
                 _ => "[a binary resource, omitted]".to_owned(),
             },
             ContentBlock::ResourceLink(link) => format!("{} {}", link.uri, link.name),
@@ -148,7 +166,11 @@ impl ClientHandler for ListChangeHandler {
 
 /// Opens the connection and runs it until it ends, returning the reason. `set` registers the tools
 /// and returns problems with some of them.
-pub async fn run(link: &Link, config: &McpServer, set: impl Fn(Vec<RemoteSpec>) -> Vec<String>) -> String {
+pub async fn run(
+    link: &Link,
+    config: &McpServer,
+    set: impl Fn(Vec<RemoteSpec>) -> Vec<String>,
+) -> String {
     link.set(State::Starting);
     let handler = ListChangeHandler { changed: Arc::default() };
     let within = Duration::from_secs(config.start_timeout_seconds.clamp(1, 600));
@@ -183,7 +205,11 @@ pub async fn run(link: &Link, config: &McpServer, set: impl Fn(Vec<RemoteSpec>) 
 fn log_problems(link: &Link, wrong: Vec<String>) {
     wrong.iter().take(8).for_each(|text| tracing::warn!("{text}"));
     if wrong.len() > 8 {
-        tracing::warn!("mcp server {}: {} more of its tools are ignored", link.name, wrong.len() - 8);
+        tracing::warn!(
+            "mcp server {}: {} more of its tools are ignored",
+            link.name,
+            wrong.len() - 8
+        );
     }
 }
 
@@ -206,7 +232,9 @@ async fn run_connection(
         match tokio::time::timeout(within, list(peer)).await {
             Ok(Ok(specs)) => log_problems(link, set(specs)),
             Ok(Err(why)) => tracing::warn!("mcp server {}: {why}", link.name),
-            Err(_) => tracing::warn!("mcp server {}: its new list of tools was not received", link.name),
+            Err(_) => {
+                tracing::warn!("mcp server {}: its new list of tools was not received", link.name)
+            }
         }
     }
 }
@@ -217,8 +245,10 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<RemoteSpec>, String> {
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
-        let page =
-            peer.list_tools(Some(page)).await.map_err(|e| format!("it does not list its tools: {e}"))?;
+        let page = peer
+            .list_tools(Some(page))
+            .await
+            .map_err(|e| format!("it does not list its tools: {e}"))?;
         all.extend(page.tools.into_iter().map(spec));
         cursor = page.next_cursor;
         if cursor.is_none() || all.len() >= MAX_TOOLS {
@@ -241,7 +271,9 @@ fn spec(tool: Tool) -> RemoteSpec {
 /// Describes why a connection could not be opened, without type names.
 fn describe_error(error: &ClientInitializeError) -> String {
     let why = match error {
-        ClientInitializeError::ConnectionClosed(_) => "it exited, or printed invalid messages".to_owned(),
+        ClientInitializeError::ConnectionClosed(_) => {
+            "it exited, or printed invalid messages".to_owned()
+        }
         ClientInitializeError::TransportError { error, .. } => {
             let mut cause: &dyn std::error::Error = &*error.error;
             while let Some(next) = cause.source() {
@@ -259,7 +291,11 @@ fn describe_error(error: &ClientInitializeError) -> String {
 
 type Opened = (RunningService<RoleClient, ListChangeHandler>, Option<Child>);
 
-async fn program(config: &McpServer, handler: ListChangeHandler, within: Duration) -> Result<Opened, String> {
+async fn program(
+    config: &McpServer,
+    handler: ListChangeHandler,
+    within: Duration,
+) -> Result<Opened, String> {
     let mut child = Child::start(config)?;
     let transport = child.transport()?;
     let why = match tokio::time::timeout(within, rmcp::serve_client(handler, transport)).await {

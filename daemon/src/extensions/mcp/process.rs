@@ -34,7 +34,8 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 /// Returns true if a URL belongs to this machine.
 pub fn is_local(url: &str) -> bool {
-    let host = url.parse::<http::Uri>().ok().and_then(|u| u.host().map(str::to_owned)).unwrap_or_default();
+    let host =
+        url.parse::<http::Uri>().ok().and_then(|u| u.host().map(str::to_owned)).unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
@@ -79,11 +80,15 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
+        command.envs(
+            INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))),
+        );
         for (name, value) in &config.env {
             command.env(name, expand_variables(value)?);
         }
-        if let Some(folder) = config.cwd.clone().or_else(|| std::env::var_os("HOME").map(Into::into)) {
+        if let Some(folder) =
+            config.cwd.clone().or_else(|| std::env::var_os("HOME").map(Into::into))
+        {
             command.current_dir(folder);
         }
         let mut child = command
@@ -91,7 +96,10 @@ impl Child {
             .kill_on_drop(true)
             .spawn()
             .map_err(|e| format!("'{}' cannot be started: {e}", program.escape_default()))?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+        let group = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(rustix::process::Pid::from_raw);
         let words = Arc::default();
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(collect_stderr(stderr, Arc::clone(&words)));
@@ -136,14 +144,18 @@ impl Child {
         };
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let stderr_text =
-            if words.is_empty() { String::new() } else { format!("; it printed: {}", words.join(" / ")) };
+        let stderr_text = if words.is_empty() {
+            String::new()
+        } else {
+            format!("; it printed: {}", words.join(" / "))
+        };
         format!("{why}{exit}{stderr_text}")
     }
 
     fn kill(&mut self) {
         if let Some(group) = self.group.take()
-            && let Err(error) = rustix::process::kill_process_group(group, rustix::process::Signal::KILL)
+            && let Err(error) =
+                rustix::process::kill_process_group(group, rustix::process::Signal::KILL)
             && error != rustix::io::Errno::SRCH
         {
             tracing::warn!(%error, "an mcp server's processes cannot be killed");
@@ -168,8 +180,11 @@ async fn collect_stderr(stderr: ChildStderr, words: Arc<Mutex<VecDeque<String>>>
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let text: String =
-            String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).take(STDERR_LINES.1).collect();
+        let text: String = String::from_utf8_lossy(&line)
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(STDERR_LINES.1)
+            .collect();
         if text.trim().is_empty() {
             continue;
         }
@@ -239,7 +254,9 @@ mod tests {
         assert_eq!(expand_variables("Bearer ${PATH}!").unwrap(), format!("Bearer {path}!"));
         assert_eq!(expand_variables("$PATH {x}").unwrap(), "$PATH {x}");
         assert!(
-            expand_variables("${CAIRN_NO_SUCH_VARIABLE}").unwrap_err().contains("CAIRN_NO_SUCH_VARIABLE")
+            expand_variables("${CAIRN_NO_SUCH_VARIABLE}")
+                .unwrap_err()
+                .contains("CAIRN_NO_SUCH_VARIABLE")
         );
         assert!(expand_variables("${PATH").is_err());
     }

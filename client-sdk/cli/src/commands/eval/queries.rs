@@ -117,7 +117,8 @@ fn query(line: usize, text: &str) -> Result<Option<Query>, String> {
     if row.relevant.is_empty() {
         return Err("the query has no relevant paths".into());
     }
-    let expected: Vec<Expected> = row.relevant.into_iter().map(expected).collect::<Result<_, _>>()?;
+    let expected: Vec<Expected> =
+        row.relevant.into_iter().map(expected).collect::<Result<_, _>>()?;
     if expected.iter().any(|w| w.lines.is_some() != expected[0].lines.is_some()) {
         return Err("some relevant paths have lines and others have none".into());
     }
@@ -173,7 +174,8 @@ mod tests {
         assert_eq!((read.all.len(), read.skipped), (2, 1));
         let lines: Vec<_> = read.all[0].expected.iter().map(|w| (&*w.path, w.lines)).collect();
         assert_eq!(lines, [("x.rs", Some((2, 4))), ("y.rs", Some((7, 7)))]);
-        let names = |a: &Query| format!("{} {} {} {} {}", a.line, a.id, a.repo, a.kind, a.names_repo);
+        let names =
+            |a: &Query| format!("{} {} {} {} {}", a.line, a.id, a.repo, a.kind, a.names_repo);
         assert_eq!(names(&read.all[0]), "1 line 1 all query false");
         assert_eq!(names(&read.all[1]), "3 q r doc true");
     }

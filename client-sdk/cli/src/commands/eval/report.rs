@@ -29,8 +29,13 @@ pub fn table(cells: &[Cell]) -> String {
         format!("{name:<repo$}  {of:<kind$}  {:<5}  {queries:>7}{figures}", level_name(level))
     };
     for cell in cells {
-        let line =
-            row(&plain(&cell.repo), &plain(&cell.kind), cell.level, &cell.queries.to_string(), &cell.figures);
+        let line = row(
+            &plain(&cell.repo),
+            &plain(&cell.kind),
+            cell.level,
+            &cell.queries.to_string(),
+            &cell.figures,
+        );
         let note = if cell.counts { "" } else { "  (too few)" };
         let _infallible = writeln!(out, "{line}{note}");
     }
@@ -40,8 +45,10 @@ pub fn table(cells: &[Cell]) -> String {
         let _infallible = writeln!(out, "{}", style(line).bold());
     }
     if cells.iter().any(|c| !c.counts) {
-        let _infallible =
-            writeln!(out, "(too few): fewer than {MIN_CELL} queries, not part of the overall figures");
+        let _infallible = writeln!(
+            out,
+            "(too few): fewer than {MIN_CELL} queries, not part of the overall figures"
+        );
     }
     out
 }
@@ -59,15 +66,23 @@ pub fn misses(outcome: &Outcome) -> String {
     let mut out = format!("\n{} of {} queries missed\n", missed.len(), outcome.answered.len());
     for one in missed {
         let query: String = plain(&one.query.query).chars().take(WIDTH).collect();
-        let of = format!("line {}  {} {}", one.query.line, plain(&one.query.repo), plain(&one.query.kind));
+        let of = format!(
+            "line {}  {} {}",
+            one.query.line,
+            plain(&one.query.repo),
+            plain(&one.query.kind)
+        );
         let _infallible = writeln!(out, "{}  {query}", style(of).dim());
         for (n, expected) in one.query.expected.iter().enumerate() {
-            let rank = |of: Option<usize>| of.map_or_else(|| "not found".into(), |rank| format!("at {rank}"));
+            let rank = |of: Option<usize>| {
+                of.map_or_else(|| "not found".into(), |rank| format!("at {rank}"))
+            };
             let mut ranks = format!("file {}", rank(one.scored.file_ranks[n]));
             if let Some(span) = one.scored.span_ranks.get(n) {
                 let _infallible = write!(ranks, ", lines {}", rank(*span));
             }
-            let _infallible = writeln!(out, "    wanted  {}  ({ranks})", style(location(expected)).green());
+            let _infallible =
+                writeln!(out, "    wanted  {}  ({ranks})", style(location(expected)).green());
         }
         let first = one.items.first().map_or_else(|| "nothing".into(), item_location);
         let _infallible = writeln!(out, "    first   {first}");
@@ -149,7 +164,8 @@ mod tests {
             counts,
             figures,
         };
-        let cells = [cell("flask", 56, true, Level::File), cell("a-longer-one", 1, false, Level::Span)];
+        let cells =
+            [cell("flask", 56, true, Level::File), cell("a-longer-one", 1, false, Level::Span)];
         let answer = "\
 repo          kind  level  queries    R@1    R@5   R@10    MRR   nDCG  @200L  @400L
 flask         doc   file        56  0.500  1.000  0.000  0.000  0.000  0.000  0.000

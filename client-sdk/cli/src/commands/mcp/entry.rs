@@ -51,17 +51,20 @@ fn merge_json(text: &str, entry: &Entry) -> Result<Merged, String> {
     let expected_entry =
         Value::Object(entry.fields.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect());
     let base = if text.trim().is_empty() { "{}\n" } else { text };
-    let root =
-        CstRootNode::parse(base, &ParseOptions::default()).map_err(|e| format!("it is not JSON: {e}"))?;
+    let root = CstRootNode::parse(base, &ParseOptions::default())
+        .map_err(|e| format!("it is not JSON: {e}"))?;
     let top = root.object_value_or_create().ok_or("it is not an object")?;
     let existing = root.to_serde_value();
-    if existing.as_ref().and_then(|v| v.get(entry.section)?.get(entry.name)) == Some(&expected_entry) {
+    if existing.as_ref().and_then(|v| v.get(entry.section)?.get(entry.name))
+        == Some(&expected_entry)
+    {
         return Ok(Merged::Same);
     }
     let section: CstObject = top
         .object_value_or_create(entry.section)
         .ok_or_else(|| format!("its '{}' is not an object", entry.section))?;
-    let fields = entry.fields.iter().map(|(name, value)| ((*name).to_owned(), input(value))).collect();
+    let fields =
+        entry.fields.iter().map(|(name, value)| ((*name).to_owned(), input(value))).collect();
     let value = CstInputValue::Object(fields);
     match section.get(entry.name) {
         Some(before) => before.set_value(value),
@@ -83,15 +86,17 @@ fn input(value: &Value) -> CstInputValue {
 }
 
 fn merge_toml(text: &str, entry: &Entry) -> Result<Merged, String> {
-    let mut document: toml_edit::DocumentMut = text.parse().map_err(|e| format!("it is not TOML: {e}"))?;
+    let mut document: toml_edit::DocumentMut =
+        text.parse().map_err(|e| format!("it is not TOML: {e}"))?;
     let fresh = || {
         let mut table = toml_edit::Table::new();
         table.set_implicit(true);
         toml_edit::Item::Table(table)
     };
     let section = document.entry(entry.section).or_insert_with(fresh);
-    let section =
-        section.as_table_like_mut().ok_or_else(|| format!("its '{}' is not a table", entry.section))?;
+    let section = section
+        .as_table_like_mut()
+        .ok_or_else(|| format!("its '{}' is not a table", entry.section))?;
     let mut table = toml_edit::Table::new();
     for (name, value) in &entry.fields {
         let value = match value {
@@ -105,8 +110,10 @@ fn merge_toml(text: &str, entry: &Entry) -> Result<Merged, String> {
     }
     let same = section.get(entry.name).is_some_and(|before| {
         before.as_table_like().is_some_and(|before| {
-            let text = |item: Option<&toml_edit::Item>| item.map(|i| i.to_string().trim().to_owned());
-            before.len() == table.len() && table.iter().all(|(k, v)| text(before.get(k)) == text(Some(v)))
+            let text =
+                |item: Option<&toml_edit::Item>| item.map(|i| i.to_string().trim().to_owned());
+            before.len() == table.len()
+                && table.iter().all(|(k, v)| text(before.get(k)) == text(Some(v)))
         })
     });
     if same {
@@ -141,7 +148,8 @@ mod tests {
     fn json_merge_preserves_content_and_comments() {
         let before = "// mine\n{\n  \"theme\": \"dark\", // why\n  \"mcpServers\": {\n    \"other\": { \"command\": \"x\" },\n  },\n}\n";
         let after = text(merge(before, &entry(), false));
-        for expected in ["// mine", "\"dark\", // why", "\"other\": { \"command\": \"x\" }", "\"/bin/cairn\""]
+        for expected in
+            ["// mine", "\"dark\", // why", "\"other\": { \"command\": \"x\" }", "\"/bin/cairn\""]
         {
             assert!(after.contains(expected), "{expected} is not in:\n{after}");
         }

@@ -65,9 +65,13 @@ struct Folders {
 
 impl Folders {
     fn of(app: &App<'_>) -> Result<Self, Failure> {
-        let home =
-            app.env.home.clone().ok_or_else(|| Failure::usage("there is no home folder: HOME is not set"))?;
-        let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let home = app
+            .env
+            .home
+            .clone()
+            .ok_or_else(|| Failure::usage("there is no home folder: HOME is not set"))?;
+        let var =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let codex = var("CODEX_HOME").unwrap_or_else(|| home.join(".codex"));
         let config = var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
         Ok(Self { here: current_dir()?, home, config, codex })
@@ -168,7 +172,10 @@ fn write(app: &App<'_>, file: &Path, entry: &Entry, is_toml: bool) -> Result<(),
     let broken = |e: std::io::Error| Failure::path(&real, &e);
     let before = match fs::metadata(&real) {
         Ok(meta) if meta.len() > MAX_FILE => {
-            return Err(Failure::failed(format!("{} has more than {MAX_FILE} bytes", real.display())));
+            return Err(Failure::failed(format!(
+                "{} has more than {MAX_FILE} bytes",
+                real.display()
+            )));
         }
         Ok(_) => fs::read_to_string(&real).map_err(broken)?,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -185,7 +192,9 @@ fn write(app: &App<'_>, file: &Path, entry: &Entry, is_toml: bool) -> Result<(),
         }
         Merged::Text(text) => text,
     };
-    let folder = real.parent().ok_or_else(|| Failure::failed(format!("{} has no folder", real.display())))?;
+    let folder = real
+        .parent()
+        .ok_or_else(|| Failure::failed(format!("{} has no folder", real.display())))?;
     fs::create_dir_all(folder).map_err(|e| Failure::path(folder, &e))?;
     let mut builder = tempfile::Builder::new();
     // A new file has the usual permissions of the user's files.
@@ -223,8 +232,11 @@ mod tests {
             assert!(file.is_absolute() && file.extension().is_some(), "{client:?}");
             // A project file uses the client's working folder; a global one does not.
             assert_eq!(client.folder().is_some(), file.starts_with(&at.here), "{client:?}");
-            let text =
-                entry::alone(&client.entry("/bin/cairn", Some("/r")), *client == KnownClient::Codex).unwrap();
+            let text = entry::alone(
+                &client.entry("/bin/cairn", Some("/r")),
+                *client == KnownClient::Codex,
+            )
+            .unwrap();
             for expected in ["/bin/cairn", "mcp", "--root", "/r", "cairn"] {
                 assert!(text.contains(expected), "{client:?}: {text}");
             }

@@ -45,7 +45,8 @@ const TOOLS: &[&str] = &[
 pub fn find(facts: &Facts, manifests: &[Manifest], entrypoints: &[Entrypoint]) -> ProjectCommands {
     let mut commands = ProjectCommands::default();
     for manifest in manifests.iter().filter(|m| !paths::secondary(&m.path)) {
-        let fill = |list: &[String]| -> Vec<String> { list.iter().map(|c| localised(facts, c)).collect() };
+        let fill =
+            |list: &[String]| -> Vec<String> { list.iter().map(|c| localised(facts, c)).collect() };
         add(&mut commands.build, fill(&manifest.build));
         add(&mut commands.test, fill(&manifest.test));
         add(&mut commands.run, fill(&manifest.run));
@@ -103,7 +104,8 @@ fn runs(commands: &mut ProjectCommands, manifests: &[Manifest], entrypoints: &[E
                 vec![if dir.is_empty() { "go run .".into() } else { format!("go run ./{dir}") }],
             );
         } else if cargo && entry.path.ends_with("src/main.rs") && commands.run.is_empty() {
-            let starts = |m: &&Manifest| m.starts.iter().any(|start| start.candidates.contains(&entry.path));
+            let starts =
+                |m: &&Manifest| m.starts.iter().any(|start| start.candidates.contains(&entry.path));
             let package = manifests.iter().filter(|m| m.kind == "cargo").find(starts);
             let package = package.and_then(|m| m.name.as_deref());
             let single = dir == "src";
@@ -125,8 +127,12 @@ fn runs(commands: &mut ProjectCommands, manifests: &[Manifest], entrypoints: &[E
 fn localised(facts: &Facts, command: &str) -> String {
     let has = |name: &str| facts.exists(name);
     if let Some(rest) = command.strip_prefix("npm ") {
-        let manager =
-            [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun")];
+        let manager = [
+            ("pnpm-lock.yaml", "pnpm"),
+            ("yarn.lock", "yarn"),
+            ("bun.lockb", "bun"),
+            ("bun.lock", "bun"),
+        ];
         let manager = manager.iter().find(|(lock, _)| has(lock)).map_or("npm", |(_, m)| m);
         return format!("{manager} {rest}");
     }
@@ -203,14 +209,16 @@ fn note(line: &str, command_lines: &mut Vec<String>) {
         && !line.contains(['$', '<', '>'])
         && !line.ends_with('\\')
         && (tests(line) || builds(line));
-    let install = line.contains(" install") && !line.contains("install &&") || line.contains("--version");
+    let install =
+        line.contains(" install") && !line.contains("install &&") || line.contains("--version");
     if plain && !install && !command_lines.iter().any(|f| f == line) {
         command_lines.push(line.to_owned());
     }
 }
 
 fn tests(line: &str) -> bool {
-    line.split_whitespace().any(|w| w.contains("test") || ["check", "tox", "nox", "verify"].contains(&w))
+    line.split_whitespace()
+        .any(|w| w.contains("test") || ["check", "tox", "nox", "verify"].contains(&w))
         && !line.starts_with("cargo check")
 }
 

@@ -23,7 +23,8 @@ pub fn name(facts: &Facts) -> String {
 
 /// Returns the outermost manifest's description, else the first paragraph of the readme.
 pub fn description(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
-    let outer = manifests.iter().filter(|m| paths::depth(&m.path) == 0).find_map(|m| m.description.clone());
+    let outer =
+        manifests.iter().filter(|m| paths::depth(&m.path) == 0).find_map(|m| m.description.clone());
     let readme = readmes(facts).into_iter().find_map(|path| first_paragraph(facts.text(path)?));
     let text = outer
         .map(|d| d.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -38,7 +39,8 @@ pub fn description(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
 
 /// Returns the readmes at the top, Markdown first.
 pub fn readmes(facts: &Facts) -> Vec<&str> {
-    let is = |path: &&str| paths::depth(path) == 0 && path.to_ascii_lowercase().starts_with("readme");
+    let is =
+        |path: &&str| paths::depth(path) == 0 && path.to_ascii_lowercase().starts_with("readme");
     let mut all: Vec<&str> = facts.texts.keys().map(String::as_str).filter(is).collect();
     all.sort_by_key(|path| (!path.to_ascii_lowercase().ends_with(".md"), path.len(), *path));
     all
@@ -104,9 +106,8 @@ fn role(folder: &str) -> Option<&'static str> {
         "script" | "scripts" | "tools" | "hack" | "dev" => "developer scripts",
         "vendor" | "third_party" | "deps" | "external" => "vendored code",
         "cmd" | "bin" | "exe" | "apps" => "programs",
-        "src" | "lib" | "crates" | "packages" | "pkg" | "internal" | "source" | "libs" | "modules" => {
-            "sources"
-        }
+        "src" | "lib" | "crates" | "packages" | "pkg" | "internal" | "source" | "libs"
+        | "modules" => "sources",
         "include" => "public headers",
         "ci" | ".github" | ".circleci" => "CI",
         "migrations" | "db" => "database",
@@ -130,7 +131,11 @@ pub fn git(facts: &Facts) -> Option<GitFacts> {
         branch: status.branch.clone(),
         head: status.head.clone(),
         changed_files: status.changes.len() as u64,
-        active_files: active.into_iter().take(MAX_ACTIVE).map(|(path, _)| path.to_owned()).collect(),
+        active_files: active
+            .into_iter()
+            .take(MAX_ACTIVE)
+            .map(|(path, _)| path.to_owned())
+            .collect(),
         recent: facts.commits.iter().take(5).map(|c| c.subject.clone()).collect(),
     })
 }
@@ -146,7 +151,10 @@ mod tests {
                 "# X\n\n[![b](u)](v)\n\nA fast tool for things.\nIt does.\n\nMore.",
                 Some("A fast tool for things. It does."),
             ),
-            ("Title\n=====\n\nSome words that are prose here.\n", Some("Some words that are prose here.")),
+            (
+                "Title\n=====\n\nSome words that are prose here.\n",
+                Some("Some words that are prose here."),
+            ),
             ("<p>x</p>\n\n```\ncode and more code here\n```\n", None),
             ("", None),
         ] {

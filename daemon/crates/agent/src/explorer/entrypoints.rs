@@ -28,7 +28,12 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
             if let Some(path) = resolve(facts, start) {
                 offer(
                     &mut entries,
-                    Entrypoint { path, line: None, kind: start.kind.into(), reason: start.reason.clone() },
+                    Entrypoint {
+                        path,
+                        line: None,
+                        kind: start.kind.into(),
+                        reason: start.reason.clone(),
+                    },
                 );
             }
         }
@@ -39,12 +44,20 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
         let reason = format!("{}: {}", probe.reason, shortened(hit.text.trim()));
         offer(
             &mut entries,
-            Entrypoint { path: hit.path.clone(), line: Some(hit.line), kind: probe.kind.into(), reason },
+            Entrypoint {
+                path: hit.path.clone(),
+                line: Some(hit.line),
+                kind: probe.kind.into(),
+                reason,
+            },
         );
     }
     for path in facts.known_files().filter(|path| is_launcher(path)) {
         let reason = format!("launcher in {}/", paths::folder(path));
-        offer(&mut entries, Entrypoint { path: path.into(), line: None, kind: "script".into(), reason });
+        offer(
+            &mut entries,
+            Entrypoint { path: path.into(), line: None, kind: "script".into(), reason },
+        );
     }
     for (path, commands) in commands::workflows(facts) {
         let reason = format!("CI runs {}", shortened(&commands.join(", ")));
@@ -56,8 +69,8 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
 /// Returns true for a script in the top-level folder of programs that users run.
 fn is_launcher(path: &str) -> bool {
     let name = paths::file_name(path);
-    let script =
-        !name.contains('.') || [".sh", ".bash", ".py", ".rb", ".js", ".pl"].iter().any(|e| name.ends_with(e));
+    let script = !name.contains('.')
+        || [".sh", ".bash", ".py", ".rb", ".js", ".pl"].iter().any(|e| name.ends_with(e));
     ["bin", "exe"].contains(&paths::folder(path)) && script && !name.starts_with('_')
 }
 
@@ -73,7 +86,10 @@ fn starts(hit: &Hit, named: &BTreeSet<String>) -> bool {
         || named.contains(&hit.path);
     // Go builds these for its tests alone, and a main function in them is text.
     let go_test = name.ends_with("_test.go");
-    !comment && !go_test && !hit.before.iter().any(switched) && (!name.ends_with(".rs") || cargo_looks)
+    !comment
+        && !go_test
+        && !hit.before.iter().any(switched)
+        && (!name.ends_with(".rs") || cargo_looks)
 }
 
 /// Returns true if a line names a macro that is defined to compile a file's own tests or its
@@ -92,14 +108,18 @@ fn switched_off(facts: &Facts, hit: &Hit) -> bool {
     let mut open: Vec<(bool, bool)> = Vec::new();
     for (_, text) in lines.iter().take_while(|(line, _)| *line < hit.line) {
         let word = text.trim_start().trim_start_matches('#').trim_start();
-        let negated = word.starts_with("ifndef") || word.contains("!defined") || word.contains("! defined");
+        let negated =
+            word.starts_with("ifndef") || word.contains("!defined") || word.contains("! defined");
         if word.starts_with("endif") {
             open.pop();
         } else if word.starts_with("if") {
             open.push((names_a_switch(text), negated));
         } else if let Some(last) = open.last_mut() {
-            *last =
-                if word.starts_with("elif") { (names_a_switch(text), negated) } else { (last.0, !last.1) };
+            *last = if word.starts_with("elif") {
+                (names_a_switch(text), negated)
+            } else {
+                (last.0, !last.1)
+            };
         }
     }
     open.iter().any(|(switch, negated)| *switch && !negated)
@@ -138,14 +158,21 @@ fn rank(kind: &str) -> usize {
 }
 
 fn sorted(facts: &Facts, mut all: Vec<Entrypoint>) -> Vec<Entrypoint> {
-    let central = |path: &str| facts.ranking.iter().position(|t| t.path == path).unwrap_or(usize::MAX);
+    let central =
+        |path: &str| facts.ranking.iter().position(|t| t.path == path).unwrap_or(usize::MAX);
     // A program among tests or examples counts only if there is nothing else.
     let primary = all.iter().any(|e| !paths::secondary(&e.path) && e.kind != "ci");
     if primary {
         all.retain(|e| !paths::secondary(&e.path) || e.kind == "ci");
     }
     all.sort_by_cached_key(|e| {
-        (paths::secondary(&e.path), rank(&e.kind), paths::depth(&e.path), central(&e.path), e.path.clone())
+        (
+            paths::secondary(&e.path),
+            rank(&e.kind),
+            paths::depth(&e.path),
+            central(&e.path),
+            e.path.clone(),
+        )
     });
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     all.retain(|e| {
@@ -178,13 +205,18 @@ mod tests {
             hit(0, "src/glue.rs", 9),
             hit(0, "build.rs", 1),
         ];
-        facts
-            .texts
-            .insert("Cargo.toml".into(), "[package]\nname='x'\n[[bin]]\nname='x'\npath='src/main.rs'".into());
+        facts.texts.insert(
+            "Cargo.toml".into(),
+            "[package]\nname='x'\n[[bin]]\nname='x'\npath='src/main.rs'".into(),
+        );
         facts.files.insert("src/main.rs".into());
         let entries = find(&facts, &crate::explorer::manifests::read_all(&facts));
-        let got: Vec<_> = entries.iter().map(|e| (e.path.as_str(), e.kind.as_str(), e.line)).collect();
-        assert_eq!(got, [("src/main.rs", "manifest", Some(3)), ("tools/src/main.rs", "main", Some(9))]);
+        let got: Vec<_> =
+            entries.iter().map(|e| (e.path.as_str(), e.kind.as_str(), e.line)).collect();
+        assert_eq!(
+            got,
+            [("src/main.rs", "manifest", Some(3)), ("tools/src/main.rs", "main", Some(9))]
+        );
     }
 
     #[test]
@@ -209,7 +241,8 @@ mod tests {
                     #if !defined(UNIT_TEST)\nREAL\n#else\nFAKE\n#endif\n#ifndef NO_MAIN\nWANTED\n#endif\n#endif";
         let numbered = || (1..).zip(text.lines());
         let mut facts = Facts::new("x".into());
-        let directives = numbered().filter(|(_, l)| l.starts_with('#')).map(|(n, l)| (n, l.to_owned()));
+        let directives =
+            numbered().filter(|(_, l)| l.starts_with('#')).map(|(n, l)| (n, l.to_owned()));
         facts.conditionals.insert("a.c".into(), directives.collect());
         for (mark, off) in [
             ("HERE", true),
@@ -220,8 +253,13 @@ mod tests {
             ("WANTED", false),
         ] {
             let line = numbered().find(|(_, l)| *l == mark).unwrap().0;
-            let hit =
-                |path: &str| Hit { probe: 2, path: path.into(), line, text: mark.into(), before: vec![] };
+            let hit = |path: &str| Hit {
+                probe: 2,
+                path: path.into(),
+                line,
+                text: mark.into(),
+                before: vec![],
+            };
             assert_eq!(switched_off(&facts, &hit("a.c")), off, "{mark}");
             assert!(!switched_off(&facts, &hit("b.c")));
         }

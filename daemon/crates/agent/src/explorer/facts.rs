@@ -100,7 +100,11 @@ impl Facts {
             Ok(value) => value,
             Err(failure) => {
                 let path = call.arguments.get("path").and_then(Value::as_str).map(str::to_owned);
-                self.failures.push(FailedOp { tool: call.name.clone(), path, message: failure.message });
+                self.failures.push(FailedOp {
+                    tool: call.name.clone(),
+                    path,
+                    message: failure.message,
+                });
                 return;
             }
         };
@@ -161,7 +165,8 @@ impl Facts {
 
     fn absorb_hits(&mut self, probe: usize, value: Value) {
         let Some(answer) = typed::<GrepAnswer>(value) else { return };
-        let hit = |i: GrepItem| Hit { probe, path: i.path, line: i.line, text: i.text, before: i.before };
+        let hit =
+            |i: GrepItem| Hit { probe, path: i.path, line: i.line, text: i.text, before: i.before };
         self.hits.extend(answer.items.into_iter().map(hit));
     }
 
@@ -197,7 +202,8 @@ impl Facts {
 
     /// Returns every file of the look-ups and listings.
     pub fn known_files(&self) -> impl Iterator<Item = &str> {
-        let listed = self.listed.iter().filter(|(_, kind)| **kind == EntryKind::File).map(|(path, _)| path);
+        let listed =
+            self.listed.iter().filter(|(_, kind)| **kind == EntryKind::File).map(|(path, _)| path);
         let all: BTreeSet<&str> = self.files.iter().chain(listed).map(String::as_str).collect();
         all.into_iter()
     }

@@ -30,7 +30,8 @@ pub fn find(
     let code = code_lines(facts) > 0;
     if entries.iter().all(|e| e.kind == "ci") && code {
         all.push(
-            "no entrypoint was found: is this a library, and which file is its public interface?".into(),
+            "no entrypoint was found: is this a library, and which file is its public interface?"
+                .into(),
         );
     }
     let mains = entries.iter().filter(|e| e.kind == "main" || e.kind == "manifest").count();
@@ -38,7 +39,9 @@ pub fn find(
         all.push(format!("there are {mains} entrypoints: which one do users run?"));
     }
     if code && commands.build.is_empty() && commands.test.is_empty() {
-        all.push("no build or test command was found: look for scripts, or ask how it is built".into());
+        all.push(
+            "no build or test command was found: look for scripts, or ask how it is built".into(),
+        );
     } else if code && commands.test.is_empty() {
         all.push("no test command was found: how is it tested?".into());
     }
@@ -46,11 +49,15 @@ pub fn find(
         all.push("there is no top-level readme: what is this for?".into());
     }
     if facts.exists(".gitmodules") || facts.listed.contains_key(".gitmodules") {
-        all.push("it has git submodules, which may not be checked out: git submodule status".into());
+        all.push(
+            "it has git submodules, which may not be checked out: git submodule status".into(),
+        );
     }
     for question in questions {
         if facts.locations.get(question).is_some_and(Vec::is_empty) {
-            all.push(format!("nothing was found for '{question}': try other words, or search.grep"));
+            all.push(format!(
+                "nothing was found for '{question}': try other words, or search.grep"
+            ));
         }
     }
     for failed in facts.failures.iter().filter(|failed| !is_expected(failed)).take(3) {
@@ -62,7 +69,8 @@ pub fn find(
 
 /// Returns true for a folder that most repositories do not have.
 fn is_expected(failed: &FailedOp) -> bool {
-    failed.tool == "fs_list_dir" && failed.path.as_deref().is_some_and(|path| path.starts_with(".github"))
+    failed.tool == "fs_list_dir"
+        && failed.path.as_deref().is_some_and(|path| path.starts_with(".github"))
 }
 
 fn code_lines(facts: &Facts) -> u64 {
@@ -80,7 +88,12 @@ fn code_lines(facts: &Facts) -> u64 {
         "Org",
         "TeX",
     ];
-    facts.languages.iter().filter(|(name, _)| !PROSE.contains(&name.as_str())).map(|(_, lines)| lines).sum()
+    facts
+        .languages
+        .iter()
+        .filter(|(name, _)| !PROSE.contains(&name.as_str()))
+        .map(|(_, lines)| lines)
+        .sum()
 }
 
 fn index(facts: &Facts, all: &mut Vec<String>) {
@@ -99,8 +112,12 @@ fn index(facts: &Facts, all: &mut Vec<String>) {
     for (reason, count) in skipped.into_iter().flatten().filter(|(reason, n)| {
         **n > 0 && ["too_large", "unreadable", "invalid_name"].contains(&reason.as_str())
     }) {
-        let (files, they) = if *count == 1 { ("file is", "does it") } else { ("files are", "do they") };
-        all.push(format!("{count} {files} not in the index ({}): {they} matter?", reason.replace('_', " ")));
+        let (files, they) =
+            if *count == 1 { ("file is", "does it") } else { ("files are", "do they") };
+        all.push(format!(
+            "{count} {files} not in the index ({}): {they} matter?",
+            reason.replace('_', " ")
+        ));
     }
     if facts.listing_cut {
         all.push("the listing was truncated: deeper folders were found by the index only".into());
@@ -113,7 +130,8 @@ fn index(facts: &Facts, all: &mut Vec<String>) {
 /// Adds files that a manifest names and the tree does not contain.
 fn promises(facts: &Facts, manifests: &[Manifest], all: &mut Vec<String>) {
     let broken = manifests.iter().filter(|m| !paths::secondary(&m.path)).flat_map(|m| {
-        let open = m.starts.iter().filter(|s| s.promised && entrypoints::resolve(facts, s).is_none());
+        let open =
+            m.starts.iter().filter(|s| s.promised && entrypoints::resolve(facts, s).is_none());
         open.map(move |s| {
             format!(
                 "{} refers to {}, but {} is not in the tree: is it generated?",

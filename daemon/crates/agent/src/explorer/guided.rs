@@ -89,11 +89,16 @@ async fn write(
                 }
             }
             Some(Ok(Chunk::Usage(usage))) => totals.usage = usage,
-            Some(Ok(Chunk::Finish(FinishReason::Stop | FinishReason::Length))) if totals.ops > 0 => {
+            Some(Ok(Chunk::Finish(FinishReason::Stop | FinishReason::Length)))
+                if totals.ops > 0 =>
+            {
                 return Ok(totals);
             }
             Some(Ok(Chunk::Finish(_))) | None if totals.ops == 0 => {
-                return Err(Failure::new(Reason::SchemaMismatch, "the model's plan has no known operation"));
+                return Err(Failure::new(
+                    Reason::SchemaMismatch,
+                    "the model's plan has no known operation",
+                ));
             }
             Some(Ok(Chunk::Finish(_))) | None => return Ok(totals),
             Some(Ok(_)) => {}
@@ -152,7 +157,10 @@ impl Reader {
     fn push(&mut self, more: &str) -> Result<Vec<AgentOp>, Failure> {
         self.text.push_str(more);
         if self.text.len() > MAX_PLAN {
-            return Err(Failure::new(Reason::TooLarge, format!("the plan has more than {MAX_PLAN} bytes")));
+            return Err(Failure::new(
+                Reason::TooLarge,
+                format!("the plan has more than {MAX_PLAN} bytes"),
+            ));
         }
         if !self.inside {
             let Some(key) = self.text.find("\"nextOps\"") else { return Ok(vec![]) };
@@ -177,7 +185,10 @@ impl Reader {
                 '}' if self.depth > 0 => {
                     self.depth -= 1;
                     if self.depth == 0 {
-                        ops.extend(serde_json::from_str::<AgentOp>(&self.text[self.object_start..=at]).ok());
+                        ops.extend(
+                            serde_json::from_str::<AgentOp>(&self.text[self.object_start..=at])
+                                .ok(),
+                        );
                     }
                 }
                 _ => {}

@@ -79,7 +79,13 @@ impl Manifest {
         Self { path: path.into(), kind, ..Self::default() }
     }
 
-    fn start(&mut self, candidates: Vec<Option<String>>, kind: &'static str, reason: String, promised: bool) {
+    fn start(
+        &mut self,
+        candidates: Vec<Option<String>>,
+        kind: &'static str,
+        reason: String,
+        promised: bool,
+    ) {
         let candidates: Vec<String> = candidates.into_iter().flatten().collect();
         if !candidates.is_empty() {
             self.starts.push(Start { candidates, kind, reason, promised });
@@ -148,7 +154,8 @@ pub fn projects(manifests: &[Manifest]) -> Vec<Project> {
             description: m.description.clone(),
         })
     });
-    let mut all: Vec<Project> = named.filter(|p| !paths::secondary(&p.manifest)).take(100).collect();
+    let mut all: Vec<Project> =
+        named.filter(|p| !paths::secondary(&p.manifest)).take(100).collect();
     all.dedup_by(|a, b| a.name == b.name && a.kind == b.kind);
     all
 }

@@ -87,7 +87,8 @@ pub fn secondary(path: &str) -> bool {
         || name.contains(".test.")
         || name.contains(".spec.")
         || stem == "conftest"
-        || ["test", "tests", "benchmark"].iter().any(|e| stem.ends_with(e)) && name.ends_with(".java")
+        || ["test", "tests", "benchmark"].iter().any(|e| stem.ends_with(e))
+            && name.ends_with(".java")
 }
 
 fn secondary_folder(name: &str) -> bool {

@@ -202,7 +202,8 @@ fn look_up(purpose: LookUp, globs: &[impl serde::Serialize]) -> PlannedOp {
 }
 
 fn read(path: &str) -> PlannedOp {
-    let op = AgentOp::ReadSpan { path: path.into(), start_line: 1, end_line: READ_LINES, context: None };
+    let op =
+        AgentOp::ReadSpan { path: path.into(), start_line: 1, end_line: READ_LINES, context: None };
     PlannedOp { op, purpose: Purpose::Text { path: path.into() } }
 }
 
@@ -217,13 +218,20 @@ impl Planner {
     pub fn new(goals: &[String]) -> Self {
         let covered = |goal: &str| {
             let goal = goal.to_lowercase();
-            KNOWN_GOALS.iter().any(|(word, _)| goal.contains(word)) && goal.split_whitespace().count() <= 4
+            KNOWN_GOALS.iter().any(|(word, _)| goal.contains(word))
+                && goal.split_whitespace().count() <= 4
         };
-        let questions =
-            goals.iter().filter(|g| !g.trim().is_empty() && !covered(g)).take(20).cloned().collect();
+        let questions = goals
+            .iter()
+            .filter(|g| !g.trim().is_empty() && !covered(g))
+            .take(20)
+            .cloned()
+            .collect();
         let mut all: Vec<String> = goals.to_vec();
         if all.is_empty() {
-            all = ["map structure", "summarize readmes", "identify entrypoints"].map(str::to_owned).into();
+            all = ["map structure", "summarize readmes", "identify entrypoints"]
+                .map(str::to_owned)
+                .into();
         }
         Self { goals: all, questions }
     }
@@ -334,8 +342,8 @@ fn files_to_read(facts: &Facts) -> Vec<&str> {
 fn worth_reading(path: &str) -> bool {
     let name = paths::file_name(path).to_ascii_lowercase();
     let readme = name.starts_with("readme") && paths::depth(path) == 0;
-    let workflow =
-        path.starts_with(".github/workflows/") && (name.ends_with(".yml") || name.ends_with(".yaml"));
+    let workflow = path.starts_with(".github/workflows/")
+        && (name.ends_with(".yml") || name.ends_with(".yaml"));
     readme || workflow || manifests::is_manifest(path)
 }
 
@@ -374,8 +382,10 @@ mod tests {
 
     #[test]
     fn known_goals_are_covered_and_others_become_queries() {
-        let planner =
-            Planner::new(&["map structure".into(), "how are sessions resumed after a crash".into()]);
+        let planner = Planner::new(&[
+            "map structure".into(),
+            "how are sessions resumed after a crash".into(),
+        ]);
         assert_eq!(planner.questions, ["how are sessions resumed after a crash"]);
         assert_eq!(Planner::new(&[]).goals.len(), 3);
     }
@@ -408,7 +418,8 @@ mod tests {
         for path in files_to_read(&facts).into_iter().map(str::to_owned).collect::<Vec<_>>() {
             facts.texts.insert(path, r#"{"bin": "bin/x.js"}"#.into());
         }
-        let reads_bin = |op: &PlannedOp| call_of(&op.op).arguments.to_string().contains("/bin/x.js");
+        let reads_bin =
+            |op: &PlannedOp| call_of(&op.op).arguments.to_string().contains("/bin/x.js");
         assert!(Planner::new(&[]).next(&facts).iter().any(reads_bin));
     }
 

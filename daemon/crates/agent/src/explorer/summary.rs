@@ -13,7 +13,8 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
     let entries = entrypoints::find(facts, &manifests);
     let commands = commands::find(facts, &manifests, &entries);
     let top = top_files(facts);
-    let queries: Vec<String> = goals.iter().filter(|g| facts.locations.contains_key(*g)).cloned().collect();
+    let queries: Vec<String> =
+        goals.iter().filter(|g| facts.locations.contains_key(*g)).cloned().collect();
     let followups = followups::find(facts, &manifests, &entries, &commands, &queries);
     let finding = |goal: &String| Finding {
         goal: goal.clone(),
@@ -57,8 +58,12 @@ fn top_files(facts: &Facts) -> Vec<TopFile> {
     }
     first.truncate(TOP_FILES);
     if first.is_empty() {
-        let document =
-            |path: &str| TopFile { path: path.into(), score: 0.0, referring_files: 0, symbols: vec![] };
+        let document = |path: &str| TopFile {
+            path: path.into(),
+            score: 0.0,
+            referring_files: 0,
+            symbols: vec![],
+        };
         let ends = [".md", ".rst", ".adoc", ".txt", ".org"];
         let mut documents: Vec<&str> = facts
             .known_files()

@@ -26,10 +26,13 @@ pub async fn describe(cx: &TurnContext) -> Result<String, Failure> {
     let Some(path) = cx.root_path() else { return Ok(String::new()) };
     let root = path.to_string_lossy().into_owned();
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut text = format!("# Project\n\nThe workspace is {name} ({root}); paths are relative to it.\n");
+    let mut text =
+        format!("# Project\n\nThe workspace is {name} ({root}); paths are relative to it.\n");
     let contents = manifests(cx, &root).await;
     let commands = explorer::commands_of(&contents);
-    for (what, list) in [("Build", &commands.build), ("Test", &commands.test), ("Run", &commands.run)] {
+    for (what, list) in
+        [("Build", &commands.build), ("Test", &commands.test), ("Run", &commands.run)]
+    {
         if !list.is_empty() {
             let _ok = writeln!(text, "{what}: {}", list.join("; "));
         }

@@ -16,7 +16,8 @@ fn repo(root: &Path) {
     std::fs::create_dir_all(root.join("src")).unwrap();
     std::fs::write(root.join("Cargo.toml"), "[package]\nname = \"zebra\"\n").unwrap();
     std::fs::write(root.join("README.md"), "# Zebra\n\nRun `cargo test`.\n").unwrap();
-    std::fs::write(root.join("src/main.rs"), "mod stripes;\nfn main() { stripes::paint() }\n").unwrap();
+    std::fs::write(root.join("src/main.rs"), "mod stripes;\nfn main() { stripes::paint() }\n")
+        .unwrap();
     std::fs::write(root.join("src/stripes.rs"), "pub fn paint() {}\n").unwrap();
 }
 
@@ -34,7 +35,8 @@ fn outcomes(records: &[Envelope]) -> HashMap<String, u32> {
                 let call = cmd.clone().into_call();
                 calls.insert(record.id, format!("{} {}", call.name, call.arguments));
             }
-            Body::Evt { evt: AgentEvt::Error { reason: Some(reason), .. } } if reason == "interrupted" => {}
+            Body::Evt { evt: AgentEvt::Error { reason: Some(reason), .. } }
+                if reason == "interrupted" => {}
             Body::Evt { evt: AgentEvt::Result { .. } | AgentEvt::Error { .. } } => {
                 if let Some(call) = record.parent_id.and_then(|id| calls.get(&id)) {
                     *counts.entry(call.clone()).or_default() += 1;
@@ -54,11 +56,14 @@ async fn resumed_explore_repeats_no_call_with_recorded_outcome() {
         stage.engine.set_explorer(Arc::new(Explorer));
         let root = stage.dir.path().join("repo");
         repo(&root);
-        let params =
-            ExploreStartParams { root: Some(root.to_string_lossy().into_owned()), ..Default::default() };
+        let params = ExploreStartParams {
+            root: Some(root.to_string_lossy().into_owned()),
+            ..Default::default()
+        };
         stage.session = stage.engine.start_explore(params, None).await.unwrap().session_id;
-        let is_finished =
-            |all: &[Envelope]| all.iter().any(|r| matches!(r.body.evt(), Some(AgentEvt::Completed { .. })));
+        let is_finished = |all: &[Envelope]| {
+            all.iter().any(|r| matches!(r.body.evt(), Some(AgentEvt::Completed { .. })))
+        };
         loop {
             let all = records(&stage).await;
             if is_finished(&all) || outcomes(&all).len() >= cut {
@@ -70,7 +75,8 @@ async fn resumed_explore_repeats_no_call_with_recorded_outcome() {
         let before = records(&stage).await;
         let (dir, session) = (Arc::clone(&stage.dir), stage.session.clone());
         drop(stage);
-        let next = Stage::over(dir, Some(session), Scripted::new(vec![]), allow_all(), quick()).await;
+        let next =
+            Stage::over(dir, Some(session), Scripted::new(vec![]), allow_all(), quick()).await;
         next.engine.set_explorer(Arc::new(Explorer));
         if !is_finished(&before) {
             next.engine.resume_session(&next.session).await.unwrap();

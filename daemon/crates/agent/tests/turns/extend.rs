@@ -64,7 +64,8 @@ async fn disabled_tool_is_neither_offered_nor_called() {
     let switches = BTreeMap::from([("change".to_owned(), false), ("shell".to_owned(), true)]);
     stage.engine.set_access(vec![], vec![], switches);
     stage.turn("go").await;
-    let offered: Vec<String> = stage.script.requests()[0].tools.iter().map(|t| t.name.clone()).collect();
+    let offered: Vec<String> =
+        stage.script.requests()[0].tools.iter().map(|t| t.name.clone()).collect();
     assert!(!offered.contains(&"change".to_owned()), "{offered:?}");
     // The skill's form of the shell is offered in place of the tool's own.
     assert!(
@@ -104,7 +105,9 @@ impl Plugin for Guard {
 
     async fn on(&self, event: &HookEvent) -> Result<HookAnswer, String> {
         let observed = match event {
-            HookEvent::BeforeTool { tool, arguments, .. } => format!("before {tool} {}", arguments["word"]),
+            HookEvent::BeforeTool { tool, arguments, .. } => {
+                format!("before {tool} {}", arguments["word"])
+            }
             HookEvent::AfterTool { tool, outcome, .. } => format!("after {tool} {outcome}"),
             HookEvent::BeforeModel { messages, .. } => format!("before model {messages}"),
             HookEvent::AfterModel { outcome, .. } => format!("after model {outcome}"),
@@ -167,7 +170,11 @@ async fn model_plan_is_emitted_as_event() {
     use serde_json::json;
     let plan = |status: &str| {
         let arguments = json!({"items": [{"text": "read", "status": status}, {"text": "write"}]});
-        ScriptedAnswer::new(vec![Step::Call(ScriptedCall { id: None, name: "plan".into(), arguments })])
+        ScriptedAnswer::new(vec![Step::Call(ScriptedCall {
+            id: None,
+            name: "plan".into(),
+            arguments,
+        })])
     };
     let stage = Stage::new(vec![plan("in_progress"), plan("done"), text_answer("done")]).await;
     assert_eq!(stage.turn("go").await.status, Outcome::Completed);

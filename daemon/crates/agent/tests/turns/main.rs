@@ -31,7 +31,8 @@ async fn turn_calls_tools_and_answers() {
     .await;
     let result = stage.turn("hello").await;
     assert_eq!((result.status, result.final_output.as_deref()), (Outcome::Completed, Some("done")));
-    let traced: Vec<_> = result.tool_trace.iter().map(|t| (t.tool.as_str(), t.outcome.as_str())).collect();
+    let traced: Vec<_> =
+        result.tool_trace.iter().map(|t| (t.tool.as_str(), t.outcome.as_str())).collect();
     assert_eq!(traced.len(), 4);
     assert!(traced.contains(&("change", "ok")), "{traced:?}");
     assert_eq!((stage.reads.load(Ordering::SeqCst), stage.writes.load(Ordering::SeqCst)), (3, 1));
@@ -96,10 +97,15 @@ async fn turns_run_in_order_and_duplicate_turn_id_is_ignored() {
     assert_eq!(other.reason, Reason::RequestConflict);
     assert_eq!(stage.engine.run_status(&stage.session).await.unwrap().queued, 2);
     let ends = [watch.end().await, watch.end().await, watch.end().await];
-    let got: Vec<_> = ends.iter().map(|r| (r.run_id.clone(), r.final_output.clone().unwrap())).collect();
+    let got: Vec<_> =
+        ends.iter().map(|r| (r.run_id.clone(), r.final_output.clone().unwrap())).collect();
     assert_eq!(
         got,
-        [(first.run_id, "one".into()), (second.run_id, "two".into()), (third.run_id, "three".into())]
+        [
+            (first.run_id, "one".into()),
+            (second.run_id, "two".into()),
+            (third.run_id, "three".into())
+        ]
     );
 }
 
@@ -115,7 +121,9 @@ async fn cancellation_takes_effect_in_every_phase() {
         let mut watch = stage.watch(0).await;
         stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
         match phase {
-            "in a tool" => watch.until(|e| matches!(e, AgentEvt::ToolCall { .. }).then_some(())).await,
+            "in a tool" => {
+                watch.until(|e| matches!(e, AgentEvt::ToolCall { .. }).then_some(())).await
+            }
             _ => {
                 while stage.script.requests().is_empty() {
                     tokio::task::yield_now().await;
@@ -150,7 +158,8 @@ async fn cancellation_takes_effect_in_every_phase() {
 async fn steering_text_is_delivered_before_next_answer() {
     let slow = ScriptedAnswer::new(vec![Step::DelayMs(80), Step::Text("first".into())]);
     let steered = text_answer("heard").expecting(Expect::LastContains("be brief".into()));
-    let stage = Stage::new(vec![slow, steered, text_answer("end").expecting(Expect::Messages(5))]).await;
+    let stage =
+        Stage::new(vec![slow, steered, text_answer("end").expecting(Expect::Messages(5))]).await;
     let mut watch = stage.watch(0).await;
     stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
     while stage.script.requests().is_empty() {
@@ -179,22 +188,31 @@ async fn repeating_model_is_warned_and_then_stopped() {
 async fn iterations_tokens_and_duration_are_bounded() {
     let many = |n: u32| (0..n).map(|i| calls(&[("look", &format!("w{i}"))])).collect::<Vec<_>>();
     let stage = Stage::new(many(10)).await;
-    let result =
-        stage.turn_with("go", ExecutionPolicy { max_iterations: Some(3), ..Default::default() }).await;
+    let result = stage
+        .turn_with("go", ExecutionPolicy { max_iterations: Some(3), ..Default::default() })
+        .await;
     assert_eq!(result.error.unwrap().reason, "turn_limit");
     assert_eq!(stage.script.remaining(), 7);
     let stage = Stage::new(many(10)).await;
     // P13
-    let result = stage.turn_with("go", ExecutionPolicy { max_tokens: Some(10), ..Default::default() }).await;
-    assert_eq!((result.status, result.error.unwrap().reason.as_str()), (Outcome::Failed, "budget_exceeded"));
+    let result =
+        stage.turn_with("go", ExecutionPolicy { max_tokens: Some(10), ..Default::default() }).await;
+    assert_eq!(
+        (result.status, result.error.unwrap().reason.as_str()),
+        (Outcome::Failed, "budget_exceeded")
+    );
     let events = stage.records().await;
-    let error = events.iter().position(|e| matches!(e, AgentEvt::Error { op, .. } if op == "agent")).unwrap();
+    let error = events
+        .iter()
+        .position(|e| matches!(e, AgentEvt::Error { op, .. } if op == "agent"))
+        .unwrap();
     let end = events.iter().position(|e| matches!(e, AgentEvt::RunCompleted { .. })).unwrap();
     assert!(error < end, "a failed turn tells its error before its end");
     assert_eq!(stage.script.remaining(), 9);
     let stage = Stage::new(vec![ScriptedAnswer::new(vec![Step::Hang])]).await;
-    let result =
-        stage.turn_with("go", ExecutionPolicy { timeout_seconds: Some(1), ..Default::default() }).await;
+    let result = stage
+        .turn_with("go", ExecutionPolicy { timeout_seconds: Some(1), ..Default::default() })
+        .await;
     assert_eq!(
         (result.status, result.error.unwrap().reason.as_str()),
         (Outcome::TimedOut, "budget_exceeded")
@@ -212,12 +230,17 @@ async fn model_faults_are_typed_and_only_undisplayed_answers_are_retried() {
         (FaultKind::Malformed, "model_malformed"),
         (FaultKind::Rejected, "model_rejected"),
     ] {
-        let stage = Stage::new(vec![ScriptedAnswer::new(vec![fault(kind)]), text_answer("never")]).await;
+        let stage =
+            Stage::new(vec![ScriptedAnswer::new(vec![fault(kind)]), text_answer("never")]).await;
         let result = stage.turn("go").await;
-        assert_eq!((result.status, result.error.unwrap().reason.as_str()), (Outcome::Failed, reason));
+        assert_eq!(
+            (result.status, result.error.unwrap().reason.as_str()),
+            (Outcome::Failed, reason)
+        );
         assert_eq!(stage.script.remaining(), 1, "{reason}");
     }
-    let stage = Stage::new(vec![ScriptedAnswer::new(vec![Step::Cut]), text_answer("after all")]).await;
+    let stage =
+        Stage::new(vec![ScriptedAnswer::new(vec![Step::Cut]), text_answer("after all")]).await;
     assert_eq!(stage.turn("go").await.final_output.as_deref(), Some("after all"));
     let partial = ScriptedAnswer::new(vec![Step::Text("half".into()), Step::Cut]);
     let stage = Stage::new(vec![partial, text_answer("never")]).await;
@@ -230,7 +253,8 @@ async fn model_faults_are_typed_and_only_undisplayed_answers_are_retried() {
 #[tokio::test]
 async fn invalid_call_returns_correctable_result() {
     let broken = |arguments: &str| {
-        let call = cairn_llm::ScriptedCall { id: None, name: "look".into(), arguments: arguments.into() };
+        let call =
+            cairn_llm::ScriptedCall { id: None, name: "look".into(), arguments: arguments.into() };
         ScriptedAnswer::new(vec![Step::Call(call)])
     };
     let stage = Stage::new(vec![
@@ -262,12 +286,18 @@ async fn long_conversation_is_compacted_and_continues() {
         ..quick()
     };
     let mut answers: Vec<ScriptedAnswer> = (0..3).map(|_| calls(&[("look", "long")])).collect();
-    answers.push(text_answer("SUMMARY: three looks").expecting(Expect::SystemContains("Condense".into())));
+    answers.push(
+        text_answer("SUMMARY: three looks").expecting(Expect::SystemContains("Condense".into())),
+    );
     answers.push(text_answer("done").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
-    answers.push(text_answer("later").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
+    answers
+        .push(text_answer("later").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
     let script = Scripted::of(Script { answers, ..Script::default() });
     let stage = Stage::with(script, allow_all(), settings).await;
-    let few = || ExecutionPolicy { ops: Some(vec!["look".into(), "change".into()]), ..Default::default() };
+    let few = || ExecutionPolicy {
+        ops: Some(vec!["look".into(), "change".into()]),
+        ..Default::default()
+    };
     let result = stage.turn_with("look three times", few()).await;
     assert_eq!(result.final_output.as_deref(), Some("done"), "{result:?}");
     let compacted: Vec<_> = stage
@@ -275,7 +305,9 @@ async fn long_conversation_is_compacted_and_continues() {
         .await
         .into_iter()
         .filter_map(|e| match e {
-            AgentEvt::Compacted { tokens_before, tokens_after, .. } => Some((tokens_before, tokens_after)),
+            AgentEvt::Compacted { tokens_before, tokens_after, .. } => {
+                Some((tokens_before, tokens_after))
+            }
             _ => None,
         })
         .collect();
@@ -316,7 +348,10 @@ async fn denial_is_reported_to_model_and_final_denial_ends_turn() {
     assert_eq!(watch.end().await.final_output.as_deref(), Some("then not"));
     drop(approver);
     let result = stage.turn("again").await;
-    assert_eq!((result.status, result.error.unwrap().reason.as_str()), (Outcome::Denied, "no_approver"));
+    assert_eq!(
+        (result.status, result.error.unwrap().reason.as_str()),
+        (Outcome::Denied, "no_approver")
+    );
     assert_eq!((stage.writes.load(Ordering::SeqCst), stage.script.remaining()), (0, 1));
 }
 
@@ -332,7 +367,8 @@ async fn approval_survives_restart_and_its_answer_resumes_turn() {
     watch.until(|e| matches!(e, AgentEvt::Interrupted { .. }).then_some(())).await;
     let (dir, session) = (std::sync::Arc::clone(&stage.dir), stage.session.clone());
     drop((watch, stage));
-    let script = Scripted::new(vec![text_answer("done").expecting(Expect::LastContains("said b".into()))]);
+    let script =
+        Scripted::new(vec![text_answer("done").expecting(Expect::LastContains("said b".into()))]);
     let next = Stage::over(dir, Some(session), script, Rules::default(), quick()).await;
     let mut watch = next.watch(0).await;
     answered(&next, ApprovalDecision::Once).await;
@@ -361,9 +397,11 @@ async fn possibly_completed_call_requires_approval_after_crash() {
             std::fs::copy(from, crashed.path().join(name)).unwrap();
         }
     }
-    let script =
-        Scripted::new(vec![text_answer("left it").expecting(Expect::LastContains("not now".into()))]);
-    let next = Stage::over(crashed, Some(stage.session.clone()), script, allow_all(), quick()).await;
+    let script = Scripted::new(vec![
+        text_answer("left it").expecting(Expect::LastContains("not now".into())),
+    ]);
+    let next =
+        Stage::over(crashed, Some(stage.session.clone()), script, allow_all(), quick()).await;
     let _approver = next.engine.approver();
     let mut after = next.watch(0).await;
     next.engine.resume_session(&next.session).await.unwrap();
@@ -382,7 +420,8 @@ async fn possibly_completed_call_requires_approval_after_crash() {
 #[tokio::test]
 async fn dry_run_reports_calls_without_making_them() {
     let stage = Stage::new(vec![calls(&[("change", "x")]), text_answer("ok")]).await;
-    let result = stage.turn_with("go", ExecutionPolicy { dry_run: true, ..Default::default() }).await;
+    let result =
+        stage.turn_with("go", ExecutionPolicy { dry_run: true, ..Default::default() }).await;
     assert_eq!(result.final_output.as_deref(), Some("ok"));
     assert_eq!(stage.writes.load(Ordering::SeqCst), 0);
 }
@@ -400,8 +439,12 @@ async fn many_sessions_run_concurrently() {
         stage.engine.start_run(params, None).await.unwrap();
     }
     for session in &sessions {
-        let (follower, _) =
-            stage.engine.trace().follow(session, &cairn_protocol::session::After::Seq(0)).await.unwrap();
+        let (follower, _) = stage
+            .engine
+            .trace()
+            .follow(session, &cairn_protocol::session::After::Seq(0))
+            .await
+            .unwrap();
         let mut watch = stage::Watch::of(follower);
         assert_eq!(watch.end().await.status, Outcome::Completed);
     }
@@ -427,14 +470,17 @@ async fn replay_reports_first_difference() {
     assert_eq!((stage.reads.load(Ordering::SeqCst), stage.writes.load(Ordering::SeqCst)), (4, 1));
     assert_eq!(stage.script.remaining(), 0, "the model was not asked");
     // Another system text is another request: that is the first difference.
-    let text =
-        cairn_protocol::prompt::PromptAppendParams { session_id: stage.session.clone(), text: "NEW".into() };
+    let text = cairn_protocol::prompt::PromptAppendParams {
+        session_id: stage.session.clone(),
+        text: "NEW".into(),
+    };
     stage.engine.append_prompt(text).await.unwrap();
     let report = stage.engine.replay(params).await.unwrap();
     let first = report.first.unwrap();
     assert_eq!((first.what.as_str(), first.path.as_str()), ("answer 1 of the model", "/asked"));
     let empty = stage.engine.create_session(Default::default()).await.unwrap().session_id;
-    let failure = stage.engine.replay(ReplayParams { trace_id: empty, root: None }).await.unwrap_err();
+    let failure =
+        stage.engine.replay(ReplayParams { trace_id: empty, root: None }).await.unwrap_err();
     assert_eq!(failure.reason, Reason::BadTrace);
 }
 
@@ -467,7 +513,10 @@ async fn fork_copies_history_up_to_turn() {
         .unwrap();
     stage.engine.start_run(params, None).await.unwrap();
     assert_eq!(stage::Watch::of(follower).end().await.final_output.as_deref(), Some("other"));
-    assert_eq!(stage.engine.fork_session(fork(Some("none"))).await.unwrap_err().reason, Reason::RunNotFound);
+    assert_eq!(
+        stage.engine.fork_session(fork(Some("none"))).await.unwrap_err().reason,
+        Reason::RunNotFound
+    );
     let away = ArchiveParams { session_id: complete.session_id.clone(), archived: true };
     assert!(stage.engine.archive_session(away).await.unwrap().archived);
     let listed = |archived| PageParams { archived, ..PageParams::default() };

@@ -27,7 +27,8 @@ async fn explored(answers: Vec<ScriptedAnswer>) -> Vec<String> {
         ..Default::default()
     };
     let receipt = stage.engine.start_explore(params, None).await.unwrap();
-    let (follower, _) = stage.engine.trace().follow(&receipt.session_id, &After::Seq(0)).await.unwrap();
+    let (follower, _) =
+        stage.engine.trace().follow(&receipt.session_id, &After::Seq(0)).await.unwrap();
     let mut watch = crate::stage::Watch::of(follower);
     let mut events = Vec::new();
     loop {
@@ -50,7 +51,9 @@ async fn explored(answers: Vec<ScriptedAnswer>) -> Vec<String> {
                 events.push("end".into());
                 return events;
             }
-            Body::Evt { evt: AgentEvt::Error { op, message, .. } } if op == "explore" => panic!("{message}"),
+            Body::Evt { evt: AgentEvt::Error { op, message, .. } } if op == "explore" => {
+                panic!("{message}")
+            }
             Body::Evt { .. } => {}
         }
     }
@@ -68,20 +71,26 @@ async fn operations_start_before_plan_is_complete() {
         Step::DelayMs(400),
         Step::Text(r#""grep", "pattern": "zebra_two"}]}"#.into()),
     ]);
-    let events =
-        explored(vec![plan, ScriptedAnswer::new(vec![Step::Text(r#"{"goals": [], "nextOps": []}"#.into())])])
-            .await;
+    let events = explored(vec![
+        plan,
+        ScriptedAnswer::new(vec![Step::Text(r#"{"goals": [], "nextOps": []}"#.into())]),
+    ])
+    .await;
     let second = at(&events, "written the model planned 2");
     let (one, two) = (at(&events, "zebra_one"), at(&events, "zebra_two"));
-    let call = events.iter().position(|t| t.starts_with("call") && t.contains("zebra_one")).unwrap();
+    let call =
+        events.iter().position(|t| t.starts_with("call") && t.contains("zebra_one")).unwrap();
     assert!(one < two && call < two && call < second, "{events:#?}");
     assert_eq!(events.last().unwrap(), "end");
 }
 
 #[tokio::test]
 async fn builtin_plan_is_used_with_warning_when_planning_fails() {
-    let fault =
-        Step::Fault(Fault { kind: FaultKind::Unavailable, text: "down".into(), retry_after_ms: None });
+    let fault = Step::Fault(Fault {
+        kind: FaultKind::Unavailable,
+        text: "down".into(),
+        retry_after_ms: None,
+    });
     for answer in [vec![fault], vec![Step::Text("I would look around.".into())]] {
         let events = explored(vec![ScriptedAnswer::new(answer)]).await;
         assert!(events[at(&events, "warning")].contains("using the built-in plan"), "{events:#?}");

@@ -21,7 +21,8 @@ async fn typed_answer_is_streamed_as_snapshots() {
     .await;
     let mut watch = stage.watch(0).await;
     let ask = || {
-        let arguments = json!({"prompt": "plan", "expectsType": "ExplorePlan", "streamStructured": true});
+        let arguments =
+            json!({"prompt": "plan", "expectsType": "ExplorePlan", "streamStructured": true});
         let (session_id, name) = (stage.session.clone(), "llm_call".into());
         stage.engine.call_tool(ToolCallParams { session_id, name, arguments }, None)
     };
@@ -34,15 +35,26 @@ async fn typed_answer_is_streamed_as_snapshots() {
     let values: Vec<&Value> = snapshots.iter().map(|p| &p["evt"]["value"]).collect();
     assert_eq!(values.last().unwrap(), &&result.output["value"]);
     assert_eq!(values[0]["nextOps"], Value::Null);
-    assert!(values.iter().any(|v| v["goals"][0].as_str().is_some_and(|g| g.len() < 21)), "{values:#?}");
-    let revisions: Vec<u64> = snapshots.iter().filter_map(|p| p["evt"]["revision"].as_u64()).collect();
+    assert!(
+        values.iter().any(|v| v["goals"][0].as_str().is_some_and(|g| g.len() < 21)),
+        "{values:#?}"
+    );
+    let revisions: Vec<u64> =
+        snapshots.iter().filter_map(|p| p["evt"]["revision"].as_u64()).collect();
     assert_eq!(revisions, (1..=snapshots.len() as u64).collect::<Vec<_>>());
     assert_eq!(snapshots[0]["evt"]["expectsType"], "ExplorePlan");
     // They belong to the command, as its result does.
-    assert!(snapshots.iter().all(|p| p["parentId"].is_string() && p["parentId"] == snapshots[0]["parentId"]));
+    assert!(
+        snapshots
+            .iter()
+            .all(|p| p["parentId"].is_string() && p["parentId"] == snapshots[0]["parentId"])
+    );
     // None of them is in the log.
     let records = stage.records().await;
-    assert!(!records.iter().any(|evt| matches!(evt, AgentEvt::StructuredSnapshot { .. })), "{records:#?}");
+    assert!(
+        !records.iter().any(|evt| matches!(evt, AgentEvt::StructuredSnapshot { .. })),
+        "{records:#?}"
+    );
 
     let failed = ask().await.unwrap();
     assert_eq!(failed.error.unwrap().reason, "schema_mismatch");
@@ -57,8 +69,11 @@ async fn llm_call_returns_typed_answer() {
         text_answer("no plan"),
     ])
     .await;
-    let ask =
-        |arguments| ToolCallParams { session_id: stage.session.clone(), name: "llm_call".into(), arguments };
+    let ask = |arguments| ToolCallParams {
+        session_id: stage.session.clone(),
+        name: "llm_call".into(),
+        arguments,
+    };
     let call = |arguments| stage.engine.call_tool(ask(arguments), None);
     let plain = call(json!({"prompt": "how much?"})).await.unwrap();
     assert_eq!(plain.output["text"], "forty-two");
@@ -70,6 +85,10 @@ async fn llm_call_returns_typed_answer() {
         (json!({"prompt": "x", "streamStructured": true}), "invalid_params"),
         (json!({}), "invalid_params"),
     ] {
-        assert_eq!(call(arguments.clone()).await.unwrap().error.unwrap().reason, reason, "{arguments}");
+        assert_eq!(
+            call(arguments.clone()).await.unwrap().error.unwrap().reason,
+            reason,
+            "{arguments}"
+        );
     }
 }

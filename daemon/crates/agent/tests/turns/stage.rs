@@ -45,7 +45,10 @@ struct Words {
 #[async_trait::async_trait]
 impl Tool for WordTool {
     fn spec(&self) -> ToolSpec {
-        ToolSpec { read_only: self.read_only, ..ToolSpec::reading::<Words>(self.name, "Says a word.") }
+        ToolSpec {
+            read_only: self.read_only,
+            ..ToolSpec::reading::<Words>(self.name, "Says a word.")
+        }
     }
 
     async fn run(&self, permit: Permit, arguments: Value) -> Result<Output, Failure> {
@@ -78,7 +81,11 @@ pub fn allow_all() -> Rules {
 }
 
 pub fn quick() -> TurnSettings {
-    TurnSettings { retry_backoff: Duration::from_millis(1), repo_map_tokens: 0, ..TurnSettings::default() }
+    TurnSettings {
+        retry_backoff: Duration::from_millis(1),
+        repo_map_tokens: 0,
+        ..TurnSettings::default()
+    }
 }
 
 impl Stage {
@@ -135,7 +142,8 @@ impl Stage {
     }
 
     pub async fn watch(&self, after: u64) -> Watch {
-        let (follower, _) = self.engine.trace().follow(&self.session, &After::Seq(after)).await.unwrap();
+        let (follower, _) =
+            self.engine.trace().follow(&self.session, &After::Seq(after)).await.unwrap();
         Watch::of(follower)
     }
 
@@ -146,7 +154,11 @@ impl Stage {
     }
 }
 
-async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<AtomicU32>, Arc<AtomicU32>) {
+async fn open(
+    dir: &Path,
+    rules: Rules,
+    turns: TurnSettings,
+) -> (Engine, Arc<AtomicU32>, Arc<AtomicU32>) {
     let deps = deps(dir, index_options());
     let (reads, writes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     deps.registry
@@ -200,7 +212,8 @@ impl Watch {
                     self.waiting = lines.iter().map(|l| serde_json::from_str(l).unwrap()).collect();
                 }
                 Step::Ephemeral(lines) => {
-                    self.passed.extend(lines.iter().map(|l| serde_json::from_str::<Value>(l).unwrap()));
+                    self.passed
+                        .extend(lines.iter().map(|l| serde_json::from_str::<Value>(l).unwrap()));
                 }
                 Step::Deleted => panic!("the session is gone"),
                 Step::Synced(_) | Step::Lagged(_) => {}

@@ -36,14 +36,16 @@ fn named_type(out: &mut String, named: &NamedShape) {
     match &named.shape {
         Shape::Object(fields) => class(out, &named.name, doc, fields),
         Shape::Union(variants) => {
-            let parts: Vec<String> = variants.iter().map(|v| variant(out, &named.name, v)).collect();
+            let parts: Vec<String> =
+                variants.iter().map(|v| variant(out, &named.name, v)).collect();
             let words = variants.iter().all(|v| matches!(v.shape, Shape::Word(_)));
             if words {
                 let list: Vec<String> = variants
                     .iter()
                     .map(|v| format!("    {},{}\n", word(&v.shape), comment(&v.doc)))
                     .collect();
-                let _ok = write!(out, "\n{}: TypeAlias = Literal[\n{}]\n", named.name, list.concat());
+                let _ok =
+                    write!(out, "\n{}: TypeAlias = Literal[\n{}]\n", named.name, list.concat());
             } else {
                 let _ok = write!(
                     out,
@@ -101,7 +103,8 @@ fn class(out: &mut String, name: &str, doc: &str, fields: &[Field]) {
 
 fn docstring(out: &mut String, indent: &str, doc: &str) {
     if !doc.is_empty() {
-        let text = doc.replace('\\', "\\\\").replace('"', "'").replace('\n', &format!("\n{indent}"));
+        let text =
+            doc.replace('\\', "\\\\").replace('"', "'").replace('\n', &format!("\n{indent}"));
         let _ok = writeln!(out, "{indent}\"\"\"{text}\"\"\"");
     }
 }

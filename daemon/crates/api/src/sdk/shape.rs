@@ -161,16 +161,22 @@ mod tests {
 
     #[test]
     fn schemas_are_converted_to_shapes() {
-        let all =
-            json!({"Base": {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}});
+        let all = json!({"Base": {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}});
         let read = |schema: Value| Shape::read(&schema, all.as_object().unwrap());
         let plain = |shape| Variant { doc: String::new(), shape };
-        let field =
-            |name: &str, required, shape| Field { name: name.into(), doc: String::new(), required, shape };
+        let field = |name: &str, required, shape| Field {
+            name: name.into(),
+            doc: String::new(),
+            required,
+            shape,
+        };
         for (schema, expected) in [
             (json!(true), Shape::Any),
             (json!({"type": "integer", "format": "uint64"}), Shape::Int),
-            (json!({"type": ["string", "null"]}), Shape::Union(vec![plain(Shape::Text), plain(Shape::Null)])),
+            (
+                json!({"type": ["string", "null"]}),
+                Shape::Union(vec![plain(Shape::Text), plain(Shape::Null)]),
+            ),
             (
                 json!({"$ref": "#/components/schemas/Base", "description": "x"}),
                 Shape::Reference("Base".into()),

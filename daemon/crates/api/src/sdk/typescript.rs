@@ -7,8 +7,7 @@ use super::{
     shape::{Field, NamedShape, Shape},
 };
 
-const HEAD: &str =
-    "// Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.\n";
+const HEAD: &str = "// Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.\n";
 
 pub fn types(table: &Table) -> String {
     let reasons: Vec<String> = table.reasons().iter().map(|r| format!("\n  | \"{r}\"")).collect();
@@ -104,7 +103,8 @@ pub fn methods(table: &Table) -> String {
         _ => None,
     }));
     let imports: Vec<String> = named.iter().map(|n| format!("  {n},\n")).collect();
-    let mut out = format!("{HEAD}\nimport type {{\n{}}} from \"./types.js\";\n\n", imports.concat());
+    let mut out =
+        format!("{HEAD}\nimport type {{\n{}}} from \"./types.js\";\n\n", imports.concat());
     out.push_str(
         "/** Every method of the daemon, typed. Each returns the result documented in the protocol \
         reference, or rejects with `RpcError`. */\n\

@@ -105,7 +105,11 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("content.getSpan", json!({"path": format!("{dir}/a.rs"), "start": 1, "end": 1}), "ok"),
         ("git.clone", json!({"remoteURL": "https://u:secret@127.0.0.1/x"}), "network_denied"),
         ("git.clone", json!({"remoteURL": format!("file://{dir}")}), "clone_failed"),
-        ("orchestrate.explore.start", json!({"remoteURL": "https://127.0.0.1/x"}), "network_denied"),
+        (
+            "orchestrate.explore.start",
+            json!({"remoteURL": "https://127.0.0.1/x"}),
+            "network_denied",
+        ),
         ("orchestrate.explore.start", json!({"root": dir}), "ok"),
         ("orchestrate.explore.abort", of.clone(), "ok"),
         ("session.create", json!({}), "ok"),
@@ -117,7 +121,11 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("session.archive", with(json!({"archived": false})), "ok"),
         ("session.clear", of.clone(), "ok"),
         ("session.compress", of.clone(), "not_supported"),
-        ("approval.resolve", json!({"approvalId": approval, "decision": "deny"}), "approval_not_found"),
+        (
+            "approval.resolve",
+            json!({"approvalId": approval, "decision": "deny"}),
+            "approval_not_found",
+        ),
         ("permission.revoke", json!({"rule": "x"}), "invalid_params"),
         ("provider.set", with(json!({"model": "m"})), "not_supported"),
         ("prompt.set", with(json!({"system": "x"})), "not_supported"),
@@ -186,11 +194,16 @@ async fn direct_calls_with_effects_are_audited() {
 async fn reads_and_refusals_leave_no_audit_row_and_tool_calls_leave_one() {
     let test_daemon = test_daemon().await;
     let mut client = Client::open(&test_daemon, Rights::ALL).await;
-    for method in methods::table().iter().filter(|m| m.audit == Audit::None && m.name != "initialize") {
+    for method in
+        methods::table().iter().filter(|m| m.audit == Audit::None && m.name != "initialize")
+    {
         client.call(method.name, json!({})).await;
     }
     for method in methods::table().iter().filter(|m| m.audit != Audit::None) {
-        assert_eq!(reason(&client.call(method.name, json!(["by position"])).await), "invalid_params");
+        assert_eq!(
+            reason(&client.call(method.name, json!(["by position"])).await),
+            "invalid_params"
+        );
     }
     assert_eq!(rows(&test_daemon).await, vec![]);
     test_daemon.tool.gate.add_permits(1);
@@ -205,12 +218,17 @@ async fn reads_and_refusals_leave_no_audit_row_and_tool_calls_leave_one() {
 async fn audit_digest_excludes_passwords() {
     let test_daemon = test_daemon().await;
     let mut client = Client::open(&test_daemon, Rights::ALL).await;
-    for url in ["https://u:first@127.0.0.1/x", "https://u:second@127.0.0.1/x", "https://127.0.0.1/x"] {
+    for url in
+        ["https://u:first@127.0.0.1/x", "https://u:second@127.0.0.1/x", "https://127.0.0.1/x"]
+    {
         client.call("git.clone", json!({"remoteURL": url})).await;
     }
     let digests: Vec<String> =
         closed(&test_daemon, "git.clone").await.into_iter().map(|row| row.args_digest).collect();
-    assert!(digests.len() == 3 && digests.iter().all(|digest| *digest == digests[0]), "{digests:?}");
+    assert!(
+        digests.len() == 3 && digests.iter().all(|digest| *digest == digests[0]),
+        "{digests:?}"
+    );
 }
 
 #[tokio::test]
@@ -218,12 +236,17 @@ async fn audit_failure_refuses_all_but_stopping_calls() {
     let test_daemon = test_daemon().await;
     let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
-    let other = cairn_store::rusqlite::Connection::open(test_daemon._dir.path().join("trace.db")).unwrap();
-    let full = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(FAIL, 'no room'); END";
+    let other =
+        cairn_store::rusqlite::Connection::open(test_daemon._dir.path().join("trace.db")).unwrap();
+    let full =
+        "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(FAIL, 'no room'); END";
     other.execute_batch(full).unwrap();
     let retried = client.call("memory.save", json!({"keywords": "k", "content": "c"})).await;
     assert_eq!(reason(&retried), "audit_failed");
-    assert_eq!(reason(&client.call("session.delete", json!({"sessionId": session})).await), "audit_failed");
+    assert_eq!(
+        reason(&client.call("session.delete", json!({"sessionId": session})).await),
+        "audit_failed"
+    );
     let stopped = client.call("daemon.stop", json!({})).await;
     assert!(stopped["result"].is_object(), "{stopped}");
 }

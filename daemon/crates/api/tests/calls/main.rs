@@ -72,7 +72,8 @@ struct Client {
 impl Client {
     async fn open(test_daemon: &TestDaemon, rights: Rights) -> Self {
         let (connection, out) = Connection::open(&test_daemon.api, rights).unwrap();
-        let mut client = Self { connection, out, pending: VecDeque::new(), next: 0, methods: Value::Null };
+        let mut client =
+            Self { connection, out, pending: VecDeque::new(), next: 0, methods: Value::Null };
         let hello = json!({"protocolVersions": ["1"], "client": {"name": "t", "version": "0"}});
         let shaken = client.call("initialize", hello).await;
         client.methods = shaken["result"]["capabilities"]["methods"].clone();
@@ -82,7 +83,8 @@ impl Client {
 
     async fn send(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
-        let message = json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
+        let message =
+            json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
         self.connection.handle_message(&message.to_string()).await;
         self.next
     }
@@ -131,11 +133,14 @@ async fn receipt_is_sent_before_its_progress() {
             let message = client.answer().await;
             assert_eq!(message["method"], "index.progress");
             // A folder indexed earlier may be checked once more.
-            if message["params"]["path"] == receipt["result"]["path"] && message["params"]["done"] == true {
+            if message["params"]["path"] == receipt["result"]["path"]
+                && message["params"]["done"] == true
+            {
                 break;
             }
         }
-        let removed = client.send("index.removeRoot", json!({"root": receipt["result"]["root"]})).await;
+        let removed =
+            client.send("index.removeRoot", json!({"root": receipt["result"]["root"]})).await;
         while client.answer().await["id"] != removed {}
     }
 }
@@ -211,7 +216,10 @@ async fn detached_work_does_not_retain_connection() {
     let end = async { while out.recv().await.is_some() {} };
     tokio::time::timeout(LONG, end).await.unwrap();
     let mut other = Client::open(&test_daemon, Rights::ALL).await;
-    assert_eq!(other.call("index.list", json!({})).await["result"]["data"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        other.call("index.list", json!({})).await["result"]["data"].as_array().unwrap().len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -285,13 +293,17 @@ async fn call_over_limit_is_refused_at_once() {
     let mut other = Client::open(&test_daemon, Rights::ALL).await;
     let session = busy.session().await;
     for _ in 0..limit {
-        busy.send("tool.call", json!({"sessionId": session, "name": "wait", "arguments": {}})).await;
+        busy.send("tool.call", json!({"sessionId": session, "name": "wait", "arguments": {}}))
+            .await;
     }
     let refused = busy.call("daemon.status", json!({})).await;
     assert_eq!(reason(&refused), "overloaded", "{refused}");
     assert_eq!(refused["error"]["data"]["retryable"], true);
     assert!(refused["error"]["data"]["retryAfterMs"].as_u64().unwrap() > 0);
-    assert!(other.call("daemon.status", json!({})).await["result"].is_object(), "others are let be");
+    assert!(
+        other.call("daemon.status", json!({})).await["result"].is_object(),
+        "others are let be"
+    );
     until(|| test_daemon.tool.calls() >= limit as usize).await;
     test_daemon.tool.gate.add_permits(limit as usize);
     let mut answered = std::collections::BTreeSet::new();
@@ -313,12 +325,17 @@ async fn run_over_limit_is_refused_until_another_ends() {
     assert!(first["result"]["runId"].is_string(), "{first}");
     let another = json!({"root": folder.path()});
     for _ in 1..RUNS {
-        assert!(client.call("orchestrate.explore.start", another.clone()).await["result"].is_object());
+        assert!(
+            client.call("orchestrate.explore.start", another.clone()).await["result"].is_object()
+        );
     }
     let sessions = client.call("session.list", json!({})).await;
     let refused = client.call("orchestrate.explore.start", another.clone()).await;
     assert_eq!(reason(&refused), "overloaded", "{refused}");
-    assert!(refused["error"]["message"].as_str().unwrap().contains("resources.maxRuns"), "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains("resources.maxRuns"),
+        "{refused}"
+    );
     assert!(refused["error"]["data"]["retryAfterMs"].as_u64().unwrap() > 0);
     assert_eq!(
         client.call("session.list", json!({})).await["result"],
@@ -397,7 +414,9 @@ async fn cancel_after_disconnect_is_honoured() {
     let test_daemon = test_daemon().await;
     let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
-    let id = client.send("tool.call", json!({"sessionId": session, "name": "wait", "arguments": {}})).await;
+    let id = client
+        .send("tool.call", json!({"sessionId": session, "name": "wait", "arguments": {}}))
+        .await;
     until(|| test_daemon.tool.calls() == 1).await;
     client.connection.close();
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
@@ -416,8 +435,10 @@ async fn counted_call_is_cancellable() {
     }
     // One more call fills the connection. A client that is refused because of it knows that it
     // runs, and cancels it.
-    let last = json!({"jsonrpc": "2.0", "id": "last", "method": "tool.call", "params": wait}).to_string();
-    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "last"}}).to_string();
+    let last =
+        json!({"jsonrpc": "2.0", "id": "last", "method": "tool.call", "params": wait}).to_string();
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "last"}})
+        .to_string();
     let mut cancelled = 0;
     // Most rounds may be lost to a probe that fills the connection first, depending on thread
     // scheduling.
@@ -465,10 +486,13 @@ async fn calls_of_one_session_run_in_order() {
     let mut client = Client::open(&test_daemon, Rights::ALL).await;
     for _ in 0..5 {
         let session = client.session().await;
-        let cmd = json!({"kind": "Cmd", "payload": {"type": "fs_list_dir", "path": ".", "depth": 1}});
+        let cmd =
+            json!({"kind": "Cmd", "payload": {"type": "fs_list_dir", "path": ".", "depth": 1}});
         let mut ids = Vec::new();
         for _ in 0..10 {
-            ids.push(client.send("orchestrate.command", json!({"sessionId": session, "cmd": cmd})).await);
+            ids.push(
+                client.send("orchestrate.command", json!({"sessionId": session, "cmd": cmd})).await,
+            );
         }
         let mut seqs = Vec::new();
         for _ in ids {
@@ -501,7 +525,8 @@ async fn streamed_lines_wait_for_queue_space() {
     tokio::time::timeout(LONG, full).await.unwrap();
     // A search that dropped lines would finish in this time.
     for _ in 0..10 {
-        let counted = other.call("search.grep", json!({"pattern": "ledger", "countOnly": true})).await;
+        let counted =
+            other.call("search.grep", json!({"pattern": "ledger", "countOnly": true})).await;
         assert_eq!(counted["result"]["total"], LINES);
     }
     assert_eq!(client.out.len(), cairn_api::OUTGOING);
@@ -511,8 +536,11 @@ async fn streamed_lines_wait_for_queue_space() {
         if message["id"] == id {
             break message;
         }
-        for line in
-            message["params"]["files"].as_array().unwrap().iter().flat_map(|f| f["lines"].as_array().unwrap())
+        for line in message["params"]["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|f| f["lines"].as_array().unwrap())
         {
             assert_eq!(*line, expected);
             expected += 1;

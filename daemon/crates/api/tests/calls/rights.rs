@@ -30,7 +30,9 @@ async fn method_requires_its_right() {
 
 /// Lists every set of rights.
 fn all_sets_of_rights() -> impl Iterator<Item = Vec<Right>> {
-    (0_u8..16).map(|bits| Right::ALL.into_iter().filter(|right| bits & (1 << *right as u8) != 0).collect())
+    (0_u8..16).map(|bits| {
+        Right::ALL.into_iter().filter(|right| bits & (1 << *right as u8) != 0).collect()
+    })
 }
 
 /// A declared root, an undeclared folder, and sessions.
@@ -57,7 +59,8 @@ impl Scene {
         let session = created["result"]["sessionId"].clone();
         let unconfined = host.session().await;
         let id: SessionId = serde_json::from_value(unconfined.clone()).unwrap();
-        let params = json!({"sessionId": id, "turnId": "t", "input": "hi", "policy": {"sandbox": "off"}});
+        let params =
+            json!({"sessionId": id, "turnId": "t", "input": "hi", "policy": {"sandbox": "off"}});
         let run = Append::new(&id, vec![]).run(&RunId::new(), "turn", params.to_string());
         test_daemon.engine.trace().append(run).await.unwrap();
         Self { root, other, session, unconfined, _dir: dir }
@@ -78,7 +81,8 @@ impl Scene {
             let of = reference.rsplit('/').next().unwrap();
             return self.value("", &types[of], types);
         }
-        let variants = [&schema["oneOf"], &schema["anyOf"]].into_iter().find_map(|v| v.as_array()?.first());
+        let variants =
+            [&schema["oneOf"], &schema["anyOf"]].into_iter().find_map(|v| v.as_array()?.first());
         if let Some(first) = variants {
             return self.value("", first, types);
         }
@@ -96,7 +100,8 @@ impl Scene {
 
     /// Builds the required params of a type.
     fn params(&self, schema: &Value, types: &Value) -> Value {
-        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let required =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         required.map(|name| (name, self.value(name, &schema["properties"][name], types))).collect()
     }
 
@@ -128,7 +133,8 @@ async fn every_rights_row_is_enforced_for_every_set_of_rights() {
     let document = cairn_api::openrpc();
     let types = &document["components"]["schemas"];
     let of = |method: &str| {
-        let listed = document["methods"].as_array().unwrap().iter().find(|m| m["name"] == method).unwrap();
+        let listed =
+            document["methods"].as_array().unwrap().iter().find(|m| m["name"] == method).unwrap();
         let name = listed["x-params"]["$ref"].as_str().unwrap_or_default();
         types[name.rsplit('/').next().unwrap()].clone()
     };
@@ -163,7 +169,11 @@ async fn every_rights_row_is_enforced_for_every_set_of_rights() {
                 let right = methods.iter().find(|m| m.name == row.method).unwrap().right;
                 let got = client.call(row.method, without.clone()).await;
                 let denied = !granted.contains(&right);
-                assert_eq!(reason(&got) == "right_missing", denied, "{what}: without it {without}: {got}");
+                assert_eq!(
+                    reason(&got) == "right_missing",
+                    denied,
+                    "{what}: without it {without}: {got}"
+                );
                 calls += 1;
             }
         }
@@ -208,7 +218,8 @@ async fn bounds_apply_to_all_rights() {
         };
         let right = methods::table().iter().find(|m| m.name == bound.method).unwrap().right;
         for (turn, rights) in [("all", Rights::ALL), ("one", Rights::of(&[right]))] {
-            let params: Value = serde_json::from_str(&params.to_string().replace("TURN", turn)).unwrap();
+            let params: Value =
+                serde_json::from_str(&params.to_string().replace("TURN", turn)).unwrap();
             until(|| test_daemon.engine.running() == 0).await;
             let mut client = Client::open(&test_daemon, rights).await;
             let got = client.call(bound.method, params.clone()).await;
@@ -228,7 +239,8 @@ async fn explore_outside_roots_requires_admin_for_any_spelling() {
     let test_daemon = test_daemon().await;
     let scene = Scene::new(&test_daemon).await;
     let mut guest =
-        Client::open(&test_daemon, Rights::of(&[Right::Observe, Right::Prompt, Right::Approve])).await;
+        Client::open(&test_daemon, Rights::of(&[Right::Observe, Right::Prompt, Right::Approve]))
+            .await;
     std::os::unix::fs::symlink(&scene.other, format!("{}/link", scene.root)).unwrap();
     for spelling in [
         "/etc".to_owned(),

@@ -93,8 +93,11 @@ async fn dynamic_text_is_rendered_at_each_turn() {
 
 #[tokio::test]
 async fn preamble_options_select_its_content() {
-    let options =
-        PreambleOptions { knowledge_cutoff: Some("May 2025".into()), no_clock: true, no_citing: true };
+    let options = PreambleOptions {
+        knowledge_cutoff: Some("May 2025".into()),
+        no_clock: true,
+        no_citing: true,
+    };
     let session = on(vec![]).1.preamble_options(options).init().await.unwrap();
     let text = session.render_system().await.unwrap();
     assert!(
@@ -111,7 +114,10 @@ async fn default_tools_are_offered_unless_disabled() {
     let with = on(vec![]).1.init().await.unwrap();
     assert!(names(&with).iter().any(|n| n == "read_file"));
     let without = on(vec![]).1.with_default_tools(false).add_tool(echo()).init().await.unwrap();
-    assert!(names(&without).iter().any(|n| n == "echo") && !names(&without).iter().any(|n| n == "read_file"));
+    assert!(
+        names(&without).iter().any(|n| n == "echo")
+            && !names(&without).iter().any(|n| n == "read_file")
+    );
     let failure = on(vec![]).1.add_tool(echo()).add_tool(echo()).init().await.err().unwrap();
     assert!(failure.message.contains("echo"), "{failure}");
 }
@@ -183,7 +189,8 @@ async fn writes_require_approval() {
         assert_eq!(std::fs::read_to_string(dir.path().join("f.txt")).unwrap(), want);
     }
     // Without an approver the call is denied, and the turn ends.
-    let (_, builder) = on(vec![call_answer("write_file", json!({"path": "f.txt", "content": "no"}))]);
+    let (_, builder) =
+        on(vec![call_answer("write_file", json!({"path": "f.txt", "content": "no"}))]);
     let session = builder.root(dir.path()).init().await.unwrap();
     assert_eq!(session.chat("go").await.unwrap_err().reason, Reason::NoApprover);
     assert_eq!(std::fs::read_to_string(dir.path().join("f.txt")).unwrap(), "old");

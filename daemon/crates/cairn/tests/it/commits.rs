@@ -17,7 +17,8 @@ fn git(at: &Path, args: &[&str]) -> String {
 }
 
 fn script() -> Scripted {
-    let write = |text: &str| call_answer("write_file", json!({"path": "made.txt", "content": text}));
+    let write =
+        |text: &str| call_answer("write_file", json!({"path": "made.txt", "content": text}));
     let done = || text_answer("done");
     Scripted::new(vec![write("one\n"), done(), done(), write("two\n"), done()])
 }
@@ -33,7 +34,8 @@ async fn commits(session: &Session) -> Vec<(String, Vec<String>)> {
 }
 
 async fn session(root: &Path, prefix: Option<&str>) -> Session {
-    let settings = TurnSettings { auto_commit: prefix.map(str::to_owned), ..TurnSettings::default() };
+    let settings =
+        TurnSettings { auto_commit: prefix.map(str::to_owned), ..TurnSettings::default() };
     Session::provider(Arc::new(script()))
         .root(root)
         .rules(allow_all())
@@ -54,7 +56,10 @@ async fn only_turns_with_changes_are_committed() {
     session.run("just talk").await.unwrap();
     let want = vec![("[cairn] Make the file".to_owned(), vec!["made.txt".to_owned()])];
     assert_eq!(commits(&session).await, want);
-    assert_eq!(git(at, &["log", "--format=%s", "--name-only"]), "[cairn] Make the file\n\nmade.txt\n");
+    assert_eq!(
+        git(at, &["log", "--format=%s", "--name-only"]),
+        "[cairn] Make the file\n\nmade.txt\n"
+    );
     assert_eq!(git(at, &["status", "--porcelain"]), "?? mine.txt\n");
     // During a merge of the user's nothing is committed, and the turn still succeeds.
     std::fs::write(at.join(".git/MERGE_HEAD"), git(at, &["rev-parse", "HEAD"])).unwrap();

@@ -74,7 +74,8 @@ async fn turn_edits_files_records_its_diff_and_is_undone() {
     assert_eq!(undone["restored"].as_array().unwrap().len(), 2);
     assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "one\ntwo\nthree\n");
     assert!(!dir.path().join("new/b.txt").exists());
-    let second_undo = tool(&session, "undo_turn", json!({"turnId": result.turn_id})).await.unwrap_err();
+    let second_undo =
+        tool(&session, "undo_turn", json!({"turnId": result.turn_id})).await.unwrap_err();
     assert!(second_undo.contains("changed since"), "{second_undo}");
 }
 
@@ -84,10 +85,14 @@ async fn unread_file_requires_approval_and_concurrent_change_prevents_the_write(
     let path = dir.path().join("a.txt");
     std::fs::write(&path, "one two").unwrap();
     let prompts: Arc<Mutex<Vec<String>>> = Arc::default();
-    let edit = |new: &str| call("edit_file", json!({"path": "a.txt", "old_text": "one", "new_text": new}));
+    let edit =
+        |new: &str| call("edit_file", json!({"path": "a.txt", "old_text": "one", "new_text": new}));
     let session1 = session(dir.path(), allow_all(), vec![vec![edit("ONE")]], &prompts).await;
     session1.chat("go").await.unwrap();
-    assert_eq!(prompts.lock().unwrap().as_slice(), ["it edits a file that has changed since it was read"]);
+    assert_eq!(
+        prompts.lock().unwrap().as_slice(),
+        ["it edits a file that has changed since it was read"]
+    );
     // Another process changes the file between the request and the approval.
     std::fs::write(&path, "one two").unwrap();
     let behind = path.clone();
@@ -156,7 +161,8 @@ fn approve_all(runtime: &tokio::runtime::Runtime, session: &Session) {
         while let Ok(step) = follower.step().await {
             let cairn::record::Step::Records(lines) = step else { continue };
             for line in lines {
-                let record: cairn::protocol::envelope::Envelope = serde_json::from_str(&line).unwrap();
+                let record: cairn::protocol::envelope::Envelope =
+                    serde_json::from_str(&line).unwrap();
                 if let Some(AgentEvt::ApprovalRequired { approval }) = record.body.evt() {
                     let params = cairn::protocol::approval::ApprovalResolveParams {
                         approval_id: approval.approval_id.clone(),
@@ -189,7 +195,8 @@ fn no_path_escapes_the_root() {
         all.iter().map(|p| (p.clone(), std::fs::read(p).ok())).collect::<Vec<_>>()
     };
     let before = (snapshot(&outside), snapshot(dir.path()).len());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let prompts = Arc::default();
     let session = runtime.block_on(session(&root, allow_all(), vec![], &prompts));
     approve_all(&runtime, &session);
@@ -198,7 +205,11 @@ fn no_path_escapes_the_root() {
     for _ in 0..30 {
         let paths: Vec<String> = (0..28)
             .map(|_| {
-                escape().new_tree(&mut runner).unwrap().current().replace("ROOT", root.to_str().unwrap())
+                escape()
+                    .new_tree(&mut runner)
+                    .unwrap()
+                    .current()
+                    .replace("ROOT", root.to_str().unwrap())
             })
             .collect();
         let work = futures_util::stream::iter(paths.iter().flat_map(|path| {
@@ -211,9 +222,12 @@ fn no_path_escapes_the_root() {
                 ("search_files", json!({"pattern": "SECRET", "path": path})),
             ];
             let session = &session;
-            calls.map(|(name, arguments)| async move { (name, path, tool(session, name, arguments).await) })
+            calls.map(|(name, arguments)| async move {
+                (name, path, tool(session, name, arguments).await)
+            })
         }));
-        for (name, path, answer) in runtime.block_on(work.buffer_unordered(32).collect::<Vec<_>>()) {
+        for (name, path, answer) in runtime.block_on(work.buffer_unordered(32).collect::<Vec<_>>())
+        {
             ran += 1;
             let output = answer.map(|v| v.to_string()).unwrap_or_default();
             assert!(!output.contains("SECRET"), "{name} {path}: {output}");

@@ -12,7 +12,11 @@ impl Config {
             }
         };
         let major = self.version.split('.').next().unwrap_or_default();
-        check(major == "1", "version", "must be 1.0, the format that this version of Cairn supports");
+        check(
+            major == "1",
+            "version",
+            "must be 1.0, the format that this version of Cairn supports",
+        );
         let part = self.context.compaction_threshold;
         check((0.0..=1.0).contains(&part), "context.compaction_threshold", "must be 0 to 1");
         check((0.0..=2.0).contains(&self.llm.temperature), "llm.temperature", "must be 0 to 2");

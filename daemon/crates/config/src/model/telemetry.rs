@@ -28,5 +28,7 @@ section! {
 
 pub(super) fn is_address(text: &str) -> bool {
     let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    host.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace))
+    host.is_some_and(|rest| {
+        !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace)
+    })
 }

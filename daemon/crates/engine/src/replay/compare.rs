@@ -24,7 +24,11 @@ const MAX_VALUE_CHARS: usize = 300;
 
 /// Returns the first position in which two values differ, with both values, ignoring times and
 /// durations.
-pub fn first(recorded: &Value, now: &Value, mapping: &RootMapping) -> Option<(String, String, String)> {
+pub fn first(
+    recorded: &Value,
+    now: &Value,
+    mapping: &RootMapping,
+) -> Option<(String, String, String)> {
     walk(recorded, now, mapping, &mut String::new())
 }
 
@@ -36,17 +40,29 @@ pub struct RootMapping(Option<(String, String)>);
 impl RootMapping {
     /// Creates the mapping from the former path to the current one.
     pub fn new(was: Option<&str>, is: Option<&str>) -> Self {
-        Self(was.zip(is).filter(|(was, is)| was != is).map(|(was, is)| (was.to_owned(), is.to_owned())))
+        Self(
+            was.zip(is)
+                .filter(|(was, is)| was != is)
+                .map(|(was, is)| (was.to_owned(), is.to_owned())),
+        )
     }
 
     fn same(&self, a: &Value, b: &Value) -> bool {
-        let (Some((was, is)), Value::String(a), Value::String(b)) = (&self.0, a, b) else { return false };
-        let ids = [a, b].iter().all(|id| id.strip_prefix(ROOT_ID).is_some_and(|rest| rest.len() == 16));
+        let (Some((was, is)), Value::String(a), Value::String(b)) = (&self.0, a, b) else {
+            return false;
+        };
+        let ids =
+            [a, b].iter().all(|id| id.strip_prefix(ROOT_ID).is_some_and(|rest| rest.len() == 16));
         ids || a.replace(was.as_str(), is) == *b
     }
 }
 
-fn walk(a: &Value, b: &Value, mapping: &RootMapping, path: &mut String) -> Option<(String, String, String)> {
+fn walk(
+    a: &Value,
+    b: &Value,
+    mapping: &RootMapping,
+    path: &mut String,
+) -> Option<(String, String, String)> {
     match (a, b) {
         (Value::Object(x), Value::Object(y)) => {
             let mut keys: Vec<&String> = x.keys().chain(y.keys()).collect();
@@ -57,7 +73,8 @@ fn walk(a: &Value, b: &Value, mapping: &RootMapping, path: &mut String) -> Optio
                 path.push('/');
                 path.push_str(key);
                 let none = Value::Null;
-                let result = walk(x.get(key).unwrap_or(&none), y.get(key).unwrap_or(&none), mapping, path);
+                let result =
+                    walk(x.get(key).unwrap_or(&none), y.get(key).unwrap_or(&none), mapping, path);
                 path.truncate(at);
                 result
             })
@@ -114,7 +131,10 @@ mod tests {
         let (path, was, is) = first(&a, &json!({"a": [1, {"b": "y"}]})).unwrap();
         assert_eq!((path.as_str(), was.as_str(), is.as_str()), ("/a/1/b", "\"x\"", "\"y\""));
         assert_eq!(first(&a, &json!({"a": [1]})).unwrap().0, "/a");
-        assert_eq!(first(&json!({}), &json!({"n": 1})).unwrap(), ("/n".into(), "null".into(), "1".into()));
+        assert_eq!(
+            first(&json!({}), &json!({"n": 1})).unwrap(),
+            ("/n".into(), "null".into(), "1".into())
+        );
     }
     #[test]
     fn moved_root_is_no_difference_but_its_contents_are() {
@@ -122,7 +142,10 @@ mod tests {
         let b = json!({"root": "root_9988776655443322", "path": "/new/src/a", "text": "x"});
         let mapping = RootMapping::new(Some("/old"), Some("/new"));
         assert_eq!(first(&a, &b, &mapping), None);
-        assert!(first(&a, &b, &RootMapping::new(Some("/old"), Some("/old"))).is_some(), "the control");
+        assert!(
+            first(&a, &b, &RootMapping::new(Some("/old"), Some("/old"))).is_some(),
+            "the control"
+        );
         let other = json!({"root": "root_9988776655443322", "path": "/new/src/b", "text": "x"});
         assert_eq!(first(&a, &other, &mapping).unwrap().0, "/path");
     }

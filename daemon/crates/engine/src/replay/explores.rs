@@ -29,13 +29,16 @@ impl Engine {
         records: &[Envelope],
         root: Option<&str>,
     ) -> Result<ReplayReport, Failure> {
-        let lost = || Failure::new(Reason::BadTrace, "the trace does not record how the explore was started");
+        let lost = || {
+            Failure::new(Reason::BadTrace, "the trace does not record how the explore was started")
+        };
         let trace = &self.inner.trace;
         let latest = match trace.latest_run(&session.session_id).await? {
             Some(latest) => Some(latest.params),
             None => trace.artifact(&session.session_id, cairn_trace::RUN_PARAMS).await?,
         };
-        let params: Option<ExploreStartParams> = latest.and_then(|params| serde_json::from_str(&params).ok());
+        let params: Option<ExploreStartParams> =
+            latest.and_then(|params| serde_json::from_str(&params).ok());
         let mapping = RootMapping::new(session.root.as_deref(), root);
         let root = root.map(str::to_owned).or_else(|| session.root.clone()).ok_or_else(lost)?;
         // A clone is not repeated: its result is the root.
@@ -55,20 +58,28 @@ impl Engine {
                 Step::Records(lines) => {
                     for line in lines {
                         let envelope: Option<Envelope> = serde_json::from_str(&line).ok();
-                        if envelope.is_some_and(|e| e.body.evt().is_some_and(|evt| evt.ends(explore::OP))) {
+                        if envelope
+                            .is_some_and(|e| e.body.evt().is_some_and(|evt| evt.ends(explore::OP)))
+                        {
                             break 'follow;
                         }
                     }
                 }
-                Step::Deleted => return Err(Failure::new(Reason::Gone, "the replay's session was deleted")),
+                Step::Deleted => {
+                    return Err(Failure::new(Reason::Gone, "the replay's session was deleted"));
+                }
                 Step::Synced(_) | Step::Lagged(_) | Step::Ephemeral(_) => {}
             }
         }
         let now = self.every_record(&replay).await?;
         let (was, is) = (self.recorded_calls(records).await?, self.recorded_calls(&now).await?);
-        let mut report =
-            ReplayReport { trace_id: session.session_id.clone(), replay, ..ReplayReport::default() };
-        let known: HashMap<&str, &RecordedCall> = is.iter().map(|(key, call)| (key.as_str(), call)).collect();
+        let mut report = ReplayReport {
+            trace_id: session.session_id.clone(),
+            replay,
+            ..ReplayReport::default()
+        };
+        let known: HashMap<&str, &RecordedCall> =
+            is.iter().map(|(key, call)| (key.as_str(), call)).collect();
         for (key, recorded) in &was {
             report.compared += 1;
             let what = format!("call {}", recorded.name);
@@ -91,7 +102,10 @@ impl Engine {
 
     /// Returns calls in the order of the log, by operation. Calls that update the index report its
     /// state, not the tree, and are left out.
-    async fn recorded_calls(&self, records: &[Envelope]) -> Result<Vec<(String, RecordedCall)>, Failure> {
+    async fn recorded_calls(
+        &self,
+        records: &[Envelope],
+    ) -> Result<Vec<(String, RecordedCall)>, Failure> {
         let mut open = HashMap::new();
         let mut calls = Vec::new();
         for record in records {
@@ -100,11 +114,15 @@ impl Engine {
                     open.insert(record.id, cmd.clone().into_call());
                 }
                 Body::Evt { evt } => {
-                    let Some(call) = record.parent_id.and_then(|id| open.get(&id)) else { continue };
+                    let Some(call) = record.parent_id.and_then(|id| open.get(&id)) else {
+                        continue;
+                    };
                     let outcome = match evt {
                         AgentEvt::Result { data: Some(data), .. } => data.clone(),
                         AgentEvt::Result { blob: Some(blob), .. } => {
-                            recorded::read_json_blob(&self.inner.trace, blob).await?.unwrap_or_default()
+                            recorded::read_json_blob(&self.inner.trace, blob)
+                                .await?
+                                .unwrap_or_default()
                         }
                         AgentEvt::Error { reason, .. } => json!({"error": reason}),
                         _ => continue,

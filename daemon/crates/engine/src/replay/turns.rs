@@ -84,7 +84,8 @@ impl Engine {
             let now: Vec<Envelope> = now.into_iter().filter(|r| r.seq > from).collect();
             let steps = steps(&now);
             let count = &mut report.compared;
-            report.first = first_difference(&recorded, &steps, cancelled, count, &mapping).or(differs);
+            report.first =
+                first_difference(&recorded, &steps, cancelled, count, &mapping).or(differs);
             if report.first.is_some() {
                 break;
             }
@@ -112,8 +113,14 @@ impl Engine {
         };
         let queued = QueuedTurn { run, params, client: Some("replay".into()), resumed: false };
         let feed = Arc::new(ReplaySource::new(turn.feed));
-        self.take_recorded(replay, &queued, provider, Arc::clone(&feed), (turn.shown_chars, turn.began))
-            .await?;
+        self.take_recorded(
+            replay,
+            &queued,
+            provider,
+            Arc::clone(&feed),
+            (turn.shown_chars, turn.began),
+        )
+        .await?;
         let differs = std::mem::take(&mut feed.parts().differs);
         Ok(differs.into_iter().find_map(|(name, was, is)| {
             compare::difference(0, format!("input of {name}"), &was, &is, mapping)
@@ -124,7 +131,10 @@ impl Engine {
     async fn recorded_model(&self, answers: &[ModelAnswer]) -> Result<Arc<dyn Provider>, Failure> {
         let mut bytes = Vec::new();
         for answer in answers {
-            let blob = answer.raw.as_ref().ok_or_else(|| missing("an answer's bytes were not recorded"))?;
+            let blob = answer
+                .raw
+                .as_ref()
+                .ok_or_else(|| missing("an answer's bytes were not recorded"))?;
             let text = self.inner.trace.complete_blob(&blob.sha256).await;
             let text = text.map_err(|_| missing("an answer's bytes are missing"))?;
             bytes.push(text.into_bytes());
@@ -146,20 +156,10 @@ impl Engine {
                 by_run.entry(run.clone()).or_default().push(record.clone());
             }
             let Body::Evt { evt } = &record.body else { continue };
-            let of = |turns: &mut Vec<Turn>| turns.iter().position(|t| Some(&t.run) == run.as_ref());
+            let of =
+                |turns: &mut Vec<Turn>| turns.iter().position(|t| Some(&t.run) == run.as_ref());
             match evt {
-                AgentEvt::TurnAccepted { run_id, turn_id, input, policy, .. } => turns.push(Turn {
-                    run: run_id.clone(),
-                    turn_id: turn_id.clone(),
-                    began: record.ts,
-                    input: input.clone(),
-                    policy: policy.clone(),
-                    answers: vec![],
-                    feed: ReplayParts::default(),
-                    shown_chars: 0,
-                    status: None,
-                    steps: vec![],
-                }),
+                AgentEvt::TurnAccepted { .. } => turns.extend(accepted(record.ts, evt)),
                 AgentEvt::RunStarted { shown_chars, .. } => {
                     if let Some(at) = of(&mut turns) {
                         (turns[at].shown_chars, turns[at].began) = (*shown_chars, record.ts);
@@ -173,7 +173,10 @@ impl Engine {
                             .partition(|(seq, _)| *seq <= answer.heard_seq);
                         pending_texts = later;
                         turns[at].feed.steering.push(received);
-                        turns[at].feed.ids.push(answer.calls.iter().map(|c| c.id.clone()).collect());
+                        turns[at]
+                            .feed
+                            .ids
+                            .push(answer.calls.iter().map(|c| c.id.clone()).collect());
                         turns[at].answers.push(answer.clone());
                     }
                 }
@@ -184,13 +187,16 @@ impl Engine {
                 }
                 AgentEvt::ToolResult(outcome) => {
                     let value = match &outcome.blob {
-                        Some(blob) => {
-                            recorded::read_json_blob(&self.inner.trace, blob).await?.unwrap_or_default()
-                        }
+                        Some(blob) => recorded::read_json_blob(&self.inner.trace, blob)
+                            .await?
+                            .unwrap_or_default(),
                         None => outcome.output.clone().unwrap_or_default(),
                     };
                     if let Some(at) = of(&mut turns) {
-                        turns[at].feed.results.insert(outcome.call_id.clone(), (outcome.clone(), value));
+                        turns[at]
+                            .feed
+                            .results
+                            .insert(outcome.call_id.clone(), (outcome.clone(), value));
                     }
                 }
                 AgentEvt::RunCompleted { result } => {
@@ -206,6 +212,23 @@ impl Engine {
         }
         Ok(turns)
     }
+}
+
+/// Returns the turn of a `TurnAccepted`, without its answers and results.
+fn accepted(ts: Timestamp, evt: &AgentEvt) -> Option<Turn> {
+    let AgentEvt::TurnAccepted { run_id, turn_id, input, policy, .. } = evt else { return None };
+    Some(Turn {
+        run: run_id.clone(),
+        turn_id: turn_id.clone(),
+        began: ts,
+        input: input.clone(),
+        policy: policy.clone(),
+        answers: vec![],
+        feed: ReplayParts::default(),
+        shown_chars: 0,
+        status: None,
+        steps: vec![],
+    })
 }
 
 fn missing(text: &str) -> Failure {
@@ -239,12 +262,17 @@ fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
                 results.push_back((record.seq, format!("result of {}", outcome.call_id), what));
             }
             AgentEvt::Compacted { summary, kept, .. } => {
-                steps.push((record.seq, "condensing".into(), json!({"summary": summary, "kept": kept})));
+                steps.push((
+                    record.seq,
+                    "condensing".into(),
+                    json!({"summary": summary, "kept": kept}),
+                ));
             }
             AgentEvt::RunCompleted { result } => {
                 flush_sorted(&mut results, &mut steps);
                 let error = result.error.as_ref().map(|e| e.reason.clone());
-                let what = json!({"status": result.status, "output": result.final_output, "error": error});
+                let what =
+                    json!({"status": result.status, "output": result.final_output, "error": error});
                 steps.push((record.seq, "the end of the turn".into(), what));
             }
             _ => {}
@@ -254,7 +282,10 @@ fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
 }
 
 /// Sorts parallel results, which have no order of their own.
-fn flush_sorted(results: &mut VecDeque<(u64, String, Value)>, steps: &mut Vec<(u64, String, Value)>) {
+fn flush_sorted(
+    results: &mut VecDeque<(u64, String, Value)>,
+    steps: &mut Vec<(u64, String, Value)>,
+) {
     let mut all: Vec<_> = std::mem::take(results).into();
     all.sort_by(|a, b| a.1.cmp(&b.1));
     steps.extend(all);

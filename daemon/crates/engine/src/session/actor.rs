@@ -139,7 +139,9 @@ impl Actor {
             };
             let Some(message) = next else { return };
             match (message, &unusable) {
-                (Message::Request(_, _, reply), Some(failure)) => drop(reply.send(Err(failure.clone()))),
+                (Message::Request(_, _, reply), Some(failure)) => {
+                    drop(reply.send(Err(failure.clone())))
+                }
                 (_, Some(_)) => {}
                 (message, None) => self.take(message).await,
             }
@@ -184,7 +186,8 @@ impl Actor {
     async fn input_of(&mut self, request: &Request) -> Result<Option<Input<RunId>>, Failure> {
         Ok(Some(match request {
             Request::Start { params, client } => {
-                let retry = Retry::new(&format!("turn:{}", self.session), Some(&params.turn_id), params);
+                let retry =
+                    Retry::new(&format!("turn:{}", self.session), Some(&params.turn_id), params);
                 if let Some(receipt) = self.engine.answered::<RunReceipt>(&retry).await? {
                     self.response = Some(Response::Receipt(receipt));
                     return Ok(None);
@@ -203,7 +206,8 @@ impl Actor {
                 Input::Resume { permit: self.permit.is_some() }
             }
             Request::Cancel(turn) => {
-                let named = |id: &String| self.turns.values().find(|turn| turn.params.turn_id == *id);
+                let named =
+                    |id: &String| self.turns.values().find(|turn| turn.params.turn_id == *id);
                 match turn {
                     None => Input::Cancel(None),
                     Some(id) => match named(id) {
@@ -221,7 +225,9 @@ impl Actor {
                 }
                 Input::Answer { run: run.clone(), permit: self.permit.is_some() }
             }
-            Request::Fork { .. } | Request::Clear(_) | Request::Compact { .. } => Input::Edit { idle: true },
+            Request::Fork { .. } | Request::Clear(_) | Request::Compact { .. } => {
+                Input::Edit { idle: true }
+            }
             Request::Archive(_) => Input::Edit { idle: false },
             Request::Delete => Input::Delete,
         }))
@@ -298,7 +304,8 @@ impl Actor {
     }
 
     async fn prepare(&mut self, run: RunId) -> Input<RunId> {
-        let resumed = matches!(&self.state.active, Some(Active::Starting { turn, .. }) if turn.started);
+        let resumed =
+            matches!(&self.state.active, Some(Active::Starting { turn, .. }) if turn.started);
         let Some(turn) = self.turns.get_mut(&run) else {
             self.failure = Some(Failure::new(Reason::Internal, format!("there is no turn {run}")));
             return Input::Unprepared(run);
@@ -335,17 +342,24 @@ impl Actor {
                 Some(_) => (Reason::SessionBusy, format!("a turn is active in session {session}")),
                 None => (Reason::SessionBusy, format!("turns are pending in session {session}")),
             },
-            Refusal::QueueFull => {
-                (Reason::Overloaded, format!("{MAX_QUEUED} turns are already queued in session {session}"))
-            }
+            Refusal::QueueFull => (
+                Reason::Overloaded,
+                format!("{MAX_QUEUED} turns are already queued in session {session}"),
+            ),
             Refusal::NoPermit => {
                 let limit = self.engine.inner.permits.limit();
-                (Reason::Overloaded, format!("{limit} runs are active, the limit of resources.maxRuns"))
+                (
+                    Reason::Overloaded,
+                    format!("{limit} runs are active, the limit of resources.maxRuns"),
+                )
             }
-            Refusal::NoTurn => (Reason::RunNotFound, format!("no turn is active in session {session}")),
-            Refusal::NotResumable => {
-                (Reason::NotResumable, format!("session {session} has no interrupted run to resume"))
+            Refusal::NoTurn => {
+                (Reason::RunNotFound, format!("no turn is active in session {session}"))
             }
+            Refusal::NotResumable => (
+                Reason::NotResumable,
+                format!("session {session} has no interrupted run to resume"),
+            ),
             Refusal::NotPrepared | Refusal::NotWritten => return self.cause(),
         };
         Failure::new(reason, text)
@@ -391,7 +405,9 @@ impl Actor {
             });
             return;
         }
-        let (Some(prepared), Some(turn)) = (&self.prepared, self.turns.get(&run).cloned()) else { return };
+        let (Some(prepared), Some(turn)) = (&self.prepared, self.turns.get(&run).cloned()) else {
+            return;
+        };
         let cx = prepared.cx.clone();
         let span = span::run(turns::OP, &self.session, &run, turn.resumed);
         self.engine.inner.tasks.spawn(async move {
@@ -417,8 +433,11 @@ impl Actor {
     }
 
     fn deliver(&mut self) {
-        if let (Some(Request::Steer { text, .. }), Some(Response::Receipt(receipt)), Some(prepared)) =
-            (&self.request, &self.response, &self.prepared)
+        if let (
+            Some(Request::Steer { text, .. }),
+            Some(Response::Receipt(receipt)),
+            Some(prepared),
+        ) = (&self.request, &self.response, &self.prepared)
         {
             prepared.cx.deliver(receipt.seq, text.clone());
         }

@@ -23,7 +23,8 @@ use crate::{
 };
 
 fn event(run: Option<RunId>, client: Option<String>, evt: AgentEvt) -> NewRecord {
-    let origin = (run.is_some() || client.is_some()).then_some(Origin { client, run_id: run, tool: None });
+    let origin =
+        (run.is_some() || client.is_some()).then_some(Origin { client, run_id: run, tool: None });
     NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } }
 }
 
@@ -33,7 +34,11 @@ fn unknown(what: &str) -> Failure {
 
 /// Adds the records that follow a terminal record: the session's state, and the mark that turns
 /// stay pending.
-fn then_state(mut records: Vec<NewRecord>, then: Then, idle: RunState) -> (Vec<NewRecord>, Option<RunState>) {
+fn then_state(
+    mut records: Vec<NewRecord>,
+    then: Then,
+    idle: RunState,
+) -> (Vec<NewRecord>, Option<RunState>) {
     match then {
         Then::Idle => (records, Some(idle)),
         Then::Next => (records, None),
@@ -47,7 +52,9 @@ fn then_state(mut records: Vec<NewRecord>, then: Then, idle: RunState) -> (Vec<N
 impl Actor {
     pub(super) async fn write(&mut self, commit: &Commit<RunId>) -> Result<(), Failure> {
         match commit {
-            Commit::Accept { run, start, replaces } => self.accept(run, *start, replaces.as_ref()).await,
+            Commit::Accept { run, start, replaces } => {
+                self.accept(run, *start, replaces.as_ref()).await
+            }
             Commit::Begin { run, resumed } => self.begin(run, *resumed).await,
             Commit::End { run, then } => {
                 self.end_run(run, *then).await?;
@@ -57,7 +64,9 @@ impl Actor {
             Commit::EndExplore { run } => self.end_run(run, Then::Idle).await,
             Commit::Fail { run, then } => self.fail(run, *then).await,
             Commit::CancelQueued { run, then } => self.cancel_queued(run, *then).await,
-            Commit::BeginExplore { run, replaces } => self.begin_explore(run, replaces.as_ref()).await,
+            Commit::BeginExplore { run, replaces } => {
+                self.begin_explore(run, replaces.as_ref()).await
+            }
             Commit::ResumeExplore { run } => self.resume_explore(run).await,
             Commit::Interrupt { .. } => self.interrupt().await,
             Commit::Steer { run } => self.steer(run).await,
@@ -84,7 +93,9 @@ impl Actor {
         let reason = "replaced by another run".to_owned();
         let evt = AgentEvt::Stopped { op: explore::OP.into(), reason };
         let record = event(Some(run.clone()), None, evt);
-        self.append(Append::new(&self.session, vec![record]).state(RunState::Stopped)).await.map(drop)
+        self.append(Append::new(&self.session, vec![record]).state(RunState::Stopped))
+            .await
+            .map(drop)
     }
 
     /// Denies the open approvals of a run that finishes without a task that waits for them.
@@ -97,7 +108,12 @@ impl Actor {
         Ok(())
     }
 
-    async fn accept(&mut self, run: &RunId, start: bool, replaces: Option<&RunId>) -> Result<(), Failure> {
+    async fn accept(
+        &mut self,
+        run: &RunId,
+        start: bool,
+        replaces: Option<&RunId>,
+    ) -> Result<(), Failure> {
         self.end_replaced(replaces).await?;
         let turn = self.turns.get(run).ok_or_else(|| unknown("a turn"))?;
         let mut records = vec![turn.accepted()];
@@ -122,7 +138,8 @@ impl Actor {
     async fn begin(&mut self, run: &RunId, resumed: bool) -> Result<(), Failure> {
         let prepared = self.prepared.as_ref().ok_or_else(|| unknown("a turn's context"))?;
         let turn = self.turns.get(run).ok_or_else(|| unknown("a turn"))?;
-        let evt = if resumed { AgentEvt::Resumed { op: turns::OP.into() } } else { prepared.started() };
+        let evt =
+            if resumed { AgentEvt::Resumed { op: turns::OP.into() } } else { prepared.started() };
         let params = serde_json::to_string(&turn.params).unwrap_or_default();
         let append = Append::new(&self.session, vec![prepared.cx.record(None, None, evt)])
             .state(RunState::Running)
@@ -169,23 +186,35 @@ impl Actor {
     async fn cancel_queued(&mut self, run: &RunId, then: Then) -> Result<(), Failure> {
         self.withdraw(run).await?;
         let turn = self.turns.get(run).ok_or_else(|| unknown("a turn"))?;
-        let evt = AgentEvt::RunCompleted { result: Box::new(turn.result(Outcome::Cancelled, None)) };
-        let (records, state) = then_state(vec![event(Some(run.clone()), None, evt)], then, RunState::Stopped);
+        let evt =
+            AgentEvt::RunCompleted { result: Box::new(turn.result(Outcome::Cancelled, None)) };
+        let (records, state) =
+            then_state(vec![event(Some(run.clone()), None, evt)], then, RunState::Stopped);
         let append = Append::new(&self.session, records);
         self.append(state.into_iter().fold(append, Append::state)).await?;
         self.turns.remove(run);
         Ok(())
     }
 
-    async fn begin_explore(&mut self, run: &RunId, replaces: Option<&RunId>) -> Result<(), Failure> {
+    async fn begin_explore(
+        &mut self,
+        run: &RunId,
+        replaces: Option<&RunId>,
+    ) -> Result<(), Failure> {
         let Some(Request::StartExplore(start)) = self.request.take() else {
             return Err(unknown("an explore"));
         };
         self.end_replaced(replaces).await?;
         let details = start.params.remote_url.clone().or_else(|| start.params.root.clone());
-        let started = start.cx.record(None, None, AgentEvt::Started { op: explore::OP.into(), details });
-        let allowed_states =
-            [RunState::Idle, RunState::Completed, RunState::Stopped, RunState::Failed, RunState::Interrupted];
+        let started =
+            start.cx.record(None, None, AgentEvt::Started { op: explore::OP.into(), details });
+        let allowed_states = [
+            RunState::Idle,
+            RunState::Completed,
+            RunState::Stopped,
+            RunState::Failed,
+            RunState::Interrupted,
+        ];
         let stored = serde_json::to_string(&start.params).unwrap_or_default();
         let mut append = Append::new(&self.session, vec![started])
             .state(RunState::Running)
@@ -222,11 +251,15 @@ impl Actor {
             _ => turns::OP,
         };
         let record = event(None, None, AgentEvt::Interrupted { op: op.into() });
-        self.append(Append::new(&self.session, vec![record]).state(RunState::Interrupted)).await.map(drop)
+        self.append(Append::new(&self.session, vec![record]).state(RunState::Interrupted))
+            .await
+            .map(drop)
     }
 
     async fn steer(&mut self, run: &RunId) -> Result<(), Failure> {
-        let Some(Request::Steer { text, client }) = &self.request else { return Err(unknown("a text")) };
+        let Some(Request::Steer { text, client }) = &self.request else {
+            return Err(unknown("a text"));
+        };
         let evt = AgentEvt::Steered { run_id: run.clone(), text: text.clone() };
         let record = event(Some(run.clone()), client.clone(), evt);
         let seq = self.append(Append::new(&self.session, vec![record])).await?;

@@ -27,7 +27,10 @@ pub(super) async fn state(
 ) -> Result<(State<RunId>, HashMap<RunId, QueuedTurn>), Failure> {
     let row = engine.inner.trace.session(session).await?;
     if engine.inner.sessions.is_reserved(session) {
-        return Err(Failure::new(Reason::SessionBusy, format!("session {session} is being replayed")));
+        return Err(Failure::new(
+            Reason::SessionBusy,
+            format!("session {session} is being replayed"),
+        ));
     }
     // `running` without an actor: the end of its run could not be written.
     if !matches!(row.state, RunState::Interrupted | RunState::Running) {
@@ -39,7 +42,8 @@ pub(super) async fn state(
         return Ok((State::recovered(VecDeque::new(), Some(latest.run)), HashMap::new()));
     }
     let pending = unfinished(engine, session).await?;
-    let queue = pending.iter().map(|turn| QueuedRun { run: turn.run.clone(), started: turn.resumed });
+    let queue =
+        pending.iter().map(|turn| QueuedRun { run: turn.run.clone(), started: turn.resumed });
     let state = State::recovered(queue.collect(), None);
     Ok((state, pending.into_iter().map(|turn| (turn.run.clone(), turn)).collect()))
 }

@@ -119,7 +119,8 @@ const BROKEN: &[(&str, Rules)] = &[
         (next, effects)
     }),
     ("an interrupted turn is forgotten", |state, input| {
-        let lost = matches!((&input, &state.commit), (Input::Committed, Some(Commit::Interrupt { .. })));
+        let lost =
+            matches!((&input, &state.commit), (Input::Committed, Some(Commit::Interrupt { .. })));
         let (mut next, effects) = step(state, input);
         if lost {
             next.queue.clear();

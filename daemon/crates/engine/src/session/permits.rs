@@ -41,7 +41,10 @@ impl Drop for RunPermit {
 
 impl RunPermits {
     pub fn new(limit: u32) -> Self {
-        Self(Arc::new(Shared { counts: Mutex::new(Counts { limit, used: 0 }), returned: Notify::new() }))
+        Self(Arc::new(Shared {
+            counts: Mutex::new(Counts { limit, used: 0 }),
+            returned: Notify::new(),
+        }))
     }
 
     pub fn try_acquire(&self) -> Option<RunPermit> {

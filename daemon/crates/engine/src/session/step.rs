@@ -330,7 +330,9 @@ pub(crate) fn step<R: Clone + PartialEq>(state: State<R>, input: Input<R>) -> St
             state.commit(Commit::Answer { run })
         }
         Input::Edit { .. } | Input::Delete if state.deleted => state.refuse(Refusal::Deleted),
-        Input::Edit { idle: true } | Input::Delete if state.active.is_some() => state.refuse(Refusal::Busy),
+        Input::Edit { idle: true } | Input::Delete if state.active.is_some() => {
+            state.refuse(Refusal::Busy)
+        }
         Input::Edit { .. } => state.commit(Commit::Edit),
         Input::Delete => state.commit(Commit::Delete),
         Input::Shutdown => (State { stopping: true, ..state }, vec![Effect::Reply]),
@@ -396,7 +398,9 @@ fn cancel<R: Clone + PartialEq>(mut state: State<R>, target: Option<R>) -> Stepp
 }
 
 fn abort<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
-    let Some(Active::Explore { run, stop }) = &mut state.active else { return state.only(Effect::Reply) };
+    let Some(Active::Explore { run, stop }) = &mut state.active else {
+        return state.only(Effect::Reply);
+    };
     *stop = Some(Stop::Abort);
     let run = run.clone();
     (state, vec![Effect::Stop(run, Stop::Abort), Effect::Reply])
@@ -433,10 +437,18 @@ fn run_finished<R: Clone + PartialEq>(state: State<R>, run: R, interrupted: bool
     match &state.active {
         Some(Active::Turn { run: active, .. }) if *active == run => {
             let then = state.then();
-            state.commit(if interrupted { Commit::Interrupt { run } } else { Commit::End { run, then } })
+            state.commit(if interrupted {
+                Commit::Interrupt { run }
+            } else {
+                Commit::End { run, then }
+            })
         }
         Some(Active::Explore { run: active, .. }) if *active == run => {
-            state.commit(if interrupted { Commit::Interrupt { run } } else { Commit::EndExplore { run } })
+            state.commit(if interrupted {
+                Commit::Interrupt { run }
+            } else {
+                Commit::EndExplore { run }
+            })
         }
         _ => (state, vec![]),
     }
@@ -458,7 +470,8 @@ fn committed<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
             }
         }
         Commit::Begin { run, .. } => {
-            let resumed = matches!(state.active, Some(Active::Starting { trigger: Trigger::Resume, .. }));
+            let resumed =
+                matches!(state.active, Some(Active::Starting { trigger: Trigger::Resume, .. }));
             state.active = Some(Active::Turn { run: run.clone(), stop: None });
             let reply = resumed.then_some(Effect::Reply);
             (state, reply.into_iter().chain([Effect::Run(run)]).collect())
@@ -490,7 +503,12 @@ fn committed<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
 fn answered<R: Clone + PartialEq>(state: State<R>, run: Option<R>) -> Stepped<R> {
     let effects = vec![Effect::Reply];
     let first = state.queue.front().map(|turn| &turn.run);
-    if state.active.is_none() && state.halted && !state.stopping && run.is_some() && run.as_ref() == first {
+    if state.active.is_none()
+        && state.halted
+        && !state.stopping
+        && run.is_some()
+        && run.as_ref() == first
+    {
         return state.begin_next(Trigger::Queue, effects);
     }
     (state, effects)
@@ -514,7 +532,8 @@ fn not_committed<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
                 return (state, vec![]);
             };
             state.put_back(turn);
-            let refusal = (trigger == Trigger::Resume).then_some(Effect::Refuse(Refusal::NotWritten));
+            let refusal =
+                (trigger == Trigger::Resume).then_some(Effect::Refuse(Refusal::NotWritten));
             (state, refusal.into_iter().collect())
         }
         // The log lacks the terminal record: a resume continues the run.

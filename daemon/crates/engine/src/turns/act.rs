@@ -32,8 +32,9 @@ impl TurnContext {
     /// # Errors
     /// `cancelled`; a denial that no retry changes, which ends the turn; errors of the log.
     pub async fn call_all(&self, calls: Vec<ToolUse>) -> Result<Vec<Message>, Failure> {
-        let reads =
-            |call: &ToolUse| self.engine().inner.harness.registry().is_read_only(&call.name).unwrap_or(true);
+        let reads = |call: &ToolUse| {
+            self.engine().inner.harness.registry().is_read_only(&call.name).unwrap_or(true)
+        };
         let mut results = Vec::new();
         let mut calls = calls.into_iter().peekable();
         while let Some(first) = calls.next() {
@@ -43,10 +44,11 @@ impl TurnContext {
             {
                 together.push(next);
             }
-            let mut done: Vec<Message> = stream::iter(together.into_iter().map(|call| self.call_one(call)))
-                .buffered(SIDE_BY_SIDE)
-                .try_collect()
-                .await?;
+            let mut done: Vec<Message> =
+                stream::iter(together.into_iter().map(|call| self.call_one(call)))
+                    .buffered(SIDE_BY_SIDE)
+                    .try_collect()
+                    .await?;
             results.append(&mut done);
         }
         Ok(results)
@@ -56,8 +58,11 @@ impl TurnContext {
         let command = Uuid::now_v7();
         let ToolUse { id, name, mut arguments } = call;
         self.engine().inner.harness.withhold_secrets(self.session(), &name, &mut arguments);
-        let evt =
-            AgentEvt::ToolCall { call_id: id.clone(), name: name.clone(), arguments: arguments.clone() };
+        let evt = AgentEvt::ToolCall {
+            call_id: id.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+        };
         let mut record = self.record(None, Some(&name), evt);
         record.id = command;
         let opening = Append::new(self.session(), vec![record]);
@@ -80,7 +85,10 @@ impl TurnContext {
                 // It has no result, so a resumed turn makes the call again.
                 let record = self.record(Some(command), Some(&name), interrupted_event(&name));
                 let append = Append::new(self.session(), vec![record]);
-                return (Completion::Interrupted(Some(Box::new(append))), Err(super::drive::cancelled()));
+                return (
+                    Completion::Interrupted(Some(Box::new(append))),
+                    Err(super::drive::cancelled()),
+                );
             }
             let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             let ends = outcome.as_ref().err().filter(|failure| is_final(failure)).cloned();
@@ -134,11 +142,18 @@ impl TurnContext {
             }
         }
         let completed = CompletedCall { outcome, output_value };
-        let record = self.record(Some(command), Some(&name), AgentEvt::ToolResult(completed.outcome.clone()));
+        let record = self.record(
+            Some(command),
+            Some(&name),
+            AgentEvt::ToolResult(completed.outcome.clone()),
+        );
         self.engine().inner.trace.append(Append::new(self.session(), vec![record])).await?;
         self.emit_plan(&completed).await?;
-        let is_denied =
-            completed.outcome.error.as_ref().is_some_and(|e| e.reason == Reason::NoApprover.as_str());
+        let is_denied = completed
+            .outcome
+            .error
+            .as_ref()
+            .is_some_and(|e| e.reason == Reason::NoApprover.as_str());
         if is_denied {
             return Err(Failure::new(Reason::NoApprover, "as recorded"));
         }
@@ -147,10 +162,12 @@ impl TurnContext {
 
     /// Emits an event for a to-do list that the model has just written.
     async fn emit_plan(&self, completed: &CompletedCall) -> Result<(), Failure> {
-        let output =
-            completed.output.as_ref().filter(|_| completed.name == "plan" && completed.tag == "plan");
-        let items =
-            output.and_then(|o| serde_json::from_value::<Vec<PlanItem>>(o.get("items")?.clone()).ok());
+        let output = completed
+            .output
+            .as_ref()
+            .filter(|_| completed.name == "plan" && completed.tag == "plan");
+        let items = output
+            .and_then(|o| serde_json::from_value::<Vec<PlanItem>>(o.get("items")?.clone()).ok());
         match items {
             Some(items) => self.plan(items).await,
             None => Ok(()),
@@ -170,7 +187,8 @@ impl TurnContext {
     ) -> (CompletedCall, Append) {
         let mut blobs: Vec<(String, Vec<u8>)> = Vec::new();
         let mut store = |bytes: Vec<u8>| {
-            let blob = BlobRef { sha256: hex::encode(Sha256::digest(&bytes)), size: bytes.len() as u64 };
+            let blob =
+                BlobRef { sha256: hex::encode(Sha256::digest(&bytes)), size: bytes.len() as u64 };
             blobs.push((blob.sha256.clone(), bytes));
             blob
         };
@@ -199,16 +217,23 @@ impl TurnContext {
                 }
             }
             Err(failure) => {
-                let (reason, retryable) = (failure.reason.as_str().to_owned(), failure.reason.retryable());
+                let (reason, retryable) =
+                    (failure.reason.as_str().to_owned(), failure.reason.retryable());
                 completed.error = Some(ToolFailure { reason, message: failure.message, retryable });
             }
         }
         for change in changes.take() {
-            let encode =
-                |bytes: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes).into_bytes();
+            let encode = |bytes: Vec<u8>| {
+                base64::engine::general_purpose::STANDARD.encode(bytes).into_bytes()
+            };
             let before = change.before.map(|bytes| store(encode(bytes)));
             let after = change.after.map(|bytes| hex::encode(Sha256::digest(bytes)));
-            completed.changes.push(FileChange { path: change.path, before, after, lost: change.lost });
+            completed.changes.push(FileChange {
+                path: change.path,
+                before,
+                after,
+                lost: change.lost,
+            });
         }
         let mut records =
             vec![self.record(Some(command), Some(&name), AgentEvt::ToolResult(completed.clone()))];

@@ -89,7 +89,8 @@ fn add(files: &mut BTreeMap<String, NetChange>, change: FileChange) {
 /// `storage_failed` for an invalid blob.
 pub(crate) async fn content(trace: &Trace, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
     let text = trace.complete_blob(&blob.sha256).await?;
-    let broken = |e| Failure::new(Reason::StorageFailed, format!("a saved file cannot be read: {e}"));
+    let broken =
+        |e| Failure::new(Reason::StorageFailed, format!("a saved file cannot be read: {e}"));
     base64::engine::general_purpose::STANDARD.decode(text).map_err(broken)
 }
 
@@ -108,7 +109,9 @@ pub(crate) async fn event(
     let mut text = String::new();
     for (path, net) in &files {
         if net.lost {
-            text.push_str(&format!("{path}: changed by a command; its previous content was not saved\n"));
+            text.push_str(&format!(
+                "{path}: changed by a command; its previous content was not saved\n"
+            ));
             continue;
         }
         let before = match &net.before {

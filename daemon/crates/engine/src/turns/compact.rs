@@ -37,10 +37,14 @@ pub(super) fn tokens(provider: &dyn Provider, ask: &Ask) -> u64 {
         .tools
         .iter()
         .map(|t| {
-            provider.count_tokens(&t.description) + provider.count_tokens(&t.input_schema.to_string()) + 8
+            provider.count_tokens(&t.description)
+                + provider.count_tokens(&t.input_schema.to_string())
+                + 8
         })
         .sum();
-    provider.count_tokens(&ask.system) + tools + ask.messages.iter().map(|m| weight(provider, m)).sum::<u64>()
+    provider.count_tokens(&ask.system)
+        + tools
+        + ask.messages.iter().map(|m| weight(provider, m)).sum::<u64>()
 }
 
 /// Tokens of an image, whatever its size: the price that providers charge for a large one.
@@ -58,7 +62,10 @@ fn weight(provider: &dyn Provider, message: &Message) -> u64 {
             .sum(),
         Message::Assistant { text, calls } => {
             count(text)
-                + calls.iter().map(|c| count(&c.name) + count(&c.arguments.to_string()) + 8).sum::<u64>()
+                + calls
+                    .iter()
+                    .map(|c| count(&c.name) + count(&c.arguments.to_string()) + 8)
+                    .sum::<u64>()
         }
         Message::Tool { content, .. } => count(content) + 8,
     }
@@ -74,7 +81,8 @@ impl TurnContext {
         let provider = self.provider()?;
         let window = self.window(&*provider);
         let answer = u64::from(self.settings().max_answer_tokens).min(window / 4);
-        let limit = (window.saturating_sub(answer) as f64 * self.settings().compaction_threshold) as u64;
+        let limit =
+            (window.saturating_sub(answer) as f64 * self.settings().compaction_threshold) as u64;
         Ok(tokens(&*provider, ask) > limit)
     }
 
@@ -106,8 +114,9 @@ impl TurnContext {
         let retained = tail(&*provider, &ask.messages, window / 4);
         let old = &ask.messages[..ask.messages.len() - retained];
         if old.is_empty() {
-            let text =
-                format!("the latest part of the conversation has {before} tokens, the context has {window}");
+            let text = format!(
+                "the latest part of the conversation has {before} tokens, the context has {window}"
+            );
             return Err(Failure::new(Reason::ContextOverflow, text));
         }
         let written = match self.feed().and_then(|feed| feed.parts().summaries.pop_front()) {
@@ -118,8 +127,9 @@ impl TurnContext {
             Ok(summary) => summary,
             Err(failure) if failure.reason == Reason::Cancelled => return Err(failure),
             Err(failure) => {
-                let text =
-                    format!("the model did not write the summary ({failure}); a built-in summary is used");
+                let text = format!(
+                    "the model did not write the summary ({failure}); a built-in summary is used"
+                );
                 self.warn("compact", text).await?;
                 put_together(old)
             }
@@ -141,8 +151,13 @@ impl TurnContext {
         // The retained messages include the steering texts that an answer has received; the fold
         // finds them by this number.
         let heard_seq = self.heard_seq();
-        let evt =
-            AgentEvt::Compacted { summary, kept, tokens_before: before, tokens_after: after, heard_seq };
+        let evt = AgentEvt::Compacted {
+            summary,
+            kept,
+            tokens_before: before,
+            tokens_after: after,
+            heard_seq,
+        };
         Ok((evt, Compaction { before, after }))
     }
 
@@ -153,7 +168,8 @@ impl TurnContext {
         window: u64,
     ) -> Result<String, Failure> {
         // The input of this request must fit as well; about three bytes are a token.
-        let chars = (window.saturating_sub(2 * u64::from(self.settings().max_answer_tokens)) * 2).max(2000);
+        let chars =
+            (window.saturating_sub(2 * u64::from(self.settings().max_answer_tokens)) * 2).max(2000);
         let transcript = tool_output::cut(transcript(old, 4000), chars);
         self.engine().inner.models.admit(provider, self.policy().allow_external_llms)?;
         let request = cairn_llm::ModelRequest {
@@ -203,8 +219,10 @@ fn transcript(messages: &[Message], chars: u64) -> String {
             format!("User: {}", texts.collect::<Vec<_>>().join("\n"))
         }
         Message::Assistant { text, calls } => {
-            let calls =
-                calls.iter().map(|c| format!("\n[calls {} {}]", c.name, c.arguments)).collect::<String>();
+            let calls = calls
+                .iter()
+                .map(|c| format!("\n[calls {} {}]", c.name, c.arguments))
+                .collect::<String>();
             format!("Assistant: {text}{calls}")
         }
         Message::Tool { name, content, failed, .. } => {
@@ -233,7 +251,8 @@ fn put_together(old: &[Message]) -> String {
         text.push_str(&part);
         text.push('\n');
     }
-    let last = old.iter().rev().find(|m| matches!(m, Message::Assistant { text, .. } if !text.is_empty()));
+    let last =
+        old.iter().rev().find(|m| matches!(m, Message::Assistant { text, .. } if !text.is_empty()));
     text.extend(last.map(|m| transcript(std::slice::from_ref(m), 2000)));
     tool_output::cut(text, 8000)
 }

@@ -86,8 +86,10 @@ impl TurnSettings {
         let mut settings = self.clone();
         settings.temperature = own.temperature.or(settings.temperature);
         settings.max_answer_tokens = own.max_answer_tokens.unwrap_or(settings.max_answer_tokens);
-        settings.max_context_tokens = own.max_context_tokens.map_or(settings.max_context_tokens, u64::from);
-        settings.compaction_threshold = own.compaction_threshold.unwrap_or(settings.compaction_threshold);
+        settings.max_context_tokens =
+            own.max_context_tokens.map_or(settings.max_context_tokens, u64::from);
+        settings.compaction_threshold =
+            own.compaction_threshold.unwrap_or(settings.compaction_threshold);
         settings.repo_map_tokens = own.repo_map_tokens.unwrap_or(settings.repo_map_tokens);
         settings.shown_chars = own.max_tool_output_chars.unwrap_or(settings.shown_chars);
         settings
@@ -202,7 +204,8 @@ impl TurnContext {
     /// # Errors
     /// An error of the log.
     pub async fn conversation(&self) -> Result<Conversation, Failure> {
-        let (mut talk, steering) = Conversation::read(&self.engine().inner.trace, self.session()).await?;
+        let (mut talk, steering) =
+            Conversation::read(&self.engine().inner.trace, self.session()).await?;
         *locked(&self.inner.ids) = talk.call_ids().into_iter().map(str::to_owned).collect();
         if talk.open.is_empty() {
             for (seq, text) in steering {
@@ -431,7 +434,12 @@ impl TurnContext {
         self.core().emit_all(evts).await
     }
 
-    pub(crate) fn record(&self, parent_id: Option<Uuid>, tool: Option<&str>, evt: AgentEvt) -> NewRecord {
+    pub(crate) fn record(
+        &self,
+        parent_id: Option<Uuid>,
+        tool: Option<&str>,
+        evt: AgentEvt,
+    ) -> NewRecord {
         self.core().record(parent_id, tool, evt)
     }
 }

@@ -45,14 +45,20 @@ impl Engine {
                 let work = async move { work_on(&*agent, &work, &turn).await };
                 let task = tokio::spawn(work.in_current_span());
                 let joined = task.await;
-                joined
-                    .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("the agent failed: {e}"))))
+                joined.unwrap_or_else(|e| {
+                    Err(Failure::new(Reason::Internal, format!("the agent failed: {e}")))
+                })
             }
         };
         self.end_of(cx, turn, outcome).await
     }
 
-    async fn end_of(&self, cx: &TurnContext, turn: &QueuedTurn, outcome: Result<String, Failure>) -> RunEnd {
+    async fn end_of(
+        &self,
+        cx: &TurnContext,
+        turn: &QueuedTurn,
+        outcome: Result<String, Failure>,
+    ) -> RunEnd {
         let aborted = cx.inner.handle.aborted.load(Ordering::SeqCst);
         if cx.core().is_cut_off() && !aborted && outcome.is_err() {
             let state = RunState::Interrupted;
@@ -121,16 +127,26 @@ impl Engine {
 
     /// Commits the turn's changes, where the settings require it, as an action of the turn: under
     /// its rights and before it finishes. An error is reported, and does not fail the turn.
-    async fn auto_commit(&self, cx: &TurnContext, turn: &QueuedTurn, diff: &AgentEvt) -> Option<AgentEvt> {
+    async fn auto_commit(
+        &self,
+        cx: &TurnContext,
+        turn: &QueuedTurn,
+        diff: &AgentEvt,
+    ) -> Option<AgentEvt> {
         let prefix = cx.settings().auto_commit.as_ref()?;
         let AgentEvt::TurnDiff { turn_id, paths, .. } = diff else { return None };
         if cx.feed().is_some() {
             return None;
         }
         let input_text = turn.params.input.text();
-        let line = input_text.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("changes of a turn");
-        let message =
-            format!("{prefix} {}", line.chars().take(MAX_SUBJECT).collect::<String>()).trim().to_owned();
+        let line = input_text
+            .lines()
+            .map(str::trim)
+            .find(|l| !l.is_empty())
+            .unwrap_or("changes of a turn");
+        let message = format!("{prefix} {}", line.chars().take(MAX_SUBJECT).collect::<String>())
+            .trim()
+            .to_owned();
         let arguments = serde_json::json!({"paths": paths, "message": message});
         let call = Call { clock: cx.clock(), ..cx.core().call(None, "git_commit", arguments) };
         match self.inner.harness.call(call).await {
@@ -149,7 +165,8 @@ impl Engine {
     /// Returns the last text of the model in this turn.
     async fn last_words(&self, cx: &TurnContext) -> Option<String> {
         let (talk, _) = super::Conversation::read(&self.inner.trace, cx.session()).await.ok()?;
-        let this_turn = talk.messages.iter().rev().take_while(|m| !matches!(m, Message::User { .. }));
+        let this_turn =
+            talk.messages.iter().rev().take_while(|m| !matches!(m, Message::User { .. }));
         this_turn.into_iter().find_map(|m| match m {
             Message::Assistant { text, .. } if !text.is_empty() => Some(text.clone()),
             _ => None,
@@ -158,7 +175,11 @@ impl Engine {
 }
 
 /// Runs the agent until it finishes, is cancelled or exceeds its time limit.
-async fn work_on(agent: &dyn TurnAgent, cx: &TurnContext, turn: &QueuedTurn) -> Result<String, Failure> {
+async fn work_on(
+    agent: &dyn TurnAgent,
+    cx: &TurnContext,
+    turn: &QueuedTurn,
+) -> Result<String, Failure> {
     let work = async {
         let text = agent.turn(cx).await?;
         cx.engine().close_changes(cx, turn).await;

@@ -66,7 +66,9 @@ impl Fold {
             }
             AgentEvt::ToolResult(outcome) => self.result(outcome),
             AgentEvt::Steered { text, .. } => self.steering.push((seq, text)),
-            AgentEvt::Compacted { summary, kept, heard_seq, .. } => self.compacted(&summary, kept, heard_seq),
+            AgentEvt::Compacted { summary, kept, heard_seq, .. } => {
+                self.compacted(&summary, kept, heard_seq)
+            }
             AgentEvt::Cleared {} => {
                 let (inputs, shown_chars) = (std::mem::take(&mut self.inputs), self.shown_chars);
                 *self = Self { inputs, shown_chars, ..Self::default() };
@@ -97,7 +99,12 @@ impl Fold {
         self.talk.open.remove(at);
         let failed = outcome.error.is_some();
         if let Some(blob) = outcome.blob.clone() {
-            self.blobs.push((self.talk.messages.len(), outcome.call_id.clone(), blob, self.shown_chars));
+            self.blobs.push((
+                self.talk.messages.len(),
+                outcome.call_id.clone(),
+                blob,
+                self.shown_chars,
+            ));
         }
         let content = tool_output::of(&outcome, self.shown_chars);
         self.talk.messages.push(Message::Tool {
@@ -156,7 +163,8 @@ impl Fold {
         };
         let mut at = 0;
         while at < self.talk.messages.len() {
-            let run = self.talk.messages[at..].iter().take_while(|m| position_of(m).is_some()).count();
+            let run =
+                self.talk.messages[at..].iter().take_while(|m| position_of(m).is_some()).count();
             self.talk.messages[at..at + run].sort_by_key(position_of);
             at += run.max(1);
         }
@@ -233,7 +241,11 @@ mod tests {
         AgentEvt::ModelAnswer(cairn_protocol::event::ModelAnswer {
             run_id: run.clone(),
             model: ModelChoice::default(),
-            calls: vec![ToolUse { id: call.into(), name: "look".into(), arguments: serde_json::json!({}) }],
+            calls: vec![ToolUse {
+                id: call.into(),
+                name: "look".into(),
+                arguments: serde_json::json!({}),
+            }],
             finish: Some(FinishReason::ToolCalls),
             usage: TokenUsage::default(),
             tokens_per_second: 0.0,
@@ -261,7 +273,13 @@ mod tests {
     }
 
     fn compacted(kept: u32, heard_seq: u64) -> AgentEvt {
-        AgentEvt::Compacted { summary: "S".into(), kept, tokens_before: 9, tokens_after: 1, heard_seq }
+        AgentEvt::Compacted {
+            summary: "S".into(),
+            kept,
+            tokens_before: 9,
+            tokens_after: 1,
+            heard_seq,
+        }
     }
 
     fn kinds(talk: &Conversation) -> Vec<&'static str> {
@@ -291,10 +309,17 @@ mod tests {
     #[test]
     fn compaction_of_older_log_retains_calls_of_results() {
         let run = RunId::new();
-        let evts =
-            vec![answer(&run, "a", 0), result("a"), answer(&run, "b", 0), result("b"), compacted(1, 0)];
+        let evts = vec![
+            answer(&run, "a", 0),
+            result("a"),
+            answer(&run, "b", 0),
+            result("b"),
+            compacted(1, 0),
+        ];
         let talk = folded(evts);
         assert_eq!(kinds(&talk), ["user", "call", "result"]);
-        assert!(matches!(&talk.messages[1], Message::Assistant { calls, .. } if calls[0].id == "b"));
+        assert!(
+            matches!(&talk.messages[1], Message::Assistant { calls, .. } if calls[0].id == "b")
+        );
     }
 }

@@ -107,7 +107,8 @@ impl TurnContext {
             if displayed || !is_retryable || attempt > self.settings().retry_attempts {
                 return Err(failure);
             }
-            let text = format!("{failure}; retrying ({attempt} of {})", self.settings().retry_attempts);
+            let text =
+                format!("{failure}; retrying ({attempt} of {})", self.settings().retry_attempts);
             self.warn("model", text).await?;
             let backoff = self.settings().retry_backoff * 2_u32.saturating_pow(attempt - 1);
             self.pause(backoff.min(Duration::from_secs(30))).await?;
@@ -123,9 +124,10 @@ impl TurnContext {
             messages: ask.messages.len() as u64,
         };
         match self.engine().notify_plugins(event).await {
-            Some(why) => {
-                Err(Failure::new(Reason::PluginRefused, format!("no model request was sent: {why}")))
-            }
+            Some(why) => Err(Failure::new(
+                Reason::PluginRefused,
+                format!("no model request was sent: {why}"),
+            )),
             None => Ok(()),
         }
     }
@@ -134,7 +136,11 @@ impl TurnContext {
         let event = || HookEvent::AfterModel {
             session_id: self.session().clone(),
             run_id: self.run().clone(),
-            outcome: outcome.as_ref().err().map_or("ok", |(failure, _)| failure.reason.as_str()).to_owned(),
+            outcome: outcome
+                .as_ref()
+                .err()
+                .map_or("ok", |(failure, _)| failure.reason.as_str())
+                .to_owned(),
             usage: outcome.as_ref().ok().map(|answer| answer.usage),
         };
         self.engine().notify_plugins(event).await;
@@ -167,7 +173,10 @@ impl TurnContext {
             temperature: self.settings().temperature,
             max_tokens: self.settings().max_answer_tokens,
             schema: ask.schema.clone(),
-            prompt_progress: self.policy().prompt_progress.unwrap_or(self.settings().prompt_progress),
+            prompt_progress: self
+                .policy()
+                .prompt_progress
+                .unwrap_or(self.settings().prompt_progress),
             session: Some(self.session().clone()),
             recording: Some(recording.clone()),
         };
@@ -203,7 +212,8 @@ impl TurnContext {
     ) -> Result<(), Failure> {
         let far = Instant::now() + Duration::from_secs(24 * 60 * 60);
         loop {
-            let deadline = [partial.text.deadline(), partial.thinking.deadline()].into_iter().flatten().min();
+            let deadline =
+                [partial.text.deadline(), partial.thinking.deadline()].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 () = self.cancel().cancelled() => return Err(super::drive::cancelled()),
@@ -301,7 +311,8 @@ impl TurnContext {
         let run = self.run();
         let is_complete = partial.finish.is_some();
         // Calls of an interrupted answer are not made: their arguments may be incomplete.
-        let calls = if is_complete { self.calls(std::mem::take(&mut partial.calls)) } else { vec![] };
+        let calls =
+            if is_complete { self.calls(std::mem::take(&mut partial.calls)) } else { vec![] };
         let usage = partial.usage.unwrap_or_else(|| self.counted(provider, ask, &partial));
         self.engine().inner.models.spend(usage.input_tokens + usage.output_tokens);
         self.spend(usage);
@@ -354,9 +365,10 @@ impl TurnContext {
     /// Estimates the tokens if the provider does not report them.
     fn counted(&self, provider: &dyn Provider, ask: &Ask, partial: &PartialAnswer) -> TokenUsage {
         let input_tokens = super::compact::tokens(provider, ask);
-        let arguments = partial.calls.values().map(|(_, _, text)| provider.count_tokens(text)).sum::<u64>();
-        let output =
-            provider.count_tokens(&partial.text.text) + provider.count_tokens(&partial.thinking.text);
+        let arguments =
+            partial.calls.values().map(|(_, _, text)| provider.count_tokens(text)).sum::<u64>();
+        let output = provider.count_tokens(&partial.text.text)
+            + provider.count_tokens(&partial.thinking.text);
         TokenUsage { input_tokens, output_tokens: output + arguments, cached_tokens: 0 }
     }
 }

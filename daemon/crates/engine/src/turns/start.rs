@@ -133,7 +133,8 @@ impl Engine {
         let Some(mut inner) = Arc::into_inner(cx.inner) else {
             return Err(Failure::new(Reason::Internal, "a replayed turn is shared"));
         };
-        inner.settings = Arc::new(context::TurnSettings { shown_chars, ..(*inner.settings).clone() });
+        inner.settings =
+            Arc::new(context::TurnSettings { shown_chars, ..(*inner.settings).clone() });
         (inner.provider, inner.feed, inner.began) = (Ok(provider), Some(feed), began);
         // Nothing leaves this machine: the answers are recorded ones.
         inner.policy.allow_external_llms = true;
@@ -189,7 +190,11 @@ impl Engine {
     ///
     /// # Errors
     /// `run_not_found` when no turn is active; `too_large`.
-    pub async fn steer(&self, params: SteerParams, client: Option<String>) -> Result<RunStatus, Failure> {
+    pub async fn steer(
+        &self,
+        params: SteerParams,
+        client: Option<String>,
+    ) -> Result<RunStatus, Failure> {
         let SteerParams { session_id, text } = params;
         if text.trim().is_empty() || text.len() > MAX_STEER {
             let why = format!("text must have 1 to {MAX_STEER} bytes");
@@ -206,7 +211,9 @@ impl Engine {
     pub async fn is_unconfined(&self, session: &SessionId) -> Result<bool, Failure> {
         let Some(latest) = self.inner.trace.latest_run(session).await? else { return Ok(false) };
         let params: Option<RunStartParams> = serde_json::from_str(&latest.params).ok();
-        Ok(params.and_then(|params| params.policy).is_some_and(|p| p.sandbox == Some(SandboxUse::Off)))
+        Ok(params
+            .and_then(|params| params.policy)
+            .is_some_and(|p| p.sandbox == Some(SandboxUse::Off)))
     }
 }
 
@@ -225,7 +232,11 @@ impl QueuedTurn {
             policy: params.policy.clone(),
             metadata: params.metadata.clone(),
         };
-        let origin = Some(Origin { client: self.client.clone(), run_id: Some(self.run.clone()), tool: None });
+        let origin = Some(Origin {
+            client: self.client.clone(),
+            run_id: Some(self.run.clone()),
+            tool: None,
+        });
         NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } }
     }
 }
@@ -241,7 +252,8 @@ fn check(params: &RunStartParams) -> Result<(), Failure> {
         Part::Text { text } => text.len(),
         Part::Image { data, .. } => data.len(),
     };
-    let total: usize = parts.iter().map(size).sum::<usize>() + params.context.as_ref().map_or(0, String::len);
+    let total: usize =
+        parts.iter().map(size).sum::<usize>() + params.context.as_ref().map_or(0, String::len);
     if total > MAX_INPUT {
         return Err(Failure::new(
             Reason::TooLarge,
@@ -257,7 +269,11 @@ fn check(params: &RunStartParams) -> Result<(), Failure> {
         if let Part::Image { mime, .. } = part
             && !kinds.contains(&mime.as_str())
         {
-            return bad(format!("image type '{}' is not one of {}", mime.escape_default(), kinds.join(", ")));
+            return bad(format!(
+                "image type '{}' is not one of {}",
+                mime.escape_default(),
+                kinds.join(", ")
+            ));
         }
         if let Part::Image { data, .. } = part
             && let Err(cause) = base64::engine::general_purpose::STANDARD.decode(data)

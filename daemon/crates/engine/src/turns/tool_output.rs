@@ -24,9 +24,13 @@ pub fn value(output: &Value, chars: u64) -> String {
         {
             Some(field) => {
                 let mut rest = fields.clone();
-                let body = rest.remove(field).and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+                let body = rest
+                    .remove(field)
+                    .and_then(|v| v.as_str().map(str::to_owned))
+                    .unwrap_or_default();
                 rest.retain(|_, v| !v.is_null() && v != &Value::String(String::new()));
-                let tail = if rest.is_empty() { String::new() } else { Value::Object(rest).to_string() };
+                let tail =
+                    if rest.is_empty() { String::new() } else { Value::Object(rest).to_string() };
                 // The other fields must survive the truncation.
                 return [cut(body, chars.saturating_sub(tail.len() as u64)), cut(tail, chars)]
                     .into_iter()
@@ -71,7 +75,10 @@ mod tests {
         );
         assert_eq!(value(&json!([1, 2]), 1000), "[1,2]");
         let long = value(&json!({"content": "é".repeat(5000), "totalLines": 7}), 1000);
-        assert!(long.contains("characters omitted") && long.ends_with("{\"totalLines\":7}"), "{long}");
+        assert!(
+            long.contains("characters omitted") && long.ends_with("{\"totalLines\":7}"),
+            "{long}"
+        );
         assert!(long.chars().count() < 1150);
     }
 }

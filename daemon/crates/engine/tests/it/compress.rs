@@ -47,7 +47,9 @@ impl Provider for Gated {
 async fn stage(dir: &std::path::Path) -> (Stage, cairn_protocol::id::SessionId) {
     let stage = Stage::open(dir, &World::default(), &Setup::new()).await;
     let script = Scripted::new(vec!["a summary".into(), "a summary".into()]);
-    stage.engine.set_models(Arc::new(SingleModel(Arc::new(Gated { script, world: stage.world.clone() }))));
+    stage
+        .engine
+        .set_models(Arc::new(SingleModel(Arc::new(Gated { script, world: stage.world.clone() }))));
     let session = stage.session(None).await;
     stage.start(&session, "a", &"yield 1;".repeat(800)).await.unwrap();
     stage.wait_for_end(&session, "a").await;
@@ -90,5 +92,8 @@ async fn turn_finished_during_compaction_is_not_lost() {
     let done = stage.engine.compress(&session).await.unwrap();
     assert!(done.tokens_after < done.tokens_before, "{done:?}");
     let records = stage.records(&session).await;
-    assert_eq!(records.iter().filter_map(|r| r.body.evt()).filter(|evt| is_compacted(evt)).count(), 1);
+    assert_eq!(
+        records.iter().filter_map(|r| r.body.evt()).filter(|evt| is_compacted(evt)).count(),
+        1
+    );
 }

@@ -13,7 +13,8 @@ async fn duplicate_envelope_is_one_command_and_event_is_rejected() {
     let session = stage.session(None).await;
     let params = |kind: &str, id: &str| -> CommandParams {
         let payload = json!({"type": "tool_call", "name": "note", "arguments": {"id": id}});
-        let cmd = json!({"id": "0190f5a0-0000-7000-8000-000000000001", "kind": kind, "payload": payload});
+        let cmd =
+            json!({"id": "0190f5a0-0000-7000-8000-000000000001", "kind": kind, "payload": payload});
         serde_json::from_value(json!({"sessionId": session, "cmd": cmd})).unwrap()
     };
     let wrong = stage.engine.command(params("Evt", "x"), None).await.unwrap_err();

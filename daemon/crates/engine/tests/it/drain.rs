@@ -29,7 +29,8 @@ fn interrupted(records: &[Envelope]) -> usize {
 }
 
 async fn audit(trace: &Trace, session: &SessionId) -> Vec<Option<String>> {
-    let query = AuditQueryParams { session_id: Some(session.clone()), ..AuditQueryParams::default() };
+    let query =
+        AuditQueryParams { session_id: Some(session.clone()), ..AuditQueryParams::default() };
     trace.audit_query(query).await.unwrap().into_iter().map(|row| row.outcome).collect()
 }
 
@@ -44,7 +45,11 @@ async fn shutdown_waits_for_running_work() {
     stage.world.acted("a").await;
     let engine = stage.engine.clone();
     let closing = tokio::spawn(async move { engine.close().await });
-    while !stage.start(&session, "late", "").await.is_err_and(|e| e.reason.as_str() == "shutting_down") {
+    while !stage
+        .start(&session, "late", "")
+        .await
+        .is_err_and(|e| e.reason.as_str() == "shutting_down")
+    {
         tokio::task::yield_now().await;
     }
     stage.world.open("a");
@@ -129,7 +134,9 @@ async fn resumed_explore_repeats_no_recorded_call() {
     let params = first.explore(None, &root, &goals);
     let session = first.engine.start_explore(params, None).await.unwrap().session_id;
     first.world.acted("three").await;
-    first.until(&session, |e| matches!(e, AgentEvt::Result { op, .. } if op == "read").then_some(())).await;
+    first
+        .until(&session, |e| matches!(e, AgentEvt::Result { op, .. } if op == "read").then_some(()))
+        .await;
     while first.records(&session).await.iter().filter(|r| r.parent_id.is_some()).count() < 6 {
         tokio::task::yield_now().await;
     }

@@ -106,7 +106,8 @@ async fn approval_expiry_on_full_disk_wakes_call_and_state_matches_log() {
             assert_eq!(state, RunState::Interrupted);
             // It resumes where it was: the approval request is open again, and its answer counts.
             stage.engine.resume_session(&session).await.unwrap();
-            let open = ApprovalListParams { session_id: Some(session.clone()), ..Default::default() };
+            let open =
+                ApprovalListParams { session_id: Some(session.clone()), ..Default::default() };
             let id = loop {
                 let waiting = stage.engine.approvals(open.clone()).await.unwrap();
                 if let Some(one) = waiting.into_iter().find(|a| a.resolution.is_none()) {
@@ -185,7 +186,8 @@ async fn disturb(stage: &Stage, session: &SessionId, name: &str) -> BTreeMap<&'s
             }
         }
         if n % 5 == 0 {
-            let (session_id, before) = (session.clone(), (n > 0).then(|| format!("{name}{}", n - 1)));
+            let (session_id, before) =
+                (session.clone(), (n > 0).then(|| format!("{name}{}", n - 1)));
             let fork = ForkParams { session_id, before_turn_id: before, title: None };
             match stage.engine.fork_session(fork).await {
                 Ok(created) => {
@@ -195,7 +197,10 @@ async fn disturb(stage: &Stage, session: &SessionId, name: &str) -> BTreeMap<&'s
                     assert_eq!(pending, 0, "a fork has a turn without an end: {records:?}");
                 }
                 Err(failure) => {
-                    assert!(matches!(failure.reason, Reason::SessionBusy | Reason::RunNotFound), "{failure}")
+                    assert!(
+                        matches!(failure.reason, Reason::SessionBusy | Reason::RunNotFound),
+                        "{failure}"
+                    )
                 }
             }
         }
@@ -212,7 +217,8 @@ async fn concurrent_clients_of_one_session_lose_no_turn() {
     let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
     let session = stage.session(None).await;
     let (one, two) = tokio::join!(disturb(&stage, &session, "a"), disturb(&stage, &session, "b"));
-    while stage.engine.run_status(&session).await.unwrap().queued > 0 || stage.engine.running() > 0 {
+    while stage.engine.run_status(&session).await.unwrap().queued > 0 || stage.engine.running() > 0
+    {
         tokio::task::yield_now().await;
     }
     let records = stage.records(&session).await;

@@ -78,12 +78,17 @@ async fn rejected_turn_leaves_no_record() {
         assert_eq!(stage.records(&session).await.len(), 0);
     }
     let bad = Input::Parts(vec![
-        serde_json::from_value(serde_json::json!({"type": "image", "mime": "image/png", "data": "!!!"}))
-            .unwrap(),
+        serde_json::from_value(
+            serde_json::json!({"type": "image", "mime": "image/png", "data": "!!!"}),
+        )
+        .unwrap(),
     ]);
     // P13
     let params = RunStartParams { input: bad, ..turn_params(&session, "a", "") };
-    assert_eq!(stage.engine.start_run(params, None).await.unwrap_err().reason, Reason::InvalidParams);
+    assert_eq!(
+        stage.engine.start_run(params, None).await.unwrap_err().reason,
+        Reason::InvalidParams
+    );
     stage.root(&root).await;
     stage.start(&session, "a", "note a").await.unwrap();
     assert_eq!(stage.wait_for_end(&session, "a").await.0, Outcome::Completed);
@@ -105,14 +110,24 @@ async fn no_run_starts_between_queued_turns() {
     // At any look after the end of `a`, the session is not idle.
     assert_eq!(stage.state(&session).await, RunState::Running);
     let explore = stage.explore(Some(&session), &root, &[]);
-    assert_eq!(stage.engine.start_explore(explore, None).await.unwrap_err().reason, Reason::SessionBusy);
+    assert_eq!(
+        stage.engine.start_explore(explore, None).await.unwrap_err().reason,
+        Reason::SessionBusy
+    );
     stage.world.open("b");
     stage.wait_for_end(&session, "b").await;
     assert_eq!(stage.state(&session).await, RunState::Completed);
     let kinds: Vec<String> = stage.records(&session).await.iter().filter_map(kind).collect();
     assert_eq!(
         kinds,
-        ["turn_accepted", "run_started", "turn_accepted", "run_completed", "run_started", "run_completed"]
+        [
+            "turn_accepted",
+            "run_started",
+            "turn_accepted",
+            "run_completed",
+            "run_started",
+            "run_completed"
+        ]
     );
 }
 
@@ -134,7 +149,9 @@ async fn resume_runs_turns_queued_at_shutdown_in_order() {
     }
     let engine = first.engine.clone();
     let closing = tokio::spawn(async move { engine.close().await });
-    while first.start(&session, "late", "").await.err().map(|e| e.reason) != Some(Reason::ShuttingDown) {
+    while first.start(&session, "late", "").await.err().map(|e| e.reason)
+        != Some(Reason::ShuttingDown)
+    {
         tokio::task::yield_now().await;
     }
     // `a` finishes within the drain; `b` does not start.
@@ -152,7 +169,9 @@ async fn resume_runs_turns_queued_at_shutdown_in_order() {
     assert_eq!(done, ["a", "b", "c"]);
     // The data that clients sent with a turn is there after a restart.
     let of = |evt: &AgentEvt| match evt {
-        AgentEvt::RunCompleted { result } if result.turn_id == "c" => result.metadata.get("of").cloned(),
+        AgentEvt::RunCompleted { result } if result.turn_id == "c" => {
+            result.metadata.get("of").cloned()
+        }
         _ => None,
     };
     assert_eq!(records.iter().filter_map(|r| r.body.evt()).find_map(of).as_deref(), Some("c"));
@@ -193,7 +212,10 @@ async fn turns_of_interrupted_session_can_be_cancelled() {
     assert_eq!(next.state(&session).await, RunState::Interrupted);
     next.engine.cancel_run(turn("a")).await.unwrap();
     assert_eq!(next.state(&session).await, RunState::Stopped);
-    assert_eq!(next.engine.resume_session(&session).await.unwrap_err().reason, Reason::NotResumable);
+    assert_eq!(
+        next.engine.resume_session(&session).await.unwrap_err().reason,
+        Reason::NotResumable
+    );
     // The approval request of a turn that does not resume is closed.
     assert_eq!(next.engine.approvals(ApprovalListParams::default()).await.unwrap(), []);
 }
@@ -219,10 +241,15 @@ async fn fork_before_queued_turn_copies_all_earlier_turns() {
         let forked = fork(before).await.unwrap();
         let records = stage.records(&forked.session_id).await;
         assert_eq!(ends(&records), expected, "before {before}");
-        let accepted = records.iter().filter(|r| kind(r).as_deref() == Some("turn_accepted")).count();
+        let accepted =
+            records.iter().filter(|r| kind(r).as_deref() == Some("turn_accepted")).count();
         assert_eq!(accepted, expected.len(), "before {before}");
         let results = records.iter().filter(|r| kind(r).as_deref() == Some("tool_result")).count();
-        assert_eq!(results, expected.len(), "before {before}: answers of the turns before are there");
+        assert_eq!(
+            results,
+            expected.len(),
+            "before {before}: answers of the turns before are there"
+        );
         let seqs: Vec<u64> = records.iter().map(|r| r.seq).collect();
         assert_eq!(seqs, (1..=forked.head_seq).collect::<Vec<_>>());
     }
@@ -267,7 +294,8 @@ async fn automatic_commit_belongs_to_its_turn() {
     stage.wait_for_end(&session, "b").await;
     let kinds: Vec<String> = stage.records(&session).await.iter().filter_map(kind).collect();
     let tail = |turn: usize| {
-        let end = kinds.iter().enumerate().filter(|(_, k)| *k == "run_completed").nth(turn).unwrap().0;
+        let end =
+            kinds.iter().enumerate().filter(|(_, k)| *k == "run_completed").nth(turn).unwrap().0;
         kinds[end - 2..=end].to_vec()
     };
     assert_eq!(tail(0), ["turn_diff", "git_commit", "run_completed"]);

@@ -82,7 +82,11 @@ async fn tool_declares_only_clones_as_roots() {
     let session = stage.session(Some(&root)).await;
     let add = async |path: &Path| {
         let arguments = json!({"path": path.to_string_lossy()});
-        let params = ToolCallParams { session_id: session.clone(), name: "index_add_root".into(), arguments };
+        let params = ToolCallParams {
+            session_id: session.clone(),
+            name: "index_add_root".into(),
+            arguments,
+        };
         let result = stage.engine.call_tool(params, None).await.unwrap();
         result.error.map(|error| error.reason)
     };

@@ -39,7 +39,8 @@ const SESSIONS: usize = 2;
 /// await point, as in a daemon that crashes. Records already sent to the log's thread are written,
 /// then nothing more.
 pub fn kill<T, F: Future<Output = (T, Trace)>>(life: impl FnOnce() -> F) -> (T, Trace) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (created, trace) = runtime.block_on(life());
     runtime.shutdown_timeout(Duration::from_secs(20));
     // Behind all queued records.
@@ -74,14 +75,23 @@ impl Client<'_> {
     }
 
     /// Checks that a request failed only with the errors allowed for it.
-    fn allow<T>(&mut self, what: &'static str, outcome: Result<T, Failure>, reasons: &[Reason]) -> Option<T> {
+    fn allow<T>(
+        &mut self,
+        what: &'static str,
+        outcome: Result<T, Failure>,
+        reasons: &[Reason],
+    ) -> Option<T> {
         match outcome {
             Ok(value) => {
                 *self.known.counts.entry(what).or_default() += 1;
                 Some(value)
             }
             Err(failure) => {
-                assert!(reasons.contains(&failure.reason), "seed {}: {what}: {failure:?}", self.seed);
+                assert!(
+                    reasons.contains(&failure.reason),
+                    "seed {}: {what}: {failure:?}",
+                    self.seed
+                );
                 None
             }
         }
@@ -116,7 +126,8 @@ impl Client<'_> {
             3 => format!("yield {}", random.usize(..300)),
             _ => "fail".to_owned(),
         };
-        let program: Vec<String> = (0..=self.random.usize(..3)).map(|n| step(self.random, n)).collect();
+        let program: Vec<String> =
+            (0..=self.random.usize(..3)).map(|n| step(self.random, n)).collect();
         let outcome = self.stage.start(&session, &name, &program.join(";")).await;
         let reasons = [Reason::SessionBusy, Reason::Overloaded, Reason::RootNotFound];
         if self.allow("start", outcome, &reasons).is_some() {
@@ -177,7 +188,8 @@ impl Client<'_> {
     async fn resume(&mut self) {
         let session = self.some_session();
         let outcome = self.stage.engine.resume_session(&session).await;
-        let reasons = [Reason::NotResumable, Reason::Overloaded, Reason::RootNotFound, Reason::SessionBusy];
+        let reasons =
+            [Reason::NotResumable, Reason::Overloaded, Reason::RootNotFound, Reason::SessionBusy];
         self.allow("resume", outcome, &reasons);
     }
 
@@ -185,7 +197,8 @@ impl Client<'_> {
         let session_id = self.some_session();
         if self.random.usize(..2) == 0 {
             let archived = self.random.usize(..2) == 0;
-            let outcome = self.stage.engine.archive_session(ArchiveParams { session_id, archived }).await;
+            let outcome =
+                self.stage.engine.archive_session(ArchiveParams { session_id, archived }).await;
             self.allow("archive", outcome, &[]);
             return;
         }
@@ -225,7 +238,8 @@ impl Client<'_> {
             self.stage.root(self.root).await;
         } else {
             let params = serde_json::json!({"root": self.root.to_string_lossy()});
-            let outcome = self.stage.engine.remove_root(serde_json::from_value(params).unwrap()).await;
+            let outcome =
+                self.stage.engine.remove_root(serde_json::from_value(params).unwrap()).await;
             self.allow("remove root", outcome, &[Reason::RootNotFound]);
         }
     }
@@ -240,17 +254,22 @@ impl Client<'_> {
                     self.allow("resume", outcome, &[Reason::NotResumable, Reason::SessionBusy]);
                 }
             }
-            for approval in self.stage.engine.approvals(ApprovalListParams::default()).await.unwrap() {
+            for approval in
+                self.stage.engine.approvals(ApprovalListParams::default()).await.unwrap()
+            {
                 let decision = self.decision(&approval.rule);
                 let approval_id = approval.approval_id;
-                let params = ApprovalResolveParams { approval_id, decision, reason: None, pattern: None };
+                let params =
+                    ApprovalResolveParams { approval_id, decision, reason: None, pattern: None };
                 let outcome = self.stage.engine.resolve_approval(params, "last").await;
                 self.allow("answer", outcome, &[Reason::ApprovalResolved]);
             }
             let mut pending = false;
             for session in &self.known.sessions {
-                pending |=
-                    matches!(self.stage.state(session).await, RunState::Running | RunState::Interrupted);
+                pending |= matches!(
+                    self.stage.state(session).await,
+                    RunState::Running | RunState::Interrupted
+                );
             }
             if !pending && self.stage.engine.running() == 0 {
                 return;
@@ -279,7 +298,10 @@ fn check(seed: u64, records: &[Envelope], is_fork: bool) {
                 accepted.push(run_id.clone());
             }
             AgentEvt::RunStarted { run_id, .. } => {
-                assert_eq!(open, None, "seed {seed}: {run_id} starts beside another run, record {at}");
+                assert_eq!(
+                    open, None,
+                    "seed {seed}: {run_id} starts beside another run, record {at}"
+                );
                 assert!(started.insert(run_id.to_string()), "seed {seed}: {run_id} started twice");
                 open = Some(run_id.clone());
             }
@@ -292,7 +314,11 @@ fn check(seed: u64, records: &[Envelope], is_fork: bool) {
                 open = run;
             }
             AgentEvt::RunCompleted { result } => {
-                assert!(!finished.contains(&result.run_id), "seed {seed}: {} ended twice", result.run_id);
+                assert!(
+                    !finished.contains(&result.run_id),
+                    "seed {seed}: {} ended twice",
+                    result.run_id
+                );
                 finished.push(result.run_id.clone());
                 open = open.filter(|other| *other != result.run_id);
             }
@@ -302,7 +328,10 @@ fn check(seed: u64, records: &[Envelope], is_fork: bool) {
                 requested.insert(approval.approval_id.clone());
             }
             AgentEvt::ApprovalResolved { approval_id, .. } => {
-                assert!(resolved.insert(approval_id.clone()), "seed {seed}: an approval was resolved twice");
+                assert!(
+                    resolved.insert(approval_id.clone()),
+                    "seed {seed}: an approval was resolved twice"
+                );
             }
             _ => {}
         }
@@ -395,7 +424,8 @@ fn run(seeds: std::ops::Range<u64>) {
     for seed in seeds.clone() {
         let (done, completion) = std::sync::mpsc::channel::<()>();
         let watch = std::thread::spawn(move || {
-            if completion.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            if completion.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+            {
                 eprintln!("seed {seed}: something waits for ever");
                 std::process::abort();
             }

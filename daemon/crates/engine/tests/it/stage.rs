@@ -9,7 +9,8 @@ use std::{
 };
 
 use cairn_engine::{
-    Agent, Approver, Engine, EngineOptions, Rule, Rules, RunContext, TurnAgent, TurnContext, TurnSettings,
+    Agent, Approver, Engine, EngineOptions, Rule, Rules, RunContext, TurnAgent, TurnContext,
+    TurnSettings,
     record::Trace,
     tool::{Intent, Output, Permit, Tool, ToolSpec},
 };
@@ -42,7 +43,12 @@ impl World {
     }
 
     fn gate(&self, name: &str) -> watch::Sender<bool> {
-        self.gates.lock().unwrap().entry(name.to_owned()).or_insert_with(|| watch::channel(false).0).clone()
+        self.gates
+            .lock()
+            .unwrap()
+            .entry(name.to_owned())
+            .or_insert_with(|| watch::channel(false).0)
+            .clone()
     }
 
     pub fn open(&self, name: &str) {
@@ -170,7 +176,8 @@ impl TurnAgent for Robot {
                         "hold" => ("note", json!({"id": what, "gate": what})),
                         _ => (verb, json!({"id": what})),
                     };
-                    cx.call_all(vec![ToolUse { id: call_id, name: name.into(), arguments }]).await?;
+                    cx.call_all(vec![ToolUse { id: call_id, name: name.into(), arguments }])
+                        .await?;
                 }
             }
             cx.steering();
@@ -273,11 +280,24 @@ impl Stage {
         self.engine.remove_root(serde_json::from_value(params).unwrap()).await.unwrap();
     }
 
-    pub async fn start(&self, session: &SessionId, turn: &str, program: &str) -> Result<(), Failure> {
-        self.engine.start_run(turn_params(session, turn, program), Some("test".into())).await.map(drop)
+    pub async fn start(
+        &self,
+        session: &SessionId,
+        turn: &str,
+        program: &str,
+    ) -> Result<(), Failure> {
+        self.engine
+            .start_run(turn_params(session, turn, program), Some("test".into()))
+            .await
+            .map(drop)
     }
 
-    pub fn explore(&self, session: Option<&SessionId>, root: &Path, goals: &[&str]) -> ExploreStartParams {
+    pub fn explore(
+        &self,
+        session: Option<&SessionId>,
+        root: &Path,
+        goals: &[&str],
+    ) -> ExploreStartParams {
         ExploreStartParams {
             session_id: session.cloned(),
             root: Some(root.to_string_lossy().into_owned()),

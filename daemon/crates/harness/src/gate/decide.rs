@@ -6,8 +6,8 @@ use cairn_workspace::{PathPattern, ResolvedPath, Root, View};
 
 use super::Harness;
 use crate::{
-    Call, CallLimits, DecidedBy, Decision, Fallback, Grants, Rule, Rules, RunLimit, Subject, ToolSpec,
-    Verdict,
+    Call, CallLimits, DecidedBy, Decision, Fallback, Grants, Rule, Rules, RunLimit, Subject,
+    ToolSpec, Verdict,
     command::CommandLine,
     paths::{CallPath, Resolver, named},
     registry::Entry,
@@ -88,10 +88,18 @@ impl Judge {
     /// Returns the paths of `root` that a command may write to, absolute and resolved; `None` for
     /// all of it.
     pub(crate) fn write_paths(&self, root: &Root) -> Option<Vec<std::path::PathBuf>> {
-        let named =
-            self.rules.write_paths.as_ref()?.iter().filter_map(|pattern| pattern.prefix_in(&root.path));
+        let named = self
+            .rules
+            .write_paths
+            .as_ref()?
+            .iter()
+            .filter_map(|pattern| pattern.prefix_in(&root.path));
         let real = named.filter_map(|rel| root.locate(&rel).ok());
-        Some(real.filter(|path| path.real() == path.requested()).map(|path| path.absolute()).collect())
+        Some(
+            real.filter(|path| path.real() == path.requested())
+                .map(|path| path.absolute())
+                .collect(),
+        )
     }
 
     /// Returns the bounds on a call of a tool.
@@ -108,7 +116,8 @@ impl Judge {
         let all = paths.iter().map(|path| match &path.resolved {
             Some(path) => self.path(spec, command.as_ref(), path),
             None => {
-                let spelling = Spelling { text: &path.text, root: None, links: &[], grants: &self.grants };
+                let spelling =
+                    Spelling { text: &path.text, root: None, links: &[], grants: &self.grants };
                 self.one(spec, command.as_ref(), Some(spelling))
             }
         });
@@ -137,7 +146,12 @@ impl Judge {
         strictest_of(all)
     }
 
-    fn one(&self, spec: &ToolSpec, command: Option<&CommandLine>, path: Option<Spelling<'_>>) -> Decision {
+    fn one(
+        &self,
+        spec: &ToolSpec,
+        command: Option<&CommandLine>,
+        path: Option<Spelling<'_>>,
+    ) -> Decision {
         let paths: Vec<String> = path.iter().map(|path| path.text.to_owned()).collect();
         let root = path.and_then(|path| path.root).or(self.own.as_ref());
         let decision = self.rules.decide(&Subject {
@@ -153,7 +167,10 @@ impl Judge {
             ..Subject::new(&spec.name, path.map_or(&self.grants, |path| path.grants))
         });
         if spec.own_state && decision.verdict == Verdict::Ask && decision.by.is_fallback() {
-            return Decision { verdict: Verdict::Allow, by: DecidedBy::Fallback(Fallback::OwnState) };
+            return Decision {
+                verdict: Verdict::Allow,
+                by: DecidedBy::Fallback(Fallback::OwnState),
+            };
         }
         decision
     }
@@ -187,7 +204,8 @@ fn strictest(own: Decision, parts: Vec<Decision>) -> Decision {
 /// Returns the command line in the arguments, parsed once for all rules.
 fn command_line(spec: &ToolSpec, call: &Call, paths: &[CallPath]) -> Option<CommandLine> {
     let text = call.arguments.get(spec.command?)?.as_str()?;
-    let folder =
-        paths.first().map(|path| path.resolved.as_ref().map_or(path.text.as_str(), ResolvedPath::real));
+    let folder = paths
+        .first()
+        .map(|path| path.resolved.as_ref().map_or(path.text.as_str(), ResolvedPath::real));
     Some(CommandLine::parse(text).within(folder.unwrap_or_default()))
 }

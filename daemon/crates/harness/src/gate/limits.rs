@@ -50,7 +50,9 @@ fn shorten(value: &mut Value, room: &mut usize) -> bool {
             true
         }
         Value::Array(items) => {
-            let Some(last) = items.iter_mut().position(|item| shorten(item, room)) else { return false };
+            let Some(last) = items.iter_mut().position(|item| shorten(item, room)) else {
+                return false;
+            };
             items.truncate(last + 1);
             true
         }
@@ -77,12 +79,17 @@ mod tests {
         for (room, input, want) in [
             (9, json!({"a": "four", "b": ["four", "x"]}), None),
             (8, json!({"a": "four", "b": ["four"]}), None),
-            (6, json!({"a": "four", "b": ["four", "x"]}), Some(json!({"a": "four", "b": ["fo… [cut]"]}))),
+            (
+                6,
+                json!({"a": "four", "b": ["four", "x"]}),
+                Some(json!({"a": "four", "b": ["fo… [cut]"]})),
+            ),
             (2, json!({"a": "grün", "n": 7}), Some(json!({"a": "gr… [cut]", "n": 7}))),
             (0, json!("é"), Some(json!("… [cut]"))),
         ] {
             let limits = CallLimits { max_output_chars: Some(room), ..CallLimits::default() };
-            let output = Output { tag: "x", value: input.clone(), truncated: false, exit_code: None };
+            let output =
+                Output { tag: "x", value: input.clone(), truncated: false, exit_code: None };
             let got = shortened(output, limits);
             assert_eq!((got.truncated, got.value), (want.is_some(), want.unwrap_or(input)));
         }

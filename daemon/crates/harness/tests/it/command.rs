@@ -46,7 +46,8 @@ fn read(list: &[&str]) -> Vec<Rule> {
 fn decide(rules: &Rules, text: &str) -> (Verdict, String) {
     let line = CommandLine::parse(text);
     let grants = Grants::default();
-    let subject = Subject { command: Some(&line), memory: &[], ..Subject::new("run_shell", &grants) };
+    let subject =
+        Subject { command: Some(&line), memory: &[], ..Subject::new("run_shell", &grants) };
     let decision = rules.decide(&subject);
     (decision.verdict, decision.by.to_string())
 }
@@ -80,15 +81,22 @@ fn attacks_are_denied_and_harmless_lines_are_allowed() {
         }
     }
     let attacks: u32 = counts.values().map(|c| c.0).sum();
-    println!("{attacks} attacks, {} harmless: {counts:?}", counts.values().map(|c| c.1).sum::<u32>());
+    println!(
+        "{attacks} attacks, {} harmless: {counts:?}",
+        counts.values().map(|c| c.1).sum::<u32>()
+    );
     assert!(attacks >= 200, "{attacks}");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn denied_command_matches_every_spelling() {
-    let rules =
-        Rules { allow: read(&["*"]), final_deny: read(NEVER), default: Verdict::Allow, ..Rules::default() };
+    let rules = Rules {
+        allow: read(&["*"]),
+        final_deny: read(NEVER),
+        default: Verdict::Allow,
+        ..Rules::default()
+    };
     for text in [
         "sudo ls",
         "/usr/bin/sudo ls",
@@ -148,9 +156,16 @@ fn denied_command_matches_every_spelling() {
         assert_eq!(verdict, Verdict::Deny, "{text}: {why}");
         assert!(why.starts_with("finalDeny: run_shell("), "{text}: {why}");
     }
-    for text in
-        ["echo sudo", "rm -rf /tmp/x", "rm -r /", "rm -f /", "chmod 755 x", "ls /", "echo 777", "grep sudo f"]
-    {
+    for text in [
+        "echo sudo",
+        "rm -rf /tmp/x",
+        "rm -r /",
+        "rm -f /",
+        "chmod 755 x",
+        "ls /",
+        "echo 777",
+        "grep sudo f",
+    ] {
         assert_eq!(decide(&rules, text).0, Verdict::Allow, "{text}");
     }
 }
@@ -172,7 +187,8 @@ fn decision_names_rule_and_part() {
 #[test]
 fn each_part_is_decided_separately() {
     let line = CommandLine::parse("git push && git status && rm x");
-    let memory: Vec<(Rule, Verdict)> = vec![("run_shell(git push)".parse().unwrap(), Verdict::Allow)];
+    let memory: Vec<(Rule, Verdict)> =
+        vec![("run_shell(git push)".parse().unwrap(), Verdict::Allow)];
     let grants = Grants::default();
     let set = |deny: &[&str], overrides: &[&str]| Rules {
         allow: read(&["run_shell(git status)"]),
@@ -180,7 +196,8 @@ fn each_part_is_decided_separately() {
         overrides: read(overrides).into_iter().map(|r| (r, Verdict::Allow)).collect(),
         ..Rules::default()
     };
-    let subject = Subject { command: Some(&line), memory: &memory, ..Subject::new("run_shell", &grants) };
+    let subject =
+        Subject { command: Some(&line), memory: &memory, ..Subject::new("run_shell", &grants) };
     for (deny, overrides, want) in [
         (&[][..], &[][..], Verdict::Ask),
         (&["run_shell(rm)"][..], &[][..], Verdict::Deny),
@@ -193,7 +210,8 @@ fn each_part_is_decided_separately() {
 
 #[test]
 fn denied_paths_apply_to_commands() {
-    let rules = Rules { allow: read(&["*"]), final_deny: read(&["*(secrets)"]), ..Rules::default() };
+    let rules =
+        Rules { allow: read(&["*"]), final_deny: read(&["*(secrets)"]), ..Rules::default() };
     for text in [
         "cat secrets/key",
         "cat ./secrets/key",
@@ -237,7 +255,9 @@ fn rule_examples_are_checked_at_parse() {
             rejects: strings(rejects),
         }
     };
-    rule(&["git log", "git log -3"], &["git log; id", "git -c x log"]).read(Verdict::Allow).unwrap();
+    rule(&["git log", "git log -3"], &["git log; id", "git -c x log"])
+        .read(Verdict::Allow)
+        .unwrap();
     for (matches, rejects, named) in
         [(&["git logs"][..], &[][..], "git logs"), (&[][..], &["git log"][..], "git log")]
     {
@@ -281,11 +301,11 @@ fn deep_nesting_and_long_lines_are_parsed_quickly() {
 
 fn shell_like() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
-        "git", "status", "id", " ", " ", "&&", "||", "|", ";", "&", "(", ")", "{", "}", "$(", "`", "'", "\"",
-        "\\", "\n", "<", "<<", "EOF", "<<<", ">", ">>", "2>&1", "$x", "${x}", "$'", "*", "?", "[", "]", "~",
-        "#", "=", "x=", "if", "then", "fi", "for", "in", "do", "done", "case", "esac", "function", "sh -c",
-        "env", "xargs", "!", "((", "))", "[[", "]]", "é", "\u{200b}", "\r", "\t", "--", "-c", "{a,b}", "@(",
-        "eval", "a",
+        "git", "status", "id", " ", " ", "&&", "||", "|", ";", "&", "(", ")", "{", "}", "$(", "`",
+        "'", "\"", "\\", "\n", "<", "<<", "EOF", "<<<", ">", ">>", "2>&1", "$x", "${x}", "$'", "*",
+        "?", "[", "]", "~", "#", "=", "x=", "if", "then", "fi", "for", "in", "do", "done", "case",
+        "esac", "function", "sh -c", "env", "xargs", "!", "((", "))", "[[", "]]", "é", "\u{200b}",
+        "\r", "\t", "--", "-c", "{a,b}", "@(", "eval", "a",
     ]);
     prop::collection::vec(piece, 0..30).prop_map(|v| v.concat())
 }

@@ -124,7 +124,8 @@ async fn allowed_call_is_audited_before_and_after() {
     let fixture = fixture().await;
     let output = fixture.harness.call(fixture.call("say", json!({"word": "hi"}))).await.unwrap();
     assert_eq!((output.tag, output.value), ("probe", json!("hi")));
-    let _failed = fixture.harness.call(fixture.call("say", json!({"word": "fail"}))).await.unwrap_err();
+    let _failed =
+        fixture.harness.call(fixture.call("say", json!({"word": "fail"}))).await.unwrap_err();
     let audit = fixture.audit().await;
     let rows: Vec<_> = audit.iter().map(|a| (a.decision.as_str(), a.outcome.as_deref())).collect();
     assert_eq!(rows, [("allow", Some("ok")), ("allow", Some("tool_failed"))]);
@@ -145,8 +146,12 @@ async fn denied_call_is_not_run() {
         assert_eq!(fixture.reason(fixture.call(name, arguments)).await, want, "{name}");
     }
     assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
-    let denied: Vec<_> = fixture.audit().await.into_iter().map(|a| (a.tool, a.decision, a.outcome)).collect();
-    assert_eq!(denied, [("write".into(), "deny".into(), None), ("fetch".into(), "deny".into(), None)]);
+    let denied: Vec<_> =
+        fixture.audit().await.into_iter().map(|a| (a.tool, a.decision, a.outcome)).collect();
+    assert_eq!(
+        denied,
+        [("write".into(), "deny".into(), None), ("fetch".into(), "deny".into(), None)]
+    );
     // Positive control: with the network granted the same call runs.
     let mut call = fixture.call("fetch", json!({"word": "hi"}));
     call.grants.network = true;
@@ -157,11 +162,17 @@ async fn denied_call_is_not_run() {
 #[tokio::test]
 async fn timeout_cancellation_and_output_size_are_bounded() {
     let fixture = fixture().await;
-    assert_eq!(fixture.reason(fixture.call("sleep", json!({"word": "x"}))).await, Reason::ToolTimedOut);
+    assert_eq!(
+        fixture.reason(fixture.call("sleep", json!({"word": "x"}))).await,
+        Reason::ToolTimedOut
+    );
     let call = fixture.call("wait", json!({"word": "x"}));
     call.cancel.cancel();
     assert_eq!(fixture.reason(call).await, Reason::Cancelled);
-    assert_eq!(fixture.reason(fixture.call("say", json!({"word": "huge"}))).await, Reason::TooLarge);
+    assert_eq!(
+        fixture.reason(fixture.call("say", json!({"word": "huge"}))).await,
+        Reason::TooLarge
+    );
     let outcomes: Vec<_> = fixture.audit().await.into_iter().filter_map(|a| a.outcome).collect();
     assert_eq!(outcomes, ["tool_timed_out", "cancelled", "too_large"]);
 }
@@ -178,7 +189,10 @@ impl Fixture {
         self.start_call(call).await
     }
 
-    async fn start_call(&self, call: Call) -> (tokio::task::JoinHandle<Result<Output, Failure>>, Approval) {
+    async fn start_call(
+        &self,
+        call: Call,
+    ) -> (tokio::task::JoinHandle<Result<Output, Failure>>, Approval) {
         let harness = Arc::clone(&self.harness);
         let work = tokio::spawn(async move { harness.call(call).await });
         loop {
@@ -191,7 +205,11 @@ impl Fixture {
         }
     }
 
-    async fn answer(&self, approval: &Approval, decision: ApprovalDecision) -> Result<Approval, Failure> {
+    async fn answer(
+        &self,
+        approval: &Approval,
+        decision: ApprovalDecision,
+    ) -> Result<Approval, Failure> {
         let reason = Some("because".to_owned());
         let params = ApprovalResolveParams {
             approval_id: approval.approval_id.clone(),
@@ -220,10 +238,15 @@ async fn approval_can_grant_offered_pattern() {
     for (decision, pattern) in
         [(ApprovalDecision::Session, "write"), (ApprovalDecision::Once, "write(src/**)")]
     {
-        let refused = fixture.harness.resolve(answer(decision, pattern), "tester").await.unwrap_err();
+        let refused =
+            fixture.harness.resolve(answer(decision, pattern), "tester").await.unwrap_err();
         assert_eq!(refused.reason, Reason::InvalidParams, "{pattern}");
     }
-    fixture.harness.resolve(answer(ApprovalDecision::Always, "write(src/**)"), "tester").await.unwrap();
+    fixture
+        .harness
+        .resolve(answer(ApprovalDecision::Always, "write(src/**)"), "tester")
+        .await
+        .unwrap();
     assert!(work.await.unwrap().is_ok());
     assert_eq!(fixture.harness.granted()[0].rule, "write(src/**)");
     let stored = fixture.trace.approval(&approval.approval_id).await.unwrap().resolution.unwrap();
@@ -285,7 +308,8 @@ async fn session_and_permanent_grants_are_remembered_and_revocable() {
     fixture.harness.call(fixture.call("write", json!({"word": "two"}))).await.unwrap();
     // Another session needs its own approval, until an answer is `always`.
     let other = create_session(&fixture.trace).await;
-    let (work, approval) = fixture.start_call(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
+    let (work, approval) =
+        fixture.start_call(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
     fixture.answer(&approval, ApprovalDecision::Always).await.unwrap();
     work.await.unwrap().unwrap();
     let third = create_session(&fixture.trace).await;
@@ -295,7 +319,8 @@ async fn session_and_permanent_grants_are_remembered_and_revocable() {
     assert!(rules[0].starts_with("approved session by tester"), "{rules:?}");
     assert_eq!((rules[1].as_str(), rules[3].as_str()), ("session: write", "granted: write"));
     fixture.harness.revoke("write").await.unwrap();
-    let (work, approval) = fixture.start_call(Call::new(third, "write", json!({"word": "z"}))).await;
+    let (work, approval) =
+        fixture.start_call(Call::new(third, "write", json!({"word": "z"}))).await;
     fixture.answer(&approval, ApprovalDecision::Deny).await.unwrap();
     work.await.unwrap().unwrap_err();
 }
@@ -306,7 +331,8 @@ async fn timeout_denies_and_final_deny_requests_no_approval() {
     let rules = Rules { final_deny: vec!["fetch".parse().unwrap()], ..Rules::default() };
     let fixture = over(dir, trace, session, rules, Duration::from_millis(20));
     let approver = fixture.harness.approvals().join();
-    let failure = fixture.harness.call(fixture.call("write", json!({"word": "x"}))).await.unwrap_err();
+    let failure =
+        fixture.harness.call(fixture.call("write", json!({"word": "x"}))).await.unwrap_err();
     assert_eq!(failure.message, "tool write: no answer in time");
     let all = ApprovalListParams { resolved: true, ..ApprovalListParams::default() };
     let requests = fixture.trace.approvals(all.clone()).await.unwrap();
@@ -317,11 +343,15 @@ async fn timeout_denies_and_final_deny_requests_no_approval() {
     assert!(is_final(&failure) && failure.reason == Reason::ToolDenied, "{failure}");
     assert_eq!(fixture.trace.approvals(all).await.unwrap().len(), 1);
     drop(approver);
-    let failure = fixture.harness.call(fixture.call("write", json!({"word": "x"}))).await.unwrap_err();
+    let failure =
+        fixture.harness.call(fixture.call("write", json!({"word": "x"}))).await.unwrap_err();
     assert!(is_final(&failure) && failure.reason == Reason::NoApprover, "{failure}");
     // R4
-    let requests =
-        fixture.trace.approvals(ApprovalListParams { resolved: true, ..Default::default() }).await.unwrap();
+    let requests = fixture
+        .trace
+        .approvals(ApprovalListParams { resolved: true, ..Default::default() })
+        .await
+        .unwrap();
     assert_eq!(requests.len(), 2, "the question is in the log, with its denial");
     assert_eq!(requests[0].resolution.as_ref().unwrap().by, "no_approver");
     assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
@@ -359,12 +389,17 @@ async fn dropped_call_closes_its_approval() {
     let (work, approval) = fixture.request_approval("one").await;
     work.abort();
     let resolution = loop {
-        if let Some(resolution) = fixture.trace.approval(&approval.approval_id).await.unwrap().resolution {
+        if let Some(resolution) =
+            fixture.trace.approval(&approval.approval_id).await.unwrap().resolution
+        {
             break resolution;
         }
         tokio::task::yield_now().await;
     };
-    assert_eq!((resolution.decision, resolution.by.as_str()), (ApprovalDecision::Deny, "cancelled"));
+    assert_eq!(
+        (resolution.decision, resolution.by.as_str()),
+        (ApprovalDecision::Deny, "cancelled")
+    );
     let late = fixture.answer(&approval, ApprovalDecision::Once).await.unwrap_err();
     assert_eq!(late.reason, Reason::ApprovalResolved);
     assert!(!fixture.harness.approvals().is_awaited(&approval.approval_id));
@@ -383,8 +418,9 @@ async fn interrupted_call_requires_approval_before_retry() {
     };
     // A call that the daemon's stop interrupted is marked; a call that finished otherwise is not.
     for (id, cut) in [("cut", true), ("whole", false)] {
-        let closing =
-            |outcome| (if cut { Completion::Interrupted(None) } else { Completion::Unlogged }, outcome);
+        let closing = |outcome| {
+            (if cut { Completion::Interrupted(None) } else { Completion::Unlogged }, outcome)
+        };
         let outcome: Result<Output, Failure> =
             fixture.harness.call_logged(call(&fixture, id, false), None, closing).await.unwrap();
         outcome.unwrap();
@@ -395,7 +431,11 @@ async fn interrupted_call_requires_approval_before_retry() {
     let next = over(dir, trace, session, rules, Duration::from_secs(60));
     let _approver = next.harness.approvals().join();
     next.harness.call(call(&next, "whole", true)).await.unwrap();
-    assert_eq!(next.runs.load(Ordering::SeqCst), 1, "what is allowed and ended is made again unasked");
+    assert_eq!(
+        next.runs.load(Ordering::SeqCst),
+        1,
+        "what is allowed and ended is made again unasked"
+    );
     let (work, approval) = next.start_call(call(&next, "cut", true)).await;
     assert!(approval.rule.contains("may have taken effect"), "{approval:?}");
     assert_eq!(next.runs.load(Ordering::SeqCst), 1);

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Approver, Call, Caller, Harness, Intent, Output, Permit, Rules, Tool, ToolSpec};
+use cairn_harness::{
+    Approver, Call, Caller, Harness, Intent, Output, Permit, Rules, Tool, ToolSpec,
+};
 use cairn_protocol::{
     approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
     error::{Failure, Reason},
@@ -86,7 +88,8 @@ struct Stage {
 
 fn daemon(dir: &Path, trace: &Trace, runs: &Arc<Mutex<Vec<String>>>) -> Daemon {
     let tools: [Arc<dyn Tool>; 1] = [Arc::new(Write(Arc::clone(runs)))];
-    let (harness, stopping) = open_harness(dir, trace, tools, Rules::default(), Duration::from_secs(600));
+    let (harness, stopping) =
+        open_harness(dir, trace, tools, Rules::default(), Duration::from_secs(600));
     let approver = harness.approvals().join();
     Daemon { harness, stopping, _approver: approver }
 }
@@ -116,7 +119,12 @@ impl Stage {
         }
     }
 
-    fn start(&self, session: usize, id: &str, resumed: bool) -> JoinHandle<Result<Output, Failure>> {
+    fn start(
+        &self,
+        session: usize,
+        id: &str,
+        resumed: bool,
+    ) -> JoinHandle<Result<Output, Failure>> {
         let mut call = Call::new(self.sessions[session].clone(), "write", json!({"id": id}));
         (call.call_id, call.resumed) = (Some(id.to_owned()), resumed);
         call.cancel = self.daemon.stopping.child_token();
@@ -127,7 +135,9 @@ impl Stage {
     /// Returns pending approvals by the call that needs them.
     async fn questions(&self) -> BTreeMap<String, ApprovalId> {
         let all = self.trace.approvals(ApprovalListParams::default()).await.unwrap();
-        all.into_iter().map(|a| (a.arguments["id"].as_str().unwrap().to_owned(), a.approval_id)).collect()
+        all.into_iter()
+            .map(|a| (a.arguments["id"].as_str().unwrap().to_owned(), a.approval_id))
+            .collect()
     }
 
     async fn ask(&mut self) {
@@ -143,7 +153,11 @@ impl Stage {
         self.waiting.insert(id, Waiting { session, work, approval });
     }
 
-    async fn question_of(&self, id: &str, work: &JoinHandle<Result<Output, Failure>>) -> ApprovalId {
+    async fn question_of(
+        &self,
+        id: &str,
+        work: &JoinHandle<Result<Output, Failure>>,
+    ) -> ApprovalId {
         loop {
             if let Some(approval) = self.questions().await.remove(id) {
                 return approval;
@@ -156,7 +170,8 @@ impl Stage {
     /// One to three clients answer the same request at once: one of them counts, and every effect
     /// follows that one.
     async fn answer(&mut self) {
-        let Some(id) = self.waiting.keys().nth(self.random.usize(..self.waiting.len().max(1))).cloned()
+        let Some(id) =
+            self.waiting.keys().nth(self.random.usize(..self.waiting.len().max(1))).cloned()
         else {
             return;
         };
@@ -179,14 +194,18 @@ impl Stage {
             let harness = Arc::clone(&self.daemon.harness);
             answers.push((
                 decision,
-                tokio::spawn(async move { harness.resolve(params, &format!("client{client}")).await }),
+                tokio::spawn(
+                    async move { harness.resolve(params, &format!("client{client}")).await },
+                ),
             ));
         }
         let mut won = Vec::new();
         for (decision, answer) in answers {
             match answer.await.unwrap() {
                 Ok(resolved) => won.push((decision, resolved)),
-                Err(late) => assert_eq!(late.reason, Reason::ApprovalResolved, "seed {}: {late}", self.seed),
+                Err(late) => {
+                    assert_eq!(late.reason, Reason::ApprovalResolved, "seed {}: {late}", self.seed)
+                }
             }
         }
         assert_eq!(won.len(), 1, "seed {}: {id} was decided {} times", self.seed, won.len());
@@ -195,7 +214,12 @@ impl Stage {
         let outcome = work.await.unwrap();
         match decision {
             ApprovalDecision::Deny => {
-                assert_eq!(outcome.unwrap_err().reason, Reason::DeniedByUser, "seed {}: {id}", self.seed);
+                assert_eq!(
+                    outcome.unwrap_err().reason,
+                    Reason::DeniedByUser,
+                    "seed {}: {id}",
+                    self.seed
+                );
                 return;
             }
             ApprovalDecision::Session => drop(self.granted.insert(session)),
@@ -212,7 +236,11 @@ impl Stage {
         let waiting = std::mem::take(&mut self.waiting);
         let mut open: Vec<(String, usize, ApprovalId)> = Vec::new();
         for (id, Waiting { session, work, approval }) in waiting {
-            assert!(work.await.unwrap().is_err(), "seed {}: {id} went on without an answer", self.seed);
+            assert!(
+                work.await.unwrap().is_err(),
+                "seed {}: {id} went on without an answer",
+                self.seed
+            );
             open.push((id, session, approval));
         }
         self.daemon = daemon(self.dir.path(), &self.trace, &self.runs);
@@ -251,7 +279,9 @@ async fn every_approval_is_decided_once_in_any_schedule() {
     let only = std::env::var("CAIRN_SEED").ok().and_then(|s| s.parse::<u64>().ok());
     for seed in only.map_or(0..SCHEDULES, |seed| seed..seed + 1) {
         let result = tokio::time::timeout(PATIENCE, schedule(seed)).await;
-        result.unwrap_or_else(|_| panic!("seed {seed}: something waits for an answer that was given"));
+        result.unwrap_or_else(|_| {
+            panic!("seed {seed}: something waits for an answer that was given")
+        });
     }
 }
 

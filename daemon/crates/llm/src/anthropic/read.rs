@@ -30,13 +30,16 @@ impl Reader {
         match text("type") {
             "text" => answer.text(text("text")),
             "thinking" => answer.reasoning(text("thinking")),
-            "tool_use" if self.forced.as_deref() == Some(text("name")) => self.answering = Some(index),
+            "tool_use" if self.forced.as_deref() == Some(text("name")) => {
+                self.answering = Some(index)
+            }
             "tool_use" => {
                 let call = answer.begin_call(&index.to_string())?;
                 // Some servers send the complete input at once; Anthropic itself starts with an
                 // empty one.
-                let input =
-                    block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
+                let input = block
+                    .get("input")
+                    .filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
                 let input = input.map(Value::to_string).unwrap_or_default();
                 answer.call_delta(call, text("id"), text("name"), &input);
             }
@@ -51,7 +54,9 @@ impl Reader {
         match text("type") {
             "text_delta" => answer.text(text("text")),
             "thinking_delta" => answer.reasoning(text("thinking")),
-            "input_json_delta" if self.answering == Some(index) => answer.text(text("partial_json")),
+            "input_json_delta" if self.answering == Some(index) => {
+                answer.text(text("partial_json"))
+            }
             "input_json_delta" => {
                 if let Some(call) = answer.known_call(&index.to_string()) {
                     answer.call_delta(call, "", "", text("partial_json"));
@@ -87,7 +92,9 @@ impl Events for Reader {
                 let block = data.get("content_block").unwrap_or(&Value::Null);
                 self.block(index, block, answer)?;
             }
-            "content_block_delta" => self.delta(index, data.get("delta").unwrap_or(&Value::Null), answer)?,
+            "content_block_delta" => {
+                self.delta(index, data.get("delta").unwrap_or(&Value::Null), answer)?
+            }
             "content_block_stop" if self.answering == Some(index) => self.answering = None,
             "message_delta" => {
                 Self::usage(data.get("usage"), answer);

@@ -14,7 +14,8 @@ pub(super) fn offer(tools: &[ToolOffer]) -> String {
     );
     for tool in tools {
         let ToolOffer { name, description, input_schema } = tool;
-        text += &json!({"name": name, "description": description, "parameters": input_schema}).to_string();
+        text += &json!({"name": name, "description": description, "parameters": input_schema})
+            .to_string();
         text.push('\n');
     }
     text
@@ -94,9 +95,10 @@ fn call(body: &str) -> Piece {
     let read = serde_json::from_str::<Value>(body.trim()).ok();
     let name = read.as_ref().and_then(|call| Some(call.get("name")?.as_str()?.to_owned()));
     match (name, read) {
-        (Some(name), Some(mut call)) => {
-            Piece::Call { name, arguments: call.get_mut("arguments").map_or_else(|| json!({}), Value::take) }
-        }
+        (Some(name), Some(mut call)) => Piece::Call {
+            name,
+            arguments: call.get_mut("arguments").map_or_else(|| json!({}), Value::take),
+        },
         _ => Piece::Text(format!("{BEGIN}{body}{END}")),
     }
 }
@@ -118,10 +120,17 @@ mod tests {
             }
             all.extend(reader.end());
             let joined = |pieces: &[Piece]| -> String {
-                pieces.iter().map(|p| if let Piece::Text(t) = p { t.as_str() } else { "" }).collect()
+                pieces
+                    .iter()
+                    .map(|p| if let Piece::Text(t) = p { t.as_str() } else { "" })
+                    .collect()
             };
-            let at = all.iter().position(|p| *p == call).unwrap_or_else(|| panic!("{size}: {all:?}"));
-            assert_eq!((joined(&all[..at]), joined(&all[at..])), ("I look.".into(), " a < b <tool".into()));
+            let at =
+                all.iter().position(|p| *p == call).unwrap_or_else(|| panic!("{size}: {all:?}"));
+            assert_eq!(
+                (joined(&all[..at]), joined(&all[at..])),
+                ("I look.".into(), " a < b <tool".into())
+            );
         }
         let mut reader = Reader::new(true);
         assert_eq!(reader.push("<tool_call>no"), []);

@@ -8,8 +8,9 @@ use crate::{LlmError, ModelRequest, conversation};
 
 /// Renders the complete prompt, up to the start of the model's answer.
 pub(super) fn text(model: &LlamaModel, request: &ModelRequest) -> Result<String, LlmError> {
-    let wrong =
-        |error: &dyn std::fmt::Display| LlmError::Rejected(format!("llamaCpp: the conversation: {error}"));
+    let wrong = |error: &dyn std::fmt::Display| {
+        LlmError::Rejected(format!("llamaCpp: the conversation: {error}"))
+    };
     let mut system = request.system.clone();
     if !request.tools.is_empty() {
         system.push_str(&calls::offer(&request.tools));
@@ -30,7 +31,8 @@ pub(super) fn text(model: &LlamaModel, request: &ModelRequest) -> Result<String,
     }
     let messages = messages.into_iter().map(|(role, text)| {
         // A C string ends at the first zero.
-        LlamaChatMessage::new(role.to_owned(), text.replace('\0', "\u{fffd}")).map_err(|error| wrong(&error))
+        LlamaChatMessage::new(role.to_owned(), text.replace('\0', "\u{fffd}"))
+            .map_err(|error| wrong(&error))
     });
     let messages: Vec<LlamaChatMessage> = messages.collect::<Result<_, _>>()?;
     let usual = || LlamaChatTemplate::new("chatml").map_err(|error| wrong(&error));
@@ -38,7 +40,9 @@ pub(super) fn text(model: &LlamaModel, request: &ModelRequest) -> Result<String,
     model
         .apply_chat_template(&own, &messages, true)
         // llama.cpp does not support every template; the usual one replaces those.
-        .or_else(|_| model.apply_chat_template(&usual()?, &messages, true).map_err(|error| wrong(&error)))
+        .or_else(|_| {
+            model.apply_chat_template(&usual()?, &messages, true).map_err(|error| wrong(&error))
+        })
 }
 
 fn plain(parts: &[Part]) -> Result<String, LlmError> {

@@ -75,7 +75,8 @@ impl Writing<'_> {
             }
             Piece::Call { name, arguments } => {
                 let mut letters = [0_u8; 8];
-                let failed = |e| LlmError::Unavailable(format!("llamaCpp: cannot get random bytes: {e}"));
+                let failed =
+                    |e| LlmError::Unavailable(format!("llamaCpp: cannot get random bytes: {e}"));
                 getrandom::fill(&mut letters).map_err(failed)?;
                 let (id, index) = (format!("call_{}", hex::encode(letters)), *calls);
                 *calls += 1;
@@ -109,12 +110,14 @@ pub(super) fn answer(
     let read = vocab.tokenize(text.as_bytes(), begins, true);
     let room = usize::try_from(context_tokens).unwrap_or(usize::MAX);
     if read.len() >= room {
-        let text = format!("llamaCpp: the prompt has {} tokens, the context has {room}", read.len());
+        let text =
+            format!("llamaCpp: the prompt has {} tokens, the context has {room}", read.len());
         return Err(LlmError::ContextOverflow(text).into());
     }
     let most = (request.max_tokens.max(1) as usize).min(room - read.len());
     let mut sampler = sampler(model, request)?;
-    let threads = std::thread::available_parallelism().map_or(1, |n| i32::try_from(n.get()).unwrap_or(1));
+    let threads =
+        std::thread::available_parallelism().map_or(1, |n| i32::try_from(n.get()).unwrap_or(1));
     let params = LlamaContextParams::default()
         .with_n_ctx(NonZeroU32::new(u32::try_from(read.len() + most).unwrap_or(u32::MAX)))
         .with_n_batch(BATCH as u32)
@@ -136,7 +139,9 @@ pub(super) fn answer(
         }
         bytes.extend(vocab.token_to_piece(token, false, None));
         let text = take_complete_characters(&mut bytes);
-        for piece in reader.push(&text).into_iter().filter(|piece| *piece != Piece::Text(String::new())) {
+        for piece in
+            reader.push(&text).into_iter().filter(|piece| *piece != Piece::Text(String::new()))
+        {
             writing.piece(piece, &mut calls)?;
         }
         feed(&mut context, &mut batch, &[token], at, true)?;
@@ -166,7 +171,10 @@ fn read_prompt(
         feed(context, &mut batch, part, done, done + part.len() == read.len())?;
         done += part.len();
         if request.prompt_progress {
-            writing.chunk(Chunk::PromptProgress { processed: done as u64, total: read.len() as u64 })?;
+            writing.chunk(Chunk::PromptProgress {
+                processed: done as u64,
+                total: read.len() as u64,
+            })?;
         }
     }
     Ok(())
@@ -195,8 +203,10 @@ fn sampler(model: &LlamaModel, request: &ModelRequest) -> Result<LlamaSampler, S
         let refused = |error: &dyn std::fmt::Display| {
             LlmError::Rejected(format!("llamaCpp cannot enforce this schema: {error}"))
         };
-        let grammar = json_schema_to_grammar(&schema.to_string()).map_err(|error| refused(&error))?;
-        chain.push(LlamaSampler::grammar(model, &grammar, "root").map_err(|error| refused(&error))?);
+        let grammar =
+            json_schema_to_grammar(&schema.to_string()).map_err(|error| refused(&error))?;
+        chain
+            .push(LlamaSampler::grammar(model, &grammar, "root").map_err(|error| refused(&error))?);
     }
     let temperature = request.temperature.map_or(TEMPERATURE, |value| value as f32);
     if temperature <= 0.0 {

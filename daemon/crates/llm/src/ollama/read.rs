@@ -23,7 +23,8 @@ impl Events for Reader {
         answer.text(text("content"));
         for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             // Each call arrives complete.
-            let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let text =
+                |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             let arguments = match call.pointer("/function/arguments") {
                 Some(Value::String(text)) => text.clone(),
                 Some(Value::Null) | None => "{}".into(),

@@ -33,10 +33,14 @@ impl Events for Reader {
             }
         }
         let choice = data.get("choices").and_then(|choices| choices.get(0));
-        if let Some(delta) = choice.and_then(|choice| choice.get("delta").or_else(|| choice.get("message"))) {
+        if let Some(delta) =
+            choice.and_then(|choice| choice.get("delta").or_else(|| choice.get("message")))
+        {
             self.delta(delta, answer)?;
         }
-        if let Some(reason) = choice.and_then(|choice| choice.get("finish_reason")).and_then(Value::as_str) {
+        if let Some(reason) =
+            choice.and_then(|choice| choice.get("finish_reason")).and_then(Value::as_str)
+        {
             self.finish = Some(match reason {
                 "length" => FinishReason::Length,
                 "tool_calls" | "function_call" => FinishReason::ToolCalls,
@@ -87,7 +91,8 @@ impl Reader {
     }
 
     fn call(call: &Value, answer: &mut Answer) -> Result<(), LlmError> {
-        let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text =
+            |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (id, name) = (text("/id"), text("/function/name"));
         let index = match call.get("index").and_then(Value::as_u64) {
             Some(number) => {

@@ -79,8 +79,10 @@ impl ClaudeCode {
             let subtype = Some(subtype).filter(|subtype| *subtype != "success").unwrap_or_default();
             let status = data.get("api_error_status").and_then(Value::as_u64);
             let status = status.map(|status| format!("status {status}")).unwrap_or_default();
-            let details = [text(data, "/result"), &errors.join("; "), subtype, &self.wrong, &status];
-            let details: Vec<&str> = details.into_iter().filter(|details| !details.is_empty()).collect();
+            let details =
+                [text(data, "/result"), &errors.join("; "), subtype, &self.wrong, &status];
+            let details: Vec<&str> =
+                details.into_iter().filter(|details| !details.is_empty()).collect();
             return Err(words::classify(answer.who(), &format!("failed: {}", details.join("; "))));
         }
         let cached = number(data, "/usage/cache_read_input_tokens");

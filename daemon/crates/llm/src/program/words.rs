@@ -19,8 +19,15 @@ const LOGIN: &[&str] = &[
     "oauth token",
     "refresh token",
 ];
-const LIMIT: &[&str] =
-    &["rate limit", "rate_limit", "usage limit", "429", "too many requests", "quota", "hit your limit"];
+const LIMIT: &[&str] = &[
+    "rate limit",
+    "rate_limit",
+    "usage limit",
+    "429",
+    "too many requests",
+    "quota",
+    "hit your limit",
+];
 const MISSING_MODEL: &[&str] = &[
     "model_not_found",
     "may not exist",
@@ -29,7 +36,8 @@ const MISSING_MODEL: &[&str] = &[
     "unknown model",
     "model not found",
 ];
-const OVERFLOW: &[&str] = &["prompt is too long", "context window", "context length", "input is too long"];
+const OVERFLOW: &[&str] =
+    &["prompt is too long", "context window", "context length", "input is too long"];
 
 /// Returns the error of `who` that a message indicates.
 pub(super) fn classify(who: &str, message: &str) -> LlmError {
@@ -38,7 +46,11 @@ pub(super) fn classify(who: &str, message: &str) -> LlmError {
     if has(OVERFLOW) {
         LlmError::ContextOverflow(text)
     } else if has(MISSING_MODEL) && small.contains("model") {
-        LlmError::ModelNotFound { provider: who.to_owned(), model: String::new(), known: Vec::new() }
+        LlmError::ModelNotFound {
+            provider: who.to_owned(),
+            model: String::new(),
+            known: Vec::new(),
+        }
     } else if has(LIMIT) {
         LlmError::RateLimited { text, retry_after: None }
     } else if has(LOGIN) {
@@ -64,7 +76,10 @@ mod tests {
             ("failed: Invalid API key · Please run /login", "model_unauthorized"),
             ("failed: unexpected status 401 Unauthorized: Missing bearer", "model_unauthorized"),
             ("failed: You've hit your usage limit. Try again at 3 PM", "model_rate_limited"),
-            ("failed: There's an issue with the selected model (x). It may not exist", "model_not_found"),
+            (
+                "failed: There's an issue with the selected model (x). It may not exist",
+                "model_not_found",
+            ),
             ("failed: prompt is too long: 210000 tokens", "context_overflow"),
             ("exited with 3: segmentation fault", "model_unavailable"),
         ] {

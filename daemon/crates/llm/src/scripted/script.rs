@@ -133,13 +133,16 @@ impl Fault {
         let text = if self.text.is_empty() { "scripted failure".to_owned() } else { self.text };
         match self.kind {
             FaultKind::Unavailable => LlmError::Unavailable(text),
-            FaultKind::ModelNotFound => {
-                LlmError::ModelNotFound { provider: "scripted".into(), model: text, known: Vec::new() }
-            }
+            FaultKind::ModelNotFound => LlmError::ModelNotFound {
+                provider: "scripted".into(),
+                model: text,
+                known: Vec::new(),
+            },
             FaultKind::Unauthorized => LlmError::Unauthorized(text),
-            FaultKind::RateLimited => {
-                LlmError::RateLimited { text, retry_after: self.retry_after_ms.map(Duration::from_millis) }
-            }
+            FaultKind::RateLimited => LlmError::RateLimited {
+                text,
+                retry_after: self.retry_after_ms.map(Duration::from_millis),
+            },
             FaultKind::ContextOverflow => LlmError::ContextOverflow(text),
             FaultKind::Malformed => LlmError::Malformed(text),
             FaultKind::Cut => LlmError::Cut(text),
@@ -186,17 +189,22 @@ impl Expect {
         let (met, there) = match self {
             Self::LastContains(part) => (last_text.contains(part), excerpt(&last_text)),
             Self::LastRole(expected) => (last_role == expected, last_role.to_owned()),
-            Self::AnyContains(part) => (all().any(|text| text.contains(part)), "none with it".into()),
+            Self::AnyContains(part) => {
+                (all().any(|text| text.contains(part)), "none with it".into())
+            }
             Self::NoneContains(part) => {
                 let text = all().find(|text| text.contains(part));
                 (text.is_none(), excerpt(&text.unwrap_or_default()))
             }
             Self::SystemContains(part) => (request.system.contains(part), excerpt(&request.system)),
             Self::OffersTool(name) | Self::OffersNot(name) => {
-                let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+                let names: Vec<&str> =
+                    request.tools.iter().map(|tool| tool.name.as_str()).collect();
                 (offers(name) == matches!(self, Self::OffersTool(_)), names.join(", "))
             }
-            Self::Messages(count) => (request.messages.len() == *count, request.messages.len().to_string()),
+            Self::Messages(count) => {
+                (request.messages.len() == *count, request.messages.len().to_string())
+            }
             Self::Schema(expected) => {
                 (request.schema.is_some() == *expected, request.schema.is_some().to_string())
             }
@@ -243,7 +251,8 @@ impl Script {
             Ok(value) => {
                 let wrong = "it is neither a script nor a list of answers; see the type Script";
                 return if value.is_array() {
-                    let answers = serde_json::from_value(value).map_err(|error| error.to_string())?;
+                    let answers =
+                        serde_json::from_value(value).map_err(|error| error.to_string())?;
                     Ok(Self { answers, ..Self::default() })
                 } else if value.get("answers").is_some() {
                     serde_json::from_value(value).map_err(|error| error.to_string())

@@ -37,7 +37,8 @@ fn names_have_defaults_and_unknown_ones_are_refused() {
     assert!(is_external("ollama", Some("https://ollama.com")));
     assert!(is_external("nobody", Some("http://127.0.0.1")) && is_external("openai", Some("?")));
 
-    let of = |provider: &str| connect(&Settings { provider: provider.into(), ..Settings::default() });
+    let of =
+        |provider: &str| connect(&Settings { provider: provider.into(), ..Settings::default() });
     let Err(unknown) = of("gpt") else { panic!("a provider of any name") };
     assert_eq!(
         unknown.to_string(),
@@ -47,11 +48,16 @@ fn names_have_defaults_and_unknown_ones_are_refused() {
     let Err(LlmError::NotSupported(text)) = of("apple") else { panic!("apple") };
     assert!(text.contains(std::env::consts::OS) || cfg!(target_os = "macos"), "{text}");
     for provider in ["openai", "anthropic"] {
-        let Err(LlmError::Unauthorized(text)) = of(provider) else { panic!("{provider} without a key") };
+        let Err(LlmError::Unauthorized(text)) = of(provider) else {
+            panic!("{provider} without a key")
+        };
         assert!(text.contains(find_provider(provider).unwrap().key_variables[0]), "{text}");
     }
     for provider in ["openai-compatible", "scripted"] {
-        assert!(matches!(of(provider), Err(LlmError::Rejected(_))), "{provider} without an endpoint");
+        assert!(
+            matches!(of(provider), Err(LlmError::Rejected(_))),
+            "{provider} without an endpoint"
+        );
     }
     let ollama = of("ollama").unwrap();
     assert_eq!((ollama.name(), ollama.model(), ollama.external()), ("ollama", "qwen3:14b", false));
@@ -66,7 +72,8 @@ fn environment_key_takes_precedence_and_key_files_must_be_private() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
     std::fs::write(&file, "from-file\n").unwrap();
-    let mode = |mode: u32| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    let mode =
+        |mode: u32| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
     let variables = HashMap::from([("OPENAI_API_KEY", "from-env"), ("ANTHROPIC_API_KEY", "  ")]);
     let lookup = |name: &str| variables.get(name).map(|value| (*value).to_owned());
     mode(0o600);
@@ -104,7 +111,13 @@ async fn models_are_listed_with_their_properties() {
                 ("claude-haiku-4-5-20251001", Some(200_000), None),
             ],
         ),
-        ("ollama", &[("qwen3:14b", None, Some(9_276_198_565)), ("gemma3:latest", None, Some(3_338_801_804))]),
+        (
+            "ollama",
+            &[
+                ("qwen3:14b", None, Some(9_276_198_565)),
+                ("gemma3:latest", None, Some(3_338_801_804)),
+            ],
+        ),
     ] {
         let peer = Peer::start(provider, vec![]).await;
         let models = connected(provider, &peer.url).models().await.unwrap();
@@ -116,13 +129,17 @@ async fn models_are_listed_with_their_properties() {
     // A server that is not a model provider.
     let peer = Peer::start("openai", vec![]).await;
     let error = connected("openai", &format!("{}/elsewhere", peer.url)).models().await.unwrap_err();
-    assert!(matches!(&error, LlmError::Malformed(text) if text.contains("check the endpoint")), "{error:?}");
+    assert!(
+        matches!(&error, LlmError::Malformed(text) if text.contains("check the endpoint")),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
 async fn first_model_and_its_context_are_queried() {
     let peer = Peer::start("openai-compatible", vec![Reply::fixture("openai/text.sse")]).await;
-    let unnamed = Settings { model: String::new(), key: None, ..settings("openai-compatible", &peer.url) };
+    let unnamed =
+        Settings { model: String::new(), key: None, ..settings("openai-compatible", &peer.url) };
     let provider = connect(&unnamed).unwrap();
     assert_eq!((provider.model(), provider.context_tokens()), ("", None));
     provider.prepare().await.unwrap();

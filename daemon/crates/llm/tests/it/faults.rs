@@ -41,20 +41,28 @@ async fn answer_cut_at_any_byte_is_neither_lost_nor_duplicated() {
                 let peer = Peer::start(provider, replies).await;
                 let at_once = Settings { backoff: Duration::ZERO, ..settings(provider, &peer.url) };
                 let (chunks, error) = ask(&*connect(&at_once).unwrap(), question()).await;
-                let (request_count, what) = (peer.chats().len(), format!("{name} cut at {cut}, {end:?}"));
+                let (request_count, what) =
+                    (peer.chats().len(), format!("{name} cut at {cut}, {end:?}"));
                 match error {
                     // After the first chunk there is no second attempt, and the chunks so far are
                     // returned.
                     Some(error) => {
                         assert!(matches!(error, LlmError::Cut(_)), "{what}: {error:?}");
-                        assert!(complete.starts_with(&chunks) && visible(&chunks) > 0, "{what}: {chunks:?}");
+                        assert!(
+                            complete.starts_with(&chunks) && visible(&chunks) > 0,
+                            "{what}: {chunks:?}"
+                        );
                         assert_eq!(request_count, 1, "{what}");
                     }
                     // Either the second attempt returned everything, or only bytes after the end
                     // were cut.
                     None if request_count == 2 => assert_eq!(chunks, complete, "{what}"),
                     None => {
-                        assert_eq!((request_count, visible(&chunks)), (1, visible(&complete)), "{what}");
+                        assert_eq!(
+                            (request_count, visible(&chunks)),
+                            (1, visible(&complete)),
+                            "{what}"
+                        );
                         assert_eq!(chunks.last(), complete.last(), "{what}");
                     }
                 }
@@ -64,7 +72,7 @@ async fn answer_cut_at_any_byte_is_neither_lost_nor_duplicated() {
 }
 
 #[tokio::test]
-async fn only_transient_failures_are_retried() {
+async fn transient_failures_are_retried() {
     for (provider, name, server_error) in STREAMS {
         let good = Reply::fixture(name);
         let fail = |status| Reply::error(status, server_error);
@@ -86,7 +94,10 @@ async fn only_transient_failures_are_retried() {
             let peer = Peer::start(provider, vec![bad.clone(), bad.clone(), good.clone()]).await;
             let (chunks, error) = ask(&*connected(provider, &peer.url), question()).await;
             assert_eq!((error, peer.chats().len()), (None, 3), "{provider}: {what}");
-            assert!(matches!(chunks.last(), Some(Chunk::Finish(FinishReason::ToolCalls))), "{what}");
+            assert!(
+                matches!(chunks.last(), Some(Chunk::Finish(FinishReason::ToolCalls))),
+                "{what}"
+            );
 
             let peer = Peer::start(provider, vec![bad]).await;
             let (chunks, error) = ask(&*connected(provider, &peer.url), question()).await;
@@ -99,15 +110,31 @@ async fn only_transient_failures_are_retried() {
                 "{what}: {error:?}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn permanent_failures_are_not_retried() {
+    for (provider, _, server_error) in STREAMS {
+        let fail = |status| Reply::error(status, server_error);
+        let limited = || fail(429);
         for (what, bad, expected) in [
             ("400", fail(400), "rejected"),
             ("401", fail(401), "unauthorized"),
             ("403", fail(403), "unauthorized"),
             ("redirect", fail(307).with("location", "https://elsewhere/v1"), "malformed"),
             ("404 of a web server", Reply::new(404, "text/html", "<html>"), "malformed"),
-            ("a page", Reply::new(200, "text/html; charset=utf-8", "<html>Log in</html>"), "malformed"),
+            (
+                "a page",
+                Reply::new(200, "text/html; charset=utf-8", "<html>Log in</html>"),
+                "malformed",
+            ),
             ("no stream", Reply::new(200, "text/plain", "hello\nworld\n"), "malformed"),
-            ("broken JSON", Reply::new(200, "text/event-stream", "data: {\"a\":\n\n{\"b\n"), "malformed"),
+            (
+                "broken JSON",
+                Reply::new(200, "text/event-stream", "data: {\"a\":\n\n{\"b\n"),
+                "malformed",
+            ),
             ("wait of an hour", limited().with("retry-after", "3600"), "limited"),
             ("wait of an hour at 503", fail(503).with("retry-after", "3600"), "limited"),
         ] {
@@ -150,7 +177,8 @@ async fn requested_wait_is_honoured() {
 
 #[tokio::test]
 async fn error_event_before_first_chunk_is_retried() {
-    let replies = vec![Reply::fixture("anthropic/error_at_once.sse"), Reply::fixture("anthropic/text.sse")];
+    let replies =
+        vec![Reply::fixture("anthropic/error_at_once.sse"), Reply::fixture("anthropic/text.sse")];
     let peer = Peer::start("anthropic", replies).await;
     let (chunks, error) = ask(&*connected("anthropic", &peer.url), question()).await;
     assert_eq!((error, peer.chats().len()), (None, 2));
@@ -182,7 +210,8 @@ async fn silent_and_slow_answers_time_out() {
         // No bytes at all, none after the head, none after the first word.
         let half = fixture(name).len() * 2 / 3;
         for (cut, shows) in [(0, false), (half, true)] {
-            let peer = Peer::start(provider, vec![Reply::fixture(name).cut(cut, End::Silent)]).await;
+            let peer =
+                Peer::start(provider, vec![Reply::fixture(name).cut(cut, End::Silent)]).await;
             let (chunks, error) =
                 ask(&*connect(&quick(provider, &peer.url, 100, 10_000)).unwrap(), question()).await;
             assert!(
@@ -194,13 +223,15 @@ async fn silent_and_slow_answers_time_out() {
         let slow = Reply::fixture(name).with("content-type", "text/event-stream");
         let late = Reply { pieces: vec![(Duration::from_secs(30), vec![])], ..slow.clone() };
         let peer = Peer::start(provider, vec![late]).await;
-        let (_, error) = ask(&*connect(&quick(provider, &peer.url, 100, 10_000)).unwrap(), question()).await;
+        let (_, error) =
+            ask(&*connect(&quick(provider, &peer.url, 100, 10_000)).unwrap(), question()).await;
         assert!(matches!(error, Some(LlmError::TimedOut(_))), "{error:?}");
 
         // A byte now and then is never silence, but the answer has a total limit.
         let peer = Peer::start(provider, vec![slow.trickle(1, Duration::from_millis(20))]).await;
         let started = Instant::now();
-        let (_, error) = ask(&*connect(&quick(provider, &peer.url, 5_000, 400)).unwrap(), question()).await;
+        let (_, error) =
+            ask(&*connect(&quick(provider, &peer.url, 5_000, 400)).unwrap(), question()).await;
         assert!(
             matches!(&error, Some(LlmError::TimedOut(text)) if text.contains("within 400ms")),
             "{error:?}"
@@ -209,8 +240,11 @@ async fn silent_and_slow_answers_time_out() {
         assert_eq!(peer.chats().len(), 1);
 
         // Control: a slow but active answer succeeds.
-        let peer =
-            Peer::start(provider, vec![Reply::fixture(name).trickle(100, Duration::from_millis(10))]).await;
+        let peer = Peer::start(
+            provider,
+            vec![Reply::fixture(name).trickle(100, Duration::from_millis(10))],
+        )
+        .await;
         let (chunks, error) =
             ask(&*connect(&quick(provider, &peer.url, 5_000, 10_000)).unwrap(), question()).await;
         assert_eq!(error, None);
@@ -221,11 +255,16 @@ async fn silent_and_slow_answers_time_out() {
 #[tokio::test]
 async fn sizes_are_bounded() {
     let limits = Limits { line: 64 * 1024, answer: 1024 * 1024 };
-    let word = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n".to_vec();
+    let word =
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n".to_vec();
     let piece = |bytes: Vec<u8>| Reply::new(200, "text/event-stream", bytes);
     for (what, reply, shows) in [
         ("a line without an end", piece(vec![b'x'; 100 * 1024]), false),
-        ("data without an end", piece([b"data: ".to_vec(), vec![b'x'; 100 * 1024]].concat()), false),
+        (
+            "data without an end",
+            piece([b"data: ".to_vec(), vec![b'x'; 100 * 1024]].concat()),
+            false,
+        ),
         ("an event of many lines", piece(b"data: 0123456789\n".repeat(10_000)), false),
         ("many words", piece(word.repeat(20_000)), true),
         ("comments for ever", piece(b": ping\n\n".repeat(200_000)), false),
@@ -244,7 +283,8 @@ async fn sizes_are_bounded() {
     assert_eq!(error, None);
     assert_eq!(chunks.len(), 10_000_000 / word.len() + 1);
     // The body of an error is not read to its end.
-    let peer = Peer::start("openai", vec![Reply::new(400, "text/plain", vec![b'x'; 5_000_000])]).await;
+    let peer =
+        Peer::start("openai", vec![Reply::new(400, "text/plain", vec![b'x'; 5_000_000])]).await;
     let (_, error) = ask(&*connected("openai", &peer.url), question()).await;
     assert!(error.unwrap().to_string().len() < 1000);
 }

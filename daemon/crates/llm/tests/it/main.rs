@@ -49,7 +49,11 @@ fn connected(provider: &str, endpoint: &str) -> Arc<dyn Provider> {
 }
 
 fn question() -> ModelRequest {
-    ModelRequest { messages: vec![Message::user("how are you?")], max_tokens: 100, ..ModelRequest::default() }
+    ModelRequest {
+        messages: vec![Message::user("how are you?")],
+        max_tokens: 100,
+        ..ModelRequest::default()
+    }
 }
 
 /// Collects all chunks and the error at the end.

@@ -144,7 +144,13 @@ impl Peer {
 
     /// Returns the chat requests so far.
     pub fn chats(&self) -> Vec<Request> {
-        self.seen.lock().unwrap().iter().filter(|request| request.method == "POST").cloned().collect()
+        self.seen
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|request| request.method == "POST")
+            .cloned()
+            .collect()
     }
 
     /// Returns all requests so far.
@@ -164,7 +170,8 @@ impl Peer {
 
     /// Waits until `count` connections are closed.
     pub async fn wait_closed(&self, count: u32) {
-        let permits = tokio::time::timeout(Duration::from_secs(60), self.closed.acquire_many(count)).await;
+        let permits =
+            tokio::time::timeout(Duration::from_secs(60), self.closed.acquire_many(count)).await;
         permits.expect("the connection stays open").unwrap().forget();
     }
 }
@@ -240,8 +247,9 @@ async fn read(socket: &mut BufReader<TcpStream>) -> Option<Request> {
     }
     let mut first = lines.first()?.split(' ');
     let (method, path) = (first.next()?.to_owned(), first.next()?.to_owned());
-    let pair =
-        |line: &String| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
+    let pair = |line: &String| {
+        line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+    };
     let headers: Vec<(String, String)> = lines.iter().skip(1).filter_map(pair).collect();
     let length = headers.iter().find(|(name, _)| name == "content-length");
     let length = length.map_or(0, |(_, value)| value.parse().unwrap());
@@ -258,7 +266,11 @@ async fn write(socket: &mut BufReader<TcpStream>, reply: &Reply) -> bool {
     for (name, value) in &reply.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    head.push_str(if chunked { "transfer-encoding: chunked\r\n\r\n" } else { "connection: close\r\n\r\n" });
+    head.push_str(if chunked {
+        "transfer-encoding: chunked\r\n\r\n"
+    } else {
+        "connection: close\r\n\r\n"
+    });
     let socket = socket.get_mut();
     if socket.write_all(head.as_bytes()).await.is_err() {
         return false;

@@ -8,8 +8,8 @@
 use std::sync::{Arc, Mutex};
 
 use cairn_llm::{
-    Chunk, Exit, Launch, Launcher, LlmError, ModelRequest, Piece, Provider, Recorded, Running, Settings,
-    connect,
+    Chunk, Exit, Launch, Launcher, LlmError, ModelRequest, Piece, Provider, Recorded, Running,
+    Settings, connect,
 };
 use cairn_protocol::model::{FinishReason, Part, ToolOffer};
 use cairn_protocol::{error::Failure, model::Message};
@@ -24,7 +24,13 @@ async fn agent_output_is_parsed() {
         (
             "claudeCode",
             "steps",
-            &["thought where is it", "thought I look.", "usage 115 7 100", r#"text {"goals": []}"#, "Stop"],
+            &[
+                "thought where is it",
+                "thought I look.",
+                "usage 115 7 100",
+                r#"text {"goals": []}"#,
+                "Stop",
+            ],
         ),
         ("codex", "text", &["usage 12 6 4", "text Hello from the stub.", "Stop"]),
         (
@@ -78,7 +84,12 @@ impl Launcher for Stub {
     }
 }
 
-fn stub(provider: &str, model: &str, pieces: &[&[u8]], exit: Exit) -> (Arc<Stub>, Arc<dyn Provider>) {
+fn stub(
+    provider: &str,
+    model: &str,
+    pieces: &[&[u8]],
+    exit: Exit,
+) -> (Arc<Stub>, Arc<dyn Provider>) {
     let pieces = pieces.iter().map(|piece| piece.to_vec()).collect();
     let stub = Arc::new(Stub { pieces, exit, launches: Mutex::default() });
     let launcher: Arc<dyn Launcher> = Arc::<Stub>::clone(&stub);
@@ -102,7 +113,8 @@ async fn prompt_is_sent_by_standard_input_only() {
     let (head, tail) = bytes.split_at(100);
     let (launched, codex) = stub("codex", "gpt-5", &[head, tail], Exit::default());
     let schema = serde_json::json!({"type": "object"});
-    let request = ModelRequest { system: "be short".into(), schema: Some(schema), ..session_request() };
+    let request =
+        ModelRequest { system: "be short".into(), schema: Some(schema), ..session_request() };
     let (chunks, error) = ask(&*codex, request).await;
     assert_eq!((error, chunks.last()), (None, Some(&Chunk::Finish(FinishReason::Stop))));
     let launch = launched.launches.lock().unwrap().remove(0);
@@ -113,14 +125,18 @@ async fn prompt_is_sent_by_standard_input_only() {
     for expected in ["be short", r#"{"type":"object"}"#, "how are you?"] {
         assert!(launch.prompt.contains(expected), "{}", launch.prompt);
     }
-    let (launched, claude) = stub("claudeCode", "", &[&fixture("claudeCode/text.ndjson")], Exit::default());
+    let (launched, claude) =
+        stub("claudeCode", "", &[&fixture("claudeCode/text.ndjson")], Exit::default());
     assert_eq!(ask(&*claude, session_request()).await.1, None);
     let launch = launched.launches.lock().unwrap().remove(0);
     assert_eq!(launch.arguments, ["-p", "--output-format", "stream-json", "--verbose"]);
     assert_eq!((launch.prompt.as_str(), claude.external()), ("how are you?", true));
     // A conversation becomes one text.
-    let messages =
-        vec![Message::user("a"), Message::Assistant { text: "b".into(), calls: vec![] }, Message::user("c")];
+    let messages = vec![
+        Message::user("a"),
+        Message::Assistant { text: "b".into(), calls: vec![] },
+        Message::user("c"),
+    ];
     ask(&*claude, ModelRequest { messages, ..session_request() }).await;
     assert_eq!(launched.launches.lock().unwrap()[0].prompt, "User: a\n\nAssistant: b\n\nUser: c");
 }
@@ -128,9 +144,13 @@ async fn prompt_is_sent_by_standard_input_only() {
 #[tokio::test]
 async fn unsupported_request_starts_no_agent() {
     let (launched, claude) = stub("claudeCode", "", &[], Exit::default());
-    let tool =
-        ToolOffer { name: "t".into(), description: String::new(), input_schema: serde_json::json!({}) };
-    let image = Message::User { parts: vec![Part::Image { mime: "image/png".into(), data: "AA".into() }] };
+    let tool = ToolOffer {
+        name: "t".into(),
+        description: String::new(),
+        input_schema: serde_json::json!({}),
+    };
+    let image =
+        Message::User { parts: vec![Part::Image { mime: "image/png".into(), data: "AA".into() }] };
     for (request, reason) in [
         (ModelRequest { tools: vec![tool], ..session_request() }, "not_supported"),
         (ModelRequest { messages: vec![image], ..session_request() }, "model_rejected"),
@@ -139,22 +159,31 @@ async fn unsupported_request_starts_no_agent() {
         let failure = Failure::from(ask(&*claude, request).await.1.unwrap());
         assert_eq!(failure.reason.as_str(), reason, "{failure}");
     }
-    let (option, codex) = stub("codex", "--dangerously-bypass-approvals-and-sandbox", &[], Exit::default());
+    let (option, codex) =
+        stub("codex", "--dangerously-bypass-approvals-and-sandbox", &[], Exit::default());
     assert!(matches!(ask(&*codex, session_request()).await.1, Some(LlmError::Rejected(_))));
-    assert!(launched.launches.lock().unwrap().is_empty() && option.launches.lock().unwrap().is_empty());
+    assert!(
+        launched.launches.lock().unwrap().is_empty() && option.launches.lock().unwrap().is_empty()
+    );
     let settings = Settings { provider: "codex".into(), ..Settings::default() };
     assert!(matches!(connect(&settings), Err(LlmError::NotSupported(_))));
 }
 
 #[tokio::test]
 async fn exits_without_an_answer_are_classified() {
-    let exit = |code: i32, timed_out: bool, stderr: &str| Exit { code, timed_out, stderr: stderr.into() };
+    let exit =
+        |code: i32, timed_out: bool, stderr: &str| Exit { code, timed_out, stderr: stderr.into() };
     let start = br#"{"type":"thread.started","thread_id":"t"}"#;
     let start = [&start[..], b"\n"].concat();
     for (pieces, exit, reason, words) in [
         (&[][..], exit(0, false, ""), "model_cut", "codex"),
         (&[][..], exit(3, false, "boom\nmore"), "model_unavailable", "exited with 3: boom more"),
-        (&[][..], exit(1, false, "Read-only file system"), "model_unavailable", "codex.credentials_writable"),
+        (
+            &[][..],
+            exit(1, false, "Read-only file system"),
+            "model_unavailable",
+            "codex.credentials_writable",
+        ),
         (&[&start[..]][..], exit(0, true, ""), "model_timed_out", "within"),
         (&[&start[..]][..], exit(1, false, "Not logged in"), "model_unauthorized", "codex login"),
         (&[&b"<html>\n"[..]][..], exit(0, false, ""), "model_malformed", "<html>"),

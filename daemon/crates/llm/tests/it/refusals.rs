@@ -36,7 +36,14 @@ async fn errors_have_a_kind_and_the_provider_message() {
         ("openai-compatible", 400, "llamacpp/error_context.json", "overflow", "8192 tokens", 1),
         // Status code of older builds.
         ("openai-compatible", 500, "llamacpp/error_context.json", "overflow", "8192 tokens", 1),
-        ("openai-compatible", 503, "llamacpp/error_loading.json", "unavailable", "Loading model", 3),
+        (
+            "openai-compatible",
+            503,
+            "llamacpp/error_loading.json",
+            "unavailable",
+            "Loading model",
+            3,
+        ),
         ("openai-compatible", 404, "openai/error_model.json", "model", "it has qwen3-8b", 1),
         ("anthropic", 401, "anthropic/error_key.json", "unauthorized", "set ANTHROPIC_API_KEY", 1),
         ("anthropic", 400, "anthropic/error_context.json", "overflow", "208310 tokens", 1),
@@ -48,7 +55,14 @@ async fn errors_have_a_kind_and_the_provider_message() {
         ("anthropic", 400, "anthropic/error_credit.json", "rejected", "credit balance", 1),
         ("ollama", 404, "ollama/error_model.json", "model", "it has qwen3:14b, gemma3:latest", 1),
         ("ollama", 400, "ollama/error_context.json", "overflow", "exceeds the context length", 1),
-        ("ollama", 500, "ollama/error_server.json", "unavailable", "runner process has terminated", 3),
+        (
+            "ollama",
+            500,
+            "ollama/error_server.json",
+            "unavailable",
+            "runner process has terminated",
+            3,
+        ),
         ("ollama", 503, "ollama/error_rate.json", "unavailable", "server busy", 3),
         ("ollama", 400, "ollama/error_field.json", "rejected", "does not support tools", 1),
         ("ollama", 401, "ollama/error_key.json", "unauthorized", "set OLLAMA_API_KEY", 1),
@@ -67,7 +81,10 @@ async fn errors_have_a_kind_and_the_provider_message() {
 async fn other_error_formats_are_parsed() {
     for (body, words) in [
         (json!({ "detail": "Not enough memory" }).to_string(), ": Not enough memory"),
-        (json!({ "detail": [{ "msg": "Field required", "loc": ["body"] }] }).to_string(), "Field required"),
+        (
+            json!({ "detail": [{ "msg": "Field required", "loc": ["body"] }] }).to_string(),
+            "Field required",
+        ),
         (json!({ "message": "no such thing" }).to_string(), ": no such thing"),
         (json!({ "object": "error", "message": "bad", "code": 400 }).to_string(), ": bad"),
         (json!({ "error": { "message": "two\nlines\t here" } }).to_string(), ": two lines here"),
@@ -76,7 +93,8 @@ async fn other_error_formats_are_parsed() {
         ("<html>".to_owned(), "(400)"),
         ("\u{1F600}".repeat(1000), "\u{1F600}…"),
     ] {
-        let peer = Peer::start("openai", vec![Reply::new(400, "application/json", body.clone())]).await;
+        let peer =
+            Peer::start("openai", vec![Reply::new(400, "application/json", body.clone())]).await;
         let (_, error) = ask(&*connected("openai", &peer.url), question()).await;
         let text = error.unwrap().to_string();
         assert!(text.contains(words) && !text.contains("<html>"), "{body}: {text}");
@@ -87,7 +105,9 @@ async fn other_error_formats_are_parsed() {
 #[tokio::test]
 async fn error_with_success_status_is_an_error() {
     let body = r#"{"error":{"message":"no such adapter","type":"invalid_request_error"}}"#;
-    for (body, expected) in [(body, "rejected"), (r#"{"choices":[]}"#, "malformed"), ("{", "malformed")] {
+    for (body, expected) in
+        [(body, "rejected"), (r#"{"choices":[]}"#, "malformed"), ("{", "malformed")]
+    {
         let peer = Peer::start("openai", vec![Reply::new(200, "application/json", body)]).await;
         let (_, error) = ask(&*connected("openai", &peer.url), question()).await;
         assert_eq!(kind(&error.unwrap()), expected, "{body}");

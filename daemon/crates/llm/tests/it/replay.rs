@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use cairn_llm::{
-    Chunk, Expect, Fault, FaultKind, LlmError, ModelRequest, Provider, Recorded, Recording, Script, Scripted,
-    ScriptedAnswer, ScriptedCall, Settings, Step, connect,
+    Chunk, Expect, Fault, FaultKind, LlmError, ModelRequest, Provider, Recorded, Recording, Script,
+    Scripted, ScriptedAnswer, ScriptedCall, Settings, Step, connect,
 };
 use cairn_protocol::model::{FinishReason, Message, TokenUsage};
 use serde_json::json;
@@ -30,7 +30,10 @@ async fn recorded_answer_replays_identically() {
         let url = peer.url.clone();
         drop(peer);
         let recorded = Recorded::new(provider, "m1", vec![bytes]).unwrap().with_context(Some(9));
-        assert_eq!((recorded.name(), recorded.model(), recorded.external()), (*provider, "m1", false));
+        assert_eq!(
+            (recorded.name(), recorded.model(), recorded.external()),
+            (*provider, "m1", false)
+        );
         assert_eq!((recorded.context_tokens(), recorded.remaining()), (Some(9), 1));
         let (played, error) = ask(&recorded, question()).await;
         assert_eq!(played, live, "{name}");
@@ -50,7 +53,8 @@ async fn recorded_answer_replays_identically() {
     }
     assert!(matches!(Recorded::new("apple", "m", vec![]), Err(LlmError::UnknownProvider { .. })));
     // A truncated answer replays as a truncated one.
-    let cut = Recorded::new("openai", "m", vec![crate::fixture("openai/text.sse")[..700].to_vec()]).unwrap();
+    let cut = Recorded::new("openai", "m", vec![crate::fixture("openai/text.sse")[..700].to_vec()])
+        .unwrap();
     let (_, error) = ask(&cut, question()).await;
     assert!(matches!(error, Some(LlmError::Cut(_))), "{error:?}");
 }
@@ -70,7 +74,8 @@ fn script() -> Scripted {
         Step::Call(ScriptedCall { id: None, name: name.into(), arguments: json!({ "path": "a" }) })
     };
     let usage = TokenUsage { input_tokens: 5, output_tokens: 2, cached_tokens: 1 };
-    let fault = Fault { kind: FaultKind::RateLimited, text: "slow".into(), retry_after_ms: Some(7) };
+    let fault =
+        Fault { kind: FaultKind::RateLimited, text: "slow".into(), retry_after_ms: Some(7) };
     Scripted::new(vec![
         ScriptedAnswer::new(vec![
             Step::Reasoning("hm".into()),
@@ -110,7 +115,10 @@ async fn script_answers_in_order_and_fails_when_exhausted() {
     );
     let (_, refused) = ask(&script, question()).await;
     let text = refused.unwrap().to_string();
-    assert!(text.contains("answer 2 expects LastRole(\"tool\")") && text.contains("user"), "{text}");
+    assert!(
+        text.contains("answer 2 expects LastRole(\"tool\")") && text.contains("user"),
+        "{text}"
+    );
     let (_, limited) = ask(&script, question()).await;
     let retry_after = Some(Duration::from_millis(7));
     assert_eq!(limited, Some(LlmError::RateLimited { text: "slow".into(), retry_after }));
@@ -168,10 +176,10 @@ async fn unmet_expectation_is_reported() {
 #[tokio::test]
 async fn scripts_are_parsed_from_files_in_three_formats() {
     let folder = tempfile::tempdir().unwrap();
-    let answer =
-        r#"{"expect":[{"messages":1}],"delayMs":1,"steps":[{"text":"a"},{"delayMs":1},{"text":"b"}]}"#;
+    let answer = r#"{"expect":[{"messages":1}],"delayMs":1,"steps":[{"text":"a"},{"delayMs":1},{"text":"b"}]}"#;
     let broken = r#"{"steps":[{"call":{"name":"x","arguments":"{broken"}},{"finish":"length"}]}"#;
-    let script_text = format!(r#"{{"model":"tiny","contextTokens":99,"answers":[{answer},{broken}]}}"#);
+    let script_text =
+        format!(r#"{{"model":"tiny","contextTokens":99,"answers":[{answer},{broken}]}}"#);
     for (name, text, model) in [
         ("whole.json", script_text, "tiny"),
         ("list.json", format!("[{answer},\n{broken}]"), "script"),
@@ -183,7 +191,10 @@ async fn scripts_are_parsed_from_files_in_three_formats() {
         let settings = Settings { provider: "scripted".into(), endpoint, ..Settings::default() };
         let script = connect(&settings).unwrap();
         assert_eq!((script.model(), script.external()), (model, false));
-        assert_eq!(script.models().await.unwrap()[0].context_tokens, (model == "tiny").then_some(99));
+        assert_eq!(
+            script.models().await.unwrap()[0].context_tokens,
+            (model == "tiny").then_some(99)
+        );
         let (chunks, error) = ask(&*script, question()).await;
         assert_eq!(error, None, "{name}");
         assert_eq!(chunks.iter().map(line).collect::<Vec<_>>(), ["text a", "text b", "Stop"]);
@@ -215,7 +226,8 @@ async fn scripts_are_parsed_from_files_in_three_formats() {
 #[tokio::test]
 async fn script_hangs_and_delays_as_specified() {
     let steps = vec![Step::Text("a".into()), Step::Text("b".into()), Step::Hang];
-    let script = Scripted::new(vec![ScriptedAnswer { delay_ms: 30, steps, ..ScriptedAnswer::default() }]);
+    let script =
+        Scripted::new(vec![ScriptedAnswer { delay_ms: 30, steps, ..ScriptedAnswer::default() }]);
     let started = Instant::now();
     let mut stream = script.chat(question()).await.unwrap();
     for _ in 0..2 {

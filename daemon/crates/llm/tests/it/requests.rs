@@ -45,7 +45,10 @@ fn conversation() -> ModelRequest {
             Message::User { parts: vec![Part::Text { text: "look".into() }, image] },
             Message::Assistant {
                 text: "I look. ".into(),
-                calls: vec![call("c1", json!({ "path": "a" })), call("c2", json!("{\"path\": \"b"))],
+                calls: vec![
+                    call("c1", json!({ "path": "a" })),
+                    call("c2", json!("{\"path\": \"b")),
+                ],
             },
             answer("c1", "fn a() {}"),
             answer("c2", "invalid arguments"),
@@ -66,7 +69,8 @@ async fn conversation_is_converted_for_each_provider() {
     for (provider, name) in PROVIDERS {
         let peer = Peer::start(provider, vec![Reply::fixture(name)]).await;
         let context_tokens = Some(16_384);
-        let settings = Settings { context_tokens, ..settings(provider, &format!("{}/v1/", peer.url)) };
+        let settings =
+            Settings { context_tokens, ..settings(provider, &format!("{}/v1/", peer.url)) };
         let connected = connect(&settings).unwrap();
         assert_eq!(connected.context_tokens(), context_tokens);
         let (_, error) = ask(&*connected, conversation()).await;
@@ -103,11 +107,20 @@ async fn conversation_is_converted_for_each_provider() {
                 let compatible = *provider == "openai-compatible";
                 assert_eq!(sent.header("authorization"), Some(format!("Bearer {CANARY}").as_str()));
                 assert_eq!(sent.path, "/v1/chat/completions");
-                assert_eq!(at("/messages/1/content/1/image_url/url"), "data:image/png;base64,iVBORw0KGgo=");
+                assert_eq!(
+                    at("/messages/1/content/1/image_url/url"),
+                    "data:image/png;base64,iVBORw0KGgo="
+                );
                 assert_eq!(at("/messages/2/tool_calls/0/function/arguments"), "{\"path\":\"a\"}");
                 assert_eq!(at("/messages/3/tool_call_id"), "c1");
-                assert_eq!(at(if compatible { "/max_tokens" } else { "/max_completion_tokens" }), 77);
-                assert_eq!(at("/return_progress"), if compatible { json!(true) } else { Value::Null });
+                assert_eq!(
+                    at(if compatible { "/max_tokens" } else { "/max_completion_tokens" }),
+                    77
+                );
+                assert_eq!(
+                    at("/return_progress"),
+                    if compatible { json!(true) } else { Value::Null }
+                );
                 // OpenAI does not accept a schema with optional properties as strict.
                 assert_eq!(at("/response_format/json_schema/strict"), compatible);
             }
@@ -119,14 +132,17 @@ async fn conversation_is_converted_for_each_provider() {
 async fn plain_request_is_minimal_and_openai_reasoning_models_get_no_temperature() {
     for (provider, name) in PROVIDERS {
         let peer = Peer::start(provider, vec![Reply::fixture(name)]).await;
-        let plain = Settings { key: None, model: "gpt-5-mini".into(), ..settings(provider, &peer.url) };
+        let plain =
+            Settings { key: None, model: "gpt-5-mini".into(), ..settings(provider, &peer.url) };
         let (_, error) =
-            ask(&*connect(&plain).unwrap(), ModelRequest { temperature: Some(0.5), ..question() }).await;
+            ask(&*connect(&plain).unwrap(), ModelRequest { temperature: Some(0.5), ..question() })
+                .await;
         assert_eq!(error, None);
         let sent = peer.chats().remove(0);
         assert!(sent.header("authorization").is_none() && sent.header("x-api-key").is_none());
         assert_eq!(sent.body["messages"].as_array().unwrap().len(), 1);
-        let temperature = sent.body.get("temperature").or(sent.body.pointer("/options/temperature"));
+        let temperature =
+            sent.body.get("temperature").or(sent.body.pointer("/options/temperature"));
         assert_eq!(temperature.is_some(), *provider != "openai");
         assert!(sent.body.get("tools").is_none());
     }
@@ -134,20 +150,29 @@ async fn plain_request_is_minimal_and_openai_reasoning_models_get_no_temperature
         "type": "object", "properties": { "x": { "type": "string" } }, "required": ["x"], "additionalProperties": false
     });
     let peer = Peer::start("openai", vec![Reply::fixture("openai/text.sse")]).await;
-    ask(&*connected("openai", &peer.url), ModelRequest { schema: Some(strict), ..question() }).await;
+    ask(&*connected("openai", &peer.url), ModelRequest { schema: Some(strict), ..question() })
+        .await;
     assert_eq!(peer.chats()[0].body["response_format"]["json_schema"]["strict"], true);
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
     let id = || prop::sample::select(vec!["c1", "c2", "c3"]);
     let text = || prop::sample::select(vec!["", " ", "words", "words \n"]);
-    let arguments =
-        prop::sample::select(vec![json!({}), json!({ "a": 1 }), json!("{broken"), json!(null), json!([1])]);
-    let calls =
-        prop::collection::vec((id(), arguments).prop_map(|(id, arguments)| call(id, arguments)), 0..3);
+    let arguments = prop::sample::select(vec![
+        json!({}),
+        json!({ "a": 1 }),
+        json!("{broken"),
+        json!(null),
+        json!([1]),
+    ]);
+    let calls = prop::collection::vec(
+        (id(), arguments).prop_map(|(id, arguments)| call(id, arguments)),
+        0..3,
+    );
     prop_oneof![
         (text(), any::<bool>()).prop_map(|(text, image)| {
-            let image = image.then(|| Part::Image { mime: "image/png".into(), data: "aa==".into() });
+            let image =
+                image.then(|| Part::Image { mime: "image/png".into(), data: "aa==".into() });
             let parts = [Some(Part::Text { text: text.into() }), image].into_iter().flatten();
             Message::User { parts: parts.collect() }
         }),
@@ -163,7 +188,8 @@ fn any_history_yields_a_valid_request() {
     for (provider, name) in PROVIDERS {
         let peer = runtime.block_on(Peer::start(provider, vec![Reply::fixture(name)]));
         let connected = connected(provider, &peer.url);
-        let mut runner = TestRunner::new(ProptestConfig { cases: 150, ..ProptestConfig::default() });
+        let mut runner =
+            TestRunner::new(ProptestConfig { cases: 150, ..ProptestConfig::default() });
         let histories = (prop::collection::vec(any_message(), 0..12), any::<bool>());
         let outcome = runner.run(&histories, |(mut messages, last)| {
             // A request must contain a user message: at the start, so that calls may remain open at
@@ -185,7 +211,13 @@ async fn proxy_is_used_only_for_remote_hosts() {
     let peer = Peer::start("openai-compatible", replies.clone()).await;
     let through = |endpoint: &str, proxy: &str| {
         let named = settings("openai-compatible", endpoint);
-        connect(&Settings { key: None, context_tokens: Some(1), proxy: Some(proxy.into()), ..named }).unwrap()
+        connect(&Settings {
+            key: None,
+            context_tokens: Some(1),
+            proxy: Some(proxy.into()),
+            ..named
+        })
+        .unwrap()
     };
     let outside = through("http://model.example", &peer.url);
     assert!(outside.external());

@@ -51,9 +51,9 @@ fn that(met: bool, why: &str) -> Result<(), String> {
 
 fn only(value: &Value, known: &[&str]) -> Result<(), String> {
     let fields = value.as_object().ok_or("no object")?;
-    fields
-        .keys()
-        .try_for_each(|field| that(known.contains(&field.as_str()), &format!("unknown field {field}")))
+    fields.keys().try_for_each(|field| {
+        that(known.contains(&field.as_str()), &format!("unknown field {field}"))
+    })
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {
@@ -65,7 +65,10 @@ fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {
 }
 
 fn messages(body: &Value) -> Result<&Vec<Value>, String> {
-    body.get("messages").and_then(Value::as_array).filter(|all| !all.is_empty()).ok_or("no messages".into())
+    body.get("messages")
+        .and_then(Value::as_array)
+        .filter(|all| !all.is_empty())
+        .ok_or("no messages".into())
 }
 
 fn list(value: &Value) -> Vec<Value> {
@@ -107,12 +110,18 @@ fn openai(request: &Request, known: &[&str]) -> Result<(), String> {
             "user" => user(message)?,
             "assistant" => {
                 only(message, &["role", "content", "tool_calls"])?;
-                that(message.get("tool_calls").is_some() || message["content"].is_string(), "empty answer")?;
+                that(
+                    message.get("tool_calls").is_some() || message["content"].is_string(),
+                    "empty answer",
+                )?;
                 for call in list(&message["tool_calls"]) {
                     that(call["type"] == "function", "type of a call")?;
                     text(&call["function"], "name")?;
                     let arguments = text(&call["function"], "arguments")?;
-                    that(serde_json::from_str::<Value>(arguments).is_ok_and(|v| v.is_object()), "arguments")?;
+                    that(
+                        serde_json::from_str::<Value>(arguments).is_ok_and(|v| v.is_object()),
+                        "arguments",
+                    )?;
                     that(waiting.insert(text(&call, "id")?.into()), "an id twice")?;
                 }
             }
@@ -136,7 +145,9 @@ fn user(message: &Value) -> Result<(), String> {
     that(!parts.is_empty(), "nothing said")?;
     parts.iter().try_for_each(|part| match part["type"].as_str() {
         Some("text") => text(part, "text").map(drop),
-        Some("image_url") => that(text(&part["image_url"], "url")?.starts_with("data:image/"), "image"),
+        Some("image_url") => {
+            that(text(&part["image_url"], "url")?.starts_with("data:image/"), "image")
+        }
         other => Err(format!("part {other:?}")),
     })
 }
@@ -152,7 +163,10 @@ fn anthropic(request: &Request) -> Result<(), String> {
     only(body, ANTHROPIC)?;
     text(body, "model")?;
     that(body["max_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "max_tokens")?;
-    that(body.get("temperature").is_none_or(|t| (0.0..=1.0).contains(&t.as_f64().unwrap())), "temperature")?;
+    that(
+        body.get("temperature").is_none_or(|t| (0.0..=1.0).contains(&t.as_f64().unwrap())),
+        "temperature",
+    )?;
     for tool in list(&body["tools"]) {
         only(&tool, &["name", "description", "input_schema"])?;
         that(tool["input_schema"]["type"] == "object", "schema of a tool")?;
@@ -184,7 +198,10 @@ fn anthropic(request: &Request) -> Result<(), String> {
                 ("user", "tool_result") => {
                     only(block, &["type", "tool_use_id", "content", "is_error", "cache_control"])?;
                     that(!others, "a tool_result behind something else")?;
-                    that(waiting.remove(text(block, "tool_use_id")?), "a tool_result without its tool_use")?;
+                    that(
+                        waiting.remove(text(block, "tool_use_id")?),
+                        "a tool_result without its tool_use",
+                    )?;
                 }
                 ("assistant", "tool_use") => {
                     that(block["input"].is_object(), "input")?;
@@ -216,7 +233,10 @@ fn ollama(request: &Request) -> Result<(), String> {
             "user" => {
                 only(message, &["role", "content", "images"])?;
                 let images = message.get("images").is_some();
-                that(images || !message["content"].as_str().unwrap().trim().is_empty(), "nothing said")?;
+                that(
+                    images || !message["content"].as_str().unwrap().trim().is_empty(),
+                    "nothing said",
+                )?;
             }
             "assistant" => {
                 only(message, &["role", "content", "tool_calls"])?;

@@ -36,9 +36,11 @@ impl<'a> MakeWriter<'a> for Traced {
 
 /// Returns answers of a server that prints the key back in every possible way.
 fn echoes() -> Vec<Reply> {
-    let body = format!(r#"{{"error":{{"message":"bad key {CANARY}, or '{CANARY}'","type":"{CANARY}"}}}}"#);
+    let body =
+        format!(r#"{{"error":{{"message":"bad key {CANARY}, or '{CANARY}'","type":"{CANARY}"}}}}"#);
     let event = format!("data: {body}\n\n");
-    let model = format!(r#"{{"error":{{"message":"model {CANARY} not found","code":"model_not_found"}}}}"#);
+    let model =
+        format!(r#"{{"error":{{"message":"model {CANARY} not found","code":"model_not_found"}}}}"#);
     let word = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
     vec![
         Reply::new(401, "application/json", body.clone()),
@@ -47,7 +49,8 @@ fn echoes() -> Vec<Reply> {
         Reply::new(404, "application/json", model),
         Reply::new(429, "application/json", body.clone()),
         Reply::new(500, "application/json", body.clone()),
-        Reply::new(302, "text/plain", "").with("location", &format!("https://x/{CANARY}?k={CANARY}")),
+        Reply::new(302, "text/plain", "")
+            .with("location", &format!("https://x/{CANARY}?k={CANARY}")),
         Reply::new(200, "application/json", body),
         Reply::new(200, "text/event-stream", event.clone()),
         Reply::new(200, "text/event-stream", format!("{word}{event}")),
@@ -87,8 +90,10 @@ async fn print_all() -> String {
             printed += &format!("{settings:?}");
             let (_, error) = ask(&*connect(&settings).unwrap(), question()).await;
             let error = error.unwrap();
-            printed +=
-                &format!("{error:?} {error} {:?}\n", cairn_protocol::error::Failure::from(error.clone()));
+            printed += &format!(
+                "{error:?} {error} {:?}\n",
+                cairn_protocol::error::Failure::from(error.clone())
+            );
         }
     }
     // A provider that prints a part of the key.
@@ -107,7 +112,8 @@ async fn print_all() -> String {
 
 #[test]
 fn key_invalid_in_a_header_is_refused_and_padding_is_trimmed() {
-    let with = |key: &str| connect(&Settings { key: Key::new(key), ..settings("openai", "https://h") });
+    let with =
+        |key: &str| connect(&Settings { key: Key::new(key), ..settings("openai", "https://h") });
     let Err(LlmError::Unauthorized(text)) = with("sk-a\nb") else { panic!("a line break") };
     assert!(!text.contains("sk-a"), "{text}");
     assert!(with(" sk-a\n").is_ok());
@@ -116,5 +122,8 @@ fn key_invalid_in_a_header_is_refused_and_padding_is_trimmed() {
         panic!("plain")
     };
     assert!(text.contains("unencrypted"), "{text}");
-    assert!(connect(&Settings { key: None, ..settings("openai-compatible", "http://example.com") }).is_ok());
+    assert!(
+        connect(&Settings { key: None, ..settings("openai-compatible", "http://example.com") })
+            .is_ok()
+    );
 }

@@ -12,7 +12,11 @@ use crate::{
 
 /// Provider, fixture, and the chunks as one line each.
 pub const SHAPES: &[(&str, &str, &[&str])] = &[
-    ("openai", "openai/text.sse", &["text Grüße", "text , 世界", "text  🌍!\n", "usage 19 9 0", "Stop"]),
+    (
+        "openai",
+        "openai/text.sse",
+        &["text Grüße", "text , 世界", "text  🌍!\n", "usage 19 9 0", "Stop"],
+    ),
     (
         "openai",
         "openai/tool.sse",
@@ -101,18 +105,34 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
     (
         "anthropic",
         "anthropic/reasoning.sse",
-        &["usage 40 1 0", "thought 27 × 453", "thought  = 12231", "text 12231", "usage 40 33 0", "Stop"],
+        &[
+            "usage 40 1 0",
+            "thought 27 × 453",
+            "thought  = 12231",
+            "text 12231",
+            "usage 40 33 0",
+            "Stop",
+        ],
     ),
     (
         "anthropic",
         "anthropic/error_in_stream.sse",
         &["usage 25 1 0", "text So", "error: reported an error: Overloaded"],
     ),
-    ("ollama", "ollama/text.ndjson", &["text Grüße", "text , 世界", "text  🌍!", "usage 26 12 0", "Stop"]),
+    (
+        "ollama",
+        "ollama/text.ndjson",
+        &["text Grüße", "text , 世界", "text  🌍!", "usage 26 12 0", "Stop"],
+    ),
     (
         "ollama",
         "ollama/tool.ndjson",
-        &["call 0 call_x8p1w2 fs_read", r#"args 0 {"path":"src/lib.rs"}"#, "usage 169 15 0", "ToolCalls"],
+        &[
+            "call 0 call_x8p1w2 fs_read",
+            r#"args 0 {"path":"src/lib.rs"}"#,
+            "usage 169 15 0",
+            "ToolCalls",
+        ],
     ),
     (
         "ollama",
@@ -127,7 +147,11 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
             "ToolCalls",
         ],
     ),
-    ("ollama", "ollama/reasoning.ndjson", &["thought Hm", "thought , 4.", "text 4", "usage 20 9 0", "Stop"]),
+    (
+        "ollama",
+        "ollama/reasoning.ndjson",
+        &["thought Hm", "thought , 4.", "text 4", "usage 20 9 0", "Stop"],
+    ),
     (
         "ollama",
         "ollama/error_in_stream.ndjson",
@@ -169,7 +193,11 @@ async fn every_format_decodes_to_its_chunks() {
             assert!(error.retryable(), "{error:?}");
             format!(
                 "error: {}",
-                error.to_string().split_once(" reported").map(|(_, rest)| format!("reported{rest}")).unwrap()
+                error
+                    .to_string()
+                    .split_once(" reported")
+                    .map(|(_, rest)| format!("reported{rest}"))
+                    .unwrap()
             )
         }));
         assert_eq!(lines, *expected, "{name}");
@@ -192,7 +220,9 @@ async fn forced_anthropic_answer_is_text() {
 #[tokio::test]
 async fn wrongly_numbered_calls_are_decoded() {
     let event = |delta: &str, reason: &str| {
-        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{reason}}}]}}\n\n")
+        format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{reason}}}]}}\n\n"
+        )
     };
     let call = |index: &str, id: &str, name: &str, text: &str| {
         format!(
@@ -223,14 +253,17 @@ async fn wrongly_numbered_calls_are_decoded() {
     ] {
         let mut body: String = deltas.iter().map(|delta| event(delta, "null")).collect();
         body.push_str(&event("{}", "\"stop\""));
-        let peer = Peer::start("openai-compatible", vec![Reply::new(200, "text/event-stream", body)]).await;
+        let peer =
+            Peer::start("openai-compatible", vec![Reply::new(200, "text/event-stream", body)])
+                .await;
         let (chunks, error) = ask(&*connected("openai-compatible", &peer.url), question()).await;
         assert_eq!(error, None, "{what}");
         assert_eq!(chunks.iter().map(line).collect::<Vec<_>>(), expected, "{what}");
     }
     // Control: a call without a name is refused.
     let body = event(&call(zero, "a", "", "{}"), "\"tool_calls\"");
-    let peer = Peer::start("openai-compatible", vec![Reply::new(200, "text/event-stream", body)]).await;
+    let peer =
+        Peer::start("openai-compatible", vec![Reply::new(200, "text/event-stream", body)]).await;
     let (_, error) = ask(&*connected("openai-compatible", &peer.url), question()).await;
     assert!(matches!(error, Some(cairn_llm::LlmError::Malformed(_))), "{error:?}");
 }

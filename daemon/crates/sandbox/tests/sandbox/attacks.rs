@@ -23,7 +23,8 @@ fn table() -> Vec<Attack> {
             (Some(head), _) => {
                 let (name, control) = head.split_once(" | ").unwrap();
                 let gap = name.starts_with("~ ");
-                let (name, control) = (name.trim_start_matches("~ ").to_owned(), control.to_owned());
+                let (name, control) =
+                    (name.trim_start_matches("~ ").to_owned(), control.to_owned());
                 all.push(Attack { name, gap, control, program: String::new() });
             }
             (None, Some(attack)) => attack.program.push_str(&format!("{line}\n")),
@@ -49,7 +50,10 @@ fn escapes(scene: &Scene, sandbox: &Sandbox, attack: &Attack) -> (bool, String) 
     }
     let output = run(sandbox, &confined);
     assert!(!output.timed_out, "{}: {output:?}", attack.name);
-    (output.stdout.text.contains("ESCAPED"), format!("{} {}", output.stdout.text, output.stderr.text))
+    (
+        output.stdout.text.contains("ESCAPED"),
+        format!("{} {}", output.stdout.text, output.stderr.text),
+    )
 }
 
 fn has_control(scene: &Scene, attack: &Attack) -> bool {
@@ -60,7 +64,11 @@ fn has_control(scene: &Scene, attack: &Attack) -> bool {
 fn controls(scene: &Scene, attacks: &[Attack]) -> Vec<String> {
     let sandbox = scene.none();
     let fails = |a: &&Attack| has_control(scene, a) && !escapes(scene, &sandbox, a).0;
-    attacks.iter().filter(fails).map(|a| format!("{}: {}", a.name, escapes(scene, &sandbox, a).1)).collect()
+    attacks
+        .iter()
+        .filter(fails)
+        .map(|a| format!("{}: {}", a.name, escapes(scene, &sandbox, a).1))
+        .collect()
 }
 
 pub fn no_attack_escapes(scene: &Scene) {

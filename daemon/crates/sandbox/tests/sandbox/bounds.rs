@@ -21,7 +21,10 @@ pub fn run_time_is_bounded(scene: &Scene) {
         confined.limits.wall = Duration::from_millis(500);
         let started = Instant::now();
         let output = run(&sandbox, &confined);
-        assert!(output.timed_out && started.elapsed() < Duration::from_secs(20), "{name}: {output:?}");
+        assert!(
+            output.timed_out && started.elapsed() < Duration::from_secs(20),
+            "{name}: {output:?}"
+        );
         assert_eq!(output.stdout.text, "before\n", "{name}");
         // Control: with more time it finishes by itself.
         let output = run(&sandbox, &scene.script("sleep 0.6; echo after"));
@@ -39,13 +42,17 @@ pub fn run_can_be_cancelled(scene: &Scene) {
         let output = sandbox
             .run(&scene.script("echo ready; sleep 60"), &wake, &mut |_, _| canceller.cancel())
             .unwrap();
-        assert!(output.cancelled && started.elapsed() < Duration::from_secs(20), "{name}: {output:?}");
+        assert!(
+            output.cancelled && started.elapsed() < Duration::from_secs(20),
+            "{name}: {output:?}"
+        );
     }
 }
 
 pub fn output_size_is_bounded(scene: &Scene) {
     for (name, sandbox) in both(scene) {
-        let mut confined = scene.script("echo first; yes | head -c 20000000; echo last; yes >&2 | head -c 0");
+        let mut confined =
+            scene.script("echo first; yes | head -c 20000000; echo last; yes >&2 | head -c 0");
         confined.limits.output = 64 * 1024;
         confined.limits.wall = Duration::from_secs(60);
         let output = run(&sandbox, &scene.script("echo first; yes | head -c 20000000; echo last"));
@@ -89,7 +96,10 @@ pub fn memory_use_is_bounded(scene: &Scene) {
         let mut confined = scene.script(script);
         confined.limits.memory = 100 << 20;
         let output = run(&sandbox, &confined);
-        assert!(!output.stdout.text.contains("314572800") && output.exit_code != 0, "{name}: {output:?}");
+        assert!(
+            !output.stdout.text.contains("314572800") && output.exit_code != 0,
+            "{name}: {output:?}"
+        );
         let output = run(&sandbox, &scene.script(script));
         assert!(output.stdout.text.contains("314572800"), "{name}: {output:?}");
     }
@@ -121,7 +131,11 @@ print(n)'";
         bomb.env.push(("MARKER".into(), marker.clone()));
         let start_time = Instant::now();
         let _output = run(&sandbox, &bomb);
-        assert!(start_time.elapsed() < Duration::from_secs(60), "{name}: {:?}", start_time.elapsed());
+        assert!(
+            start_time.elapsed() < Duration::from_secs(60),
+            "{name}: {:?}",
+            start_time.elapsed()
+        );
         assert_eq!(survivors(&marker), 0, "{name}");
     }
 }
@@ -129,7 +143,8 @@ print(n)'";
 /// Returns the number of processes with a word in their environment.
 fn processes_with(marker: &str) -> usize {
     let has_marker = |e: &fs::DirEntry| {
-        fs::read(e.path().join("environ")).is_ok_and(|v| String::from_utf8_lossy(&v).contains(marker))
+        fs::read(e.path().join("environ"))
+            .is_ok_and(|v| String::from_utf8_lossy(&v).contains(marker))
     };
     fs::read_dir("/proc").unwrap().flatten().filter(has_marker).count()
 }
@@ -184,8 +199,7 @@ pub fn process_tree_is_killed_in_200_runs(scene: &Scene) {
     let sandbox = scene.sandbox();
     sandbox.probe();
     let marker = format!("cairn-tree-{}", std::process::id());
-    let tree =
-        "for i in 1 2 3; do setsid sh -c 'sleep 300 & (sleep 300 &) ; sleep 300' & done; echo up; sleep 300";
+    let tree = "for i in 1 2 3; do setsid sh -c 'sleep 300 & (sleep 300 &) ; sleep 300' & done; echo up; sleep 300";
     for round in 0_u32..200 {
         let mut confined = scene.script(tree);
         confined.env.push(("MARKER".into(), marker.clone()));

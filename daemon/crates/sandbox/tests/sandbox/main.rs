@@ -94,7 +94,10 @@ fn direct(filter: &str) -> ExitCode {
             failed.push(*role);
         }
     }
-    println!("\ntest result: {}. failed as: {failed:?}", if failed.is_empty() { "ok" } else { "FAILED" });
+    println!(
+        "\ntest result: {}. failed as: {failed:?}",
+        if failed.is_empty() { "ok" } else { "FAILED" }
+    );
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

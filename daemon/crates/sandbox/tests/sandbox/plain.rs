@@ -27,7 +27,11 @@ pub fn command_environment_is_complete(scene: &Scene) {
             ("exit 3", ""),
         ] {
             let output = run(&sandbox, &scene.script(script));
-            assert_eq!((output.stdout.text.as_str(), output.tier), (want, tier), "{script}: {output:?}");
+            assert_eq!(
+                (output.stdout.text.as_str(), output.tier),
+                (want, tier),
+                "{script}: {output:?}"
+            );
             assert_eq!(output.exit_code, if script == "exit 3" { 3 } else { 0 }, "{script}");
         }
         let output = run(&sandbox, &scene.script("kill -SEGV $$"));
@@ -35,10 +39,15 @@ pub fn command_environment_is_complete(scene: &Scene) {
         let mut confined = scene.script("true");
         confined.argv = vec!["/usr/bin/no-such-program".into()];
         let error = sandbox.run(&confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap_err();
-        assert!(error.reason == Reason::ToolFailed && error.message.contains("no-such-program"), "{error}");
+        assert!(
+            error.reason == Reason::ToolFailed && error.message.contains("no-such-program"),
+            "{error}"
+        );
     }
-    let output =
-        run(&scene.sandbox(), &scene.script("touch top.txt && mkdir target && ls -d top.txt target"));
+    let output = run(
+        &scene.sandbox(),
+        &scene.script("touch top.txt && mkdir target && ls -d top.txt target"),
+    );
     assert_eq!(output.stdout.text, "target\ntop.txt\n", "{output:?}");
 }
 
@@ -64,7 +73,8 @@ pub fn run_sees_only_its_own_paths(scene: &Scene) {
 
 pub fn read_only_workspace_is_not_changed(scene: &Scene) {
     for sandbox in [scene.sandbox(), scene.weaker()] {
-        let mut confined = scene.script("cat read.txt; echo x > part/new && echo made; rm read.txt");
+        let mut confined =
+            scene.script("cat read.txt; echo x > part/new && echo made; rm read.txt");
         confined.writable = false;
         let output = run(&sandbox, &confined);
         assert_eq!(output.stdout.text, "inside", "{output:?}");
@@ -119,7 +129,10 @@ pub fn sandbox_setup_failure_is_reported(scene: &Scene) {
     assert_eq!(error.reason, Reason::PathBlocked, "{error}");
     let mut away = scene.script("true");
     away.folder = PathBuf::from("/root");
-    assert_eq!(sandbox.run(&away, &wake, &mut |_, _| {}).unwrap_err().reason, Reason::InvalidParams);
+    assert_eq!(
+        sandbox.run(&away, &wake, &mut |_, _| {}).unwrap_err().reason,
+        Reason::InvalidParams
+    );
     // A repository behind a symlink cannot be protected.
     let linked = scene.base.join("linked");
     fs::create_dir(&linked).unwrap();

@@ -64,8 +64,10 @@ impl Scene {
         furnish(&base, &root, &empty, &outside);
         let abstract_name = format!("cairn-attack-{}-{name}", std::process::id());
         let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
-        let unix =
-            (UnixListener::bind_addr(&address).unwrap(), UnixListener::bind(outside.join("socket")).unwrap());
+        let unix = (
+            UnixListener::bind_addr(&address).unwrap(),
+            UnixListener::bind(outside.join("socket")).unwrap(),
+        );
         let (tcp, udp) = network();
         let victim = Command::new("sleep")
             .arg("600")
@@ -74,8 +76,10 @@ impl Scene {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let shm = i32::try_from(std::process::id()).unwrap() + i32::try_from(name.len()).unwrap() * 100_000;
-        let make = format!("import ctypes\nassert ctypes.CDLL(None).shmget({shm}, 4096, 0o1666) >= 0");
+        let shm = i32::try_from(std::process::id()).unwrap()
+            + i32::try_from(name.len()).unwrap() * 100_000;
+        let make =
+            format!("import ctypes\nassert ctypes.CDLL(None).shmget({shm}, 4096, 0o1666) >= 0");
         assert!(Command::new("python3").args(["-c", &make]).status().unwrap().success());
         let inherited = inherit(&outside.join("secret"));
         Self {
@@ -151,8 +155,10 @@ impl Drop for Scene {
     fn drop(&mut self) {
         let _result = self.victim.kill();
         let _result = self.victim.wait();
-        let remove =
-            format!("import ctypes\nl = ctypes.CDLL(None)\nl.shmctl(l.shmget({}, 0, 0), 0, None)", self.shm);
+        let remove = format!(
+            "import ctypes\nl = ctypes.CDLL(None)\nl.shmctl(l.shmget({}, 0, 0), 0, None)",
+            self.shm
+        );
         let _result = Command::new("python3").args(["-c", &remove]).status();
     }
 }

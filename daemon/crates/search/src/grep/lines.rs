@@ -42,7 +42,13 @@ impl Line {
 }
 
 /// Up to `context` contiguous lines before or after the line at `n`.
-pub(super) fn context_of(lines: &[Line], n: usize, number: u64, context: usize, before: bool) -> Vec<String> {
+pub(super) fn context_of(
+    lines: &[Line],
+    n: usize,
+    number: u64,
+    context: usize,
+    before: bool,
+) -> Vec<String> {
     let next = |d: usize| if before { n.checked_sub(d) } else { Some(n + d) };
     let mut texts: Vec<String> = (1..=context)
         .map_while(|d| {
@@ -56,8 +62,8 @@ pub(super) fn context_of(lines: &[Line], n: usize, number: u64, context: usize, 
     texts
 }
 
-/// A reader that trusts the size of a file unless a read returns more, because reads that only find the end are half of
-/// all reads in a tree of small files.
+/// A reader that trusts the size of a file unless a read returns more, because reads that only find
+/// the end are half of all reads in a tree of small files.
 pub(super) struct BoundedReader<'a> {
     pub(super) file: &'a std::fs::File,
     pub(super) remaining: u64,
@@ -155,7 +161,12 @@ pub(super) struct Matches(Vec<(usize, usize)>);
 
 impl Matches {
     /// Finds the matches of a line; none unless `enabled`.
-    pub(super) fn find(&mut self, matcher: &RegexMatcher, line: &[u8], enabled: bool) -> &[(usize, usize)] {
+    pub(super) fn find(
+        &mut self,
+        matcher: &RegexMatcher,
+        line: &[u8],
+        enabled: bool,
+    ) -> &[(usize, usize)] {
         let Self(matched) = self;
         matched.clear();
         if enabled {

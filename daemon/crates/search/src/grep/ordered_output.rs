@@ -1,4 +1,5 @@
-//! Emits lines in order during the search, although files are searched in parallel and finish in any order.
+//! Emits lines in order during the search, although files are searched in parallel and finish in
+//! any order.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -11,7 +12,8 @@ use cairn_protocol::lines::FileLines;
 use super::stream::Lines;
 use cairn_index_base::{CancelFlag, lock};
 
-/// Receives the next lines, grouped by file, and true for the last ones. Returns false once the consumer is gone.
+/// Receives the next lines, grouped by file, and true for the last ones. Returns false once the
+/// consumer is gone.
 pub type OnLines<'a> = &'a (dyn Fn(Vec<FileLines>, bool) -> bool + Sync);
 
 /// Maximum lines of the first part, which is small so that it is emitted early.
@@ -67,7 +69,8 @@ struct Output {
 }
 
 impl<'a> OrderedOutput<'a> {
-    /// Creates an output of up to `k` lines; `location` returns the root and path of a file by its position.
+    /// Creates an output of up to `k` lines; `location` returns the root and path of a file by its
+    /// position.
     pub(super) fn new(
         k: u64,
         emit: OnLines<'a>,
@@ -87,8 +90,9 @@ impl<'a> OrderedOutput<'a> {
         Self { emit, location, cancel, state, changed, output: Mutex::new(output) }
     }
 
-    /// Adds the remaining lines of the file `at`, after those passed to [`Self::file_continues`]. This is called exactly
-    /// once per file, even if it has no lines. Returns false if no more lines are needed.
+    /// Adds the remaining lines of the file `at`, after those passed to [`Self::file_continues`].
+    /// This is called exactly once per file, even if it has no lines. Returns false if no more
+    /// lines are needed.
     pub(super) fn file_finished(&self, at: usize, lines: Lines) -> bool {
         let mut state = lock(&self.state);
         // The worker of the next file in order never blocks; only workers ahead of it do.
@@ -101,7 +105,8 @@ impl<'a> OrderedOutput<'a> {
             return !state.is_done;
         }
         state.is_sending = true;
-        // Other workers only add their lines while this one emits; it continues until the next file has not finished.
+        // Other workers only add their lines while this one emits; it continues until the next file
+        // has not finished.
         loop {
             let mut ready = Vec::new();
             while let Some(lines) = {
@@ -128,8 +133,8 @@ impl<'a> OrderedOutput<'a> {
         !state.is_done
     }
 
-    /// Emits lines of a file that has more than may be buffered, after waiting until it is next in order. Returns false if
-    /// no more lines are needed.
+    /// Emits lines of a file that has more than may be buffered, after waiting until it is next in
+    /// order. Returns false if no more lines are needed.
     pub(super) fn file_continues(&self, at: usize, lines: Lines) -> bool {
         let mut state = lock(&self.state);
         // Earlier files were started earlier and finish independently of this one.
@@ -149,7 +154,8 @@ impl<'a> OrderedOutput<'a> {
         !state.is_done
     }
 
-    /// Emits the last part. Returns the number of emitted lines, and true if the answer was truncated.
+    /// Emits the last part. Returns the number of emitted lines, and true if the answer was
+    /// truncated.
     ///
     /// # Errors
     /// `cancelled` when the consumer is gone.
@@ -157,7 +163,8 @@ impl<'a> OrderedOutput<'a> {
         let output = self.output.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let sent = output.k - output.remaining;
         if output.is_disconnected || !(self.emit)(output.part, true) {
-            let message = "no client reads the lines of this search, which are sent as search.partial only";
+            let message =
+                "no client reads the lines of this search, which are sent as search.partial only";
             return Err(Failure::new(Reason::Cancelled, message));
         }
         Ok((sent, output.truncated))
@@ -181,12 +188,15 @@ impl<'a> OrderedOutput<'a> {
                     output.truncated = true;
                     return true;
                 }
-                let limit = usize::try_from(output.remaining).unwrap_or(usize::MAX).min(output.space.0);
+                let limit =
+                    usize::try_from(output.remaining).unwrap_or(usize::MAX).min(output.space.0);
                 let front = lines.front(limit, output.space.1);
                 output.remaining -= front.len() as u64;
                 let file = front.into_file(root, path);
-                let space =
-                    (output.space.0 - file.lines.len(), output.space.1.saturating_sub(file.text.len()));
+                let space = (
+                    output.space.0 - file.lines.len(),
+                    output.space.1.saturating_sub(file.text.len()),
+                );
                 output.space = space;
                 output.part.push(file);
                 if (space.0 == 0 || space.1 == 0 || lines.len() > 0) && !self.flush(&mut output) {
@@ -216,7 +226,8 @@ mod tests {
     #[test]
     fn out_of_order_results_are_bounded() {
         const FILES: usize = 40;
-        let (cancel, sent, finished_files) = (CancelFlag::new(), Mutex::new(Vec::new()), AtomicUsize::new(0));
+        let (cancel, sent, finished_files) =
+            (CancelFlag::new(), Mutex::new(Vec::new()), AtomicUsize::new(0));
         let (root, line) = (RootId("r".into()), "x".repeat(1024));
         let location = |_| (&root, "a");
         let emit = |files: Vec<FileLines>, _| {

@@ -8,7 +8,8 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use crate::filters::invalid;
 use cairn_trigram_index::{Flags, NEST_LIMIT};
 
-/// Maximum steps of a pattern with expanded repetitions. Matching may cost as many steps per byte of a file.
+/// Maximum steps of a pattern with expanded repetitions. Matching may cost as many steps per byte
+/// of a file.
 const MAX_STEPS: u64 = 50_000;
 /// Maximum bytes of a compiled pattern.
 const MAX_COMPILED: usize = 16 * 1024 * 1024;
@@ -31,7 +32,11 @@ impl Pattern {
     /// `invalid_params` for an unknown flag; `bad_pattern` for an invalid or too large pattern.
     pub(super) fn compile(params: &GrepParams) -> Result<Self, Failure> {
         let mut build = RegexMatcherBuilder::new();
-        build.multi_line(true).size_limit(MAX_COMPILED).dfa_size_limit(MAX_CACHE).nest_limit(NEST_LIMIT);
+        build
+            .multi_line(true)
+            .size_limit(MAX_COMPILED)
+            .dfa_size_limit(MAX_CACHE)
+            .nest_limit(NEST_LIMIT);
         let (mut multiline, mut flags) = (false, Flags::default());
         for flag in &params.flags {
             match flag.as_str() {
@@ -39,7 +44,8 @@ impl Pattern {
                     flags.any_case = true;
                     build.case_insensitive(true)
                 }
-                // Only the matcher decides whether case matters; querying trigrams of any case is always correct.
+                // Only the matcher decides whether case matters; querying trigrams of any case is
+                // always correct.
                 "smart_case" | "S" => {
                     flags.any_case = true;
                     build.case_smart(true)
@@ -54,30 +60,43 @@ impl Pattern {
                     build.dot_matches_new_line(true)
                 }
                 other => {
-                    return Err(invalid("flags", format_args!("'{}' is not known", other.escape_default())));
+                    return Err(invalid(
+                        "flags",
+                        format_args!("'{}' is not known", other.escape_default()),
+                    ));
                 }
             };
         }
         if !multiline {
             build.line_terminator(Some(b'\n'));
         }
-        let text =
-            if params.is_regex { params.pattern.clone() } else { regex_syntax::escape(&params.pattern) };
+        let text = if params.is_regex {
+            params.pattern.clone()
+        } else {
+            regex_syntax::escape(&params.pattern)
+        };
         check_size(&text)?;
-        let matcher =
-            build.build(&text).map_err(|e| Failure::new(Reason::BadPattern, format!("pattern: {e}")))?;
+        let matcher = build
+            .build(&text)
+            .map_err(|e| Failure::new(Reason::BadPattern, format!("pattern: {e}")))?;
         Ok(Self { matcher, text, flags, multiline })
     }
 }
 
 /// Refuses a pattern that is too large. The matcher reports patterns that cannot be parsed.
 fn check_size(pattern: &str) -> Result<(), Failure> {
-    let parsed = regex_syntax::ParserBuilder::new().nest_limit(NEST_LIMIT).utf8(false).build().parse(pattern);
+    let parsed = regex_syntax::ParserBuilder::new()
+        .nest_limit(NEST_LIMIT)
+        .utf8(false)
+        .build()
+        .parse(pattern);
     let steps = parsed.map_or(0, |hir| steps(&hir));
     if steps <= MAX_STEPS {
         return Ok(());
     }
-    let text = format!("pattern: it has {steps} steps with repetitions expanded; the limit is {MAX_STEPS}");
+    let text = format!(
+        "pattern: it has {steps} steps with repetitions expanded; the limit is {MAX_STEPS}"
+    );
     Err(Failure::new(Reason::BadPattern, text))
 }
 
@@ -85,7 +104,9 @@ fn steps(hir: &Hir) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,
         HirKind::Literal(literal) => literal.0.len() as u64,
-        HirKind::Class(Class::Unicode(class)) => (class.ranges().len() as u64).clamp(1, MAX_OF_CLASS),
+        HirKind::Class(Class::Unicode(class)) => {
+            (class.ranges().len() as u64).clamp(1, MAX_OF_CLASS)
+        }
         HirKind::Class(Class::Bytes(class)) => (class.ranges().len() as u64).clamp(1, MAX_OF_CLASS),
         HirKind::Repetition(repetition) => {
             let times = repetition.max.unwrap_or(repetition.min.saturating_add(1)).max(1);

@@ -64,7 +64,8 @@ impl Lines {
         let text = self.text[..end].to_owned();
         self.text.drain(..=end);
         let numbers = self.numbers.drain(..count).collect();
-        let ranges: Vec<Vec<[u32; 2]>> = self.ranges.drain(..count.min(self.ranges.len())).collect();
+        let ranges: Vec<Vec<[u32; 2]>> =
+            self.ranges.drain(..count.min(self.ranges.len())).collect();
         let matches = ranges.iter().map(Vec::len).sum();
         self.matches -= matches;
         Self { numbers, text, ranges, matches }
@@ -72,9 +73,10 @@ impl Lines {
 
     pub(super) fn into_file(self, root: &RootId, path: &str) -> FileLines {
         let text = String::from_utf8(self.text);
-        // A line feed ends an incomplete sequence, so replacing invalid UTF-8 in all lines at once equals replacing it per
-        // line.
-        let text = text.unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned());
+        // A line feed ends an incomplete sequence, so replacing invalid UTF-8 in all lines at once
+        // equals replacing it per line.
+        let text =
+            text.unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned());
         FileLines {
             path: path.to_owned(),
             root: root.clone(),
@@ -105,7 +107,14 @@ impl<'a, 'o> StreamSink<'a, 'o> {
         skip: u64,
         output_slot: (&'a OrderedOutput<'o>, usize),
     ) -> Self {
-        Self { job, matcher, skip, output_slot, lines: Lines::default(), matches: Matches::default() }
+        Self {
+            job,
+            matcher,
+            skip,
+            output_slot,
+            lines: Lines::default(),
+            matches: Matches::default(),
+        }
     }
 
     fn line(&mut self, number: u64, line: &[u8]) {
@@ -132,7 +141,8 @@ impl Sink for StreamSink<'_, '_> {
             self.line(first, found.bytes());
         }
         let (output, at) = self.output_slot;
-        Ok(self.lines.bytes() < MAX_BUFFERED || output.file_continues(at, std::mem::take(&mut self.lines)))
+        Ok(self.lines.bytes() < MAX_BUFFERED
+            || output.file_continues(at, std::mem::take(&mut self.lines)))
     }
 }
 

@@ -21,7 +21,8 @@ impl Repeat {
     pub const DIVERSE: Self = Self { factor: 0.8, max_repeats: i32::MAX };
 }
 
-/// Re-orders passages so that further results of the same file count less; `file` identifies a passage's file.
+/// Re-orders passages so that further results of the same file count less; `file` identifies a
+/// passage's file.
 pub fn diversify(scored: &mut [Scored], repeat: Repeat, file: impl Fn(usize) -> (usize, u32)) {
     let mut seen: FxHashMap<(usize, u32), i32> = FxHashMap::default();
     for (i, score) in scored.iter_mut() {
@@ -35,8 +36,8 @@ pub fn diversify(scored: &mut [Scored], repeat: Repeat, file: impl Fn(usize) -> 
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
 }
 
-/// Maximal marginal relevance over the first passages of `scored`, whose texts are given. Similarity is the share of common
-/// words.
+/// Maximal marginal relevance over the first passages of `scored`, whose texts are given.
+/// Similarity is the share of common words.
 pub fn mmr(scored: &mut [Scored], texts: &[Vec<u8>], lambda: f32) {
     let depth = texts.len().min(scored.len());
     let top = scored.first().map_or(1.0, |s| s.1).max(f32::MIN_POSITIVE);

@@ -1,5 +1,6 @@
-//! Ranking in two steps: windows by the data of the index, then the definitions in the best windows by their own text. All
-//! weights are defined here, and each result can explain the share of each feature.
+//! Ranking in two steps: windows by the data of the index, then the definitions in the best windows
+//! by their own text. All weights are defined here, and each result can explain the share of each
+//! feature.
 
 mod diverse;
 mod page;
@@ -11,7 +12,9 @@ mod windows;
 use cairn_protocol::search::Share;
 
 pub use diverse::{Repeat, diversify, mmr};
-pub use passages::{Passage, SemanticContext, by_definitions, is_returned_complete, window_passage};
+pub use passages::{
+    Passage, SemanticContext, by_definitions, is_returned_complete, window_passage,
+};
 pub use prior::is_secondary;
 pub use trim::trim;
 pub use windows::{Base, Ranker};
@@ -39,17 +42,18 @@ pub struct Features {
     pub file_meaning: f32,
     /// Share of the query (by rarity) that the path covers.
     pub path: f32,
-    /// 1 if every word of the file's name is in the query. For `mod`, `index` and other common names the folder's name
-    /// counts.
+    /// 1 if every word of the file's name is in the query. For `mod`, `index` and other common
+    /// names the folder's name counts.
     pub file_name: f32,
     /// Share of the query that the best name defined in its window covers.
     pub window_names: f32,
     /// BM25 of the passage itself, as a share of the query.
     pub words: f32,
-    /// Coverage of the query (by rarity) by its best line: 0 up to six tenths, 1 for all of it. A query that quotes a line
-    /// is looking for that line.
+    /// Coverage of the query (by rarity) by its best line: 0 up to six tenths, 1 for all of it. A
+    /// query that quotes a line is looking for that line.
     pub line: f32,
-    /// Cosine of the passage with the query, scaled to 0 for the farthest candidate window and 1 for the nearest.
+    /// Cosine of the passage with the query, scaled to 0 for the farthest candidate window and 1
+    /// for the nearest.
     pub meaning: f32,
     /// Cosine of its name with the query.
     pub name_meaning: f32,
@@ -59,13 +63,13 @@ pub struct Features {
     pub exact: f32,
     /// 1 for a definition, 0 for a window.
     pub definition: f32,
-    /// 1 for a type or a module, since queries ask for members more often than for their containers; 0 if the query names
-    /// it.
+    /// 1 for a type or a module, since queries ask for members more often than for their
+    /// containers; 0 if the query names it.
     pub container: f32,
     /// Logarithm of its lines, scaled to 1 from ten lines on; 1 if the query names it.
     pub size: f32,
-    /// Cosine with the query by the re-scoring model: 1 for the nearest passage, 0 for the farthest one and for passages
-    /// that were not re-scored.
+    /// Cosine with the query by the re-scoring model: 1 for the nearest passage, 0 for the
+    /// farthest one and for passages that were not re-scored.
     pub rerank: f32,
     /// Factor of its path.
     pub prior: f32,
@@ -92,9 +96,10 @@ pub struct Weights {
     rerank: f32,
 }
 
-/// Fitted by `model/fit.py` on the tuning split: on requests, cobra, thor, serde, junit4 and libuv, and on eight larger
-/// repositories, which `docs/search.md` names. `exact` and `line` are set by hand, since those queries neither name nor
-/// quote their results. (The output of the script differs from HYBRID by at most 0.1.)
+/// Fitted by `model/fit.py` on the tuning split: on requests, cobra, thor, serde, junit4 and libuv,
+/// and on eight larger repositories, which `docs/search.md` names. `exact` and `line` are set by
+/// hand, since those queries neither name nor quote their results. (The output of the script
+/// differs from HYBRID by at most 0.1.)
 const HYBRID: Weights = Weights {
     window_words: 0.43,
     file_words: 0.42,
@@ -149,8 +154,8 @@ const SEMANTIC: Weights = Weights {
     size: 0.98,
     rerank: 0.0,
 };
-/// For a hybrid search that was re-scored with all-MiniLM-L6-v2; fitted on the tuning split and the six smaller of those
-/// repositories.
+/// For a hybrid search that was re-scored with all-MiniLM-L6-v2; fitted on the tuning split and the
+/// six smaller of those repositories.
 const RESCORED: Weights = Weights {
     window_words: 0.39,
     file_words: 0.31,
@@ -213,11 +218,16 @@ impl Features {
     /// Each feature by its name, and the path's factor as `prior`.
     pub fn values(&self) -> Vec<(&'static str, f32)> {
         let named = self.named(&HYBRID);
-        named.iter().map(|(name, value, _)| (*name, *value)).chain([("prior", self.prior)]).collect()
+        named
+            .iter()
+            .map(|(name, value, _)| (*name, *value))
+            .chain([("prior", self.prior)])
+            .collect()
     }
 
-    /// The share of each feature in `score`, the largest first; the shares add up to the score. The reduction of a further
-    /// result of the same file is `repeat`; a path's factor below 1 is listed without a share.
+    /// The share of each feature in `score`, the largest first; the shares add up to the score. The
+    /// reduction of a further result of the same file is `repeat`; a path's factor below 1 is
+    /// listed without a share.
     pub fn shares(&self, w: &Weights, score: f32) -> Vec<Share> {
         let mut all: Vec<Share> = self
             .named(w)
@@ -236,7 +246,11 @@ impl Features {
         }
         all.sort_by(|a, b| b.share.abs().total_cmp(&a.share.abs()));
         if self.prior < 1.0 {
-            all.push(Share { feature: "prior".to_owned(), value: f64::from(self.prior), share: 0.0 });
+            all.push(Share {
+                feature: "prior".to_owned(),
+                value: f64::from(self.prior),
+                share: 0.0,
+            });
         }
         all
     }
@@ -248,13 +262,21 @@ mod tests {
 
     #[test]
     fn shares_add_up_to_the_score() {
-        let f =
-            Features { window_words: 0.5, meaning: 0.9, definition: 1.0, prior: 0.3, ..Features::default() };
+        let f = Features {
+            window_words: 0.5,
+            meaning: 0.9,
+            definition: 1.0,
+            prior: 0.3,
+            ..Features::default()
+        };
         let w = Weights::of(Mode::Hybrid, false);
         for (score, share_count) in [(f.score(w), 4), (0.9 * f.score(w), 5)] {
             let shares = f.shares(w, score);
             let sum: f64 = shares.iter().map(|s| s.share).sum();
-            assert!((sum - f64::from(score)).abs() < 1e-6 && shares.len() == share_count, "{shares:?}");
+            assert!(
+                (sum - f64::from(score)).abs() < 1e-6 && shares.len() == share_count,
+                "{shares:?}"
+            );
         }
     }
 }

@@ -24,7 +24,8 @@ impl<'a> Page<'a> {
     /// Indexes a window; words are only counted if there are terms.
     pub(super) fn new(c: &Candidate, context: &'a WindowContext, terms: &'a [Term]) -> Self {
         let text = context.window_text();
-        let surrounding = (&context.text[..context.window.start], &context.text[context.window.end..]);
+        let surrounding =
+            (&context.text[..context.window.start], &context.text[context.window.end..]);
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
         if starts.last() != Some(&text.len()) {
@@ -32,7 +33,15 @@ impl<'a> Page<'a> {
         }
         let (mut words_before, mut hits) = (vec![0; starts.len()], Vec::new());
         if terms.is_empty() {
-            return Self { text, surrounding, first_line: c.start_line, starts, words_before, hits, terms };
+            return Self {
+                text,
+                surrounding,
+                first_line: c.start_line,
+                starts,
+                words_before,
+                hits,
+                terms,
+            };
         }
         let (mut line, mut tokens) = (0, 0);
         words::each_lexical(text, |stem, start, _| {
@@ -54,7 +63,9 @@ impl<'a> Page<'a> {
         let (mut best, mut covered) = ((0.0, 0), 0.0);
         // The last line of each term; lines are in order.
         let (mut seen, mut line) = (vec![u32::MAX; self.terms.len()], u32::MAX);
-        for (at, term) in self.hits.iter().filter(|(at, _)| (from..=to).contains(&(self.first_line + at))) {
+        for (at, term) in
+            self.hits.iter().filter(|(at, _)| (from..=to).contains(&(self.first_line + at)))
+        {
             if *at != line {
                 line = *at;
                 covered = 0.0;
@@ -80,7 +91,9 @@ impl<'a> Page<'a> {
         let start = match words_before {
             0 => before_window.len(),
             // The window starts after the line break of the preceding line.
-            _ => memchr::memrchr_iter(b'\n', before_window).nth(words_before).map_or(0, |at| at + 1),
+            _ => {
+                memchr::memrchr_iter(b'\n', before_window).nth(words_before).map_or(0, |at| at + 1)
+            }
         };
         let end = match behind {
             0 => 0,
@@ -105,7 +118,11 @@ impl<'a> Page<'a> {
                 counts[*term as usize] += 1;
             }
         }
-        (&self.text[self.starts[a]..self.starts[b]], counts, self.words_before[b] - self.words_before[a])
+        (
+            &self.text[self.starts[a]..self.starts[b]],
+            counts,
+            self.words_before[b] - self.words_before[a],
+        )
     }
 }
 
@@ -141,12 +158,19 @@ mod tests {
         assert_eq!(page.section((11, 12)), (&b"alpha beta\n\n"[..], vec![1, 0], 2));
         assert_eq!(page.section((13, 13)), (&b"beta\n"[..], vec![1, 0], 1));
         assert_eq!(page.section((14, 99)), (&b"beta gamma\n"[..], vec![1, 1], 2));
-        let extended_text =
-            |from, to| page.extended_text((from, to)).map(|section| str::from_utf8(section).unwrap());
+        let extended_text = |from, to| {
+            page.extended_text((from, to)).map(|section| str::from_utf8(section).unwrap())
+        };
         assert_eq!(extended_text(10, 11), ["two\n", "alpha beta\n", ""]);
         assert_eq!(extended_text(14, 15), ["", "beta gamma\n", "three\n"]);
-        assert_eq!(extended_text(9, 16), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
-        assert_eq!(extended_text(1, 99), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
+        assert_eq!(
+            extended_text(9, 16),
+            ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]
+        );
+        assert_eq!(
+            extended_text(1, 99),
+            ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]
+        );
         assert_eq!(extended_text(12, 13), ["", "\nbeta\n", ""]);
     }
 }

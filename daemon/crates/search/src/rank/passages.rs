@@ -1,5 +1,5 @@
-//! The second step of ranking: definitions in the best windows are scored by their own words, vectors and names, together
-//! with the windows.
+//! The second step of ranking: definitions in the best windows are scored by their own words,
+//! vectors and names, together with the windows.
 
 use super::page::Page;
 use super::windows::{Base, K1, Ranker};
@@ -34,8 +34,8 @@ pub struct Passage {
     pub span: Option<usize>,
     /// Its lines within the window.
     pub lines: (u32, u32),
-    /// Hash of its text within the window, for removing duplicates; `None` for a text that is short enough to be equal by
-    /// chance.
+    /// Hash of its text within the window, for removing duplicates; `None` for a text that is
+    /// short enough to be equal by chance.
     pub fingerprint: Option<u64>,
     /// The line within the window that covers most of the query; 0 if unknown.
     pub best_line: u32,
@@ -61,7 +61,8 @@ pub struct SemanticContext<'a> {
     pub table: &'a Table,
     /// The query's vector by that table; empty for a lexical search.
     pub vector: &'a [f32],
-    /// True if another model embedded the windows; then the table only measures how much nearer than its window a part is.
+    /// True if another model embedded the windows; then the table only measures how much nearer
+    /// than its window a part is.
     pub relative: bool,
 }
 
@@ -111,15 +112,19 @@ pub fn by_definitions(
             let best = page.best_line(lines);
             (features.line, best_line) = (line_coverage(best.0 / ranker.total(c)), best.1);
         }
-        let visible_lines = if is_returned_complete(span) { (span.start_line, span.end_line) } else { lines };
+        let visible_lines =
+            if is_returned_complete(span) { (span.start_line, span.end_line) } else { lines };
         features.size = length_feature(visible_lines).max(exact);
         features.container = if is_container(&span.kind) { 1.0 - exact } else { 0.0 };
         if has_vector {
             if let Some((low, range)) = base.cosines {
                 let [before, own_text, behind] = page.extended_text(visible_lines);
                 let own_text = dot(&[path.as_bytes(), b" ", before, own_text, behind]);
-                let (zero, from) =
-                    if semantics.relative { (window_similarity, features.meaning) } else { (low, 0.0) };
+                let (zero, from) = if semantics.relative {
+                    (window_similarity, features.meaning)
+                } else {
+                    (low, 0.0)
+                };
                 features.meaning = from + (own_text - zero) / range;
             }
             features.name_meaning = dot(&[span.name.as_bytes()]);
@@ -138,9 +143,9 @@ pub fn by_definitions(
 /// True if a definition contains another one of the list.
 fn contains_another(span: &Span, spans: &[Span]) -> bool {
     let range = |s: &Span| (s.start_line, s.end_line);
-    spans
-        .iter()
-        .any(|s| s.start_line >= span.start_line && s.end_line <= span.end_line && range(s) != range(span))
+    spans.iter().any(|s| {
+        s.start_line >= span.start_line && s.end_line <= span.end_line && range(s) != range(span)
+    })
 }
 
 /// True if a definition is shown completely, even beyond its window.
@@ -156,8 +161,18 @@ fn is_long(text: &[u8]) -> bool {
 
 /// True for kinds of definitions that contain others.
 fn is_container(kind: &str) -> bool {
-    const KINDS: [&str; 10] =
-        ["class", "struct", "enum", "trait", "interface", "protocol", "record", "union", "type", "module"];
+    const KINDS: [&str; 10] = [
+        "class",
+        "struct",
+        "enum",
+        "trait",
+        "interface",
+        "protocol",
+        "record",
+        "union",
+        "type",
+        "module",
+    ];
     KINDS.contains(&kind)
 }
 
@@ -211,7 +226,8 @@ mod tests {
     #[test]
     fn only_innermost_definitions_become_passages() {
         let all = [span("a", 1, 20), span("b", 3, 5), span("c", 3, 5), span("d", 18, 30)];
-        let inner: Vec<&str> = all.iter().filter(|s| !contains_another(s, &all)).map(|s| &*s.name).collect();
+        let inner: Vec<&str> =
+            all.iter().filter(|s| !contains_another(s, &all)).map(|s| &*s.name).collect();
         assert_eq!(inner, ["b", "c", "d"]);
     }
 }

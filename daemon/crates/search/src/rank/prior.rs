@@ -1,9 +1,10 @@
-//! The factor of a path: code ranks before tests, documents and examples, unless the query asks for them.
+//! The factor of a path: code ranks before tests, documents and examples, unless the query asks for
+//! them.
 
 /// Factor of tests, documents, examples and vendored code that the query does not ask for.
 const SECONDARY_FACTOR: f32 = 0.3;
-/// Number of words up to which a query with a word such as `tests` asks for tests; a longer query that is not a question may
-/// merely mention them.
+/// Number of words up to which a query with a word such as `tests` asks for tests; a longer query
+/// that is not a question may merely mention them.
 const SHORT_QUERY: f32 = 4.0;
 
 /// The kinds of files that a query asks for.
@@ -16,14 +17,26 @@ pub struct QueryTopics {
     requested: f32,
 }
 
-const TESTS: [&str; 10] =
-    ["test", "tests", "testing", "spec", "specs", "fixture", "fixtures", "mock", "bench", "benchmark"];
-const DOCS: [&str; 7] = ["doc", "docs", "documentation", "readme", "changelog", "guide", "tutorial"];
+const TESTS: [&str; 10] = [
+    "test",
+    "tests",
+    "testing",
+    "spec",
+    "specs",
+    "fixture",
+    "fixtures",
+    "mock",
+    "bench",
+    "benchmark",
+];
+const DOCS: [&str; 7] =
+    ["doc", "docs", "documentation", "readme", "changelog", "guide", "tutorial"];
 const EXAMPLES: [&str; 4] = ["example", "examples", "sample", "demo"];
-/// First words of questions: a question of any length asks for tests if it contains a word for them.
+/// First words of questions: a question of any length asks for tests if it contains a word for
+/// them.
 const QUESTIONS: [&str; 15] = [
-    "where", "which", "what", "how", "who", "why", "when", "is", "are", "does", "do", "can", "show", "find",
-    "list",
+    "where", "which", "what", "how", "who", "why", "when", "is", "are", "does", "do", "can",
+    "show", "find", "list",
 ];
 
 impl QueryTopics {
@@ -38,12 +51,18 @@ impl QueryTopics {
             true => 1.0,
             false => (SHORT_QUERY / words.len().max(1) as f32).min(1.0),
         };
-        Self { tests, docs, examples, requested: SECONDARY_FACTOR + (1.0 - SECONDARY_FACTOR) * share, lower }
+        Self {
+            tests,
+            docs,
+            examples,
+            requested: SECONDARY_FACTOR + (1.0 - SECONDARY_FACTOR) * share,
+            lower,
+        }
     }
 }
 
-/// The identifiers of a query in lower case: words with `_` or an inner capital, called or qualified names, and the only
-/// word of a query. Of a qualified name the last part counts.
+/// The identifiers of a query in lower case: words with `_` or an inner capital, called or
+/// qualified names, and the only word of a query. Of a qualified name the last part counts.
 pub fn identifiers(query: &str) -> Vec<String> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let alone = !query.trim().contains(char::is_whitespace);
@@ -76,24 +95,39 @@ pub fn prior(path: &str, topics: &QueryTopics) -> f32 {
     let (folders, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     let has = |words: &[&str]| folders.split('/').any(|f| words.contains(&f));
     let stem = name.split('.').next().unwrap_or(name);
-    let test =
-        has(&["spec", "specs", "__tests__", "testdata", "fixtures", "e2e", "bench", "benches", "benchmarks"])
-            || folders
-                .split('/')
-                .any(|folder| has_test_word(folder, &["test", "tests", "testing", "testutil", "testutils"]))
-            || has_test_word(stem, &["test", "tests"])
-            || ["_spec", "_bench"].iter().any(|e| stem.ends_with(e))
-            || path.ends_with("Test.java")
-            || path.ends_with("Tests.java")
-            || name.contains(".test.")
-            || name.contains(".spec.")
-            || name == "conftest.py";
+    let test = has(&[
+        "spec",
+        "specs",
+        "__tests__",
+        "testdata",
+        "fixtures",
+        "e2e",
+        "bench",
+        "benches",
+        "benchmarks",
+    ]) || folders.split('/').any(|folder| {
+        has_test_word(folder, &["test", "tests", "testing", "testutil", "testutils"])
+    }) || has_test_word(stem, &["test", "tests"])
+        || ["_spec", "_bench"].iter().any(|e| stem.ends_with(e))
+        || path.ends_with("Test.java")
+        || path.ends_with("Tests.java")
+        || name.contains(".test.")
+        || name.contains(".spec.")
+        || name == "conftest.py";
     let ending = name.rsplit('.').next().unwrap_or("");
     let doc = has(&["doc", "docs", "documentation"])
         || matches!(ending, "md" | "rst" | "txt" | "adoc" | "html" | "css" | "svg" | "po")
         || ["changelog", "changes", "history", "news", "readme", "license"].contains(&stem);
-    let example =
-        has(&["example", "examples", "sample", "samples", "demo", "demos", "tutorial", "tutorials"]);
+    let example = has(&[
+        "example",
+        "examples",
+        "sample",
+        "samples",
+        "demo",
+        "demos",
+        "tutorial",
+        "tutorials",
+    ]);
     let vendored = has(&[
         "vendor",
         "vendored",
@@ -104,7 +138,8 @@ pub fn prior(path: &str, topics: &QueryTopics) -> f32 {
         "generated",
         "gen",
     ]);
-    let data = matches!(ending, "json" | "yaml" | "yml" | "toml" | "lock" | "cfg" | "ini" | "xml" | "csv");
+    let data =
+        matches!(ending, "json" | "yaml" | "yml" | "toml" | "lock" | "cfg" | "ini" | "xml" | "csv");
     let mut factor = 1.0;
     for (is, requested) in [
         (test, topics.tests),
@@ -120,7 +155,8 @@ pub fn prior(path: &str, topics: &QueryTopics) -> f32 {
     factor
 }
 
-/// True if the first or last part of a name is one of the words: `test_server`, `macro_tests`, `test-utils`.
+/// True if the first or last part of a name is one of the words: `test_server`, `macro_tests`,
+/// `test-utils`.
 fn has_test_word(name: &str, accepted: &[&str]) -> bool {
     let mut parts = name.split(['_', '-']);
     parts.next().is_some_and(|first| accepted.contains(&first))
@@ -150,7 +186,8 @@ mod tests {
     fn secondary_files_rank_lower_unless_the_query_names_them() {
         let p = |path, query| prior(path, &QueryTopics::new(query));
         assert_eq!(p("src/server.rs", "start server"), 1.0);
-        for path in ["src/contest.rs", "src/latest_run.rs", "src/attest/sign.rs", "src/protest.go"] {
+        for path in ["src/contest.rs", "src/latest_run.rs", "src/attest/sign.rs", "src/protest.go"]
+        {
             assert_eq!(p(path, "start server"), 1.0, "{path}");
         }
         for path in [
@@ -170,8 +207,13 @@ mod tests {
         assert_eq!(p("tests/server.rs", "tests/server.rs of the server that starts and ends"), 1.0);
         let long = p("tests/server.rs", "keep open connections with the server and run the tests");
         assert!(long > p("tests/server.rs", "start server") && long < 0.7, "{long}");
-        assert_eq!(p("tests/server.rs", "where are the tests of a server that keeps connections"), 1.0);
-        assert!(p("tests/server.rs", "\u{e9}\u{e9}\u{e9}") < 1.0 && p("tests/server.rs", " : ") < 1.0);
+        assert_eq!(
+            p("tests/server.rs", "where are the tests of a server that keeps connections"),
+            1.0
+        );
+        assert!(
+            p("tests/server.rs", "\u{e9}\u{e9}\u{e9}") < 1.0 && p("tests/server.rs", " : ") < 1.0
+        );
         let both = p("src/server.rs", "keep open connections with the server and run the tests");
         assert_eq!(both, 1.0);
     }

@@ -1,4 +1,5 @@
-//! The first step of ranking: candidate windows by word counts, cosines and paths, without reading text.
+//! The first step of ranking: candidate windows by word counts, cosines and paths, without reading
+//! text.
 
 use cairn_protocol::search::Fusion;
 use rustc_hash::FxHashMap;
@@ -20,8 +21,8 @@ const B: f32 = 0.95;
 const DENSE: f32 = 1.6;
 const FILE_WORDS: f32 = 1.0;
 const IN_PATH: f32 = 0.6;
-/// Minimum assumed difference between the cosines of the farthest and the nearest window, since few windows say little
-/// about the range.
+/// Minimum assumed difference between the cosines of the farthest and the nearest window, since few
+/// windows say little about the range.
 const RANGE: f32 = 0.2;
 
 /// The position of a root and the id of a file.
@@ -43,7 +44,8 @@ pub struct Base {
     pub features: Vec<Features>,
     /// Candidate indexes with scores, best first.
     pub order: Vec<Scored>,
-    /// The minimum cosine of the candidates and the range to the maximum; `None` if no cosine is known.
+    /// The minimum cosine of the candidates and the range to the maximum; `None` if no cosine is
+    /// known.
     pub(super) cosines: Option<(f32, f32)>,
 }
 
@@ -66,8 +68,10 @@ impl<'a> Ranker<'a> {
             (true, Fusion::Minmax) => scaled(&values),
             (true, Fusion::Rrf) => reciprocal(&values),
         };
-        let words =
-            list(candidates.iter().map(|c| bm25f(c, &self.terms[c.root], average)).collect(), by_words);
+        let words = list(
+            candidates.iter().map(|c| bm25f(c, &self.terms[c.root], average)).collect(),
+            by_words,
+        );
         let cosines: Vec<f32> = candidates.iter().map(|c| c.cosine.unwrap_or(0.0)).collect();
         let min = cosines.iter().copied().fold(f32::MAX, f32::min);
         let range = (cosines.iter().copied().fold(f32::MIN, f32::max) - min).max(RANGE);
@@ -76,7 +80,8 @@ impl<'a> Ranker<'a> {
             Fusion::Minmax if known => cosines.iter().map(|c| (c - min) / range).collect(),
             _ => list(cosines, by_meaning),
         };
-        let files = if by_words { by_file(candidates, self.terms, average) } else { FxHashMap::default() };
+        let files =
+            if by_words { by_file(candidates, self.terms, average) } else { FxHashMap::default() };
         let nearest = nearest_of_files(candidates, &near);
         let mut paths: FxHashMap<FileKey, (f32, f32)> = FxHashMap::default();
         let mut order: Vec<Scored> = Vec::with_capacity(candidates.len());
@@ -129,7 +134,8 @@ impl<'a> Ranker<'a> {
     }
 }
 
-/// The significant name of a file: its name up to the first dot, or its folder's name if the file name is common.
+/// The significant name of a file: its name up to the first dot, or its folder's name if the file
+/// name is common.
 fn significant_name(path: &str) -> &str {
     const COMMON: [&str; 5] = ["mod", "index", "__init__", "lib", "main"];
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -149,7 +155,9 @@ fn sort(order: &mut [Scored], candidates: &[Candidate]) {
 fn bm25f(c: &Candidate, terms: &[Term], average: f32) -> f32 {
     let length = 1.0 - B + B * c.tokens as f32 / average;
     let part = |(n, term): (&[u16; 3], &Term)| {
-        let tf = f32::from(n[0]) / length + DEFS * f32::from(n[1].min(3)) + PATH * f32::from(n[2].min(2));
+        let tf = f32::from(n[0]) / length
+            + DEFS * f32::from(n[1].min(3))
+            + PATH * f32::from(n[2].min(2));
         term.rarity * tf * (K1 + 1.0) / (tf + K1)
     };
     c.counts.iter().zip(terms).map(part).sum()
@@ -166,7 +174,8 @@ fn by_file(all: &[Candidate], terms: &[Vec<Term>], average: f32) -> FxHashMap<Fi
         }
     }
     let score = |(key, sum): (&FileKey, &Vec<f32>)| {
-        let parts = sum.iter().zip(&terms[key.0]).map(|(tf, term)| term.rarity * tf / (tf + 2.0 * K1));
+        let parts =
+            sum.iter().zip(&terms[key.0]).map(|(tf, term)| term.rarity * tf / (tf + 2.0 * K1));
         (*key, parts.sum::<f32>())
     };
     let scores: Vec<_> = sums.iter().map(score).collect();
@@ -189,8 +198,8 @@ fn scaled(values: &[f32]) -> Vec<f32> {
     values.iter().map(|v| if range > 0.0 { (v - min) / range } else { 1.0 }).collect()
 }
 
-/// Reciprocal rank with the usual constant, 61 / (60 + rank), so that the weights apply to 0..1; 0 for values without a
-/// score.
+/// Reciprocal rank with the usual constant, 61 / (60 + rank), so that the weights apply to 0..1; 0
+/// for values without a score.
 fn reciprocal(values: &[f32]) -> Vec<f32> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));

@@ -1,7 +1,8 @@
-//! Centrality of files: PageRank over references from files to the files that define the referenced names.
+//! Centrality of files: PageRank over references from files to the files that define the referenced
+//! names.
 //!
-//! A file refers to a definition if one of its identifiers has that name. Names that are defined in many files or used in
-//! nearly all files say little, so their weight is split and damped.
+//! A file refers to a definition if one of its identifiers has that name. Names that are defined in
+//! many files or used in nearly all files say little, so their weight is split and damped.
 
 use cairn_protocol::error::Failure;
 use cairn_protocol::explore::TopFile;
@@ -42,11 +43,14 @@ impl Indexes {
         let index = self.index(root)?;
         let conn = index.readers.get()?;
         let table = index.files(&conn)?;
-        let positions: FxHashMap<u32, u32> = table.files.iter().zip(0..).map(|(f, i)| (f.id, i)).collect();
+        let positions: FxHashMap<u32, u32> =
+            table.files.iter().zip(0..).map(|(f, i)| (f.id, i)).collect();
         let mut names = read_definitions(&conn, &positions)?;
         add_references(&conn, &positions, &mut names)?;
-        let secondary: Vec<bool> = table.files.iter().map(|f| crate::rank::is_secondary(&f.path)).collect();
-        let base: Vec<f64> = secondary.iter().map(|a| if *a { SECONDARY_WEIGHT } else { 1.0 }).collect();
+        let secondary: Vec<bool> =
+            table.files.iter().map(|f| crate::rank::is_secondary(&f.path)).collect();
+        let base: Vec<f64> =
+            secondary.iter().map(|a| if *a { SECONDARY_WEIGHT } else { 1.0 }).collect();
         let scores = page_rank(&names, &base);
         let mut best: Vec<(usize, f64)> =
             scores.into_iter().enumerate().filter(|(i, s)| *s > 0.0 && !secondary[*i]).collect();
@@ -92,7 +96,9 @@ fn read_definitions(
             referring_files: Vec::new(),
             factor: 1.0,
         });
-        if name.defining_files.last() != Some(file) && name.defining_files.len() <= MAX_DEFINING_FILES {
+        if name.defining_files.last() != Some(file)
+            && name.defining_files.len() <= MAX_DEFINING_FILES
+        {
             name.defining_files.push(*file);
         }
     }
@@ -238,8 +244,8 @@ const STANDARD_NAMES: &[&str] = &[
 /// Minimum selectivity of the names that describe a file.
 const MIN_SELECTIVITY: f64 = 0.03;
 
-/// The likelihood that a reference to a name means its definition in the project: low for `push` or `clone`, high for
-/// `append_record` or `RecordLog`.
+/// The likelihood that a reference to a name means its definition in the project: low for `push` or
+/// `clone`, high for `append_record` or `RecordLog`.
 pub(super) fn selectivity(name: &str) -> f64 {
     let bytes = name.trim_matches('_').as_bytes();
     let capitals =
@@ -275,7 +281,8 @@ pub(super) fn page_rank(names: &FxHashMap<u32, DefinedName>, base: &[f64]) -> Ve
             }
         }
     }
-    // With the square root, one pair of files with many common names does not count like many pairs.
+    // With the square root, one pair of files with many common names does not count like many
+    // pairs.
     let mut edges: Vec<(u32, u32, f64)> =
         edges.into_iter().map(|((from, to), w)| (from, to, w.sqrt())).collect();
     edges.sort_unstable_by_key(|e| (e.0, e.1));
@@ -302,17 +309,26 @@ pub(super) fn page_rank(names: &FxHashMap<u32, DefinedName>, base: &[f64]) -> Ve
 }
 
 /// Fills in the number of referring files and the most used names of the chosen files.
-fn describe(names: &FxHashMap<u32, DefinedName>, chosen: &FxHashMap<u32, usize>, files: &mut [TopFile]) {
-    let mut referring_files: Vec<rustc_hash::FxHashSet<u32>> = vec![Default::default(); files.len()];
+fn describe(
+    names: &FxHashMap<u32, DefinedName>,
+    chosen: &FxHashMap<u32, usize>,
+    files: &mut [TopFile],
+) {
+    let mut referring_files: Vec<rustc_hash::FxHashSet<u32>> =
+        vec![Default::default(); files.len()];
     let mut most: Vec<Vec<(f64, &str)>> = vec![Vec::new(); files.len()];
     // Unselective names neither count as references nor describe a file.
-    for name in
-        names.values().filter(|n| !n.referring_files.is_empty() && selectivity(&n.text) >= MIN_SELECTIVITY)
+    for name in names
+        .values()
+        .filter(|n| !n.referring_files.is_empty() && selectivity(&n.text) >= MIN_SELECTIVITY)
     {
         for definer in &name.defining_files {
             if let Some(n) = chosen.get(definer) {
                 referring_files[*n].extend(&name.referring_files);
-                most[*n].push((name.referring_files.len() as f64 * selectivity(&name.text), &name.text));
+                most[*n].push((
+                    name.referring_files.len() as f64 * selectivity(&name.text),
+                    &name.text,
+                ));
             }
         }
     }

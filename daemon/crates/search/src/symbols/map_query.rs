@@ -72,10 +72,12 @@ struct FocusNames {
 }
 
 impl Indexes {
-    /// `search.map`: the files and definitions that the rest of the code, or the focus, refers to most.
+    /// `search.map`: the files and definitions that the rest of the code, or the focus, refers to
+    /// most.
     ///
     /// # Errors
-    /// `invalid_params`, `root_not_found`, `no_roots`, `path_not_found`, `cancelled`, or a storage failure.
+    /// `invalid_params`, `root_not_found`, `no_roots`, `path_not_found`, `cancelled`, or a storage
+    /// failure.
     pub fn map(&self, params: &MapParams, cancel: &CancelFlag) -> Result<MapAnswer, Failure> {
         let started = Instant::now();
         check(params)?;
@@ -98,12 +100,15 @@ impl Indexes {
         let sources = input.sources();
         let files: Vec<&str> = focus.files.iter().map(String::as_str).collect();
         let names: Vec<&str> = focus.names.iter().map(String::as_str).collect();
-        let mut map = repo_map(&sources, &Focus { files: &files, names: &names }, params.budget as usize);
+        let mut map =
+            repo_map(&sources, &Focus { files: &files, names: &names }, params.budget as usize);
         let root_of = |source| indexes.get(input.root_of(source));
         let views: Vec<View> = indexes.iter().map(|index| index.root.view()).collect();
-        let shows = |source, path: &str| views.get(input.root_of(source)).is_some_and(|v| v.shows(path));
+        let shows =
+            |source, path: &str| views.get(input.root_of(source)).is_some_and(|v| v.shows(path));
         map.retain(|m| {
-            root_of(m.source).is_some_and(|l| l.root.stat(m.path).is_ok()) && shows(m.source, m.path)
+            root_of(m.source).is_some_and(|l| l.root.stat(m.path).is_ok())
+                && shows(m.source, m.path)
         });
         let text = text(&map);
         let complete = was_complete && !input.is_truncated && symbols_are_complete(&indexes);
@@ -135,16 +140,18 @@ impl Indexes {
         }
         if let Some(query) = &params.query {
             let identifier = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-            let words: Vec<&str> = query.split(|c| !identifier(c)).filter(|w| !w.is_empty()).collect();
+            let words: Vec<&str> =
+                query.split(|c| !identifier(c)).filter(|w| !w.is_empty()).collect();
             // Plain words of a sentence are not names.
-            let selective = words.iter().filter(|w| words.len() == 1 || selectivity(w) >= MIN_SELECTIVITY);
+            let selective =
+                words.iter().filter(|w| words.len() == 1 || selectivity(w) >= MIN_SELECTIVITY);
             focus.names.extend(selective.map(|w| (*w).to_owned()));
             let results = self.hybrid(&search(query, &params.roots), cancel, &|_| {})?.items;
             let best = results.first().map_or(0.0, |item| item.score);
             for item in results.into_iter().filter(|item| item.score >= best * MIN_SCORE_SHARE) {
-                focus
-                    .names
-                    .extend(item.symbol.map(|s| s.name).filter(|name| selectivity(name) >= MIN_SELECTIVITY));
+                focus.names.extend(
+                    item.symbol.map(|s| s.name).filter(|name| selectivity(name) >= MIN_SELECTIVITY),
+                );
                 focus.files.push(item.path);
             }
         }
@@ -155,7 +162,10 @@ impl Indexes {
 
 fn check(params: &MapParams) -> Result<(), Failure> {
     if !(1..=MAX_BUDGET).contains(&params.budget) {
-        return Err(invalid("budget", format_args!("{} is not between 1 and {MAX_BUDGET}", params.budget)));
+        return Err(invalid(
+            "budget",
+            format_args!("{} is not between 1 and {MAX_BUDGET}", params.budget),
+        ));
     }
     if params.files.len() > MAX_FILES {
         return Err(invalid(
@@ -172,8 +182,11 @@ fn search(query: &str, roots: &[String]) -> SearchParams {
 }
 
 fn map_file(mapped: &MapEntry<'_>, index: &Arc<RootIndex>) -> MapFile {
-    let definition =
-        |d: &Definition<'_>| MapDefinition { name: d.name.to_owned(), kind: d.kind.to_owned(), line: d.line };
+    let definition = |d: &Definition<'_>| MapDefinition {
+        name: d.name.to_owned(),
+        kind: d.kind.to_owned(),
+        line: d.line,
+    };
     MapFile {
         path: mapped.path.to_owned(),
         root: index.root.id.clone(),
@@ -199,7 +212,9 @@ impl MapInput {
         cancel: &CancelFlag,
     ) -> Result<(), Failure> {
         let mut all = conn
-            .prepare_cached("SELECT file_id, name, kind, start_line FROM symbol ORDER BY file_id, start_line")
+            .prepare_cached(
+                "SELECT file_id, name, kind, start_line FROM symbol ORDER BY file_id, start_line",
+            )
             .map_err(StoreError::from)?;
         let mut rows = all.query([]).map_err(StoreError::from)?;
         while let Some(row) = rows.next().map_err(StoreError::from)? {
@@ -243,11 +258,14 @@ impl MapInput {
         positions: &FxHashMap<u32, u32>,
         cancel: &CancelFlag,
     ) -> Result<(), Failure> {
-        let mut all =
-            conn.prepare_cached("SELECT file_id, idents FROM file_ref").map_err(StoreError::from)?;
+        let mut all = conn
+            .prepare_cached("SELECT file_id, idents FROM file_ref")
+            .map_err(StoreError::from)?;
         let mut rows = all.query([]).map_err(StoreError::from)?;
         while let Some(row) = rows.next().map_err(StoreError::from)? {
-            let Some(file) = positions.get(&row.get(0).map_err(StoreError::from)?) else { continue };
+            let Some(file) = positions.get(&row.get(0).map_err(StoreError::from)?) else {
+                continue;
+            };
             let blob = row.get_ref(1).map_err(StoreError::from)?.as_blob().unwrap_or(&[]);
             let hashes = blob.as_chunks::<4>().0.iter().map(|hash| u32::from_le_bytes(*hash));
             let referred: Vec<u32> = hashes.filter(|hash| self.referable.contains(hash)).collect();

@@ -1,7 +1,7 @@
 //! An in-memory list of the distinct definition names of an index, for approximate queries.
 //!
-//! Names are compared in lower case and without separators, so that `foo_bar`, `fooBar` and `FooBar` are equal. The scores
-//! of a name, best first:
+//! Names are compared in lower case and without separators, so that `foo_bar`, `fooBar` and
+//! `FooBar` are equal. The scores of a name, best first:
 //!
 //! | score | the name |
 //! |---|---|
@@ -84,7 +84,11 @@ impl NameCache {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub(crate) fn get(&self, conn: &Connection, progress: &Progress) -> Result<Arc<Names>, StoreError> {
+    pub(crate) fn get(
+        &self,
+        conn: &Connection,
+        progress: &Progress,
+    ) -> Result<Arc<Names>, StoreError> {
         let counts = &progress.counts;
         let version = Some((progress.clock, counts.symbol_files, counts.symbols));
         let mut cached = lock(&self.cached);
@@ -99,7 +103,8 @@ impl NameCache {
     }
 }
 
-/// Number of rows before the last one that are read again, because SQLite reuses the ids of deleted last rows.
+/// Number of rows before the last one that are read again, because SQLite reuses the ids of deleted
+/// last rows.
 const REREAD_ROWS: i64 = 20_000;
 
 impl Names {
@@ -161,7 +166,12 @@ impl Names {
     }
 
     /// The names that match `query`, in lower case, best first, at most `limit`.
-    pub fn find_similar(&self, query: &str, matching: Option<NameMatch>, limit: usize) -> Vec<(f64, &str)> {
+    pub fn find_similar(
+        &self,
+        query: &str,
+        matching: Option<NameMatch>,
+        limit: usize,
+    ) -> Vec<(f64, &str)> {
         let mut letters = Vec::new();
         push_letters(query, &mut letters);
         // A query of separators alone (`[]`, `==`) only matches itself.
@@ -192,10 +202,11 @@ impl Names {
 
     /// Adds the names that contain these letters.
     fn add_containing(&self, letters: &[u8], prefix_only: bool, hits: &mut Vec<(f64, u32)>) {
-        // For prefixes the preceding separator is included, which reduces candidates. A single letter is in nearly all
-        // names, so it only matches as a prefix.
+        // For prefixes the preceding separator is included, which reduces candidates. A single
+        // letter is in nearly all names, so it only matches as a prefix.
         let prefix_only = prefix_only || letters.len() == 1;
-        let needle: Vec<u8> = if prefix_only { [&[SEPARATOR], letters].concat() } else { letters.to_vec() };
+        let needle: Vec<u8> =
+            if prefix_only { [&[SEPARATOR], letters].concat() } else { letters.to_vec() };
         let (mut before, mut index) = (u32::MAX, 0);
         for position in memchr::memmem::find_iter(&self.letters, &needle) {
             let at = position + usize::from(prefix_only);
@@ -238,7 +249,8 @@ impl Names {
                 continue;
             }
             let from = entry.at as usize;
-            let Ok(name) = std::str::from_utf8(&self.letters[from..from + entry.length as usize]) else {
+            let Ok(name) = std::str::from_utf8(&self.letters[from..from + entry.length as usize])
+            else {
                 continue;
             };
             match strsim::osa_distance(name, query) {
@@ -324,8 +336,16 @@ mod tests {
             ("parseHeader", None, "parseheader parse_header parse_header_block"),
             ("parseHead", None, "parse_header parseheader parse_header_block"),
             ("header", None, "headerparser parse_header parseheader parse_header_block"),
-            ("parse", None, "parser parse_header parseheader parse_header_block headerparser sparse"),
-            ("parse", Some(NameMatch::Prefix), "parser parse_header parseheader parse_header_block"),
+            (
+                "parse",
+                None,
+                "parser parse_header parseheader parse_header_block headerparser sparse",
+            ),
+            (
+                "parse",
+                Some(NameMatch::Prefix),
+                "parser parse_header parseheader parse_header_block",
+            ),
             ("parse_heder", None, "parse_header parseheader"),
             ("praseHeader", None, "parse_header parseheader"),
             ("parsr", Some(NameMatch::Fuzzy), "parser"),
@@ -338,7 +358,8 @@ mod tests {
             ("x", None, "x"),
         ] {
             let names = names(SOME);
-            let found: Vec<&str> = names.find_similar(query, matching, 50).into_iter().map(|h| h.1).collect();
+            let found: Vec<&str> =
+                names.find_similar(query, matching, 50).into_iter().map(|h| h.1).collect();
             assert_eq!(found.join(" "), expected, "{query}");
         }
     }
@@ -355,6 +376,9 @@ mod tests {
     fn names_that_differ_in_case_are_added_once() {
         let names = names(&["Foo", "foo", "FOO", "f_oo", ""]);
         assert_eq!(names.len(), 2);
-        assert_eq!(names.find_similar("foo", None, 9), [(EQUAL_FOLDED, "foo"), (EQUAL_WORDS, "f_oo")]);
+        assert_eq!(
+            names.find_similar("foo", None, 9),
+            [(EQUAL_FOLDED, "foo"), (EQUAL_WORDS, "f_oo")]
+        );
     }
 }

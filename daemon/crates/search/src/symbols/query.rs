@@ -30,7 +30,8 @@ impl Indexes {
     /// `search.symbols`: definitions by name, or the outline of a file.
     ///
     /// # Errors
-    /// `invalid_params`, `bad_pattern`, `root_not_found`, `no_roots`, `path_not_found`, or a storage failure.
+    /// `invalid_params`, `bad_pattern`, `root_not_found`, `no_roots`, `path_not_found`, or a
+    /// storage failure.
     pub fn symbols(&self, params: &SymbolsParams) -> Result<SymbolsAnswer, Failure> {
         let started = Instant::now();
         let filters = Filters::new(params.filters.as_ref(), None)?;
@@ -38,7 +39,9 @@ impl Indexes {
         let was_complete = symbols_are_complete(&indexes);
         let query = params.query.as_deref().filter(|q| !q.is_empty());
         let mut items = match (query, params.path.as_deref()) {
-            (None, None) => return Err(invalid("query", "specify a name, or a path for its outline")),
+            (None, None) => {
+                return Err(invalid("query", "specify a name, or a path for its outline"));
+            }
             (None, Some(path)) => {
                 check_k(params.k, MAX_OUTLINE)?;
                 outline(&indexes, path, &filters)?
@@ -50,25 +53,42 @@ impl Indexes {
             }
         };
         items.truncate(params.k as usize);
-        let complete = was_complete && symbols_are_complete(&indexes) && are_current(&indexes, &items)?;
+        let complete =
+            was_complete && symbols_are_complete(&indexes) && are_current(&indexes, &items)?;
         let restricted = indexes.iter().any(|index| !index.root.view().is_complete());
-        Ok(SymbolsAnswer { items, complete, took_us: started.elapsed().as_micros() as u64, restricted })
+        Ok(SymbolsAnswer {
+            items,
+            complete,
+            took_us: started.elapsed().as_micros() as u64,
+            restricted,
+        })
     }
 }
 
-/// True if the files of an answer are unchanged on disk. This detects changes that the watch has not reported yet.
-fn are_current(indexes: &[std::sync::Arc<RootIndex>], items: &[SymbolItem]) -> Result<bool, Failure> {
+/// True if the files of an answer are unchanged on disk. This detects changes that the watch has
+/// not reported yet.
+fn are_current(
+    indexes: &[std::sync::Arc<RootIndex>],
+    items: &[SymbolItem],
+) -> Result<bool, Failure> {
     let files: FxHashSet<(&RootId, &str)> =
         items.iter().map(|item| (&item.root, item.path.as_str())).collect();
     for (root, path) in files {
-        let Some(index) = indexes.iter().find(|index| index.root.id == *root) else { return Ok(false) };
+        let Some(index) = indexes.iter().find(|index| index.root.id == *root) else {
+            return Ok(false);
+        };
         let conn = index.readers.get()?;
         let indexed = conn
             .prepare_cached("SELECT size_bytes, mtime_ns, inode FROM file WHERE path = ?1")
-            .and_then(|mut file| file.query_row([path], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).optional())
+            .and_then(|mut file| {
+                file.query_row([path], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).optional()
+            })
             .map_err(StoreError::from)?;
-        let on_disk =
-            index.root.stat(path).ok().map(|stat| (stat.size as i64, stat.mtime_ns, stat.inode as i64));
+        let on_disk = index
+            .root
+            .stat(path)
+            .ok()
+            .map(|stat| (stat.size as i64, stat.mtime_ns, stat.inode as i64));
         let indexed: Option<(i64, i64, i64)> = indexed;
         if on_disk.is_none() || on_disk != indexed {
             return Ok(false);
@@ -122,15 +142,21 @@ impl<'q> NameQuery<'q> {
         match full_name.rsplit_once(['.', ':', '#', '\\']) {
             Some((before, name)) if !name.is_empty() => {
                 let before = before.trim_end_matches([':', '.', '#', '\\']);
-                Self { full_name, name, container: Some(last_part(before)).filter(|c| !c.is_empty()) }
+                Self {
+                    full_name,
+                    name,
+                    container: Some(last_part(before)).filter(|c| !c.is_empty()),
+                }
             }
             _ => Self { full_name, name: full_name, container: None },
         }
     }
 
-    /// The factor for a definition's location: 1 in the requested container, less in a file of that name, 0.5 elsewhere.
+    /// The factor for a definition's location: 1 in the requested container, less in a file of that
+    /// name, 0.5 elsewhere.
     fn location_factor(&self, item: &SymbolItem) -> f64 {
-        let Some(container) = self.container.filter(|_| !item.name.eq_ignore_ascii_case(self.full_name))
+        let Some(container) =
+            self.container.filter(|_| !item.name.eq_ignore_ascii_case(self.full_name))
         else {
             return 1.0;
         };
@@ -161,9 +187,10 @@ fn letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
-/// Definitions by name, best first: by the score of the name ([`super::names`]) and the location of the definition
-/// ([`NameQuery::location_factor`]); then code before tests and the like, types and functions before constants, constants before
-/// headings, short names before long ones; then by path and line.
+/// Definitions by name, best first: by the score of the name ([`super::names`]) and the location of
+/// the definition ([`NameQuery::location_factor`]); then code before tests and the like, types and
+/// functions before constants, constants before headings, short names before long ones; then by
+/// path and line.
 fn find_by_name(
     indexes: &[std::sync::Arc<RootIndex>],
     query: &str,
@@ -196,7 +223,8 @@ fn best_first(
     indexes: &[std::sync::Arc<RootIndex>],
     k: usize,
 ) -> Vec<SymbolItem> {
-    // Sort keys are computed once per item; existence is only checked for items that may be returned.
+    // Sort keys are computed once per item; existence is only checked for items that may be
+    // returned.
     let mut ranked: Vec<((bool, u8, usize), SymbolItem)> = items
         .into_iter()
         .map(|mut s| {
@@ -253,7 +281,8 @@ fn find_in_root(
         false if only_exact => 0.0,
         false => names::EQUAL_FOLDED,
     };
-    // Equal names are read from the database itself, which has them as soon as their file is indexed.
+    // Equal names are read from the database itself, which has them as soon as their file is
+    // indexed.
     collect(&folded, &|s| equal(name_query.name, s))?;
     if name_query.container.is_some() {
         collect(&name_query.full_name.to_lowercase(), &|s| equal(name_query.full_name, s))?;

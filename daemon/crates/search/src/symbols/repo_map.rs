@@ -1,5 +1,5 @@
-//! A map of a repository within a token budget: the files and definitions that the rest of the code, or the files in
-//! focus, refer to most.
+//! A map of a repository within a token budget: the files and definitions that the rest of the
+//! code, or the files in focus, refer to most.
 
 use std::fmt::Write as _;
 
@@ -55,9 +55,13 @@ const REQUESTED_FACTOR: f64 = 10.0;
 /// Value of an unreferenced definition, relative to one reference from a file of average rank.
 const UNREFERENCED: f64 = 0.01;
 
-/// The best files and definitions for `focus` within `budget` tokens, best file first. [`text_tokens`] is the cost of a
-/// path, [`definition_tokens`] that of a definition.
-pub fn repo_map<'a>(sources: &'a [Source<'a>], focus: &Focus<'_>, budget: usize) -> Vec<MapEntry<'a>> {
+/// The best files and definitions for `focus` within `budget` tokens, best file first.
+/// [`text_tokens`] is the cost of a path, [`definition_tokens`] that of a definition.
+pub fn repo_map<'a>(
+    sources: &'a [Source<'a>],
+    focus: &Focus<'_>,
+    budget: usize,
+) -> Vec<MapEntry<'a>> {
     let names = collect_names(sources, focus);
     let ranks = page_rank(&names, &base(sources, focus));
     let mut chosen: FxHashMap<usize, Vec<Definition<'a>>> = FxHashMap::default();
@@ -93,11 +97,13 @@ pub fn text_tokens(text: &str) -> usize {
 /// Estimated tokens of a definition including its line number.
 pub fn definition_tokens(definition: &Definition<'_>) -> usize {
     // The separator's token covers line numbers of up to four digits.
-    text_tokens(definition.kind) + text_tokens(definition.name) + usize::from(definition.line > 9999)
+    text_tokens(definition.kind)
+        + text_tokens(definition.name)
+        + usize::from(definition.line > 9999)
 }
 
-/// Renders a map with one line per file and an indented line per definition. At four bytes per token, the text does not
-/// exceed the budget of the map.
+/// Renders a map with one line per file and an indented line per definition. At four bytes per
+/// token, the text does not exceed the budget of the map.
 pub fn text(map: &[MapEntry<'_>]) -> String {
     // A line break in a name must not start a new line.
     let one_line = |name: &str| name.replace(char::is_control, "?");
@@ -112,7 +118,8 @@ pub fn text(map: &[MapEntry<'_>]) -> String {
     out
 }
 
-/// True if references to the name may mean the definition. Modules and headings are named after their contents.
+/// True if references to the name may mean the definition. Modules and headings are named after
+/// their contents.
 fn is_referable(definition: &Definition<'_>) -> bool {
     definition.name.len() >= MIN_NAME && !matches!(definition.kind, "module" | "section")
 }
@@ -158,14 +165,16 @@ fn base(sources: &[Source<'_>], focus: &Focus<'_>) -> Vec<f64> {
     let in_focus = |s: &Source<'_>| {
         focus.files.contains(&s.path) || s.definitions.iter().any(|d| focus.names.contains(&d.name))
     };
-    let in_focus_files: Vec<usize> = (0..sources.len()).filter(|i| in_focus(&sources[*i])).collect();
+    let in_focus_files: Vec<usize> =
+        (0..sources.len()).filter(|i| in_focus(&sources[*i])).collect();
     let all: f64 = base.iter().sum();
     let boost = all * FOCUS_SHARE / (1.0 - FOCUS_SHARE) / in_focus_files.len().max(1) as f64;
     in_focus_files.into_iter().for_each(|i| base[i] += boost);
     base
 }
 
-/// All definitions with their files, ordered by the rank that their referring files pass on to them.
+/// All definitions with their files, ordered by the rank that their referring files pass on to
+/// them.
 fn rank_definitions<'a>(
     sources: &'a [Source<'a>],
     names: &FxHashMap<u32, DefinedName>,
@@ -180,8 +189,10 @@ fn rank_definitions<'a>(
     }
     let value = |name: &DefinedName| -> f64 {
         let each = weight(name, files);
-        let from = |u: &u32| ranks[*u as usize] * each / total_weight[*u as usize].max(f64::MIN_POSITIVE);
-        // Selectivity limits files with few references, which would pass all their rank on to a common name.
+        let from =
+            |u: &u32| ranks[*u as usize] * each / total_weight[*u as usize].max(f64::MIN_POSITIVE);
+        // Selectivity limits files with few references, which would pass all their rank on to a
+        // common name.
         selectivity(&name.text) * name.referring_files.iter().map(from).sum::<f64>()
             / name.defining_files.len().max(1) as f64
     };
@@ -190,11 +201,13 @@ fn rank_definitions<'a>(
     for (file, source) in sources.iter().enumerate() {
         for definition in &source.definitions {
             let hash = ident_hash(definition.name.as_bytes());
-            let used = values.get(&hash).filter(|_| is_referable(definition)).copied().unwrap_or(0.0);
+            let used =
+                values.get(&hash).filter(|_| is_referable(definition)).copied().unwrap_or(0.0);
             let base = UNREFERENCED * ranks[file] / source.definitions.len() as f64;
             // Requested definitions come first, referenced or not.
-            let requested = f64::from(is_referable(definition) && focus.names.contains(&definition.name))
-                * REQUESTED_FACTOR;
+            let requested =
+                f64::from(is_referable(definition) && focus.names.contains(&definition.name))
+                    * REQUESTED_FACTOR;
             all.push((requested + used + base, file, *definition));
         }
     }
@@ -206,10 +219,14 @@ fn rank_definitions<'a>(
 mod tests {
     use super::*;
 
-    /// A small repository: a log that all files use, a parser that only the server uses, and a test.
+    /// A small repository: a log that all files use, a parser that only the server uses, and a
+    /// test.
     fn repository(hashes: &[Vec<u32>]) -> Vec<Source<'_>> {
         let define = |names: &[(&'static str, u32)]| {
-            names.iter().map(|(name, line)| Definition { name, kind: "function", line: *line }).collect()
+            names
+                .iter()
+                .map(|(name, line)| Definition { name, kind: "function", line: *line })
+                .collect()
         };
         vec![
             Source {
@@ -227,7 +244,11 @@ mod tests {
                 definitions: define(&[("serve_requests", 5)]),
                 references: &hashes[2],
             },
-            Source { path: "src/main.rs", definitions: define(&[("main", 1)]), references: &hashes[3] },
+            Source {
+                path: "src/main.rs",
+                definitions: define(&[("main", 1)]),
+                references: &hashes[3],
+            },
             Source {
                 path: "tests/log_test.rs",
                 definitions: define(&[("log_grows", 1)]),
@@ -250,7 +271,8 @@ mod tests {
     }
 
     fn lines_of(map: &[MapEntry<'_>]) -> Vec<String> {
-        let names = |m: &MapEntry<'_>| m.definitions.iter().map(|d| d.name).collect::<Vec<_>>().join(" ");
+        let names =
+            |m: &MapEntry<'_>| m.definitions.iter().map(|d| d.name).collect::<Vec<_>>().join(" ");
         map.iter().map(|m| format!("{}: {}", m.path, names(m))).collect()
     }
 
@@ -261,7 +283,10 @@ mod tests {
         let map = repo_map(&sources, &Focus::default(), 1000);
         assert_eq!(lines_of(&map)[0], "src/log.rs: append_record unused_helper");
         assert_eq!(map.len(), sources.len(), "{map:?}");
-        assert_eq!(lines_of(&repo_map(&sources, &Focus::default(), 13)), ["src/log.rs: append_record"]);
+        assert_eq!(
+            lines_of(&repo_map(&sources, &Focus::default(), 13)),
+            ["src/log.rs: append_record"]
+        );
         assert!(repo_map(&sources, &Focus::default(), 2).is_empty());
         assert!(repo_map(&[], &Focus::default(), 100).is_empty());
     }
@@ -317,8 +342,12 @@ mod tests {
     fn long_line_numbers_are_within_the_estimate() {
         for line in [1, 9_999, 10_000, u32::MAX / 100] {
             let definition = Definition { name: "ab", kind: "type", line };
-            let map = [MapEntry { source: 0, path: "abc", score: 0.0, definitions: vec![definition] }];
-            assert!(text(&map).len() <= 4 * (text_tokens("abc") + definition_tokens(&definition)), "{line}");
+            let map =
+                [MapEntry { source: 0, path: "abc", score: 0.0, definitions: vec![definition] }];
+            assert!(
+                text(&map).len() <= 4 * (text_tokens("abc") + definition_tokens(&definition)),
+                "{line}"
+            );
         }
         let map = [MapEntry { source: 0, path: "a\nb.rs", score: 0.0, definitions: Vec::new() }];
         assert_eq!(text(&map), "a?b.rs\n");

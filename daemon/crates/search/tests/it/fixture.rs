@@ -74,7 +74,8 @@ pub fn paths(items: Vec<SearchItem>) -> Vec<String> {
 /// Files of an index with an extension. A rebuilt index has a folder with a number in its name.
 pub fn segments(index: &Path, id: &RootId, extension: &str) -> BTreeSet<PathBuf> {
     let folders = fs::read_dir(index).unwrap().map(|entry| entry.unwrap().path());
-    let is_of_root = |folder: &PathBuf| folder.file_name().unwrap().to_str().unwrap().starts_with(&*id.0);
+    let is_of_root =
+        |folder: &PathBuf| folder.file_name().unwrap().to_str().unwrap().starts_with(&*id.0);
     let folder = folders.filter(is_of_root).max().unwrap();
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()

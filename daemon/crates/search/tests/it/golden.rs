@@ -1,4 +1,5 @@
-//! Expected first results on a small corpus: identifiers, paths, questions, filters, diversity, copies.
+//! Expected first results on a small corpus: identifiers, paths, questions, filters, diversity,
+//! copies.
 
 use cairn_protocol::search::{SearchItem, SearchParams};
 
@@ -64,8 +65,7 @@ fn expected_result_comes_first() {
 #[test]
 fn results_are_definitions_with_an_explanation() {
     let root = corpus();
-    let query =
-        serde_json::json!({"query": "retry with backoff", "k": 3, "explain": true, "includeText": true});
+    let query = serde_json::json!({"query": "retry with backoff", "k": 3, "explain": true, "includeText": true});
     let items = search(&root, query);
     let first = &items[0];
     assert_eq!((first.start_line, first.end_line), (15, 29), "{first:?}");
@@ -80,7 +80,8 @@ fn results_are_definitions_with_an_explanation() {
 fn filters_are_applied_and_copies_appear_once() {
     let root = corpus();
     let filtered = |filters: serde_json::Value| -> Vec<String> {
-        let params = serde_json::json!({"query": "total price of the items in a cart", "filters": filters});
+        let params =
+            serde_json::json!({"query": "total price of the items in a cart", "filters": filters});
         paths(search(&root, params))
     };
     let python = filtered(serde_json::json!({"languages": ["python"]}));
@@ -89,8 +90,12 @@ fn filters_are_applied_and_copies_appear_once() {
     assert!(below.iter().all(|p| p.starts_with("src/mail/")), "{below:?}");
     let globs = filtered(serde_json::json!({"globs": ["**/*.ts", "!web/login.ts"]}));
     assert!(globs.iter().all(|p| p == "web/render.ts"), "{globs:?}");
-    let kinds = search(&root, serde_json::json!({"query": "letter", "filters": {"kinds": ["method"]}}));
-    assert!(kinds.iter().all(|i| i.symbol.as_ref().is_some_and(|s| s.kind == "method")), "{kinds:?}");
+    let kinds =
+        search(&root, serde_json::json!({"query": "letter", "filters": {"kinds": ["method"]}}));
+    assert!(
+        kinds.iter().all(|i| i.symbol.as_ref().is_some_and(|s| s.kind == "method")),
+        "{kinds:?}"
+    );
     // The copy below `vendor` is a duplicate.
     let copies = search(&root, serde_json::json!({"query": "parse_address", "k": 20}));
     let copies: Vec<String> =
@@ -110,7 +115,8 @@ fn results_are_diversified_on_request() {
     let plain = first(serde_json::json!({}));
     let spread = first(serde_json::json!({"diversify": true}));
     let files = |paths: &[String]| paths.iter().collect::<std::collections::BTreeSet<_>>().len();
-    let few = [serde_json::json!({"k": 2}), serde_json::json!({"k": 2, "diversify": true})].map(&first);
+    let few =
+        [serde_json::json!({"k": 2}), serde_json::json!({"k": 2, "diversify": true})].map(&first);
     assert!(files(&few[0]) < files(&few[1]), "{few:?}");
     assert_eq!(plain[0], spread[0]);
     let all = first(serde_json::json!({"mmr": 1.0}));

@@ -1,5 +1,6 @@
-//! Compares grep with `rg` on the same files: this repository and unusual files, every pattern of `grep_patterns.txt`,
-//! without trigrams, with trigrams that are verified per file, and with a watch.
+//! Compares grep with `rg` on the same files: this repository and unusual files, every pattern of
+//! `grep_patterns.txt`, without trigrams, with trigrams that are verified per file, and with a
+//! watch.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +24,8 @@ const PAGES: usize = 3;
 
 /// Checks that `rg` exists: prints a note if not, or fails if all peers are required.
 fn has_rg() -> bool {
-    let is_present = Command::new("rg").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_present =
+        Command::new("rg").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_present = is_present.is_ok_and(|s| s.success());
     let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|v| v == "required");
     assert!(is_present || !required, "rg is required and missing");
@@ -43,13 +45,23 @@ fn fill(top: &Path) {
         fs::copy(repository.join(&file.rel), to).unwrap();
     });
     for n in 0..150 {
-        write_file(top, &format!("many/f{n}.rs"), format!("fn main{n}() {{\n    return value{n};\n}}\n"));
+        write_file(
+            top,
+            &format!("many/f{n}.rs"),
+            format!("fn main{n}() {{\n    return value{n};\n}}\n"),
+        );
     }
+    fill_odd(top);
+}
+
+/// Writes files that are difficult to search.
+fn fill_odd(top: &Path) {
     let (late, wide) = (vec![b'.'; 100_000], |text: &str, be: bool| -> Vec<u8> {
         let pair = |unit: u16| if be { unit.to_be_bytes() } else { unit.to_le_bytes() };
         text.encode_utf16().flat_map(pair).collect()
     });
-    // Beyond any buffer: a NUL in the first buffer hides the entire file, and buffers grow with long lines.
+    // Beyond any buffer: a NUL in the first buffer hides the entire file, and buffers grow with
+    // long lines.
     let far = "a line among many, nothing in it\n".repeat(150_000).into_bytes();
     write_file(top, "odd/empty.rs", b"");
     write_file(top, "odd/newline.rs", b"\n\n\n\n");
@@ -61,7 +73,11 @@ fn fill(top: &Path) {
     );
     write_file(top, "odd/two.rs", b"first of two\nsecond of two\nfoo\nbar\nfoo\\nbar\n");
     write_file(top, "odd/old_mac.txt", b"old_mac_line\rcarriage return\rbar");
-    write_file(top, "odd/invalid.txt", b"invalid \xffutf8\n\xff\xfe here, caf\xe9t\nfine\n\xe6\x97\n");
+    write_file(
+        top,
+        "odd/invalid.txt",
+        b"invalid \xffutf8\n\xff\xfe here, caf\xe9t\nfine\n\xe6\x97\n",
+    );
     write_file(
         top,
         "odd/unicode.txt",
@@ -83,12 +99,23 @@ fn fill(top: &Path) {
         "odd/le.txt",
         [&b"\xff\xfe"[..], &wide("sixteen bits little\nfn main\n", false)].concat(),
     );
-    write_file(top, "odd/be.txt", [&b"\xfe\xff"[..], &wide("sixteen bits big\nfn main\n", true)].concat());
+    write_file(
+        top,
+        "odd/be.txt",
+        [&b"\xfe\xff"[..], &wide("sixteen bits big\nfn main\n", true)].concat(),
+    );
     write_file(top, "odd/mark.txt", "\u{FEFF}behind_a_mark\nuse\n");
     write_file(
         top,
         "odd/long.js",
-        [&b"var x = '"[..], &vec![b'x'; 300_000], b"in_a_long_line", &late, b"end_of_it';\nshort\n"].concat(),
+        [
+            &b"var x = '"[..],
+            &vec![b'x'; 300_000],
+            b"in_a_long_line",
+            &late,
+            b"end_of_it';\nshort\n",
+        ]
+        .concat(),
     );
     write_file(top, "odd/min.min.js", "var minified_name=1;".repeat(4000));
     write_file(top, "odd/package-lock.json", b"{\"parse_header\": \"1.2.3\"}\n");
@@ -122,8 +149,14 @@ fn rg(top: &Path, flags: &str, pattern: &str, extra: &[&str]) -> Vec<Vec<u8>> {
             other => command.arg(format!("-{other}")),
         };
     }
-    let out =
-        command.args(extra).arg("-e").arg(pattern).arg(".").current_dir(top).stdin(Stdio::null()).output();
+    let out = command
+        .args(extra)
+        .arg("-e")
+        .arg(pattern)
+        .arg(".")
+        .current_dir(top)
+        .stdin(Stdio::null())
+        .output();
     let out = out.unwrap();
     assert_ne!(out.status.code(), Some(2), "{pattern}: {}", String::from_utf8_lossy(&out.stderr));
     out.stdout.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect()
@@ -143,9 +176,11 @@ impl Expected {
             let number = std::str::from_utf8(&rest[..colon]).unwrap().parse().unwrap();
             lines.insert((path, number), rest[colon + 1..].to_vec());
         }
-        let count =
-            |(path, rest): (String, Vec<u8>)| (path, String::from_utf8(rest).unwrap().parse().unwrap());
-        let counts = rg(top, flags, pattern, &["-c"]).into_iter().filter_map(parts).map(count).collect();
+        let count = |(path, rest): (String, Vec<u8>)| {
+            (path, String::from_utf8(rest).unwrap().parse().unwrap())
+        };
+        let counts =
+            rg(top, flags, pattern, &["-c"]).into_iter().filter_map(parts).map(count).collect();
         Self { lines, counts }
     }
 }
@@ -180,14 +215,20 @@ fn streamed(indexes: &Indexes, page: &GrepParams) -> Vec<GrepItem> {
 }
 
 /// Compares the results of one pattern with those of rg.
-fn compare(indexes: &Indexes, (flags, pattern): &(String, String), expected: &Expected, mode: &str) {
+fn compare(
+    indexes: &Indexes,
+    (flags, pattern): &(String, String),
+    expected: &Expected,
+    mode: &str,
+) {
     let what = format!("{mode}: {flags} {pattern}");
     let mut page = params(flags, pattern, false);
     let (mut all, mut lines_found) = (expected.lines.iter(), Vec::new());
     for _ in 0..PAGES {
         let answer = grep(indexes, &page);
         for item in &answer.items {
-            let ((path, number), text) = all.next().unwrap_or_else(|| panic!("{what}: {item:?} is too much"));
+            let ((path, number), text) =
+                all.next().unwrap_or_else(|| panic!("{what}: {item:?} is too much"));
             assert_eq!((&item.path, u64::from(item.line)), (path, *number), "{what}");
             if let Ok(text) = str::from_utf8(text)
                 && text.len() < 2000
@@ -206,7 +247,8 @@ fn compare(indexes: &Indexes, (flags, pattern): &(String, String), expected: &Ex
     // For multi-line patterns rg counts matches.
     if !flags.contains('U') {
         let answer = grep(indexes, &params(flags, pattern, true));
-        let counts: BTreeMap<String, u64> = answer.counts.into_iter().map(|c| (c.path, c.lines)).collect();
+        let counts: BTreeMap<String, u64> =
+            answer.counts.into_iter().map(|c| (c.path, c.lines)).collect();
         assert_eq!(counts, expected.counts, "{what}");
     }
 }
@@ -330,8 +372,10 @@ fn changes_are_found_with_and_without_a_watch() {
         for n in 0..20 {
             // Same size and modification time: only the change time differs.
             let path = top.join(format!("d{}/f{n}.rs", n % 7));
-            let (time, text) =
-                (fs::metadata(&path).unwrap().modified().unwrap(), fs::read_to_string(&path).unwrap());
+            let (time, text) = (
+                fs::metadata(&path).unwrap().modified().unwrap(),
+                fs::read_to_string(&path).unwrap(),
+            );
             let new = if watch { "potoroo" } else { "numbat" };
             let old = if watch { "numbat" } else { "wombat" };
             fs::write(&path, text.replace(&format!("{old}{n}()"), &format!("{new}{n}()"))).unwrap();

@@ -29,7 +29,10 @@ fn read_rows(indexes: &Indexes, id: &RootId) -> BTreeMap<String, String> {
         .unwrap();
     let rows = get
         .query_map([], |r| {
-            let text = (1..10).map(|i| format!("{:?}", r.get_ref(i).unwrap())).collect::<Vec<_>>().join("|");
+            let text = (1..10)
+                .map(|i| format!("{:?}", r.get_ref(i).unwrap()))
+                .collect::<Vec<_>>()
+                .join("|");
             Ok((r.get(0)?, text))
         })
         .unwrap();
@@ -45,7 +48,8 @@ fn fresh_rows(root: &TestRoot) -> BTreeMap<String, String> {
 }
 
 fn params(query: &str) -> SearchParams {
-    serde_json::from_value(serde_json::json!({"query": query, "k": 10, "includeText": true})).unwrap()
+    serde_json::from_value(serde_json::json!({"query": query, "k": 10, "includeText": true}))
+        .unwrap()
 }
 
 fn grep(pattern: &str) -> GrepParams {
@@ -86,7 +90,8 @@ fn indexed_root_can_be_searched() {
     assert_eq!(root.hybrid("parse_header")[0], "src/parse.rs");
     assert_eq!(root.hybrid("accept incoming network connections")[0], "src/server.rs");
     assert_eq!(root.hybrid("save values to disk")[0], "src/store.py");
-    let answer = root.indexes.semantic(&params("listen on a socket"), &CancelFlag::new(), &|_| {}).unwrap();
+    let answer =
+        root.indexes.semantic(&params("listen on a socket"), &CancelFlag::new(), &|_| {}).unwrap();
     assert_eq!(answer.items[0].path, "src/server.rs");
     let hit = hybrid(&root.indexes, &params("parseHeader"));
     assert!(hit.complete && hit.degraded.is_empty());
@@ -99,7 +104,11 @@ fn indexed_root_can_be_searched() {
     );
     assert!(item.content_hash.len() == 64 && !item.changed);
     root.reopen();
-    assert_eq!(root.lexical("parse header")[0], "src/parse.rs", "an existing index answers at once");
+    assert_eq!(
+        root.lexical("parse header")[0],
+        "src/parse.rs",
+        "an existing index answers at once"
+    );
 }
 
 #[test]
@@ -152,14 +161,18 @@ fn filters_and_limits_are_applied() {
         let p = SearchParams { filters: Some(filters), ..params("parse_header write_value") };
         root.indexes.hybrid(&p, &CancelFlag::new(), &|_| {}).map(|answer| paths(answer.items))
     };
-    let all = with(SearchFilters { path_prefix: Some("src".into()), ..Default::default() }).unwrap();
+    let all =
+        with(SearchFilters { path_prefix: Some("src".into()), ..Default::default() }).unwrap();
     assert!(!all.is_empty() && all.iter().all(|p| p.starts_with("src/")), "{all:?}");
     let kinds = with(SearchFilters { kinds: vec!["class".into()], ..Default::default() }).unwrap();
     assert_eq!(kinds, ["src/store.py"]);
-    let python = with(SearchFilters { languages: vec!["python".into()], ..Default::default() }).unwrap();
+    let python =
+        with(SearchFilters { languages: vec!["python".into()], ..Default::default() }).unwrap();
     assert_eq!(python, ["src/store.py"]);
     assert_eq!(
-        with(SearchFilters { roots: vec!["nowhere".into()], ..Default::default() }).unwrap_err().reason,
+        with(SearchFilters { roots: vec!["nowhere".into()], ..Default::default() })
+            .unwrap_err()
+            .reason,
         Reason::RootNotFound
     );
     let bad = SearchParams { k: 0, ..params("x") };
@@ -184,7 +197,8 @@ fn partial_answers_precede_the_answer() {
     root.build();
     let seen = std::sync::Mutex::new(Vec::new());
     let p = SearchParams { request_id: Some("r1".into()), ..params("parse_header") };
-    let answer = root.indexes.hybrid(&p, &CancelFlag::new(), &|p| seen.lock().unwrap().push(p)).unwrap();
+    let answer =
+        root.indexes.hybrid(&p, &CancelFlag::new(), &|p| seen.lock().unwrap().push(p)).unwrap();
     let seen = seen.into_inner().unwrap();
     let kinds: Vec<_> = seen.iter().map(|p| (p.corpus, p.done)).collect();
     assert_eq!(kinds, [(Corpus::Lex, false), (Corpus::Sem, false), (Corpus::Fused, true)]);
@@ -193,16 +207,23 @@ fn partial_answers_precede_the_answer() {
 
 #[test]
 fn search_during_indexing_is_incomplete() {
-    let text = (0..400).map(|n| format!("def open_ledger_{n}(path):\n    return path\n")).collect::<String>();
+    let text = (0..400)
+        .map(|n| format!("def open_ledger_{n}(path):\n    return path\n"))
+        .collect::<String>();
     let names: Vec<String> = (0..100).map(|n| format!("m{n}.py")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|n| (&**n, &*text)).collect();
     let root = TestRoot::new(&files);
     assert!(!root.indexes.status(Some(&root.id)).unwrap()[0].complete);
     let params_with_id = SearchParams { request_id: Some("r".into()), ..params("open ledger") };
     // The index is completed during the search.
-    let answer = root.indexes.hybrid(&params_with_id, &CancelFlag::new(), &|_| drop(root.build())).unwrap();
+    let answer =
+        root.indexes.hybrid(&params_with_id, &CancelFlag::new(), &|_| drop(root.build())).unwrap();
     assert!(root.indexes.status(Some(&root.id)).unwrap()[0].complete);
-    assert!(!answer.complete && answer.degraded.contains(&"indexing".into()), "{:?}", answer.degraded);
+    assert!(
+        !answer.complete && answer.degraded.contains(&"indexing".into()),
+        "{:?}",
+        answer.degraded
+    );
     assert!(hybrid(&root.indexes, &params("open ledger")).complete);
 }
 
@@ -215,7 +236,12 @@ fn grep_pages_counts_and_reads_files_that_are_not_indexed() {
     let positions: Vec<_> = all.items.iter().map(|i| (i.path.as_str(), i.line)).collect();
     assert_eq!(
         positions,
-        [("docs/guide.md", 3), ("package-lock.json", 1), ("src/parse.rs", 2), ("tests/parse_test.rs", 3)]
+        [
+            ("docs/guide.md", 3),
+            ("package-lock.json", 1),
+            ("src/parse.rs", 2),
+            ("tests/parse_test.rs", 3)
+        ]
     );
     assert!(all.complete && !all.truncated && all.total == 4);
     assert_eq!(all.items[2].ranges, [[7, 19]]);
@@ -230,8 +256,15 @@ fn grep_pages_counts_and_reads_files_that_are_not_indexed() {
     }
     assert_eq!(pages, all.items);
     let counted = run(&GrepParams { count_only: true, ..grep("e") });
-    assert!(counted.items.is_empty() && counted.counts.iter().map(|c| c.lines).sum::<u64>() == counted.total);
-    let word = run(&GrepParams { flags: vec!["w".into(), "i".into()], context_lines: 1, ..grep("HEADER") });
+    assert!(
+        counted.items.is_empty()
+            && counted.counts.iter().map(|c| c.lines).sum::<u64>() == counted.total
+    );
+    let word = run(&GrepParams {
+        flags: vec!["w".into(), "i".into()],
+        context_lines: 1,
+        ..grep("HEADER")
+    });
     assert_eq!(word.items[0].path, "docs/guide.md");
     let hit = word.items.iter().find(|i| i.path == "src/parse.rs" && i.line == 4).unwrap();
     assert_eq!(
@@ -241,13 +274,19 @@ fn grep_pages_counts_and_reads_files_that_are_not_indexed() {
     let bad = GrepParams { is_regex: true, ..grep("(") };
     assert_eq!(root.indexes.grep(&bad, &CancelFlag::new()).unwrap_err().reason, Reason::BadPattern);
     let flag = GrepParams { flags: vec!["zz".into()], ..grep("x") };
-    assert_eq!(root.indexes.grep(&flag, &CancelFlag::new()).unwrap_err().reason, Reason::InvalidParams);
+    assert_eq!(
+        root.indexes.grep(&flag, &CancelFlag::new()).unwrap_err().reason,
+        Reason::InvalidParams
+    );
     write_file(&root.top(), "src/parse.rs", "parse_header again\n");
     assert!(run(&grep("header again")).items.len() == 1, "read from the disk");
 }
 
 /// The lines of a stream as (path, line), and its end.
-fn stream_lines(root: &TestRoot, extra_params: serde_json::Value) -> (Vec<(String, u32)>, GrepStreamEnd) {
+fn stream_lines(
+    root: &TestRoot,
+    extra_params: serde_json::Value,
+) -> (Vec<(String, u32)>, GrepStreamEnd) {
     let mut p = serde_json::json!({"requestId": "r", "pattern": "row"});
     p.as_object_mut().unwrap().extend(extra_params.as_object().unwrap().clone());
     let parts = std::sync::Mutex::new(Vec::new());
@@ -285,9 +324,15 @@ fn stream_emits_all_lines_in_order() {
     }
     for at in [0, 1, 98, 99, 100, 5_000, 9_999] {
         let (path, line) = expected[at].clone();
-        let file =
-            FileLines { path, root: root.id.clone(), lines: vec![line], text: String::new(), ranges: vec![] };
-        let (lines, _) = stream_lines(&root, serde_json::json!({"cursor": cursor_after(&file), "k": 3}));
+        let file = FileLines {
+            path,
+            root: root.id.clone(),
+            lines: vec![line],
+            text: String::new(),
+            ranges: vec![],
+        };
+        let (lines, _) =
+            stream_lines(&root, serde_json::json!({"cursor": cursor_after(&file), "k": 3}));
         assert!(lines == expected[at + 1..at + 4], "{at}");
     }
     let (lines, end) = stream_lines(&root, serde_json::json!({"pattern": "not there"}));
@@ -297,7 +342,10 @@ fn stream_emits_all_lines_in_order() {
         root.indexes.grep_stream(&params, &CancelFlag::new(), &|_, _| take).unwrap_err()
     };
     let unread = symbols(serde_json::json!({"requestId": "r", "pattern": "row"}), false);
-    assert!(unread.reason == Reason::Cancelled && unread.message.contains("search.partial"), "{unread:?}");
+    assert!(
+        unread.reason == Reason::Cancelled && unread.message.contains("search.partial"),
+        "{unread:?}"
+    );
     for (with, ranges) in [(true, vec![vec![[2, 5]]]), (false, vec![])] {
         let p = serde_json::json!({"requestId": "r", "pattern": "row", "k": 1, "withRanges": with});
         let emit = |files: Vec<FileLines>, _| files.iter().all(|file| file.ranges == ranges);
@@ -314,16 +362,22 @@ fn symbols_are_found_and_files_ranked() {
     root.build();
     let symbols = |json: serde_json::Value| {
         let p: SymbolsParams = serde_json::from_value(json).unwrap();
-        root.indexes
-            .symbols(&p)
-            .map(|a| a.items.into_iter().map(|s| format!("{} {}", s.kind, s.name)).collect::<Vec<_>>())
+        root.indexes.symbols(&p).map(|a| {
+            a.items.into_iter().map(|s| format!("{} {}", s.kind, s.name)).collect::<Vec<_>>()
+        })
     };
-    assert_eq!(symbols(serde_json::json!({"query": "parse_header"})).unwrap()[0], "function parse_header");
+    assert_eq!(
+        symbols(serde_json::json!({"query": "parse_header"})).unwrap()[0],
+        "function parse_header"
+    );
     assert_eq!(
         symbols(serde_json::json!({"query": "parse", "match": "prefix"})).unwrap(),
         ["function parse_header"]
     );
-    assert_eq!(symbols(serde_json::json!({"query": "parse_heder"})).unwrap()[0], "function parse_header");
+    assert_eq!(
+        symbols(serde_json::json!({"query": "parse_heder"})).unwrap()[0],
+        "function parse_header"
+    );
     assert_eq!(
         symbols(serde_json::json!({"query": "KeyValueStore.write_value"})).unwrap()[0],
         "method write_value"
@@ -332,7 +386,10 @@ fn symbols_are_found_and_files_ranked() {
         symbols(serde_json::json!({"path": "src/store.py"})).unwrap(),
         ["class KeyValueStore", "method write_value"]
     );
-    assert_eq!(symbols(serde_json::json!({"path": "src/none.py"})).unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(
+        symbols(serde_json::json!({"path": "src/none.py"})).unwrap_err().reason,
+        Reason::PathNotFound
+    );
     assert_eq!(symbols(serde_json::json!({})).unwrap_err().reason, Reason::InvalidParams);
     let files = root.indexes.rank_files(&root.id, 5).unwrap();
     assert_eq!(files[0].path, "src/parse.rs");
@@ -353,7 +410,8 @@ fn reference_to_a_module_means_the_files_own_module() {
     ]);
     root.build();
     let files = root.indexes.rank_files(&root.id, 9).unwrap();
-    let referring = |path: &str| files.iter().find(|f| f.path == path).map_or(0, |f| f.referring_files);
+    let referring =
+        |path: &str| files.iter().find(|f| f.path == path).map_or(0, |f| f.referring_files);
     assert_eq!((referring("src/commands.rs"), referring("src/used.rs")), (0, 1));
 }
 
@@ -381,13 +439,15 @@ fn only_window_of_a_repository_is_scored_like_one_of_many() {
                 def write_body(out, body):\n    out.write(body)\n    out.flush()\n    return len(body)\n";
     let root = TestRoot::new(&[("http.py", text)]);
     root.build();
-    let params: SearchParams =
-        serde_json::from_value(serde_json::json!({"query": "how is the header of a message parsed"}))
-            .unwrap();
+    let params: SearchParams = serde_json::from_value(
+        serde_json::json!({"query": "how is the header of a message parsed"}),
+    )
+    .unwrap();
     let none = CancelFlag::new();
-    for answer in
-        [root.indexes.hybrid(&params, &none, &|_| ()), root.indexes.semantic(&params, &none, &|_| ())]
-    {
+    for answer in [
+        root.indexes.hybrid(&params, &none, &|_| ()),
+        root.indexes.semantic(&params, &none, &|_| ()),
+    ] {
         let items = answer.unwrap().items;
         assert_eq!(items[0].symbol.as_ref().map(|s| &*s.name), Some("parse_header"), "{items:?}");
         assert!(items.iter().all(|i| (-1.0..8.0).contains(&i.score)), "{items:?}");

@@ -11,15 +11,20 @@ use crate::fixture::{TestRoot, add_root, build, write_files};
 
 const FILES: &[(&str, &str)] = &[
     ("src/log.rs", "pub fn append_record() {}\npub fn close_record_log() {}\n"),
-    ("src/header.rs", "/// Reads the first bytes of a request.\npub fn parse_header() -> u8 { 0 }\n"),
+    (
+        "src/header.rs",
+        "/// Reads the first bytes of a request.\npub fn parse_header() -> u8 { 0 }\n",
+    ),
     ("src/server.rs", "pub fn serve_requests() { append_record(); parse_header(); }\n"),
     ("src/client.rs", "pub fn send_request() { append_record(); }\n"),
     ("src/main.rs", "fn main() { append_record(); serve_requests(); }\n"),
     ("tests/log.rs", "fn log_grows() { append_record(); }\n"),
 ];
 /// A second root that uses definitions of the first one, and has a file of the same name.
-const OTHER: &[(&str, &str)] =
-    &[("src/main.rs", "fn other_main() { close_record_log(); }\n"), ("tool.py", "def rotate_logs(): pass\n")];
+const OTHER: &[(&str, &str)] = &[
+    ("src/main.rs", "fn other_main() { close_record_log(); }\n"),
+    ("tool.py", "def rotate_logs(): pass\n"),
+];
 
 /// Two roots in the same indexes, the first of which has `FILES`.
 fn two_roots() -> TestRoot {
@@ -64,7 +69,10 @@ fn map_fits_its_budget() {
     let one = two_roots();
     for budget in 1..90 {
         let answer = map(&one, json!({"budget": budget}));
-        assert!(answer.tokens <= budget && answer.text.len() <= 4 * budget as usize, "{budget}: {answer:?}");
+        assert!(
+            answer.tokens <= budget && answer.text.len() <= 4 * budget as usize,
+            "{budget}: {answer:?}"
+        );
     }
     assert_eq!(paths(&map(&one, json!({"budget": 14}))), ["src/log.rs"]);
 }
@@ -128,5 +136,8 @@ fn removed_files_are_not_in_the_map() {
     let one = two_roots();
     fs::remove_file(one.top().join("src/log.rs")).unwrap();
     let answer = map(&one, json!({}));
-    assert!(!answer.text.contains("src/log.rs") && paths(&answer).contains(&"src/server.rs"), "{answer:?}");
+    assert!(
+        !answer.text.contains("src/log.rs") && paths(&answer).contains(&"src/server.rs"),
+        "{answer:?}"
+    );
 }

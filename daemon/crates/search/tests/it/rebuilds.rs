@@ -27,7 +27,8 @@ fn declare_root(dir: &Path) -> cairn_workspace::Root {
     let top = dir.join("root");
     fs::create_dir_all(&top).unwrap();
     for n in 0..FILES {
-        fs::write(top.join(format!("f{n}.rs")), format!("fn wombat{n}() {{ parse_header(); }}\n")).unwrap();
+        fs::write(top.join(format!("f{n}.rs")), format!("fn wombat{n}() {{ parse_header(); }}\n"))
+            .unwrap();
     }
     Roots::new(vec![]).declare(&top).unwrap()
 }

@@ -37,7 +37,9 @@ fn params() -> SearchParams {
 
 /// The number of items with a share of re-scoring, and true if all shares add up to the scores.
 fn count_rescored(answer: &SearchAnswer) -> (usize, bool) {
-    let has = |item: &&cairn_protocol::search::SearchItem| item.explain.iter().any(|s| s.feature == "rerank");
+    let has = |item: &&cairn_protocol::search::SearchItem| {
+        item.explain.iter().any(|s| s.feature == "rerank")
+    };
     let fits = |item: &cairn_protocol::search::SearchItem| {
         (item.explain.iter().map(|s| s.share).sum::<f64>() - item.score).abs() < 1e-4
     };
@@ -56,7 +58,11 @@ fn best_results_are_rescored_with_an_explanation() {
     let answer = hybrid(&all, &params());
     let (count, fits) = count_rescored(&answer);
     // The farthest of the re-scored passages has a share of 0.
-    assert!(count + 1 >= answer.items.len() && count > 5 && fits, "{count} of {}", answer.items.len());
+    assert!(
+        count + 1 >= answer.items.len() && count > 5 && fits,
+        "{count} of {}",
+        answer.items.len()
+    );
     assert_eq!((answer.items.len(), answer.degraded.len()), (before.items.len(), 0));
     let second = hybrid(&all, &params());
     assert_eq!(second.items, answer.items);

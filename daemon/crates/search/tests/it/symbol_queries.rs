@@ -46,10 +46,14 @@ fn query_symbols(root: &TestRoot, params: serde_json::Value) -> Vec<String> {
 #[test]
 fn answer_with_a_changed_file_is_incomplete() {
     let root = index();
-    let params: SymbolsParams = serde_json::from_value(serde_json::json!({"query": "Parser"})).unwrap();
+    let params: SymbolsParams =
+        serde_json::from_value(serde_json::json!({"query": "Parser"})).unwrap();
     let complete = || root.indexes.symbols(&params).unwrap().complete;
     assert!(complete(), "the control");
-    let file = FILES.iter().find(|(path, _)| path.ends_with("/parser.rs") || *path == "parser.rs").unwrap();
+    let file = FILES
+        .iter()
+        .find(|(path, _)| path.ends_with("/parser.rs") || *path == "parser.rs")
+        .unwrap();
     write_file(&root.top(), file.0, format!("// a line above\n{}", file.1));
     assert!(!complete(), "the index was not notified yet");
     root.build();
@@ -60,9 +64,16 @@ fn answer_with_a_changed_file_is_incomplete() {
 fn results_are_ordered_by_match_and_location() {
     let root = index();
     for (query, expected) in [
-        // Equal names before other case; then code before tests, types before constants, headings last.
-        ("Parser", &["parser.rs Parser", "guide.md Parser", "parser.rs PARSER", "parser_test.rs parser"][..]),
-        ("parser", &["parser_test.rs parser", "parser.rs Parser", "parser.rs PARSER", "guide.md Parser"]),
+        // Equal names before other case; then code before tests, types before constants, headings
+        // last.
+        (
+            "Parser",
+            &["parser.rs Parser", "guide.md Parser", "parser.rs PARSER", "parser_test.rs parser"][..],
+        ),
+        (
+            "parser",
+            &["parser_test.rs parser", "parser.rs Parser", "parser.rs PARSER", "guide.md Parser"],
+        ),
         ("Server::run", &["server.rs Server.run", "parser.rs Parser.run", "query.rs run"]),
         ("Parser.run", &["parser.rs Parser.run", "query.rs run", "server.rs Server.run"]),
         // A container may be a file or a folder.
@@ -111,7 +122,10 @@ fn results_are_ordered_by_match_and_location() {
 fn match_modes_and_filters_are_applied() {
     let root = index();
     let count = |p: serde_json::Value| query_symbols(&root, p).len();
-    assert_eq!(query_symbols(&root, serde_json::json!({"query": "run", "match": "exact"})).len(), 3);
+    assert_eq!(
+        query_symbols(&root, serde_json::json!({"query": "run", "match": "exact"})).len(),
+        3
+    );
     assert_eq!(count(serde_json::json!({"query": "RUN", "match": "exact"})), 0);
     assert_eq!(count(serde_json::json!({"query": "parse_header", "match": "prefix"})), 4);
     assert_eq!(count(serde_json::json!({"query": "parse_haeder", "match": "prefix"})), 0);
@@ -132,5 +146,8 @@ fn new_name_is_found_after_a_change() {
     assert!(query_symbols(&root, serde_json::json!({"query": "brandNew"})).is_empty());
     write_file(&root.top(), "src/query.rs", "pub fn brand_new_thing() {}\n");
     root.build();
-    assert_eq!(query_symbols(&root, serde_json::json!({"query": "brandNew"})), ["query.rs brand_new_thing"]);
+    assert_eq!(
+        query_symbols(&root, serde_json::json!({"query": "brandNew"})),
+        ["query.rs brand_new_thing"]
+    );
 }

@@ -1,5 +1,5 @@
-//! Unusual and hostile trees: indexing completes, skipped files are counted with their reason, and their neighbours are
-//! found.
+//! Unusual and hostile trees: indexing completes, skipped files are counted with their reason, and
+//! their neighbours are found.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -44,7 +44,8 @@ impl Tree {
     }
 
     fn lines(&self, pattern: &str) -> Vec<(String, u32)> {
-        let params: GrepParams = serde_json::from_value(json!({"pattern": pattern, "k": 50})).unwrap();
+        let params: GrepParams =
+            serde_json::from_value(json!({"pattern": pattern, "k": 50})).unwrap();
         let answer = self.root.indexes.grep(&params, &CancelFlag::new()).unwrap();
         answer.items.into_iter().map(|i| (i.path, i.line)).collect()
     }
@@ -69,7 +70,11 @@ fn long_line_is_indexed_and_minified_file_is_skipped() {
         )
         .unwrap();
     });
-    assert!(tree.status.files + tree.status.skipped.values().sum::<u64>() >= 3, "{:?}", tree.status);
+    assert!(
+        tree.status.files + tree.status.skipped.values().sum::<u64>() >= 3,
+        "{:?}",
+        tree.status
+    );
     assert!(tree.lines("after_the_line").contains(&("data.py".to_owned(), 2)));
 }
 
@@ -105,7 +110,8 @@ fn too_large_file_is_skipped_with_its_reason() {
 #[test]
 fn deep_nesting_does_not_recurse() {
     let tree = tree(|top| {
-        let deep = |open: &str, close: &str| format!("{}{}", open.repeat(60_000), close.repeat(60_000));
+        let deep =
+            |open: &str, close: &str| format!("{}{}", open.repeat(60_000), close.repeat(60_000));
         for (name, text) in [
             ("a.c", format!("int x = {};\n", deep("(", ")"))),
             ("b.py", format!("x = {}\n", deep("[", "]"))),

@@ -1,4 +1,5 @@
-//! Updates: changes are noticed, interruptions are survived, and the index ends with the rows of a new one.
+//! Updates: changes are noticed, interruptions are survived, and the index ends with the rows of a
+//! new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -92,7 +93,8 @@ fn changes_become_searchable() {
     until(&indexes, "okapi", <[String]>::is_empty);
     fs::create_dir_all(top.join("deep/er")).unwrap();
     for n in 0..300 {
-        fs::write(top.join(format!("deep/er/g{n}.py")), format!("def giraffe{n}(): pass\n")).unwrap();
+        fs::write(top.join(format!("deep/er/g{n}.py")), format!("def giraffe{n}(): pass\n"))
+            .unwrap();
     }
     until(&indexes, "giraffe299", |p| !p.is_empty());
     fs::rename(top.join("deep"), top.join("other")).unwrap();
@@ -113,15 +115,18 @@ fn interrupted_index_equals_a_new_index_in_the_end() {
     let top = dir.path().join("root");
     fs::create_dir_all(&top).unwrap();
     for n in 0..400 {
-        let body: String = (0..60).map(|l| format!("    let value{l} = compute_{n}_{l}();\n")).collect();
-        fs::write(top.join(format!("f{n}.rs")), format!("pub fn entry{n}() {{\n{body}}}\n")).unwrap();
+        let body: String =
+            (0..60).map(|l| format!("    let value{l} = compute_{n}_{l}();\n")).collect();
+        fs::write(top.join(format!("f{n}.rs")), format!("pub fn entry{n}() {{\n{body}}}\n"))
+            .unwrap();
     }
     let index = dir.path().join("index");
     for round in 0..6 {
         let (indexes, id) = open(&index, &top, options());
         // Closed at an arbitrary moment of indexing.
         std::thread::sleep(Duration::from_millis(rng.u64(..120)));
-        fs::write(top.join(format!("f{round}.rs")), format!("pub fn changed{round}() {{}}\n")).unwrap();
+        fs::write(top.join(format!("f{round}.rs")), format!("pub fn changed{round}() {{}}\n"))
+            .unwrap();
         let started = Instant::now();
         indexes.close();
         assert!(started.elapsed() < Duration::from_secs(20));
@@ -141,8 +146,10 @@ fn damaged_or_missing_word_segments_are_rebuilt() {
     let top = dir.path().join("root");
     fs::create_dir_all(&top).unwrap();
     for n in 0..60 {
-        let body: String = (0..400).map(|l| format!("    let value{l} = compute_{n}_{l}();\n")).collect();
-        fs::write(top.join(format!("f{n}.rs")), format!("pub fn wombat{n}() {{\n{body}}}\n")).unwrap();
+        let body: String =
+            (0..400).map(|l| format!("    let value{l} = compute_{n}_{l}();\n")).collect();
+        fs::write(top.join(format!("f{n}.rs")), format!("pub fn wombat{n}() {{\n{body}}}\n"))
+            .unwrap();
     }
     let index = dir.path().join("index");
     let (indexes, id) = open(&index, &top, options());
@@ -179,7 +186,8 @@ fn slow_opening_of_a_root_does_not_block_searches() {
     let folder = dir.path().join(&*root.id.0);
     fs::create_dir(&folder).unwrap();
     let lock = cairn_store::rusqlite::Connection::open(folder.join("index.db")).unwrap();
-    lock.execute_batch("PRAGMA locking_mode = EXCLUSIVE; CREATE TABLE locked (x); BEGIN EXCLUSIVE").unwrap();
+    lock.execute_batch("PRAGMA locking_mode = EXCLUSIVE; CREATE TABLE locked (x); BEGIN EXCLUSIVE")
+        .unwrap();
     let mut slowest = Duration::ZERO;
     let started = Instant::now();
     std::thread::scope(|scope| {
@@ -191,7 +199,11 @@ fn slow_opening_of_a_root_does_not_block_searches() {
         }
         adding.join().unwrap().unwrap();
     });
-    assert!(started.elapsed() > Duration::from_secs(2), "nothing was slow: {:?}", started.elapsed());
+    assert!(
+        started.elapsed() > Duration::from_secs(2),
+        "nothing was slow: {:?}",
+        started.elapsed()
+    );
     assert!(slowest < Duration::from_secs(2), "a search waited {slowest:?}");
     drop(lock);
     indexes.close();

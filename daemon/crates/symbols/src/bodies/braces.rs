@@ -1,4 +1,5 @@
-//! Bodies in languages with braces: one pass over the tokens that decides for each `{` if it opens a function body.
+//! Bodies in languages with braces: one pass over the tokens that decides for each `{` if it opens
+//! a function body.
 
 use rustc_hash::FxHashSet;
 
@@ -65,7 +66,8 @@ pub struct Scanner<'t, 's> {
     templates: Vec<usize>,
 }
 
-/// The cuts of a text; `None` if brackets do not match or the text has JSX, which this pass cannot read.
+/// The cuts of a text; `None` if brackets do not match or the text has JSX, which this pass cannot
+/// read.
 pub fn cuts(lang: Lang, text: &[u8], idents: &mut FxHashSet<u32>) -> Option<Vec<Cut>> {
     let markup = |m: &[u8]| memchr::memmem::find(text, m).is_some();
     if lang == Lang::Script && (markup(b"</") || markup(b"/>")) {
@@ -106,7 +108,9 @@ impl Scanner<'_, '_> {
                 1
             }
             b'/' if matches!(rest.get(1), Some(b'/' | b'*')) => self.comment(at),
-            b'/' if self.lang == Lang::Script && roles::expects_value(self.prev) => self.regex(rest),
+            b'/' if self.lang == Lang::Script && roles::expects_value(self.prev) => {
+                self.regex(rest)
+            }
             b'"' | b'\'' | b'`' => self.quoted(at)?,
             b'#' if self.lang == Lang::Cpp => self.directive(rest)?,
             _ if self.in_directive => 1,
@@ -174,7 +178,8 @@ impl Scanner<'_, '_> {
             }
             return end;
         }
-        let end = if self.lang == Lang::Rust { nested_comment(rest) } else { lex::until(rest, 2, b"*/") };
+        let end =
+            if self.lang == Lang::Rust { nested_comment(rest) } else { lex::until(rest, 2, b"*/") };
         // A comment over several lines ends a statement in Go and in scripts.
         if !self.in_directive && !matches!(self.lang, Lang::Go | Lang::Script) {
             self.cuts.push(lex::comment(self.text, at, at + end));
@@ -271,7 +276,8 @@ impl Scanner<'_, '_> {
         Some(1)
     }
 
-    /// Marks bodies that were opened within this many `#if`s: they contain the end of one and cannot be removed alone.
+    /// Marks bodies that were opened within this many `#if`s: they contain the end of one and
+    /// cannot be removed alone.
     fn retain_bodies(&mut self, conditions: usize) {
         for open in self.stack.iter_mut().rev().take_while(|o| o.conditions >= conditions) {
             open.defs = KEEP;
@@ -302,7 +308,8 @@ impl Scanner<'_, '_> {
             return self.template(rest, 1);
         }
         let open = self.stack.pop()?;
-        let matching = matches!((open.bracket, bracket), (b'(', b')') | (b'[', b']') | (b'{', b'}'));
+        let matching =
+            matches!((open.bracket, bracket), (b'(', b')') | (b'[', b']') | (b'{', b'}'));
         if !matching {
             return None;
         }

@@ -105,7 +105,12 @@ impl Scanner<'_, '_> {
         }
         if matches!(word, b"def" | b"class") {
             self.defs += 1;
-            self.open.push(Open { indent, defs: self.defs, body: None, is_function: word == b"def" });
+            self.open.push(Open {
+                indent,
+                defs: self.defs,
+                body: None,
+                is_function: word == b"def",
+            });
         }
     }
 

@@ -1,6 +1,7 @@
-//! Bodies in C by layout. The preprocessor makes brackets unreliable, but nearly all code has the same layout: a body
-//! extends from a line that opens it at the left margin to the line whose first byte is `}`. Text with another layout is
-//! parsed completely, or with an error inside one function.
+//! Bodies in C by layout. The preprocessor makes brackets unreliable, but nearly all code has the
+//! same layout: a body extends from a line that opens it at the left margin to the line whose first
+//! byte is `}`. Text with another layout is parsed completely, or with an error inside one
+//! function.
 
 use rustc_hash::FxHashSet;
 
@@ -25,7 +26,10 @@ pub fn cuts(text: &[u8], idents: &mut FxHashSet<u32>) -> Vec<Cut> {
             continue;
         }
         in_header = false;
-        let Some(close) = text.get(end..).and_then(|rest| memchr::memmem::find(rest, b"\n}")) else { break };
+        let Some(close) = text.get(end..).and_then(|rest| memchr::memmem::find(rest, b"\n}"))
+        else {
+            break;
+        };
         let close = end + close;
         if close == end {
             continue;
@@ -48,7 +52,8 @@ fn contains_opening(body: &[u8]) -> bool {
     body.split(|b| *b == b'\n').any(|line| {
         let first = line.first().copied().unwrap_or(0);
         first == b'{'
-            || ((first.is_ascii_alphabetic() || first == b'_') && line.trim_ascii_end().ends_with(b"{"))
+            || ((first.is_ascii_alphabetic() || first == b'_')
+                && line.trim_ascii_end().ends_with(b"{"))
     })
 }
 

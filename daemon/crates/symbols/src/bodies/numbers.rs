@@ -1,4 +1,5 @@
-//! Tables of numbers, which contain no definitions and cost a parser some sixty bytes of memory per byte.
+//! Tables of numbers, which contain no definitions and cost a parser some sixty bytes of memory per
+//! byte.
 
 use super::Cut;
 use super::lex;
@@ -10,7 +11,8 @@ const PROBE: usize = 24;
 /// Maximum nesting of brackets in a table.
 const DEPTH: usize = 8;
 
-/// The cuts of number lists, nested ones included; each extends from after a bracket or comma to a comma.
+/// The cuts of number lists, nested ones included; each extends from after a bracket or comma to a
+/// comma.
 pub fn cuts(lang: &str, text: &[u8]) -> Vec<Cut> {
     let (mut cuts, mut at) = (Vec::new(), 0);
     while let Some(probe) = text.get(at..at + PROBE) {
@@ -90,7 +92,8 @@ fn number(text: &[u8], at: usize) -> Option<usize> {
         return None;
     }
     while let Some(byte) = text.get(end) {
-        let exponent = matches!(byte, b'-' | b'+') && matches!(text[end - 1], b'e' | b'E' | b'p' | b'P');
+        let exponent =
+            matches!(byte, b'-' | b'+') && matches!(text[end - 1], b'e' | b'E' | b'p' | b'P');
         if !(lex::is_name(*byte) || *byte == b'.' || exponent) {
             break;
         }
@@ -113,8 +116,8 @@ fn space(lang: &str, text: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The text in which a comment between numbers must end; a longer comment ends the list, so that no comment is read
-/// repeatedly.
+/// The text in which a comment between numbers must end; a longer comment ends the list, so that no
+/// comment is read repeatedly.
 fn bounded_lookahead(rest: &[u8]) -> &[u8] {
     &rest[..rest.len().min(STEP)]
 }
@@ -124,8 +127,10 @@ mod tests {
     use super::*;
 
     fn result(lang: &str, text: &str) -> String {
-        String::from_utf8(super::super::apply_cuts(text.as_bytes(), &cuts(lang, text.as_bytes())).text)
-            .unwrap()
+        String::from_utf8(
+            super::super::apply_cuts(text.as_bytes(), &cuts(lang, text.as_bytes())).text,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -133,7 +138,12 @@ mod tests {
         let numbers = "0x1F600, -12, 1.5e-3, 007u,\n".repeat(40);
         let pairs = "{0x41, 0x5a, 1},\n{0x61, 0x7a, 1}, {0xb5, 0xb5, 1}, // Latin\n".repeat(40);
         for (lang, text, start, end) in [
-            ("c", format!("int a[] = {{{numbers} 7}};\nint b;\n"), "int a[] = {\n 7};", "\nint b;\n"),
+            (
+                "c",
+                format!("int a[] = {{{numbers} 7}};\nint b;\n"),
+                "int a[] = {\n 7};",
+                "\nint b;\n",
+            ),
             (
                 "rust",
                 format!("const A: &[u8] = &[{numbers}];\nfn f() {{}}\n"),
@@ -146,7 +156,12 @@ mod tests {
                 "var a = []R{\n",
                 "// Latin\n}\nvar b = 1\n",
             ),
-            ("python", format!("A = [  # one\n{numbers}]\nb = 2\n"), "A = [  # one\n", "]\nb = 2\n"),
+            (
+                "python",
+                format!("A = [  # one\n{numbers}]\nb = 2\n"),
+                "A = [  # one\n",
+                "]\nb = 2\n",
+            ),
         ] {
             let result = result(lang, &text);
             assert!(result.len() * 3 < text.len(), "{lang} {result}");

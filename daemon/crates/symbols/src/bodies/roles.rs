@@ -115,13 +115,16 @@ fn rust(word: &[u8]) -> Word {
 
 fn java(scanner: &Scanner<'_, '_>, word: &[u8], at: usize) -> Word {
     match word {
-        b"if" | b"for" | b"while" | b"switch" | b"catch" | b"try" | b"synchronized" => Word::Control,
+        b"if" | b"for" | b"while" | b"switch" | b"catch" | b"try" | b"synchronized" => {
+            Word::Control
+        }
         b"class" | b"interface" if scanner.prev != Prev::Mark(b'.') => Word::Type,
         b"enum" => Word::Enum,
         b"record" => {
             let after = scanner.text[at + word.len()..].trim_ascii_start();
             let name = lex::word(after);
-            let named = name > 0 && matches!(after[name..].trim_ascii_start().first(), Some(b'(' | b'<'));
+            let named =
+                name > 0 && matches!(after[name..].trim_ascii_start().first(), Some(b'(' | b'<'));
             if named { Word::Type } else { Word::Plain }
         }
         b"static" => Word::Static,
@@ -153,10 +156,11 @@ fn script(scanner: &Scanner<'_, '_>, word: &[u8], at: usize) -> Word {
         b"if" | b"for" | b"while" | b"switch" | b"catch" | b"with" => Word::Control,
         b"function" => Word::Function,
         b"class" => Word::Type,
-        b"return" | b"typeof" | b"case" | b"in" | b"of" | b"new" | b"throw" | b"yield" | b"await"
-        | b"delete" | b"void" | b"instanceof" | b"default" => Word::Value,
+        b"return" | b"typeof" | b"case" | b"in" | b"of" | b"new" | b"throw" | b"yield"
+        | b"await" | b"delete" | b"void" | b"instanceof" | b"default" => Word::Value,
         b"static" => Word::Static,
-        // Keywords of TypeScript that are names elsewhere; they define something if a name follows on the same line.
+        // Keywords of TypeScript that are names elsewhere; they define something if a name follows
+        // on the same line.
         b"interface" | b"type" | b"enum" | b"namespace" | b"module" => {
             let after = scanner.text[at + word.len()..].trim_start_ascii_spaces();
             if after.first().is_some_and(|b| lex::is_name(*b)) { Word::Define } else { Word::Plain }
@@ -244,8 +248,9 @@ pub fn apply_mark(scanner: &mut Scanner<'_, '_>, mark: u8) {
         b'=' => scanner.head.add(Head::ASSIGNED),
         b':' => {
             let in_type = scanner.stack.last().is_some_and(|o| o.role == Role::Type);
-            let method =
-                scanner.lang == Lang::Script && in_type && matches!(scanner.prev, Prev::Closed { .. });
+            let method = scanner.lang == Lang::Script
+                && in_type
+                && matches!(scanner.prev, Prev::Closed { .. });
             scanner.defs += u32::from(method);
             scanner.head.add(Head::COLON);
         }
@@ -253,8 +258,8 @@ pub fn apply_mark(scanner: &mut Scanner<'_, '_>, mark: u8) {
     }
 }
 
-/// Updates the state for a comma, which ends a value or separates the arguments of `Map<A, B>`; flags that matter in the
-/// second case are retained.
+/// Updates the state for a comma, which ends a value or separates the arguments of `Map<A, B>`;
+/// flags that matter in the second case are retained.
 fn after_comma(scanner: &mut Scanner<'_, '_>) {
     let retained = match scanner.stack.last() {
         Some(open) if open.bracket != b'{' => 0,
@@ -303,7 +308,9 @@ fn java_role(scanner: &Scanner<'_, '_>, enclosing: Option<Role>) -> Role {
     let among_members = matches!(enclosing, None | Some(Role::Type));
     match scanner.prev {
         Prev::Closed { control: true } => Role::Code,
-        Prev::Closed { .. } if !among_members || constants || scanner.head.has(Head::ASSIGNED) => Role::Type,
+        Prev::Closed { .. } if !among_members || constants || scanner.head.has(Head::ASSIGNED) => {
+            Role::Type
+        }
         Prev::Word(Word::Plain) if constants => Role::Type,
         _ if !among_members => Role::Code,
         Prev::Closed { .. } | Prev::Arrow | Prev::None | Prev::Word(Word::Static) => Role::Body,
@@ -332,7 +339,9 @@ fn cpp_role(scanner: &Scanner<'_, '_>, enclosing: Option<Role>) -> Role {
         {
             Role::Data
         }
-        Prev::Word(_) | Prev::Mark(b'&' | b'}' | b'>' | b'*') if called && !head.has(Head::TYPE) => {
+        Prev::Word(_) | Prev::Mark(b'&' | b'}' | b'>' | b'*')
+            if called && !head.has(Head::TYPE) =>
+        {
             Role::Body
         }
         _ if head.has(Head::TYPE) => Role::Type,
@@ -356,7 +365,8 @@ fn script_role(scanner: &mut Scanner<'_, '_>, enclosing: Option<Role>) -> Role {
         _ => {}
     }
     if enclosing != Some(Role::Type) {
-        // `name() {` among statements means that the pass misread the text, so the enclosing body must stay.
+        // `name() {` among statements means that the pass misread the text, so the enclosing body
+        // must stay.
         scanner.defs += u32::from(matches!(scanner.prev, Prev::Closed { .. }));
         return if value { Role::Type } else { Role::Code };
     }

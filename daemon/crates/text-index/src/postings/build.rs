@@ -1,4 +1,5 @@
-//! Builds a segment from text. The stems of each distinct run of letters and digits are computed once and cached.
+//! Builds a segment from text. The stems of each distinct run of letters and digits are computed
+//! once and cached.
 
 use super::encode::Writer;
 use super::segment::Doc;
@@ -37,8 +38,8 @@ impl Builder {
         PathWords(ids)
     }
 
-    /// Adds a window with its text and returns its number of words, which becomes its `tokens`. Windows must be added by
-    /// ascending chunk ids.
+    /// Adds a window with its text and returns its number of words, which becomes its `tokens`.
+    /// Windows must be added by ascending chunk ids.
     pub fn add(&mut self, mut doc: Doc, path: &PathWords, text: &[u8]) -> u32 {
         let n = self.docs.len() as u32;
         let from = self.postings.len();
@@ -72,7 +73,8 @@ impl Builder {
 
     /// Calls `each` with every stem of `text`.
     fn for_each_stem(&mut self, text: &[u8], mut each: impl FnMut(&mut Stems, u32)) {
-        // Look-ups in the cache miss the processor's caches: a batch of slots is prefetched before the first is read.
+        // Look-ups in the cache miss the processor's caches: a batch of slots is prefetched before
+        // the first is read.
         let (mut batch, mut count) = ([(&b""[..], 0u128, 0u64); PREFETCH], 0);
         words::runs(text, |run, key| {
             batch[count] = (run, key, self.runs.table.prefetch_slot(run, key));
@@ -86,7 +88,11 @@ impl Builder {
     }
 
     #[inline]
-    fn process_runs(&mut self, batch: &[(&[u8], u128, u64)], each: &mut impl FnMut(&mut Stems, u32)) {
+    fn process_runs(
+        &mut self,
+        batch: &[(&[u8], u128, u64)],
+        each: &mut impl FnMut(&mut Stems, u32),
+    ) {
         batch.iter().for_each(|(_, _, of)| self.runs.table.prefetch_entry(*of));
         for (run, key, of) in batch {
             if run.len() > MAX_RUN {
@@ -108,7 +114,8 @@ impl Builder {
         }
     }
 
-    /// Builds the segment with `chunk_offset` added to all chunk ids; `None` if there are no windows.
+    /// Builds the segment with `chunk_offset` added to all chunk ids; `None` if there are no
+    /// windows.
     pub fn finish(self, chunk_offset: u64) -> Option<Segment> {
         let mut writer = Writer::new(self.docs.first()?.chunk + chunk_offset);
         for doc in &self.docs {
@@ -124,7 +131,8 @@ impl Builder {
             starts[i + 1] += starts[i];
         }
         let mut next = starts.clone();
-        let (mut docs, mut payloads) = (vec![0u32; self.postings.len()], vec![0u32; self.postings.len()]);
+        let (mut docs, mut payloads) =
+            (vec![0u32; self.postings.len()], vec![0u32; self.postings.len()]);
         let mut from = 0;
         for (n, end) in (0u32..).zip(&self.ends) {
             for (id, payload) in &self.postings[from as usize..*end as usize] {
@@ -225,7 +233,12 @@ impl Stems {
 
     /// The posting of a word in the newest document `n`; it is created if missing.
     #[inline]
-    fn posting<'a>(&mut self, id: u32, n: u32, postings: &'a mut Vec<(u32, u8)>) -> &'a mut (u32, u8) {
+    fn posting<'a>(
+        &mut self,
+        id: u32,
+        n: u32,
+        postings: &'a mut Vec<(u32, u8)>,
+    ) -> &'a mut (u32, u8) {
         let entry = &mut self.entries[id as usize];
         if entry.doc != n {
             entry.doc = n;

@@ -52,7 +52,8 @@ impl Writer {
 
     /// Adds the next document.
     pub fn doc(&mut self, doc: &Doc) {
-        for number in [(doc.chunk - self.first) as u32, doc.file, doc.start_line, doc.end_line, doc.tokens, 0]
+        for number in
+            [(doc.chunk - self.first) as u32, doc.file, doc.start_line, doc.end_line, doc.tokens, 0]
         {
             self.docs.extend_from_slice(&number.to_le_bytes());
         }
@@ -65,7 +66,8 @@ impl Writer {
         self.classes.len() as u32
     }
 
-    /// Adds the next word with its ascending documents and their payloads; a word without documents is ignored.
+    /// Adds the next word with its ascending documents and their payloads; a word without documents
+    /// is ignored.
     pub fn term(&mut self, word: &[u8], docs: &[u32], payloads: &[u32]) {
         if docs.is_empty() {
             return;
@@ -75,7 +77,10 @@ impl Writer {
         let impacts = Impacts::get();
         let classes = &self.classes;
         let score = |docs: &[u32], payloads: &[u32]| {
-            let each = docs.iter().zip(payloads).map(|(d, p)| impacts.score(*p as u8, classes[*d as usize]));
+            let each = docs
+                .iter()
+                .zip(payloads)
+                .map(|(d, p)| impacts.score(*p as u8, classes[*d as usize]));
             (each.fold(0f32, f32::max) * 255.0).ceil() as u8
         };
         let (blocks, full_payloads) = (docs.chunks_exact(BLOCK), payloads.chunks_exact(BLOCK));
@@ -141,7 +146,8 @@ impl Writer {
     }
 }
 
-/// The bytes of a segment in consecutive pieces, so that a large one is written without a second copy.
+/// The bytes of a segment in consecutive pieces, so that a large one is written without a second
+/// copy.
 pub struct Parts([Vec<u8>; 6]);
 
 impl Parts {
@@ -156,7 +162,7 @@ impl Parts {
 
 /// FNV-1a with 64 bits, which is enough to recognise a truncated or foreign head.
 pub fn checksum(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
+    })
 }

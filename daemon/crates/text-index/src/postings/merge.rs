@@ -7,8 +7,9 @@ use super::encode::{Parts, Writer};
 pub fn merge(segments: &[&Segment]) -> Option<Parts> {
     let mut new_ids: Vec<Vec<u32>> = Vec::with_capacity(segments.len());
     let is_alive = |s: &Segment, doc: &u32| !s.is_dead(*doc);
-    let first =
-        segments.iter().find_map(|s| (0..s.docs()).find(|d| is_alive(s, d)).map(|d| s.doc(d).chunk))?;
+    let first = segments
+        .iter()
+        .find_map(|s| (0..s.docs()).find(|d| is_alive(s, d)).map(|d| s.doc(d).chunk))?;
     let mut writer = Writer::new(first);
     for segment in segments {
         let mut ids = vec![u32::MAX; segment.docs() as usize];
@@ -24,7 +25,8 @@ pub fn merge(segments: &[&Segment]) -> Option<Parts> {
     let mut next: Vec<u32> = vec![0; segments.len()];
     let (mut docs, mut payloads) = (Vec::new(), Vec::new());
     loop {
-        let words = segments.iter().zip(&next).filter(|(s, n)| **n < s.terms()).map(|(s, n)| s.word(*n));
+        let words =
+            segments.iter().zip(&next).filter(|(s, n)| **n < s.terms()).map(|(s, n)| s.word(*n));
         let Some(word) = words.min() else { break };
         docs.clear();
         payloads.clear();

@@ -1,5 +1,8 @@
 //! Reads a segment from memory or a mapped file. Damaged bytes never cause reads outside of them.
-#![expect(unsafe_code, reason = "mapping a file; it is written once, renamed into place and never changed")]
+#![expect(
+    unsafe_code,
+    reason = "mapping a file; it is written once, renamed into place and never changed"
+)]
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -75,7 +78,8 @@ impl Segment {
         let head: &[u8; HEAD] = bytes.first_chunk()?;
         let sum = u64::from_le_bytes(*head[48..56].first_chunk()?);
         let length = u64::from_le_bytes(*head[40..48].first_chunk()?);
-        if !head.starts_with(MAGIC) || checksum(&head[..48]) != sum || length != bytes.len() as u64 {
+        if !head.starts_with(MAGIC) || checksum(&head[..48]) != sum || length != bytes.len() as u64
+        {
             return None;
         }
         let (docs, terms) = (number(head, 8), number(head, 12));
@@ -87,7 +91,16 @@ impl Segment {
             && at[2] <= at[3]
             && at[3] <= bytes.len();
         let dead = (0..docs.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        fits.then_some(Self { bytes, id, docs, terms, first, at, dead, dead_count: AtomicU32::new(0) })
+        fits.then_some(Self {
+            bytes,
+            id,
+            docs,
+            terms,
+            first,
+            at,
+            dead,
+            dead_count: AtomicU32::new(0),
+        })
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -113,7 +126,10 @@ impl Segment {
             start_line: number(record, 8),
             end_line: number(record, 12),
             tokens: number(record, 16),
-            fingerprint: record.get(24..32).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes),
+            fingerprint: record
+                .get(24..32)
+                .and_then(|b| b.try_into().ok())
+                .map_or(0, u64::from_le_bytes),
         }
     }
 
@@ -148,7 +164,8 @@ impl Segment {
     pub fn mark_dead(&self, chunk: u64) -> bool {
         let Some(doc) = self.find(chunk) else { return false };
         let bit = 1 << (doc % 64);
-        let old = self.dead.get(doc as usize / 64).map_or(bit, |w| w.fetch_or(bit, Ordering::Relaxed));
+        let old =
+            self.dead.get(doc as usize / 64).map_or(bit, |w| w.fetch_or(bit, Ordering::Relaxed));
         if old & bit == 0 {
             self.dead_count.fetch_add(1, Ordering::Relaxed);
         }
@@ -156,7 +173,9 @@ impl Segment {
     }
 
     pub fn is_dead(&self, doc: u32) -> bool {
-        self.dead.get(doc as usize / 64).is_none_or(|w| w.load(Ordering::Relaxed) & (1 << (doc % 64)) != 0)
+        self.dead
+            .get(doc as usize / 64)
+            .is_none_or(|w| w.load(Ordering::Relaxed) & (1 << (doc % 64)) != 0)
     }
 
     /// Number of distinct words.
@@ -167,7 +186,8 @@ impl Segment {
     /// The word with a number below [`Segment::terms`].
     pub fn word(&self, term: u32) -> &[u8] {
         let entry = self.at[1] + term as usize * TERM;
-        let (from, to) = (number(&self.bytes, entry) as usize, number(&self.bytes, entry + TERM) as usize);
+        let (from, to) =
+            (number(&self.bytes, entry) as usize, number(&self.bytes, entry + TERM) as usize);
         self.bytes.get(self.at[2]..self.at[3]).and_then(|words| words.get(from..to)).unwrap_or(&[])
     }
 
@@ -287,7 +307,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// An upper bound of the scores of documents in `from..to`; `from` must not decrease between calls.
+    /// An upper bound of the scores of documents in `from..to`; `from` must not decrease between
+    /// calls.
     pub fn max_score(&mut self, from: u32, to: u32) -> f32 {
         while self.next_block < self.blocks && self.last(self.next_block) < from {
             self.next_block += 1;
@@ -301,7 +322,11 @@ impl<'a> Cursor<'a> {
             }
             block += 1;
         }
-        let most = if self.tail > 0 && self.block <= self.blocks { most.max(self.max_score) } else { most };
+        let most = if self.tail > 0 && self.block <= self.blocks {
+            most.max(self.max_score)
+        } else {
+            most
+        };
         f32::from(most) / 255.0
     }
 

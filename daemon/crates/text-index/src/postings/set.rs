@@ -55,7 +55,8 @@ impl Snapshot {
         self.segments.iter().filter(|s| s.id == 0)
     }
 
-    /// The segments in memory, if they and `docs` more documents are too many to index again at an opening.
+    /// The segments in memory, if they and `docs` more documents are too many to index again at an
+    /// opening.
     pub fn spill_candidates(&self, docs: u32) -> Option<Vec<Arc<Segment>>> {
         let in_memory = self.in_memory().map(|s| s.docs()).sum::<u32>();
         (in_memory + docs > MEMORY_DOCS).then(|| self.in_memory().cloned().collect())
@@ -67,10 +68,12 @@ impl Snapshot {
         (in_memory.len() > MAX_IN_MEMORY).then_some(in_memory)
     }
 
-    /// Adjacent files that should be merged, because they are too many or one of them is mostly dead.
+    /// Adjacent files that should be merged, because they are too many or one of them is mostly
+    /// dead.
     pub fn merge_candidates(&self, limit: usize) -> Option<Vec<Arc<Segment>>> {
         let files: Vec<_> = self.segments.iter().filter(|s| s.id != 0).collect();
-        if let Some(mostly_dead) = files.iter().find(|s| s.dead() > 1000 && s.dead() > s.docs() / 3) {
+        if let Some(mostly_dead) = files.iter().find(|s| s.dead() > 1000 && s.dead() > s.docs() / 3)
+        {
             return Some(vec![Arc::clone(mostly_dead)]);
         }
         if files.len() <= limit.max(MAX_FILES) {
@@ -79,8 +82,8 @@ impl Snapshot {
         let size = |group: &[&Arc<Segment>]| group.iter().map(|s| s.docs() - s.dead()).sum::<u32>();
         let width = WIDTH.min(files.len());
         let wide = files.windows(width).min_by_key(|g| size(g)).filter(|g| size(g) <= MAX_MERGED);
-        let group =
-            wide.or_else(|| files.windows(2).min_by_key(|g| size(g)).filter(|g| size(g) <= MAX_MERGED));
+        let group = wide
+            .or_else(|| files.windows(2).min_by_key(|g| size(g)).filter(|g| size(g) <= MAX_MERGED));
         group.map(|g| g.iter().map(|s| Arc::clone(s)).collect())
     }
 }
@@ -105,12 +108,13 @@ impl Postings {
         Arc::clone(&self.current.read().unwrap_or_else(|e| e.into_inner()))
     }
 
-    /// Replaces `old` by `fresh` for all queries that start from now on. Files of `old` are unlinked; running queries keep
-    /// their mappings.
+    /// Replaces `old` by `fresh` for all queries that start from now on. Files of `old` are
+    /// unlinked; running queries keep their mappings.
     pub fn replace(&self, old: &[Arc<Segment>], fresh: Vec<Segment>) {
         let mut current = self.current.write().unwrap_or_else(|e| e.into_inner());
         let is_old = |s: &Arc<Segment>| old.iter().any(|o| Arc::ptr_eq(o, s));
-        let mut segments: Vec<_> = current.segments.iter().filter(|s| !is_old(s)).cloned().collect();
+        let mut segments: Vec<_> =
+            current.segments.iter().filter(|s| !is_old(s)).cloned().collect();
         segments.extend(fresh.into_iter().map(Arc::new));
         segments.sort_by_key(|s| s.range().0);
         *current = Arc::new(Snapshot { segments });

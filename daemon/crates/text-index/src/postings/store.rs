@@ -1,4 +1,5 @@
-//! Persistence of segments: which files exist, which of their chunks were removed, and the repair at opening.
+//! Persistence of segments: which files exist, which of their chunks were removed, and the repair
+//! at opening.
 
 use std::sync::Arc;
 
@@ -36,8 +37,8 @@ impl Pending {
 }
 
 impl Postings {
-    /// Adds the windows of a builder, whose chunk ids start at `first`. If they are many, they are written to a file together
-    /// with the segments in memory. `pending` must be empty.
+    /// Adds the windows of a builder, whose chunk ids start at `first`. If they are many, they are
+    /// written to a file together with the segments in memory. `pending` must be empty.
     pub fn add(
         &self,
         tx: &Connection,
@@ -75,8 +76,8 @@ impl Postings {
         Ok(())
     }
 
-    /// Indexes the chunks that are in no segment again from their text: those that were only in memory when the index was
-    /// closed, and those of damaged files.
+    /// Indexes the chunks that are in no segment again from their text: those that were only in
+    /// memory when the index was closed, and those of damaged files.
     ///
     /// # Errors
     /// When the database cannot be read or written.
@@ -85,13 +86,16 @@ impl Postings {
         let readable: FxHashSet<i64> = self.snapshot().segments.iter().map(|s| s.id).collect();
         remove_orphans(self, &readable);
         purge_removed(self, conn)?;
-        let mut damaged: Vec<Row> = rows.iter().filter(|r| !readable.contains(&r.0)).copied().collect();
+        let mut damaged: Vec<Row> =
+            rows.iter().filter(|r| !readable.contains(&r.0)).copied().collect();
         if !damaged.is_empty() {
             let root = self.context.root.display();
             tracing::warn!(%root, segments = damaged.len(), "word segments are damaged, rebuilding them");
         }
         damaged.push((0, rows.iter().map(|r| r.2).max().unwrap_or(0) + 1, i64::MAX));
-        damaged.into_iter().try_for_each(|(id, first, last)| rebuild_range(self, conn, id, first, last))
+        damaged
+            .into_iter()
+            .try_for_each(|(id, first, last)| rebuild_range(self, conn, id, first, last))
     }
 
     /// Merges segment files until at most `limit` remain, or no further merge is allowed.
@@ -101,19 +105,25 @@ impl Postings {
                 return Ok(());
             }
             let refs: Vec<&Segment> = group.iter().map(|s| &**s).collect();
-            // Only this thread marks documents as dead, so the merge omits exactly the documents that are dead now.
+            // Only this thread marks documents as dead, so the merge omits exactly the documents
+            // that are dead now.
             let dead: Vec<u64> = group
                 .iter()
                 .flat_map(|s| {
-                    (0..s.docs()).filter(|d| s.is_dead(*d)).map(|d| s.doc(d).chunk).collect::<Vec<_>>()
+                    (0..s.docs())
+                        .filter(|d| s.is_dead(*d))
+                        .map(|d| s.doc(d).chunk)
+                        .collect::<Vec<_>>()
                 })
                 .collect();
             let merged = merge::merge(&refs);
             let fresh = write_without_clock(conn, |tx| {
-                let fresh = merged.map(|parts| write_segment(tx, self, &parts.slices())).transpose()?;
+                let fresh =
+                    merged.map(|parts| write_segment(tx, self, &parts.slices())).transpose()?;
                 let mut drop_row = tx.prepare_cached("DELETE FROM segment WHERE id = ?")?;
                 group.iter().try_for_each(|s| drop_row.execute([s.id]).map(drop))?;
-                let mut delete_row = tx.prepare_cached("DELETE FROM gone_chunk WHERE chunk_id = ?")?;
+                let mut delete_row =
+                    tx.prepare_cached("DELETE FROM gone_chunk WHERE chunk_id = ?")?;
                 dead.iter().try_for_each(|id| delete_row.execute([*id as i64]).map(drop))?;
                 Ok(fresh)
             })?;
@@ -156,8 +166,9 @@ impl Postings {
         }
         let mut problems = Vec::new();
         if orphans > 0 {
-            problems
-                .push(format!("{orphans} windows of the word index belong to no chunk or are duplicates"));
+            problems.push(format!(
+                "{orphans} windows of the word index belong to no chunk or are duplicates"
+            ));
         }
         if !chunks.is_empty() {
             problems.push(format!("{} chunks are not in the word index", chunks.len()));
@@ -167,7 +178,11 @@ impl Postings {
 }
 
 /// Writes and syncs a segment's file before the transaction that lists it is committed.
-fn write_segment(tx: &Connection, postings: &Postings, parts: &[&[u8]]) -> Result<Segment, StoreError> {
+fn write_segment(
+    tx: &Connection,
+    postings: &Postings,
+    parts: &[&[u8]],
+) -> Result<Segment, StoreError> {
     tx.prepare_cached("INSERT INTO segment(bytes) VALUES(?)")?
         .execute([parts.iter().map(|part| part.len() as i64).sum::<i64>()])?;
     let id = tx.last_insert_rowid();
@@ -175,7 +190,8 @@ fn write_segment(tx: &Connection, postings: &Postings, parts: &[&[u8]]) -> Resul
     let io = |source| StoreError::Io { path: path.clone(), source };
     write_file(&path, parts)?;
     let segment = Segment::mapped(&path, id).map_err(io)?;
-    let segment = segment.ok_or_else(|| StoreError::Corrupt("a new segment cannot be read".into()))?;
+    let segment =
+        segment.ok_or_else(|| StoreError::Corrupt("a new segment cannot be read".into()))?;
     let (first, last) = segment.range();
     tx.prepare_cached("UPDATE segment SET first_chunk = ?, last_chunk = ?, docs = ? WHERE id = ?")?
         .execute(params![first as i64, last as i64, segment.docs(), id])?;
@@ -186,8 +202,8 @@ fn write_segment(tx: &Connection, postings: &Postings, parts: &[&[u8]]) -> Resul
 type Row = (i64, i64, i64);
 
 fn rows(conn: &Connection) -> Result<Vec<Row>, StoreError> {
-    let mut all =
-        conn.prepare_cached("SELECT id, first_chunk, last_chunk FROM segment ORDER BY first_chunk")?;
+    let mut all = conn
+        .prepare_cached("SELECT id, first_chunk, last_chunk FROM segment ORDER BY first_chunk")?;
     let rows = all.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -245,7 +261,8 @@ fn rebuild_range(
         }
         let segment = builder.finish(0);
         write_without_clock(conn, |tx| {
-            // The row records the chunks that are still missing, in case the process stops before the end.
+            // The row records the chunks that are still missing, in case the process stops before
+            // the end.
             match next {
                 Some(next) => tx
                     .prepare_cached("UPDATE segment SET first_chunk = ? WHERE id = ?")?

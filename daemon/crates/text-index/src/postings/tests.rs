@@ -11,7 +11,14 @@ use super::*;
 use cairn_index_base::CancelFlag;
 
 fn doc(chunk: u64) -> Doc {
-    Doc { chunk, file: (chunk % 7) as u32, start_line: 1, end_line: 9, tokens: 0, fingerprint: chunk * 3 }
+    Doc {
+        chunk,
+        file: (chunk % 7) as u32,
+        start_line: 1,
+        end_line: 9,
+        tokens: 0,
+        fingerprint: chunk * 3,
+    }
 }
 
 fn segment(texts: &[String], first: u64) -> Segment {
@@ -69,7 +76,8 @@ fn texts(seed: u64, count: usize) -> Vec<String> {
     (0..count)
         .map(|_| {
             let words: Vec<String> = (0..(next() * 30.0) as usize).map(|_| word(next())).collect();
-            let def = if next() < 0.1 { format!("\nfn {}() {{", word(next())) } else { String::new() };
+            let def =
+                if next() < 0.1 { format!("\nfn {}() {{", word(next())) } else { String::new() };
             words.join(" ") + &def
         })
         .collect()
@@ -77,7 +85,8 @@ fn texts(seed: u64, count: usize) -> Vec<String> {
 
 #[test]
 fn segment_returns_the_windows_that_were_added() {
-    let segment = segment(&["fn read_file(path) { readFile(); }".into(), "naïve Größe utf8".into()], 100);
+    let segment =
+        segment(&["fn read_file(path) { readFile(); }".into(), "naïve Größe utf8".into()], 100);
     assert_eq!((segment.docs(), segment.range()), (2, (100, 101)));
     let term_number = segment.term(b"read").unwrap();
     let cursor = segment.cursor(term_number);

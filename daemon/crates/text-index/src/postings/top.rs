@@ -1,5 +1,6 @@
-//! Top-k retrieval over all segments with the MaxScore algorithm: within a range of documents, words whose maximum scores
-//! together cannot lift a window into the top k are only looked up in windows that other words have found.
+//! Top-k retrieval over all segments with the MaxScore algorithm: within a range of documents,
+//! words whose maximum scores together cannot lift a window into the top k are only looked up in
+//! windows that other words have found.
 
 use std::sync::Arc;
 
@@ -69,8 +70,9 @@ impl Top {
     }
 
     fn truncate(&mut self) {
-        let order =
-            |a: &Hit, b: &Hit| b.score.total_cmp(&a.score).then((a.segment, a.doc).cmp(&(b.segment, b.doc)));
+        let order = |a: &Hit, b: &Hit| {
+            b.score.total_cmp(&a.score).then((a.segment, a.doc).cmp(&(b.segment, b.doc)))
+        };
         self.hits.sort_unstable_by(order);
         self.hits.truncate(self.k);
         if self.hits.len() == self.k {
@@ -106,19 +108,23 @@ impl<'a> Search<'a> {
         Self { n, segment, words, files, sums, touched: [0; RANGE as usize / 64] }
     }
 
-    /// The next document at or after `to` that any word may have, which skips ranges without documents.
+    /// The next document at or after `to` that any word may have, which skips ranges without
+    /// documents.
     fn next_doc(&self, to: u32) -> u32 {
         self.words.iter().map(|w| w.cursor.doc()).min().unwrap_or(u32::MAX).max(to)
     }
 
     fn range(&mut self, from: u32, to: u32, top: &mut Top) {
         for word in &mut self.words {
-            // Stored maxima are rounded up but sums are not; the factor absorbs their rounding errors.
+            // Stored maxima are rounded up but sums are not; the factor absorbs their rounding
+            // errors.
             word.max_score = word.cursor.max_score(from, to) * word.weight * 1.0001;
         }
         self.words.sort_by(|a, b| a.max_score.total_cmp(&b.max_score));
         let (mut optional_max, mut optional) = (0.0, 0);
-        while optional < self.words.len() && optional_max + self.words[optional].max_score <= top.threshold {
+        while optional < self.words.len()
+            && optional_max + self.words[optional].max_score <= top.threshold
+        {
             optional_max += self.words[optional].max_score;
             optional += 1;
         }
@@ -158,7 +164,10 @@ impl<'a> Search<'a> {
 }
 
 /// Adds the optional words to a document's sum while the document can still reach the top k.
-#[expect(clippy::too_many_arguments, reason = "the state of the inner loop, borrowed field by field")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the state of the inner loop, borrowed field by field"
+)]
 fn finish_doc(
     n: u32,
     segment: &Segment,

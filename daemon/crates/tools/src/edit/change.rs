@@ -37,7 +37,13 @@ impl Change {
     ///
     /// # Errors
     /// `invalid_params` that describes the file's text: no match, or several.
-    pub fn edit(path: &str, before: Vec<u8>, old: &str, new: &str, all: bool) -> Result<Self, Failure> {
+    pub fn edit(
+        path: &str,
+        before: Vec<u8>,
+        old: &str,
+        new: &str,
+        all: bool,
+    ) -> Result<Self, Failure> {
         let bad = |text: String| Failure::new(Reason::InvalidParams, text);
         if old.is_empty() {
             return Err(bad(format!("old_text is empty; to write all of '{path}' use write_file")));
@@ -72,7 +78,10 @@ impl Change {
         }
         let grown = text.len() + count * new.len().saturating_sub(old.len());
         if grown as u64 > MAX_WRITTEN_BYTES {
-            return Err(Failure::new(Reason::TooLarge, format!("'{path}' would have {grown} bytes")));
+            return Err(Failure::new(
+                Reason::TooLarge,
+                format!("'{path}' would have {grown} bytes"),
+            ));
         }
         let after = text.replace(&old, &new).into_bytes();
         let (path, replacements) = (path.to_owned(), Some(count));
@@ -151,9 +160,13 @@ mod tests {
     fn edit_requires_exact_match_and_error_shows_nearest_lines() {
         assert_eq!(edit("a b a", "b", "c", false).unwrap(), "a c a");
         assert_eq!(edit("a b a", "a", "c", true).unwrap(), "c b c");
-        assert!(edit("a\nb\na", "a", "c", false).unwrap_err().contains("2 times in 'f' (lines 1, 3)"));
         assert!(
-            edit("fn  main() {", "fn main() {", "x", false).unwrap_err().contains("different white space")
+            edit("a\nb\na", "a", "c", false).unwrap_err().contains("2 times in 'f' (lines 1, 3)")
+        );
+        assert!(
+            edit("fn  main() {", "fn main() {", "x", false)
+                .unwrap_err()
+                .contains("different white space")
         );
         assert!(
             edit("let x = 1;\nlet y = 2;", "let x = 1;\nlet z", "x", false)
@@ -166,6 +179,9 @@ mod tests {
 
     #[test]
     fn edit_preserves_line_endings() {
-        assert_eq!(edit("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", false).unwrap(), "x\r\ny\r\nz\r\nc\r\n");
+        assert_eq!(
+            edit("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", false).unwrap(),
+            "x\r\ny\r\nz\r\nc\r\n"
+        );
     }
 }

@@ -75,7 +75,8 @@ impl Batch {
         look: Option<Look<'_>>,
     ) -> Self {
         let ops = request.ops();
-        let mut batch = Self { steps: ops.iter().map(|_| Step::NotRun).collect(), ..Self::default() };
+        let mut batch =
+            Self { steps: ops.iter().map(|_| Step::NotRun).collect(), ..Self::default() };
         for at in order(ops) {
             let step = match batch.step(deps, caller, &ops[at], files, look) {
                 Ok((message, read)) => Step::Done(message, read),
@@ -104,7 +105,8 @@ impl Batch {
         {
             let rel = target.real();
             // The file as the call has changed it so far.
-            let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' no longer exists"));
+            let missing =
+                || Failure::new(Reason::PathNotFound, format!("'{rel}' no longer exists"));
             let content = file.now.as_deref().ok_or_else(missing)?;
             return Ok((
                 "ok".into(),
@@ -125,7 +127,8 @@ impl Batch {
             }
         };
         let first = earlier.is_none();
-        let seen = now.as_deref().is_some_and(|b| deps.seen.knows(caller.session, target.real(), b));
+        let seen =
+            now.as_deref().is_some_and(|b| deps.seen.knows(caller.session, target.real(), b));
         let (change, why, below, message) = work_out(op, rel, now.clone(), seen, below)?;
         // Content that the call itself has written is known to it.
         let deletes = op.action == Action::Delete;
@@ -146,7 +149,9 @@ impl Batch {
     /// Returns the changes, one for each file.
     pub fn changes(&self) -> Vec<(ResolvedPath, Change)> {
         let change = |t: &Touched| match (&t.before, &t.now) {
-            (before, Some(now)) => Some(Change::replace(t.target.real(), before.clone(), now.clone())),
+            (before, Some(now)) => {
+                Some(Change::replace(t.target.real(), before.clone(), now.clone()))
+            }
             (Some(before), None) => Some(Change::delete(t.target.entry(), before.clone())),
             (None, None) => None,
         };
@@ -186,7 +191,10 @@ fn work_out(
     if op.action == Action::Edit {
         let edit: FsEdit = arguments(op.arguments.clone())?;
         let missing = || {
-            Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist; the action write creates it"))
+            Failure::new(
+                Reason::PathNotFound,
+                format!("'{rel}' does not exist; the action write creates it"),
+            )
         };
         let why = edit::EditFile::must_ask(seen, now.as_deref());
         let edited = edit.make(now.ok_or_else(missing)?, below)?;
@@ -197,7 +205,12 @@ fn work_out(
             ));
         }
         let below = edited.lines.map(|(first, _)| first).or(below);
-        return Ok((Some(edited.content), why, below, format!("ok, {} replaced", edited.replacements)));
+        return Ok((
+            Some(edited.content),
+            why,
+            below,
+            format!("ok, {} replaced", edited.replacements),
+        ));
     }
     if op.action == Action::Delete {
         let delete: edit::DeleteFile = arguments(op.arguments.clone())?;
@@ -243,7 +256,12 @@ fn order(ops: &[Op]) -> Vec<usize> {
 ///
 /// # Errors
 /// Errors of a single operation; `file_changed` when the changes are not the approved ones.
-pub fn run(deps: &Deps, permit: &Permit, request: &FsRequest, flag: &CancelFlag) -> Result<Output, Failure> {
+pub fn run(
+    deps: &Deps,
+    permit: &Permit,
+    request: &FsRequest,
+    flag: &CancelFlag,
+) -> Result<Output, Failure> {
     let caller = Caller { session: permit.session(), root: permit.root(), paths: permit.paths() };
     let mut files = Files::default();
     let planned = Batch::plan(deps, &caller, request, &mut files, None);
@@ -276,7 +294,8 @@ pub fn run(deps: &Deps, permit: &Permit, request: &FsRequest, flag: &CancelFlag)
     }
     let (text, cut) = batch.report(request.ops());
     let failed = batch.steps.iter().filter(|s| matches!(s, Step::Failed(_))).count();
-    let value = json!({"content": text, "success": failed == 0, "failed": failed, "truncated": cut});
+    let value =
+        json!({"content": text, "success": failed == 0, "failed": failed, "truncated": cut});
     Output::of("batch", &value, cut)
 }
 
@@ -298,8 +317,12 @@ impl Batch {
                 files.push(op.path());
             }
         }
-        let mut text =
-            format!("batch: {} ops across {} files ({})\n", ops.len(), files.len(), files.join(", "));
+        let mut text = format!(
+            "batch: {} ops across {} files ({})\n",
+            ops.len(),
+            files.len(),
+            files.join(", ")
+        );
         let mut cut = false;
         for (at, (op, step)) in ops.iter().zip(&self.steps).enumerate() {
             let _ok = write!(text, "{}. {} {}: ", at + 1, op.action.word(), op.path());
@@ -313,7 +336,9 @@ impl Batch {
                     let (excerpt, more) = clip(&content);
                     cut |= more || *clipped;
                     let note = if more {
-                        format!("\n[truncated at {MAX_READ} bytes: read it separately for the rest]")
+                        format!(
+                            "\n[truncated at {MAX_READ} bytes: read it separately for the rest]"
+                        )
                     } else {
                         String::new()
                     };
@@ -342,15 +367,20 @@ mod tests {
 
     #[test]
     fn edits_of_a_file_are_applied_bottom_up() {
-        let ops =
-            |all: Value| all.as_array().unwrap().iter().map(|v| Op::read(v).unwrap()).collect::<Vec<_>>();
-        let edit = |path: &str, line: u64| json!({"action": "edit", "path": path, "start_line": line});
+        let ops = |all: Value| {
+            all.as_array().unwrap().iter().map(|v| Op::read(v).unwrap()).collect::<Vec<_>>()
+        };
+        let edit =
+            |path: &str, line: u64| json!({"action": "edit", "path": path, "start_line": line});
         let text = |path: &str| json!({"action": "edit", "path": path, "old_text": "x"});
         let other = |action: &str, path: &str| json!({"action": action, "path": path});
         for (all, want) in [
             (json!([edit("a", 1), edit("b", 5), edit("a", 9), edit("b", 7)]), vec![2, 3, 0, 1]),
             (json!([text("a"), edit("./a", 1), edit("a", 2)]), vec![2, 1, 0]),
-            (json!([other("read", "a"), edit("a", 1), other("read", "a"), edit("a", 2)]), vec![0, 3, 1, 2]),
+            (
+                json!([other("read", "a"), edit("a", 1), other("read", "a"), edit("a", 2)]),
+                vec![0, 3, 1, 2],
+            ),
             (json!([edit("a", 1), other("write", "a"), edit("a", 2)]), vec![0, 1, 2]),
             (json!([edit("a", 1), other("list", "a"), edit("a", 2)]), vec![2, 1, 0]),
             (json!([edit("a", 1), other("write", "b"), edit("a", 2)]), vec![2, 1, 0]),

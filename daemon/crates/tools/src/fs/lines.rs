@@ -12,7 +12,8 @@ use crate::edit::Change;
 pub struct FsEdit {
     /// Path of the file, relative to the workspace.
     pub path: String,
-    /// The exact text to replace, without line numbers. With `start_line` it must begin in that line.
+    /// The exact text to replace, without line numbers. With `start_line` it must begin in that
+    /// line.
     #[serde(default)]
     pub old_text: Option<String>,
     /// Text that replaces it.
@@ -42,14 +43,7 @@ impl FsEdit {
     /// # Errors
     /// `invalid_params` with the cause.
     pub fn make(&self, before: Vec<u8>, below: Option<usize>) -> Result<Edited, Failure> {
-        let bad = |text: String| Failure::new(Reason::InvalidParams, text);
         let rel = self.path.as_str();
-        let overlaps = |first: usize, last: usize| match below {
-            Some(below) if last >= below => Err(bad(format!(
-                "lines {first} to {last} of '{rel}' overlap with another edit at line {below}"
-            ))),
-            _ => Ok(()),
-        };
         match (self.start_line, &self.old_text) {
             (None, _) if self.end_line.is_some() => Err(bad("end_line needs start_line".into())),
             (None, None) => Err(bad("an edit needs old_text or start_line".into())),
@@ -65,58 +59,97 @@ impl FsEdit {
             (Some(_), Some(_)) if self.end_line.is_some() => {
                 Err(bad("give old_text or end_line with start_line, not both".into()))
             }
-            (Some(first), Some(old)) => {
-                let (head, tail, tail_starts) = split(rel, before, first)?;
-                let line_count = old.lines().count().max(1);
-                overlaps(first, first + line_count - 1)?;
-                // Only a match that begins in that line counts.
-                let line_end = tail.find('\n').map_or(tail.len(), |at| at + 1);
-                let windows = tail_starts && !old.contains('\r');
-                let ends = |s: &str| if windows { s.replace('\n', "\r\n") } else { s.to_owned() };
-                let (old, new) = (ends(old), ends(&self.new_text));
-                let Some(at) = tail.find(&old).filter(|at| !old.is_empty() && *at < line_end) else {
-                    let line: String = tail[..line_end].trim_end().chars().take(120).collect();
-                    return Err(bad(format!(
-                        "old_text does not begin in line {first} of '{rel}', which is: {line}"
-                    )));
-                };
-                let content =
-                    [&head, &tail[..at], new.as_str(), &tail[at + old.len()..]].concat().into_bytes();
-                Ok(Edited { content, replacements: 1, lines: Some((first, first + line_count - 1)) })
-            }
-            (Some(first), None) => {
-                let last = self.end_line.unwrap_or(first);
-                if last + 1 < first {
-                    return Err(bad(format!("end_line {last} is before start_line {first}")));
-                }
-                overlaps(first, last)?;
-                let (head, tail, windows) = split(rel, before, first)?;
-                let removed: usize = tail.split_inclusive('\n').take(last + 1 - first).map(str::len).sum();
-                let rest = &tail[removed..];
-                let mut new = self.new_text.clone();
-                let needs_newline = removed == 0 || tail[..removed].ends_with('\n') || !rest.is_empty();
-                if !new.is_empty() && !new.ends_with('\n') && needs_newline {
-                    new.push('\n');
-                }
-                if windows && !new.contains('\r') {
-                    new = new.replace('\n', "\r\n");
-                }
-                let joint =
-                    if !head.is_empty() && !head.ends_with('\n') && !new.is_empty() { "\n" } else { "" };
-                let content = [&head, joint, new.as_str(), rest].concat().into_bytes();
-                Ok(Edited { content, replacements: 1, lines: Some((first, last)) })
-            }
+            (Some(first), Some(old)) => self.replace_in_line(before, below, first, old),
+            (Some(first), None) => self.replace_lines(before, below, first),
         }
     }
+
+    fn check_overlap(
+        &self,
+        below: Option<usize>,
+        (first, last): (usize, usize),
+    ) -> Result<(), Failure> {
+        match below {
+            Some(below) if last >= below => Err(bad(format!(
+                "lines {first} to {last} of '{}' overlap with another edit at line {below}",
+                self.path
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Replaces a text that begins in line `first`.
+    fn replace_in_line(
+        &self,
+        before: Vec<u8>,
+        below: Option<usize>,
+        first: usize,
+        old: &str,
+    ) -> Result<Edited, Failure> {
+        let rel = self.path.as_str();
+        let (head, tail, tail_starts) = split(rel, before, first)?;
+        let line_count = old.lines().count().max(1);
+        self.check_overlap(below, (first, first + line_count - 1))?;
+        // Only a match that begins in that line counts.
+        let line_end = tail.find('\n').map_or(tail.len(), |at| at + 1);
+        let windows = tail_starts && !old.contains('\r');
+        let ends = |s: &str| if windows { s.replace('\n', "\r\n") } else { s.to_owned() };
+        let (old, new) = (ends(old), ends(&self.new_text));
+        let Some(at) = tail.find(&old).filter(|at| !old.is_empty() && *at < line_end) else {
+            let line: String = tail[..line_end].trim_end().chars().take(120).collect();
+            return Err(bad(format!(
+                "old_text does not begin in line {first} of '{rel}', which is: {line}"
+            )));
+        };
+        let content =
+            [&head, &tail[..at], new.as_str(), &tail[at + old.len()..]].concat().into_bytes();
+        Ok(Edited { content, replacements: 1, lines: Some((first, first + line_count - 1)) })
+    }
+
+    /// Replaces the lines from `first` to `end_line`.
+    fn replace_lines(
+        &self,
+        before: Vec<u8>,
+        below: Option<usize>,
+        first: usize,
+    ) -> Result<Edited, Failure> {
+        let last = self.end_line.unwrap_or(first);
+        if last + 1 < first {
+            return Err(bad(format!("end_line {last} is before start_line {first}")));
+        }
+        self.check_overlap(below, (first, last))?;
+        let (head, tail, windows) = split(&self.path, before, first)?;
+        let removed: usize = tail.split_inclusive('\n').take(last + 1 - first).map(str::len).sum();
+        let rest = &tail[removed..];
+        let mut new = self.new_text.clone();
+        let needs_newline = removed == 0 || tail[..removed].ends_with('\n') || !rest.is_empty();
+        if !new.is_empty() && !new.ends_with('\n') && needs_newline {
+            new.push('\n');
+        }
+        if windows && !new.contains('\r') {
+            new = new.replace('\n', "\r\n");
+        }
+        let joint =
+            if !head.is_empty() && !head.ends_with('\n') && !new.is_empty() { "\n" } else { "" };
+        let content = [&head, joint, new.as_str(), rest].concat().into_bytes();
+        Ok(Edited { content, replacements: 1, lines: Some((first, last)) })
+    }
+}
+
+fn bad(text: String) -> Failure {
+    Failure::new(Reason::InvalidParams, text)
 }
 
 /// Returns the text before a line, the text from it on, and true if its lines end as on Windows.
 fn split(rel: &str, before: Vec<u8>, line: usize) -> Result<(String, String, bool), Failure> {
     let bad = |text: String| Failure::new(Reason::InvalidParams, text);
-    let mut text = String::from_utf8(before).map_err(|_| bad(format!("'{rel}' is not UTF-8 text")))?;
+    let mut text =
+        String::from_utf8(before).map_err(|_| bad(format!("'{rel}' is not UTF-8 text")))?;
     let lines = text.lines().count();
     if line == 0 || line > lines + 1 {
-        return Err(bad(format!("start_line {line} is not in '{rel}', which has {lines} lines (from 1)")));
+        return Err(bad(format!(
+            "start_line {line} is not in '{rel}', which has {lines} lines (from 1)"
+        )));
     }
     let at = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
     let windows = text.contains("\r\n");
@@ -169,9 +202,17 @@ mod tests {
             (json!({"end_line": 1, "new_text": "x"}), None, "needs start_line"),
             (json!({"start_line": 0, "new_text": "x"}), None, "has 3 lines"),
             (json!({"start_line": 5, "new_text": "x"}), None, "has 3 lines"),
-            (json!({"start_line": 3, "end_line": 1, "new_text": "x"}), None, "is before start_line"),
+            (
+                json!({"start_line": 3, "end_line": 1, "new_text": "x"}),
+                None,
+                "is before start_line",
+            ),
             (json!({"start_line": 1, "end_line": 2, "new_text": "x"}), Some(2), "overlap"),
-            (json!({"start_line": 2, "old_text": "a", "new_text": "x"}), None, "line 2 of 'f', which is: b"),
+            (
+                json!({"start_line": 2, "old_text": "a", "new_text": "x"}),
+                None,
+                "line 2 of 'f', which is: b",
+            ),
             (json!({"start_line": 2, "old_text": "", "new_text": "x"}), None, "does not begin"),
             (
                 json!({"start_line": 2, "old_text": "b", "new_text": "x", "replace_all": true}),

@@ -32,7 +32,12 @@ type HttpRequest = (String, Vec<(String, String)>);
 
 impl SearchBackend {
     /// Returns the address to fetch and the headers to send.
-    pub fn request(self, options: &WebOptions, query: &str, most: usize) -> Result<HttpRequest, Failure> {
+    pub fn request(
+        self,
+        options: &WebOptions,
+        query: &str,
+        most: usize,
+    ) -> Result<HttpRequest, Failure> {
         let bad = |text: String| Failure::new(Reason::InvalidParams, text);
         let usual = match self {
             Self::DuckDuckGo => Some("https://html.duckduckgo.com/html/"),
@@ -40,8 +45,10 @@ impl SearchBackend {
             Self::Searxng => None,
         };
         let set = options.endpoint.as_deref().or(usual);
-        let base = set.ok_or_else(|| bad("web_search with searxng needs tools.web.endpoint".into()))?;
-        let mut url = Url::parse(base).map_err(|e| bad(format!("tools.web.endpoint is not a URL: {e}")))?;
+        let base =
+            set.ok_or_else(|| bad("web_search with searxng needs tools.web.endpoint".into()))?;
+        let mut url =
+            Url::parse(base).map_err(|e| bad(format!("tools.web.endpoint is not a URL: {e}")))?;
         let mut headers = vec![];
         match self {
             Self::Searxng => {
@@ -56,7 +63,10 @@ impl SearchBackend {
                     bad("web_search with brave needs a key: name its variable in tools.web.api_key_env"
                         .into())
                 };
-                headers.push(("X-Subscription-Token".to_owned(), options.key.clone().ok_or_else(none)?));
+                headers.push((
+                    "X-Subscription-Token".to_owned(),
+                    options.key.clone().ok_or_else(none)?,
+                ));
                 url.query_pairs_mut().append_pair("count", &most.to_string());
             }
             Self::DuckDuckGo => {}
@@ -78,15 +88,18 @@ impl SearchBackend {
 }
 
 fn from_json(answer: &str, list: &str, snippet: &str) -> Result<Vec<SearchResult>, Failure> {
-    let wrong =
-        |what: &str| Failure::new(Reason::ToolFailed, format!("the search engine answered with {what}"));
-    let value: Value = serde_json::from_str(answer).map_err(|_| wrong("no JSON: check tools.web"))?;
+    let wrong = |what: &str| {
+        Failure::new(Reason::ToolFailed, format!("the search engine answered with {what}"))
+    };
+    let value: Value =
+        serde_json::from_str(answer).map_err(|_| wrong("no JSON: check tools.web"))?;
     let Some(items) = value.pointer(list) else {
         // Brave omits the list when nothing is found.
         return if value.is_object() { Ok(vec![]) } else { Err(wrong("no list of results")) };
     };
     let items = items.as_array().ok_or_else(|| wrong("no list of results"))?;
-    let text = |item: &Value, key: &str| plain(item.get(key).and_then(Value::as_str).unwrap_or_default());
+    let text =
+        |item: &Value, key: &str| plain(item.get(key).and_then(Value::as_str).unwrap_or_default());
     let one = |item: &Value| {
         let url = item.get("url")?.as_str()?.to_owned();
         Some(SearchResult { title: text(item, "title"), url, snippet: text(item, snippet) })
@@ -105,14 +118,18 @@ fn from_page(page: &str) -> Result<Vec<SearchResult>, Failure> {
         let href = tag.split_once("href=\"").and_then(|(_, h)| h.split_once('"')).map(|(h, _)| h);
         let Some(url) = href.and_then(target) else { continue };
         let title = plain(rest.split_once("</a>").map_or("", |(title, _)| title));
-        let after = rest.split_once("class=\"result__snippet\"").and_then(|(_, s)| s.split_once('>'));
+        let after =
+            rest.split_once("class=\"result__snippet\"").and_then(|(_, s)| s.split_once('>'));
         let snippet = plain(after.map_or("", |(_, s)| s.split_once("</a>").map_or("", |(s, _)| s)));
         results.push(SearchResult { title, url, snippet });
     }
     let nothing = page.contains("no-results") || page.contains("No results");
     if results.is_empty() && !nothing {
-        let what =
-            if before.contains("anomaly") { "requires a CAPTCHA" } else { "returned an unexpected page" };
+        let what = if before.contains("anomaly") {
+            "requires a CAPTCHA"
+        } else {
+            "returned an unexpected page"
+        };
         let text = format!("duckduckgo {what}: set another backend in tools.web");
         return Err(Failure::new(Reason::ToolFailed, text));
     }
@@ -132,8 +149,9 @@ fn target(href: &str) -> Option<String> {
 
 /// Returns text without tags, in one line.
 fn plain(html: &str) -> String {
-    let text =
-        html2text::config::plain_no_decorate().string_from_read(html.as_bytes(), 10_000).unwrap_or_default();
+    let text = html2text::config::plain_no_decorate()
+        .string_from_read(html.as_bytes(), 10_000)
+        .unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_TEXT).collect()
 }
 
@@ -153,7 +171,11 @@ mod tests {
         let want = [result("A & b", "https://a.org/x", "Some text")];
         assert_eq!(SearchBackend::DuckDuckGo.results(page, 5).unwrap(), want);
         assert!(
-            SearchBackend::DuckDuckGo.results("<html>", 5).unwrap_err().message.contains("unexpected page")
+            SearchBackend::DuckDuckGo
+                .results("<html>", 5)
+                .unwrap_err()
+                .message
+                .contains("unexpected page")
         );
         assert_eq!(SearchBackend::DuckDuckGo.results("<p class=\"no-results\">", 5).unwrap(), []);
         let answer = r#"{"results": [{"title": "T", "url": "u", "content": "<b>c</b>"}, {"title": "x"}, {"url": "v"}]}"#;
@@ -176,16 +198,30 @@ mod tests {
             key: key.map(str::to_owned),
             ..WebOptions::default()
         };
-        let url = |backend: SearchBackend, options: &WebOptions| backend.request(options, "a&b c", 7);
+        let url =
+            |backend: SearchBackend, options: &WebOptions| backend.request(options, "a&b c", 7);
         let own = url(SearchBackend::Searxng, &set(Some("http://localhost:8888/"), None)).unwrap();
         assert_eq!(own, ("http://localhost:8888/search?format=json&q=a%26b+c".into(), vec![]));
         assert!(
-            url(SearchBackend::Searxng, &set(None, None)).unwrap_err().message.contains("tools.web.endpoint")
+            url(SearchBackend::Searxng, &set(None, None))
+                .unwrap_err()
+                .message
+                .contains("tools.web.endpoint")
         );
         let (address, headers) = url(SearchBackend::Brave, &set(None, Some("k"))).unwrap();
         assert_eq!(address, "https://api.search.brave.com/res/v1/web/search?count=7&q=a%26b+c");
         assert_eq!(headers, [("X-Subscription-Token".to_owned(), "k".to_owned())]);
-        assert!(url(SearchBackend::Brave, &set(None, None)).unwrap_err().message.contains("api_key_env"));
-        assert!(url(SearchBackend::DuckDuckGo, &set(None, None)).unwrap().0.ends_with("/html/?q=a%26b+c"));
+        assert!(
+            url(SearchBackend::Brave, &set(None, None))
+                .unwrap_err()
+                .message
+                .contains("api_key_env")
+        );
+        assert!(
+            url(SearchBackend::DuckDuckGo, &set(None, None))
+                .unwrap()
+                .0
+                .ends_with("/html/?q=a%26b+c")
+        );
     }
 }

@@ -50,8 +50,10 @@ async fn fixture(rules: Rules, script: &str) -> Fixture {
 #[tokio::test]
 async fn external_tool_receives_one_argument_and_returns_json() {
     let fixture =
-        fixture(allow(&["*"]), r#"[ $# = 1 ] && printf '{"got": %s, "at": "%s"}' "$1" "$(pwd)""#).await;
-    let spec = fixture.harness.registry().specs().into_iter().find(|s| s.name == "echo-it").unwrap();
+        fixture(allow(&["*"]), r#"[ $# = 1 ] && printf '{"got": %s, "at": "%s"}' "$1" "$(pwd)""#)
+            .await;
+    let spec =
+        fixture.harness.registry().specs().into_iter().find(|s| s.name == "echo-it").unwrap();
     assert_eq!((&*spec.short, &*spec.description), ("Does[31m it.", "Does[31m it.\nAnd more."));
     let arguments = json!({"text": "it's \"$HOME\" `id`", "n": 3});
     let value = fixture.call("echo-it", arguments.clone()).await.unwrap();
@@ -73,7 +75,11 @@ async fn external_tool_failure_includes_stderr() {
     for (script, reason, want) in [
         ("echo no; exit 0", Reason::ToolFailed, "printed 'no', which is not JSON"),
         ("exit 0", Reason::ToolFailed, "printed nothing"),
-        ("echo; echo '  it broke' >&2; echo more >&2; exit 3", Reason::ToolFailed, "exited with 3: it broke"),
+        (
+            "echo; echo '  it broke' >&2; echo more >&2; exit 3",
+            Reason::ToolFailed,
+            "exited with 3: it broke",
+        ),
         ("echo waiting >&2; sleep 60", Reason::ToolTimedOut, "took longer than 1 s: waiting"),
         ("printf '\\377\\376{'", Reason::ToolFailed, "which is not JSON"),
         ("head -c 3000000 /dev/zero", Reason::ToolFailed, "printed more than"),
@@ -89,7 +95,8 @@ async fn external_tool_failure_includes_stderr() {
 async fn external_tool_requires_approval_and_network_grant() {
     let fixture = Fixture::new(&[], Rules::default()).await;
     let spec = program(&fixture.beside("tools"), "quiet", "echo 1");
-    let online = ExternalSpec { network: true, ..program(&fixture.beside("tools"), "online", "echo 2") };
+    let online =
+        ExternalSpec { network: true, ..program(&fixture.beside("tools"), "online", "echo 2") };
     let _none = Externals::default().set(fixture.harness.registry(), vec![spec, online]);
     let text = || json!({"text": ""});
     assert_eq!(fixture.call("quiet", text()).await.unwrap_err().reason, Reason::NoApprover);
@@ -113,8 +120,11 @@ async fn external_tools_can_be_added_changed_and_removed() {
     externals.set(registry, vec![]);
     assert_eq!(call("one").await.unwrap_err().reason, Reason::UnknownTool);
     // A built-in tool is replaced only if the specification says so, and is restored.
-    let named =
-        |name: &str, replaces_builtin| ExternalSpec { name: name.into(), replaces_builtin, ..spec.clone() };
+    let named = |name: &str, replaces_builtin| ExternalSpec {
+        name: name.into(),
+        replaces_builtin,
+        ..spec.clone()
+    };
     let wrong = externals.set(registry, vec![named("datetime", false)]);
     assert!(wrong[0].contains("set replaces_builtin"), "{wrong:?}");
     assert!(fixture.call("datetime", json!({})).await.unwrap()["utc"].is_string());
@@ -128,7 +138,8 @@ async fn external_tools_can_be_added_changed_and_removed() {
     for reserved in ["read_file", "bash", "run_shell", "Bad Name", ""] {
         assert_eq!(externals.set(registry, vec![named(reserved, true)]).len(), 1, "{reserved}");
     }
-    let schema = ExternalSpec { parameters: json!({"type": "object", "properties": 5}), ..spec.clone() };
+    let schema =
+        ExternalSpec { parameters: json!({"type": "object", "properties": 5}), ..spec.clone() };
     assert_eq!(externals.set(registry, vec![schema]).len(), 1);
     assert_eq!(fixture.call("one", Value::Null).await.unwrap_err().reason, Reason::UnknownTool);
 }
@@ -158,7 +169,11 @@ fn examples(fixture: &Fixture, from: &str, to: &str) -> Vec<ExternalSpec> {
 }
 
 /// Starts a server that sends the same answer `times` times.
-fn server(kind: &'static str, body: &'static str, times: usize) -> (String, std::thread::JoinHandle<()>) {
+fn server(
+    kind: &'static str,
+    body: &'static str,
+    times: usize,
+) -> (String, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let work = move || {
@@ -174,10 +189,14 @@ fn server(kind: &'static str, body: &'static str, times: usize) -> (String, std:
 
 #[tokio::test]
 async fn example_tools_run() {
-    let fixture = Fixture::new(&[("a.txt", "a\n"), ("tests/test_it.py", TEST)], allow(&["*"])).await;
+    let fixture =
+        Fixture::new(&[("a.txt", "a\n"), ("tests/test_it.py", TEST)], allow(&["*"])).await;
     let network = || Grants { network: true, ..Grants::default() };
-    let (address, served) =
-        server("application/json", r#"{"results": [{"title": "T", "url": "u", "content": "c"}]}"#, 1);
+    let (address, served) = server(
+        "application/json",
+        r#"{"results": [{"title": "T", "url": "u", "content": "c"}]}"#,
+        1,
+    );
     let wrong = Externals::default()
         .set(fixture.harness.registry(), examples(&fixture, "http://localhost:8888", &address));
     assert_eq!(wrong, [""; 0]);
@@ -189,7 +208,10 @@ async fn example_tools_run() {
     let value = fixture.with("web-fetch", json!({"url": address}), network()).await.unwrap();
     assert_eq!(value["text"], "Hello\nthere");
     served.join().unwrap();
-    let error = fixture.with("web-fetch", json!({"url": "file:///etc/passwd"}), network()).await.unwrap_err();
+    let error = fixture
+        .with("web-fetch", json!({"url": "file:///etc/passwd"}), network())
+        .await
+        .unwrap_err();
     assert!(error.message.contains("exited with 1: web-fetch: only http"), "{error}");
     let error = fixture.call("git-status", json!({})).await.unwrap_err();
     assert!(error.message.contains("git-status: fatal: not a git repository"), "{error}");

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Call, GrantedRules, Grants, Harness, Output, Registry, Rules, Sandbox, WhenMissing};
+use cairn_harness::{
+    Call, GrantedRules, Grants, Harness, Output, Registry, Rules, Sandbox, WhenMissing,
+};
 use cairn_protocol::{error::Failure, id::SessionId};
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
 use cairn_tools::Deps;
@@ -33,7 +35,11 @@ impl Fixture {
         Self::with_deps(files, rules, |deps| deps).await
     }
 
-    pub async fn with_deps(files: &[(&str, &str)], rules: Rules, change: impl FnOnce(Deps) -> Deps) -> Self {
+    pub async fn with_deps(
+        files: &[(&str, &str)],
+        rules: Rules,
+        change: impl FnOnce(Deps) -> Deps,
+    ) -> Self {
         // The sandbox has separate tests; it is off, so that these run anywhere.
         let sandbox = Sandbox::new(None).when_missing(WhenMissing::Off);
         Self::sandboxed(files, rules, change, sandbox).await
@@ -55,7 +61,8 @@ impl Fixture {
         }
         // In memory if there is such a folder: the cost of the log is measured elsewhere.
         let memory = Path::new("/dev/shm");
-        let log = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        let log = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
+            .unwrap();
         let trace = Trace::open(&log.path().join("trace.db")).unwrap();
         let roots = Arc::new(Roots::new(vec![]));
         let root = roots.declare(&at.join("work")).unwrap();
@@ -85,13 +92,23 @@ impl Fixture {
         self.harness.set_rules(rules);
     }
 
-    pub async fn output(&self, name: &str, arguments: Value, grants: Grants) -> Result<Output, Failure> {
+    pub async fn output(
+        &self,
+        name: &str,
+        arguments: Value,
+        grants: Grants,
+    ) -> Result<Output, Failure> {
         let root = Some(self.root.clone());
         let call = Call { root, grants, ..Call::new(self.session.clone(), name, arguments) };
         self.harness.call(call).await
     }
 
-    pub async fn with(&self, name: &str, arguments: Value, grants: Grants) -> Result<Value, Failure> {
+    pub async fn with(
+        &self,
+        name: &str,
+        arguments: Value,
+        grants: Grants,
+    ) -> Result<Value, Failure> {
         self.output(name, arguments, grants).await.map(|o| o.value)
     }
 
@@ -105,8 +122,14 @@ impl Fixture {
     }
 
     /// Makes a call of a session of another root.
-    pub async fn in_root(&self, root: &Root, name: &str, arguments: Value) -> Result<Value, Failure> {
-        let call = Call { root: Some(root.clone()), ..Call::new(self.session.clone(), name, arguments) };
+    pub async fn in_root(
+        &self,
+        root: &Root,
+        name: &str,
+        arguments: Value,
+    ) -> Result<Value, Failure> {
+        let call =
+            Call { root: Some(root.clone()), ..Call::new(self.session.clone(), name, arguments) };
         self.harness.call(call).await.map(|output| output.value)
     }
 

@@ -32,10 +32,15 @@ async fn single_fs_operation_matches_dedicated_tool() {
     ] {
         let mut unified = arguments.clone();
         unified["action"] = action.into();
-        assert_eq!(fixture.call("fs", unified).await.unwrap(), fixture.call(tool, arguments).await.unwrap());
+        assert_eq!(
+            fixture.call("fs", unified).await.unwrap(),
+            fixture.call(tool, arguments).await.unwrap()
+        );
     }
-    let value =
-        fixture.call("fs", json!({"action": "write", "path": "n.txt", "content": "new"})).await.unwrap();
+    let value = fixture
+        .call("fs", json!({"action": "write", "path": "n.txt", "content": "new"}))
+        .await
+        .unwrap();
     assert_eq!(value["bytes_written"], 3);
     let edit = json!({"action": "edit", "path": "n.txt", "old_text": "new", "new_text": "newer"});
     fixture.call("fs", edit).await.unwrap();
@@ -50,7 +55,10 @@ async fn single_fs_operation_matches_dedicated_tool() {
         (json!({"ops": [{"action": "ops"}]}), "arguments/ops/0"),
     ] {
         let error = fixture.call("fs", wrong.clone()).await.unwrap_err();
-        assert!(error.reason == Reason::InvalidParams && error.message.contains(want), "{wrong}: {error}");
+        assert!(
+            error.reason == Reason::InvalidParams && error.message.contains(want),
+            "{wrong}: {error}"
+        );
     }
 }
 
@@ -69,7 +77,10 @@ async fn batch_edits_use_original_line_numbers() {
     assert_eq!(fixture.read("a.txt").unwrap(), "1\n1.5\nhalf\n3\n");
     assert_eq!(fixture.read("new/c.txt").unwrap(), "c");
     let text = content(&value);
-    assert!(text.starts_with("batch: 6 ops across 2 files (a.txt, new/c.txt)\n1. edit a.txt: ok"), "{text}");
+    assert!(
+        text.starts_with("batch: 6 ops across 2 files (a.txt, new/c.txt)\n1. edit a.txt: ok"),
+        "{text}"
+    );
     assert!(text.contains("4. read a.txt: ok\n1|1\n2|1.5\n3|half\n4|3\n5. edit"), "{text}");
     assert_eq!((&value["success"], &value["failed"]), (&json!(true), &json!(0)));
 }
@@ -114,7 +125,10 @@ async fn batch_limits_are_enforced() {
     assert!(error.message.contains("name 21 files; the limit is 20"), "{error}");
     std::fs::write(fixture.path("long.txt"), "x".repeat(1500) + "\n" + &"y".repeat(1500)).unwrap();
     let value = fixture.call("fs", reads(1, &|_| "long.txt".into())).await.unwrap();
-    assert!(content(&value).contains("truncated at 2048 bytes") && content(&value).len() < 2400, "{value}");
+    assert!(
+        content(&value).contains("truncated at 2048 bytes") && content(&value).len() < 2400,
+        "{value}"
+    );
 }
 
 #[tokio::test]
@@ -123,9 +137,12 @@ async fn rules_of_single_tools_apply_to_fs_operations() {
     // No rule allows it, and no approver is connected.
     let fixture = fixture_with_read_files(Rules::default()).await;
     assert_eq!(fixture.call("fs", write("n.txt")).await.unwrap_err().reason, Reason::NoApprover);
-    assert!(fixture.call("fs", json!({"ops": [{"action": "read", "path": "a.txt"}]})).await.is_ok());
+    assert!(
+        fixture.call("fs", json!({"ops": [{"action": "read", "path": "a.txt"}]})).await.is_ok()
+    );
     // The rule of the split tool allows it, but not at every path.
-    let rules = Rules { deny: vec!["write_file(secret)".parse().unwrap()], ..allow(&["write_file"]) };
+    let rules =
+        Rules { deny: vec!["write_file(secret)".parse().unwrap()], ..allow(&["write_file"]) };
     let fixture = fixture_with_read_files(rules).await;
     let error = fixture.call("fs", write("secret/n.txt")).await.unwrap_err();
     assert!(error.message.contains("deny: write_file(secret)"), "{error}");
@@ -167,11 +184,14 @@ async fn run_is_limited_to_its_paths_and_tools() {
 
 #[tokio::test]
 async fn tool_mode_selects_offered_tools() {
-    for (mode, fs, split) in
-        [(ToolMode::Split, false, true), (ToolMode::Unified, true, false), (ToolMode::Both, true, true)]
-    {
+    for (mode, fs, split) in [
+        (ToolMode::Split, false, true),
+        (ToolMode::Unified, true, false),
+        (ToolMode::Both, true, true),
+    ] {
         let fixture =
-            Fixture::with_deps(&[], Rules::default(), |deps| cairn_tools::Deps { mode, ..deps }).await;
+            Fixture::with_deps(&[], Rules::default(), |deps| cairn_tools::Deps { mode, ..deps })
+                .await;
         let specs = fixture.harness.registry().specs();
         let offered = |name: &str| specs.iter().any(|s| s.name == name && !s.hidden);
         assert_eq!(

@@ -21,8 +21,12 @@ fn commit(folder: &Path) -> git2::Repository {
 }
 
 async fn fixture() -> Fixture {
-    let files =
-        [("repo/a.txt", "one\ntwo\n"), ("repo/sub/b.txt", "b\n"), ("repo/c.txt", "c\n"), ("x.txt", "x\n")];
+    let files = [
+        ("repo/a.txt", "one\ntwo\n"),
+        ("repo/sub/b.txt", "b\n"),
+        ("repo/c.txt", "c\n"),
+        ("x.txt", "x\n"),
+    ];
     Fixture::new(&files, Rules::default()).await
 }
 
@@ -44,7 +48,10 @@ async fn git_diff_reports_staged_and_unstaged_changes() {
     let changed = fixture.call("git_diff", json!({"path": "repo"})).await.unwrap();
     assert_eq!(files(&changed), ["repo/a.txt", "repo/sub/b.txt"]);
     let text = changed["diff"].as_str().unwrap();
-    assert!(text.contains("--- a/repo/a.txt\n+++ b/repo/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"), "{text}");
+    assert!(
+        text.contains("--- a/repo/a.txt\n+++ b/repo/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"),
+        "{text}"
+    );
     // A deleted file is requested by its own path, and by its folder.
     for path in ["repo/sub/b.txt", "repo/sub"] {
         let one = fixture.call("git_diff", json!({"path": path})).await.unwrap();
@@ -86,11 +93,14 @@ async fn git_diff_runs_no_repository_program_and_respects_paths() {
     assert_eq!(files(&all), ["repo/a.txt", "repo/c.txt"]);
     assert!(!ran.exists());
     // Control: the same programs run under git itself.
-    let control = std::process::Command::new("git").args(["diff"]).current_dir(fixture.path("repo")).output();
+    let control =
+        std::process::Command::new("git").args(["diff"]).current_dir(fixture.path("repo")).output();
     assert!(control.is_err() || ran.exists());
-    let narrow = fixture.with("git_diff", json!({"path": "repo"}), within(&["repo/a.txt"])).await.unwrap();
+    let narrow =
+        fixture.with("git_diff", json!({"path": "repo"}), within(&["repo/a.txt"])).await.unwrap();
     assert_eq!(files(&narrow), ["repo/a.txt"]);
-    let error = fixture.with("git_diff", json!({"path": "x.txt"}), within(&["repo"])).await.unwrap_err();
+    let error =
+        fixture.with("git_diff", json!({"path": "x.txt"}), within(&["repo"])).await.unwrap_err();
     assert_eq!(error.reason, Reason::ToolDenied, "{error}");
 }
 
@@ -109,7 +119,8 @@ async fn git_status_is_limited_to_paths_of_run() {
         (changes(&all), all["top"].as_str()),
         (vec!["a.txt".into(), "sub/b.txt".into()], Some("repo"))
     );
-    let some = fixture.with("git_status", json!({"path": "repo"}), within(&["repo/sub"])).await.unwrap();
+    let some =
+        fixture.with("git_status", json!({"path": "repo"}), within(&["repo/sub"])).await.unwrap();
     assert_eq!(changes(&some), ["sub/b.txt"]);
     // A path of the run that only the repository contains.
     let none = fixture.with("git_status", json!({"path": "repo"}), within(&["sub"])).await;

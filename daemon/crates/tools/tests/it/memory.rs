@@ -18,8 +18,10 @@ async fn fixture(rules: Rules) -> (tempfile::TempDir, Fixture) {
 #[tokio::test]
 async fn memory_save_needs_no_approval_and_delete_does() {
     let (dir, fixture) = fixture(Rules::default()).await;
-    let created =
-        fixture.call("memory_save", json!({"keywords": "rust build", "content": "use mold"})).await.unwrap();
+    let created = fixture
+        .call("memory_save", json!({"keywords": "rust build", "content": "use mold"}))
+        .await
+        .unwrap();
     assert_eq!(created["message"], "created \"build_rust.md\" (8 bytes)");
     let more = json!({"action": "append", "keywords": "build rust", "content": "and sccache"});
     assert_eq!(fixture.call("memory", more).await.unwrap()["bytes"], 26);
@@ -37,7 +39,11 @@ async fn memory_save_needs_no_approval_and_delete_does() {
         ("memory_delete", json!({"keywords": "rust build"})),
         ("memory", json!({"action": "delete", "keywords": "rust build"})),
     ] {
-        assert_eq!(fixture.call(tool, arguments).await.unwrap_err().reason, Reason::NoApprover, "{tool}");
+        assert_eq!(
+            fixture.call(tool, arguments).await.unwrap_err().reason,
+            Reason::NoApprover,
+            "{tool}"
+        );
     }
     assert!(dir.path().join("memory/build_rust.md").exists());
     let rules = Rules { allow: vec!["memory_delete".parse().unwrap()], ..Rules::default() };
@@ -62,12 +68,19 @@ async fn memory_tools_obey_rules() {
         value
     };
     for (tool, arguments) in [("memory_save", entry(None)), ("memory", entry(Some("save")))] {
-        assert_eq!(denied.call(tool, arguments).await.unwrap_err().reason, Reason::ToolDenied, "{tool}");
+        assert_eq!(
+            denied.call(tool, arguments).await.unwrap_err().reason,
+            Reason::ToolDenied,
+            "{tool}"
+        );
     }
     denied.call("memory_append", entry(None)).await.unwrap();
     // A user whose default denies everything unnamed denies this too.
     let (_dir, strict) = fixture(Rules { default: Verdict::Deny, ..Rules::default() }).await;
-    assert_eq!(strict.call("memory_append", entry(None)).await.unwrap_err().reason, Reason::ToolDenied);
+    assert_eq!(
+        strict.call("memory_append", entry(None)).await.unwrap_err().reason,
+        Reason::ToolDenied
+    );
     let limited = Grants { ops: Some(vec!["memory_load".into()]), ..Grants::default() };
     let (_dir, free) = fixture(Rules::default()).await;
     assert_eq!(
@@ -80,5 +93,8 @@ async fn memory_tools_obey_rules() {
 #[tokio::test]
 async fn memory_tools_require_store() {
     let fixture = Fixture::new(&[], Rules::default()).await;
-    assert_eq!(fixture.call("memory_list", json!({})).await.unwrap_err().reason, Reason::UnknownTool);
+    assert_eq!(
+        fixture.call("memory_list", json!({})).await.unwrap_err().reason,
+        Reason::UnknownTool
+    );
 }

@@ -18,10 +18,14 @@ async fn unconfined_command_requires_grant_and_is_audited() {
     let output = fixture.with("run_shell", echo, grants.clone()).await.unwrap();
     assert_eq!(output["stdout"], "free\n");
     // Rules apply nevertheless.
-    let denied = fixture.with("run_shell", json!({"command": "touch x"}), grants).await.unwrap_err();
+    let denied =
+        fixture.with("run_shell", json!({"command": "touch x"}), grants).await.unwrap_err();
     assert_eq!(denied.reason, Reason::NoApprover);
     let rows = fixture.audit().await;
     let is_unconfined: Vec<bool> =
         rows.iter().map(|row| row.rule.contains("the run has no sandbox")).collect();
-    assert!(is_unconfined.contains(&true) && is_unconfined.iter().filter(|t| **t).count() == 2, "{rows:?}");
+    assert!(
+        is_unconfined.contains(&true) && is_unconfined.iter().filter(|t| **t).count() == 2,
+        "{rows:?}"
+    );
 }

@@ -47,15 +47,21 @@ fn answer(status: &str, kind: &str, body: &str) -> String {
 #[tokio::test]
 async fn web_fetch_returns_page_as_text() {
     let fixture = fixture(true, Rules::default()).await;
-    let page = "<html><body><h1>Title</h1><script>no()</script><p>Some <b>text</b></p></body></html>";
+    let page =
+        "<html><body><h1>Title</h1><script>no()</script><p>Some <b>text</b></p></body></html>";
     let url = server(vec![answer("200 OK", "text/html; charset=utf-8", page)]);
     let value = fixture.with("web_fetch", json!({"url": url}), network()).await.unwrap();
     let text = value["content"].as_str().unwrap();
     assert!(text.contains("Title") && text.contains("text") && !text.contains("no()"), "{text}");
     let url = server(vec![answer("200 OK", "text/plain", "ääää")]);
-    let value =
-        fixture.with("web", json!({"action": "fetch", "url": url, "max_chars": 3}), network()).await.unwrap();
-    assert_eq!((value["content"].as_str(), value["truncated"].as_bool()), (Some("äää"), Some(true)));
+    let value = fixture
+        .with("web", json!({"action": "fetch", "url": url, "max_chars": 3}), network())
+        .await
+        .unwrap();
+    assert_eq!(
+        (value["content"].as_str(), value["truncated"].as_bool()),
+        (Some("äää"), Some(true))
+    );
     for (given, want) in [
         (answer("200 OK", "image/png", "x"), "is image/png, not text"),
         (answer("404 Not Found", "text/html", "x"), "answered 404"),
@@ -68,12 +74,18 @@ async fn web_fetch_returns_page_as_text() {
             "was interrupted",
         ),
     ] {
-        let error =
-            fixture.with("web_fetch", json!({"url": server(vec![given])}), network()).await.unwrap_err();
-        assert!(error.reason == Reason::ToolFailed && error.message.contains(want), "{want}: {error}");
+        let error = fixture
+            .with("web_fetch", json!({"url": server(vec![given])}), network())
+            .await
+            .unwrap_err();
+        assert!(
+            error.reason == Reason::ToolFailed && error.message.contains(want),
+            "{want}: {error}"
+        );
     }
     let large = answer("200 OK", "text/plain", &"x".repeat(5 * 1024 * 1024));
-    let value = fixture.with("web_fetch", json!({"url": server(vec![large])}), network()).await.unwrap();
+    let value =
+        fixture.with("web_fetch", json!({"url": server(vec![large])}), network()).await.unwrap();
     assert_eq!(
         (value["truncated"].as_bool(), value["content"].as_str().unwrap().len()),
         (Some(true), 20_000)
@@ -105,15 +117,22 @@ async fn web_fetch_requires_network_grant_and_public_address() {
             "{url}: {error}"
         );
     }
-    let error = strict.with("web_fetch", json!({"url": "file:///etc/passwd"}), network()).await.unwrap_err();
+    let error = strict
+        .with("web_fetch", json!({"url": "file:///etc/passwd"}), network())
+        .await
+        .unwrap_err();
     assert_eq!(error.reason, Reason::InvalidParams);
     // A rule for the split tool applies to the other name.
     let denied = Rules { deny: vec!["web_fetch".parse().unwrap()], ..Rules::default() };
     let refusing = fixture(true, denied).await;
-    let error = refusing.with("web", json!({"action": "fetch", "url": url}), network()).await.unwrap_err();
+    let error =
+        refusing.with("web", json!({"action": "fetch", "url": url}), network()).await.unwrap_err();
     assert!(error.message.contains("deny: web_fetch"), "{error}");
     // Control: the server was reachable.
-    assert_eq!(local.with("web_fetch", json!({"url": url}), network()).await.unwrap()["content"], "secret");
+    assert_eq!(
+        local.with("web_fetch", json!({"url": url}), network()).await.unwrap()["content"],
+        "secret"
+    );
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 //!
 //! The table has over 20,000 cases; the suite runs every seventh, `CAIRN_LONG=1` runs all.
 
+pub mod commands;
+
 use std::os::unix::fs::symlink;
 
 use cairn_harness::{Grants, Rule, Rules, Sandbox, Verdict, WhenMissing};
@@ -15,8 +17,11 @@ use crate::fixture::{Fixture, allow, within};
 const MARK: &str = "TOPSECRET";
 /// Further names of a closed file: a run's paths may contain them, the rules that hide it do not.
 const HARD: [&str; 2] = ["hard", "public/hard"];
-const OLD: &[(&str, &str)] =
-    &[("secret/k.key", "old TOPSECRET"), ("secret/deep/d.key", "old"), ("secret/deep/code.rs", "old")];
+const OLD: &[(&str, &str)] = &[
+    ("secret/k.key", "old TOPSECRET"),
+    ("secret/deep/d.key", "old"),
+    ("secret/deep/code.rs", "old"),
+];
 const FILES: &[(&str, &str)] = &[
     ("secret/k.key", "alpha TOPSECRET line\nfn topsecret_symbol() {}\n"),
     ("secret/deep/d.key", "deep TOPSECRET line\n"),
@@ -41,7 +46,12 @@ enum Takes {
     Either,
 }
 
-const fn form(tool: &'static str, takes: Takes, changes: bool, arguments: fn(&str) -> Value) -> Form {
+const fn form(
+    tool: &'static str,
+    takes: Takes,
+    changes: bool,
+    arguments: fn(&str) -> Value,
+) -> Form {
     Form { tool, arguments, takes, changes }
 }
 
@@ -51,10 +61,25 @@ const FORMS: &[Form] = &[
     form("content_get_span", Takes::File, false, |p| json!({"path": p, "start": 1, "end": 9})),
     form("fs_list_dir", Takes::Folder, false, |p| json!({"path": p, "depth": 3})),
     form("list_files", Takes::Folder, false, |p| json!({"path": p, "pattern": "**/*"})),
-    form("search_files", Takes::Either, false, |p| json!({"path": p, "pattern": "TOPSECRET|alpha"})),
-    form("search_code", Takes::Either, false, |p| json!({"path": p, "query": "TOPSECRET alpha line"})),
+    form(
+        "search_files",
+        Takes::Either,
+        false,
+        |p| json!({"path": p, "pattern": "TOPSECRET|alpha"}),
+    ),
+    form(
+        "search_code",
+        Takes::Either,
+        false,
+        |p| json!({"path": p, "query": "TOPSECRET alpha line"}),
+    ),
     form("search_grep", Takes::Either, false, |p| json!({"pathPrefix": p, "pattern": "line"})),
-    form("search_grep", Takes::Either, false, |p| json!({"filters": {"pathPrefix": p}, "pattern": "line"})),
+    form(
+        "search_grep",
+        Takes::Either,
+        false,
+        |p| json!({"filters": {"pathPrefix": p}, "pattern": "line"}),
+    ),
     form(
         "search_lexical",
         Takes::Either,
@@ -95,7 +120,12 @@ const FORMS: &[Form] = &[
         true,
         |p| json!({"path": format!("{p}/new.txt"), "content": "changed"}),
     ),
-    form("edit_file", Takes::File, true, |p| json!({"path": p, "old_text": "line", "new_text": "changed"})),
+    form(
+        "edit_file",
+        Takes::File,
+        true,
+        |p| json!({"path": p, "old_text": "line", "new_text": "changed"}),
+    ),
     form("delete_file", Takes::File, true, |p| json!({"path": p})),
     form("fs", Takes::File, true, |p| json!({"action": "write", "path": p, "content": "changed"})),
     form(
@@ -138,8 +168,8 @@ fn spellings(top: &str, path: &str) -> Vec<String> {
         format!("{top}/./secret{inner}"),
         format!("{top}/public/../secret{inner}"),
         format!("{top}//secret{inner}"),
-        // Links to the folder: a direct one, a chain, one that goes up, an absolute one, one beside
-        // the open folder.
+        // Links to the folder: a direct one, a chain, one that goes up, an absolute one, one
+        // beside the open folder.
         format!("folder{inner}"),
         format!("chain1{inner}"),
         format!("chain3{inner}"),
@@ -157,7 +187,11 @@ fn spellings(top: &str, path: &str) -> Vec<String> {
         all.extend(HARD.map(str::to_owned));
     }
     if !path.contains('.') {
-        all.extend([format!("secret{inner}/"), format!("folder{inner}/"), format!("folder{inner}/.")]);
+        all.extend([
+            format!("secret{inner}/"),
+            format!("folder{inner}/"),
+            format!("folder{inner}/."),
+        ]);
     }
     all
 }
@@ -165,7 +199,8 @@ fn spellings(top: &str, path: &str) -> Vec<String> {
 fn rules(tool: &str, top: &str) -> Vec<(&'static str, Rules, Grants)> {
     let one = |text: String| -> Rule { text.parse().unwrap() };
     let free = Grants::default();
-    let base = || Rules { default: Verdict::Allow, allow: vec![one("*".into())], ..Rules::default() };
+    let base =
+        || Rules { default: Verdict::Allow, allow: vec![one("*".into())], ..Rules::default() };
     let denied = |text: String| Rules { deny: vec![one(text)], allow: vec![], ..base() };
     let last = |text: String| Rules { final_deny: vec![one(text)], ..base() };
     let over = |text: String| Rules { overrides: vec![(one(text), Verdict::Deny)], ..base() };
@@ -181,7 +216,10 @@ fn rules(tool: &str, top: &str) -> Vec<(&'static str, Rules, Grants)> {
         ("final, reading", last("read_file(secret)".into()), free.clone()),
         (
             "final, two globs",
-            Rules { final_deny: vec![one("*(secret/**)".into()), one("*(secret)".into())], ..base() },
+            Rules {
+                final_deny: vec![one("*(secret/**)".into()), one("*(secret)".into())],
+                ..base()
+            },
             free.clone(),
         ),
         ("final, glob with braces", last("*({secret,none})".into()), free.clone()),
@@ -260,7 +298,11 @@ fn state(fixture: &Fixture) -> String {
             if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_symlink() {
-                all.push(format!("{} -> {}", path.display(), std::fs::read_link(&path).unwrap().display()));
+                all.push(format!(
+                    "{} -> {}",
+                    path.display(),
+                    std::fs::read_link(&path).unwrap().display()
+                ));
             } else {
                 all.push(format!(
                     "{}: {}",
@@ -344,7 +386,8 @@ pub async fn no_path_spelling_bypasses_rules() {
     let top = fixture.path("").to_string_lossy().trim_end_matches('/').to_owned();
     let before = state(&fixture);
     let mut tally = Tally { cases: 0, controls: 0, wrong: vec![] };
-    let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
+    let open =
+        Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
     let mut number = 0_usize;
     for form in FORMS.iter().filter(|form| confined || form.tool != "run_shell") {
         let mut controlled = false;
@@ -356,8 +399,11 @@ pub async fn no_path_spelling_bypasses_rules() {
                 if !controlled || long && number.is_multiple_of(97) {
                     let outcome = fixture.call(form.tool, arguments.clone()).await;
                     let changed = state(&fixture) != before;
-                    controlled |=
-                        if form.changes { changed } else { shows(&outcome) || form.tool == "git_status" };
+                    controlled |= if form.changes {
+                        changed
+                    } else {
+                        shows(&outcome) || form.tool == "git_status"
+                    };
                     tally.controls += 1;
                     if changed {
                         restore(&fixture);
@@ -430,23 +476,25 @@ pub async fn symlink_swapped_during_call_discloses_nothing() {
     };
     let calls = async {
         for turn in 0..4000 {
-            let call = match turn % 4 {
-                0 => fixture.call("read_file", json!({"path": "flip/k.key"})).await,
-                1 => {
-                    fixture
-                        .call("content_get_span", json!({"path": "flip/k.key", "start": 1, "end": 3}))
-                        .await
-                }
-                2 => {
-                    fixture
+            let call =
+                match turn % 4 {
+                    0 => fixture.call("read_file", json!({"path": "flip/k.key"})).await,
+                    1 => {
+                        fixture
+                            .call(
+                                "content_get_span",
+                                json!({"path": "flip/k.key", "start": 1, "end": 3}),
+                            )
+                            .await
+                    }
+                    2 => fixture
                         .call(
                             "write_file",
                             json!({"path": format!("flip/new{turn}.txt"), "content": "changed"}),
                         )
-                        .await
-                }
-                _ => fixture.call("fs_list_dir", json!({"path": "flip", "depth": 2})).await,
-            };
+                        .await,
+                    _ => fixture.call("fs_list_dir", json!({"path": "flip", "depth": 2})).await,
+                };
             assert!(!call.as_ref().is_ok_and(|v| v.to_string().contains(MARK)), "{call:?}");
             let tally = if call.is_ok() { &mut allowed } else { &mut denied };
             tally[turn % 4] += 1;
@@ -465,136 +513,4 @@ pub async fn symlink_swapped_during_call_discloses_nothing() {
     assert!((0..4).all(swapped), "{allowed:?} {denied:?}: nothing was swapped in time");
     assert_eq!(std::fs::read_to_string(fixture.path("secret/k.key")).unwrap(), before);
     assert_eq!(std::fs::read_dir(fixture.path("secret")).unwrap().count(), 2);
-}
-
-/// A1: the paths of a run are resolved beneath the root before they are mounted.
-pub async fn run_paths_are_mounted_only_beneath_the_root() {
-    let Some(sandbox) = crate::sandbox() else { return };
-    let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
-    let fixture = Fixture::sandboxed(FILES, open, |deps| deps, sandbox).await;
-    let outside = fixture.beside("outside");
-    std::fs::create_dir(&outside).unwrap();
-    std::fs::write(outside.join("id"), MARK).unwrap();
-    symlink(&outside, fixture.path("docs")).unwrap();
-    symlink("../../outside", fixture.path("public/docs")).unwrap();
-    let absolute = outside.to_string_lossy().into_owned();
-    for path in [
-        "docs",
-        "public/docs",
-        "..",
-        "../outside",
-        "public/../../outside",
-        "docs/../../outside",
-        &absolute,
-        "/etc",
-    ] {
-        for tool in ["run_shell", "evaluate"] {
-            let arguments = match tool {
-                "run_shell" => {
-                    json!({"command": format!("cat {absolute}/id docs/id public/docs/id ../outside/id; echo x > {absolute}/new")})
-                }
-                _ => json!({"code": format!("print(open('{absolute}/id').read())")}),
-            };
-            let grants = within(&["public", path]);
-            let got = fixture.with(tool, arguments, grants).await;
-            assert!(got.is_err(), "{tool} with {path}: {got:?}");
-        }
-    }
-    assert!(!outside.join("new").exists());
-    // Control: only paths beneath the root are mounted, under any link's name.
-    symlink("public/sub", fixture.path("inner")).unwrap();
-    let list = json!({"command": "cat b.rs; cat ../../secret/k.key"});
-    let got = fixture.with("run_shell", list, within(&["inner"])).await.unwrap();
-    assert!(got["stdout"].as_str().unwrap().contains("open_function"), "{got}");
-    assert!(!got.to_string().contains(MARK), "{got}");
-}
-
-/// A4: a folder above an inner root is swapped for a link to the outside while commands and Python
-/// run in that root. They see the inner root or do not start.
-pub async fn swapped_parent_folder_leads_no_command_outside_root() {
-    let Some(sandbox) = crate::sandbox() else { return };
-    let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
-    let fixture = Fixture::sandboxed(FILES, open, |deps| deps, sandbox).await;
-    let inner = fixture.path("mid/inner");
-    std::fs::create_dir_all(&inner).unwrap();
-    std::fs::write(inner.join("f"), "inner\n").unwrap();
-    let outside = fixture.beside("outside");
-    std::fs::create_dir_all(outside.join("inner")).unwrap();
-    std::fs::write(outside.join("inner/f"), MARK).unwrap();
-    let root = fixture.declare(&inner);
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let (mid, away, link) = (fixture.path("mid"), fixture.path("away"), fixture.path("link"));
-    let swap = || {
-        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-            let _created = symlink(&outside, &link);
-            let _renamed = std::fs::rename(&mid, &away);
-            let _swapped = std::fs::rename(&link, &mid);
-            let _removed = std::fs::remove_file(&mid);
-            let _back = std::fs::rename(&away, &mid);
-        }
-    };
-    let runs: usize = std::env::var("CAIRN_RUNS").ok().map_or(300, |n| n.parse().unwrap());
-    let (mut inside, mut refused, mut escaped) = (0, 0, 0);
-    let calls = async {
-        for run in 0..runs {
-            // Control: a check by path, then a use by path.
-            let file = inner.join("f");
-            for _ in 0..2_000 {
-                let is_inside = file.canonicalize().is_ok_and(|real| real == file);
-                escaped +=
-                    usize::from(is_inside && std::fs::read(&file).is_ok_and(|read| read == MARK.as_bytes()));
-            }
-            let (tool, arguments) = match run % 4 {
-                0 => ("evaluate", json!({"code": "print(open('f').read()); open('new', 'w')"})),
-                1 => ("run_shell", json!({"command": "cat f; echo x > new", "cwd": "."})),
-                _ => ("run_shell", json!({"command": "cat f; echo x > new; cat ../inner/f"})),
-            };
-            let got = fixture.in_root(&root, tool, arguments).await;
-            assert!(!format!("{got:?}").contains(MARK), "{tool}: {got:?}");
-            let is_seen =
-                got.is_ok_and(|value| value["stdout"].as_str().is_some_and(|out| out.contains("inner")));
-            *(if is_seen { &mut inside } else { &mut refused }) += 1;
-        }
-    };
-    std::thread::scope(|scope| {
-        let _stop = cairn_test_support::StopOnDrop(&stop);
-        scope.spawn(swap);
-        let handle = tokio::runtime::Handle::current();
-        tokio::task::block_in_place(|| handle.block_on(calls));
-    });
-    println!(
-        "swapped folder above a root: {inside} saw the root, {refused} did not, by path {escaped} went out"
-    );
-    assert!(inside > 0 && escaped > 0, "{inside} {refused} {escaped}: nothing was swapped in time");
-    assert!(!outside.join("inner/new").exists(), "a command wrote outside");
-}
-
-/// A6: Python computes and starts no program, whatever it tries; the audit stores its code.
-pub async fn evaluate_starts_no_program() {
-    let Some(sandbox) = crate::sandbox() else { return };
-    let fixture = Fixture::sandboxed(FILES, Rules::default(), |deps| deps, sandbox).await;
-    let got = fixture.call("evaluate", json!({"code": "print(6 * 7)"})).await.unwrap();
-    assert_eq!(got["stdout"], "42\n", "{got}");
-    for code in [
-        "import os; os.execv('/bin/echo', ['echo', 'STARTED'])",
-        "import os; print(os.system('echo STARTED'))",
-        "import os; os.posix_spawn('/bin/echo', ['echo', 'STARTED'], {}); import time; time.sleep(.2)",
-        "import _posixsubprocess, os\nr, w = os.pipe()\nif os.fork() == 0: os.execv('/bin/echo', ['echo', 'STARTED'])\nos.wait()",
-        "import sys; m = sys.modules['os']; m.execve('/lib64/ld-linux-x86-64.so.2', ['x', '/bin/echo', 'STARTED'], {})",
-        "import os; fd = os.open('/bin/echo', os.O_RDONLY); os.execve(fd, ['echo', 'STARTED'], {})",
-    ] {
-        let got = fixture.call("evaluate", json!({"code": code})).await.unwrap();
-        assert!(!got["stdout"].as_str().unwrap().contains("STARTED"), "{code}: {got}");
-        // Control: the same words run where programs may be started.
-        let quoted = json!({"command": format!("/usr/bin/python3 - <<'EOF'\n{code}\nEOF")});
-        let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
-        fixture.set_rules(open);
-        let control = fixture.call("run_shell", quoted).await.unwrap();
-        assert!(control["stdout"].as_str().unwrap().contains("STARTED"), "{code}: {control}");
-    }
-    let audit = fixture.audit().await;
-    assert!(
-        audit.iter().any(|row| row.tool == "evaluate" && row.command.as_deref() == Some("print(6 * 7)")),
-        "{audit:?}"
-    );
 }

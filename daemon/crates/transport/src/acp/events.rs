@@ -61,7 +61,10 @@ impl Inner {
                 }
             }
             AgentEvt::Interrupted { op } if op == TURN_OPERATION => {
-                self.fail(&session, &Failure::new(Reason::ShuttingDown, "the turn was interrupted"));
+                self.fail(
+                    &session,
+                    &Failure::new(Reason::ShuttingDown, "the turn was interrupted"),
+                );
             }
             AgentEvt::ApprovalRequired { approval } if approval.resolution.is_none() => {
                 self.request_permission(&session, *approval);
@@ -76,10 +79,9 @@ impl Inner {
     fn handle_synced(self: &Arc<Self>, params: &Value) {
         let subscription = params["subscriptionId"].as_str().unwrap_or_default();
         let mut state = self.state();
-        let entry = state
-            .sessions
-            .iter_mut()
-            .find(|(_, open)| open.subscription.as_ref().is_some_and(|id| id.to_string() == subscription));
+        let entry = state.sessions.iter_mut().find(|(_, open)| {
+            open.subscription.as_ref().is_some_and(|id| id.to_string() == subscription)
+        });
         let Some((session, open)) = entry else {
             // The subscribe answer has not reached its caller yet.
             if state.early_replays.len() < MAX_EARLY_REPLAYS {
@@ -117,8 +119,12 @@ impl Inner {
     /// Fails the pending prompts of a session.
     fn fail(&self, session: &str, failure: &Failure) {
         let mut state = self.state();
-        let of: Vec<String> =
-            state.turns.iter().filter(|(_, t)| t.session == session).map(|(id, _)| id.clone()).collect();
+        let of: Vec<String> = state
+            .turns
+            .iter()
+            .filter(|(_, t)| t.session == session)
+            .map(|(id, _)| id.clone())
+            .collect();
         for turn in of.iter().filter_map(|id| state.turns.remove(id)) {
             let _receiver_dropped = turn.done.send(Err(failure.clone()));
         }
@@ -154,9 +160,9 @@ impl Inner {
             state.permission_requests.insert(id, PermissionRequest { approval: name, answer });
             call
         };
-        let params = json!({"sessionId": session, "toolCall": call, "options": update::options(&approval)});
-        let request =
-            json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params});
+        let params =
+            json!({"sessionId": session, "toolCall": call, "options": update::options(&approval)});
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params});
         let this = Arc::clone(self);
         let session = session.to_owned();
         tokio::spawn(async move {
@@ -198,7 +204,8 @@ impl Inner {
             return;
         }
         drop(state);
-        let note = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}});
+        let note =
+            json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}});
         let this = Arc::clone(self);
         tokio::spawn(async move { this.send(note.to_string()).await });
     }

@@ -88,7 +88,10 @@ impl Agent {
     ///
     /// # Errors
     /// `overloaded` when the daemon's limit of connections is reached.
-    pub fn new(api: &Arc<Api>, rights: Rights) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
+    pub fn new(
+        api: &Arc<Api>,
+        rights: Rights,
+    ) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
         let (client, notifications) = InProcessClient::open(api, rights)?;
         let (out, outgoing) = mpsc::channel(OUTGOING_CAPACITY);
         let inner = Arc::new(Inner {
@@ -127,7 +130,8 @@ impl Peer for Agent {
 }
 
 fn refusal(id: &str, failure: &Failure) -> String {
-    let error = json!({"code": failure.reason.code(), "message": failure.message, "data": failure.data()});
+    let error =
+        json!({"code": failure.reason.code(), "message": failure.message, "data": failure.data()});
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 
@@ -136,14 +140,17 @@ fn opened_session(method: &str, params: Option<&RawValue>, answer: &Value) -> Op
     let params_value = || serde_json::from_str::<Value>(params?.get()).ok();
     match method {
         "session/new" => answer["sessionId"].as_str().map(str::to_owned),
-        "session/load" | "session/resume" => params_value()?["sessionId"].as_str().map(str::to_owned),
+        "session/load" | "session/resume" => {
+            params_value()?["sessionId"].as_str().map(str::to_owned)
+        }
         _ => None,
     }
 }
 
 fn read<T: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> Result<T, Failure> {
     let text = params.map_or("{}", RawValue::get);
-    serde_json::from_str(text).map_err(|e| Failure::new(Reason::InvalidParams, format!("{method}: {e}")))
+    serde_json::from_str(text)
+        .map_err(|e| Failure::new(Reason::InvalidParams, format!("{method}: {e}")))
 }
 
 impl Inner {
@@ -159,13 +166,18 @@ impl Inner {
     /// Sends a session update.
     async fn update(&self, session: &str, update: Value) {
         let params = json!({"sessionId": session, "update": update});
-        self.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()).await;
+        self.send(
+            json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string(),
+        )
+        .await;
     }
 
     async fn request(self: &Arc<Self>, method: &str, id: String, params: Option<&RawValue>) {
         let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
-            let failure =
-                Failure::new(Reason::Overloaded, format!("{MAX_REQUESTS} requests are already running"));
+            let failure = Failure::new(
+                Reason::Overloaded,
+                format!("{MAX_REQUESTS} requests are already running"),
+            );
             return self.send(refusal(&id, &failure)).await;
         };
         // The handshake finishes before the next message is read.
@@ -174,8 +186,10 @@ impl Inner {
             return self.answer(&id, outcome).await;
         }
         if !self.state().initialized {
-            let failure =
-                Failure::new(Reason::NotInitialized, format!("{method} was sent before initialize"));
+            let failure = Failure::new(
+                Reason::NotInitialized,
+                format!("{method} was sent before initialize"),
+            );
             return self.send(refusal(&id, &failure)).await;
         }
         let this = Arc::clone(self);
@@ -183,8 +197,10 @@ impl Inner {
         let params = params.map(ToOwned::to_owned);
         tokio::spawn(async move {
             let outcome = this.call(&method, &id, params.as_deref()).await;
-            let opened =
-                outcome.as_ref().ok().and_then(|answer| opened_session(&method, params.as_deref(), answer));
+            let opened = outcome
+                .as_ref()
+                .ok()
+                .and_then(|answer| opened_session(&method, params.as_deref(), answer));
             this.answer(&id, outcome).await;
             if let Some(session) = opened {
                 this.update(&session, update::commands()).await;
@@ -257,8 +273,10 @@ impl Inner {
 
     /// Handles the answer to one of the agent's own requests. An error counts as no answer.
     fn handle_answer(&self, id: &str, result: Option<&RawValue>) {
-        let result = result.and_then(|result| serde_json::from_str(result.get()).ok()).unwrap_or_default();
-        let pending = id.parse().ok().and_then(|id: u64| self.state().permission_requests.remove(&id));
+        let result =
+            result.and_then(|result| serde_json::from_str(result.get()).ok()).unwrap_or_default();
+        let pending =
+            id.parse().ok().and_then(|id: u64| self.state().permission_requests.remove(&id));
         if let Some(pending) = pending {
             let _receiver_dropped = pending.answer.send(result);
         }
@@ -285,8 +303,10 @@ impl Inner {
                 "initialize: protocolVersion must be at least 1",
             ));
         }
-        let (name, version) = hello.client_info.map_or_else(Default::default, |i| (i.name, i.version));
-        let name: String = if name.is_empty() { "acp".into() } else { name.chars().take(64).collect() };
+        let (name, version) =
+            hello.client_info.map_or_else(Default::default, |i| (i.name, i.version));
+        let name: String =
+            if name.is_empty() { "acp".into() } else { name.chars().take(64).collect() };
         // Every client of this protocol answers permission requests.
         let server = self.client.initialize(&name, &version, true).await?;
         self.state().initialized = true;

@@ -134,11 +134,16 @@ impl Inner {
     }
 
     /// Handles `session/load`, with a replay of the history, and `session/resume`, without.
-    pub async fn open_session(self: &Arc<Self>, params: OpenParams, replay: bool) -> Result<Value, Failure> {
+    pub async fn open_session(
+        self: &Arc<Self>,
+        params: OpenParams,
+        replay: bool,
+    ) -> Result<Value, Failure> {
         params.check()?;
         self.check_capacity()?;
         let id = params.session_id.clone().unwrap_or_default();
-        let session: Session = self.client.request("session.get", &json!({"sessionId": id})).await?;
+        let session: Session =
+            self.client.request("session.get", &json!({"sessionId": id})).await?;
         let folder = session.root.unwrap_or(params.cwd);
         self.close(&id).await;
         let after = if replay { json!(0) } else { json!("live") };
@@ -206,8 +211,10 @@ impl Inner {
         let open = self.state().sessions.remove(id);
         if let Some(subscription) = open.and_then(|open| open.subscription) {
             // The subscription may have ended already.
-            let _already_closed =
-                self.client.call("orchestrate.unsubscribe", &json!({"subscriptionId": subscription})).await;
+            let _already_closed = self
+                .client
+                .call("orchestrate.unsubscribe", &json!({"subscriptionId": subscription}))
+                .await;
         }
     }
 
@@ -229,7 +236,8 @@ impl Inner {
     pub async fn list_sessions(&self, listed: ListParams) -> Result<Value, Failure> {
         let params = listed.cursor.map_or(json!({}), |cursor| json!({"cursor": cursor}));
         let page: Page<Session> = self.client.request("session.list", &params).await?;
-        let within = |root: &str| listed.cwd.as_deref().is_none_or(|cwd| Path::new(cwd).starts_with(root));
+        let within =
+            |root: &str| listed.cwd.as_deref().is_none_or(|cwd| Path::new(cwd).starts_with(root));
         let of = |session: Session| {
             let root = session.root.filter(|root| within(root))?;
             Some(json!({
@@ -276,16 +284,18 @@ impl Inner {
             names.filter_map(|model| model["model"].as_str()).take(MAX_MODELS).collect();
         // An empty name in the configuration means the provider's default.
         let model = match current.choice.model.as_str() {
-            "" => {
-                self.default_model(&current.choice.provider).await.or(names.first().map(|n| (*n).to_owned()))
-            }
+            "" => self
+                .default_model(&current.choice.provider)
+                .await
+                .or(names.first().map(|n| (*n).to_owned())),
             model => Some(model.to_owned()),
         };
         let model = model?;
         if !names.contains(&model.as_str()) {
             names.insert(0, &model);
         }
-        let options: Vec<Value> = names.iter().map(|name| json!({"value": name, "name": name})).collect();
+        let options: Vec<Value> =
+            names.iter().map(|name| json!({"value": name, "name": name})).collect();
         Some(json!([{
             "id": "model", "name": "Model", "category": "model", "type": "select",
             "description": format!("A model of {}", current.choice.provider),
@@ -299,7 +309,8 @@ impl Inner {
     }
 
     async fn provider(&self, name: &str) -> Option<ProviderInfo> {
-        let list: Page<ProviderInfo> = self.client.request("provider.list", &json!({})).await.ok()?;
+        let list: Page<ProviderInfo> =
+            self.client.request("provider.list", &json!({})).await.ok()?;
         list.data.into_iter().find(|info| info.name == name)
     }
 
@@ -343,6 +354,10 @@ impl Inner {
 
     /// Returns the folder of an open session.
     pub fn folder(&self, id: &str) -> Result<String, Failure> {
-        self.state().sessions.get(id).map(|open| open.folder.clone()).ok_or_else(|| unknown_session(id))
+        self.state()
+            .sessions
+            .get(id)
+            .map(|open| open.folder.clone())
+            .ok_or_else(|| unknown_session(id))
     }
 }

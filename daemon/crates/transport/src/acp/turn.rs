@@ -138,8 +138,7 @@ impl Inner {
         // The user chose the model in their own configuration, which must allow external models as
         // well.
         let policy = json!({"allowExternalLLMs": true, "dryRun": self.is_dry_run(&session)});
-        let mut params =
-            json!({"sessionId": session, "turnId": turn, "input": prompt_text.parts, "policy": policy});
+        let mut params = json!({"sessionId": session, "turnId": turn, "input": prompt_text.parts, "policy": policy});
         if let Some(context) = context {
             params["context"] = json!(context);
         }
@@ -147,15 +146,20 @@ impl Inner {
             self.state().turns.remove(&turn);
             return Err(failure);
         }
-        let closed =
-            || Failure::new(Reason::ShuttingDown, "the turn's outcome is unknown: the session was closed");
+        let closed = || {
+            Failure::new(
+                Reason::ShuttingDown,
+                "the turn's outcome is unknown: the session was closed",
+            )
+        };
         self.stop_reason(&session, result.await.map_err(|_closed| closed())??).await
     }
 
     /// Converts the result of a turn to a stop reason.
     async fn stop_reason(&self, session: &str, result: RunResult) -> Result<Value, Failure> {
         let usage = &result.usage;
-        let meta = json!({"cairn": {"runId": result.run_id, "turnId": result.turn_id, "usage": usage}});
+        let meta =
+            json!({"cairn": {"runId": result.run_id, "turnId": result.turn_id, "usage": usage}});
         let error = result.error;
         let reason = match (result.status, error.as_ref().map(|error| error.reason.as_str())) {
             (Outcome::Completed, _) => "end_turn",
@@ -164,7 +168,8 @@ impl Inner {
             (_, Some("turn_limit" | "stuck")) | (Outcome::TimedOut, _) => "max_turn_requests",
             (Outcome::Denied, _) => "refusal",
             (Outcome::Failed, _) => {
-                let (reason, message) = error.map_or_else(Default::default, |e| (e.reason, e.message));
+                let (reason, message) =
+                    error.map_or_else(Default::default, |e| (e.reason, e.message));
                 let reason = Reason::ALL.iter().copied().find(|r| r.as_str() == reason);
                 return Err(Failure::new(reason.unwrap_or(Reason::Internal), message));
             }

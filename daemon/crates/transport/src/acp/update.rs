@@ -63,7 +63,9 @@ pub fn updates_for(evt: &AgentEvt, displayed: &mut Displayed, folder: &str) -> V
             let continues = *offset == *displayed.displayed_len(*reasoning);
             if continues { displayed.append_text(*reasoning, *offset, text) } else { Vec::new() }
         }
-        AgentEvt::Text { reasoning, offset, text, .. } => displayed.append_text(*reasoning, *offset, text),
+        AgentEvt::Text { reasoning, offset, text, .. } => {
+            displayed.append_text(*reasoning, *offset, text)
+        }
         AgentEvt::ModelAnswer(_) => {
             displayed.text = 0;
             displayed.thought = 0;
@@ -120,7 +122,9 @@ impl Displayed {
         let displayed_len = self.displayed_len(reasoning);
         let end = offset + text.len() as u64;
         let skip = usize::try_from(displayed_len.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let Some(fresh) = text.get(skip..).filter(|fresh| !fresh.is_empty()) else { return Vec::new() };
+        let Some(fresh) = text.get(skip..).filter(|fresh| !fresh.is_empty()) else {
+            return Vec::new();
+        };
         *displayed_len = end;
         let kind = if reasoning { "agent_thought_chunk" } else { "agent_message_chunk" };
         vec![chunk(kind, json!({"type": "text", "text": fresh}))]
@@ -148,7 +152,11 @@ impl Displayed {
         let failed = outcome.error.is_some();
         let mut content = Vec::new();
         if let (Some(call), false) = (&call, failed) {
-            let diff = if call.diff.is_empty() { proposed_change(call, folder) } else { call.diff.clone() };
+            let diff = if call.diff.is_empty() {
+                proposed_change(call, folder)
+            } else {
+                call.diff.clone()
+            };
             content.extend(diff);
         }
         let text = match (&outcome.error, &outcome.output) {
@@ -170,8 +178,10 @@ impl Displayed {
             "status": if failed { "failed" } else { "completed" }, "content": content,
         });
         if !outcome.changes.is_empty() {
-            let changed =
-                outcome.changes.iter().map(|change| json!({"path": absolute(&change.path, folder)}));
+            let changed = outcome
+                .changes
+                .iter()
+                .map(|change| json!({"path": absolute(&change.path, folder)}));
             update["locations"] = changed.collect();
         }
         update
@@ -182,19 +192,23 @@ impl Displayed {
         let diff = diffs(approval, folder);
         let Some(call) = self.find_call_mut(approval) else { return Vec::new() };
         call.diff = diff;
-        vec![json!({"sessionUpdate": "tool_call_update", "toolCallId": call.id, "status": "pending"})]
+        vec![
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": call.id, "status": "pending"}),
+        ]
     }
 
     fn find_call_mut(&mut self, approval: &Approval) -> Option<&mut Call> {
         let same = |call: &Call| call.tool == approval.tool;
-        let exact = self.calls.iter().position(|call| same(call) && call.arguments == approval.arguments);
+        let exact =
+            self.calls.iter().position(|call| same(call) && call.arguments == approval.arguments);
         let at = exact.or_else(|| self.calls.iter().position(same))?;
         self.calls.get_mut(at)
     }
 
     fn find_call(&self, approval: &Approval) -> Option<&Call> {
         let same = |call: &&Call| call.tool == approval.tool;
-        let exact = self.calls.iter().find(|call| same(call) && call.arguments == approval.arguments);
+        let exact =
+            self.calls.iter().find(|call| same(call) && call.arguments == approval.arguments);
         exact.or_else(|| self.calls.iter().find(same))
     }
 }
@@ -230,7 +244,8 @@ pub fn permission_call(approval: &Approval, displayed: &Displayed, folder: &str)
 
 /// Lists the possible answers to a permission request.
 pub fn options(approval: &Approval) -> Value {
-    let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
+    let option =
+        |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
     let always = format!("Always allow {}", approval.grants);
     json!([
         option("once", "Allow once", "allow_once"),
@@ -249,7 +264,9 @@ fn kind(tool: &str) -> &'static str {
         "run_shell" | "bash" | "shell" | "evaluate" => "execute",
         "web_fetch" | "git_clone" => "fetch",
         "plan" => "think",
-        name if name.starts_with("search") || name.starts_with("list") || name.contains("grep") => "search",
+        name if name.starts_with("search") || name.starts_with("list") || name.contains("grep") => {
+            "search"
+        }
         _ => "other",
     }
 }
@@ -265,7 +282,9 @@ fn title(tool: &str, arguments: &Value) -> String {
 fn locations(arguments: &Value, folder: &str) -> Vec<Value> {
     let Some(path) = arguments["path"].as_str() else { return Vec::new() };
     let mut location = json!({"path": absolute(path, folder)});
-    if let Some(line) = ["start", "start_line", "offset"].iter().find_map(|key| arguments[*key].as_u64()) {
+    if let Some(line) =
+        ["start", "start_line", "offset"].iter().find_map(|key| arguments[*key].as_u64())
+    {
         location["line"] = json!(line);
     }
     vec![location]

@@ -143,12 +143,18 @@ impl OutstandingWork {
 }
 
 /// Calls a method on behalf of the transport. Answer and error are raw messages of the daemon.
-pub async fn request(connection: &Connection, method: &str, params: &Value) -> Result<String, String> {
-    let request = serde_json::json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params});
+pub async fn request(
+    connection: &Connection,
+    method: &str,
+    params: &Value,
+) -> Result<String, String> {
+    let request =
+        serde_json::json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params});
     let (to, mut answers) = mpsc::channel(1);
     connection.handle_message_to(&request.to_string(), &to).await;
     drop(to);
-    let answer = answers.recv().await.map(|answer| answer.into_texts().concat()).unwrap_or_default();
+    let answer =
+        answers.recv().await.map(|answer| answer.into_texts().concat()).unwrap_or_default();
     if is_error(&answer) || answer.is_empty() { Err(answer) } else { Ok(answer) }
 }
 
@@ -167,8 +173,12 @@ pub async fn resume(
     if request(connection, "orchestrate.unsubscribe", &params).await.is_err() {
         return Ok(None);
     }
-    request(connection, "orchestrate.subscribe", &serde_json::json!({"sessionId": session, "after": after}))
-        .await?;
+    request(
+        connection,
+        "orchestrate.subscribe",
+        &serde_json::json!({"sessionId": session, "after": after}),
+    )
+    .await?;
     Ok(Some(old))
 }
 
@@ -185,8 +195,14 @@ impl Notes {
         let Notes::Session(notes) = self else { return };
         let position = Frame::parse(text).ok().and_then(|frame| Position::of(&frame));
         let Some(position) = position else { return };
-        if notes.subscriptions.get(position.session_id).is_none_or(|id| id != position.subscription_id) {
-            notes.subscriptions.insert(position.session_id.to_owned(), position.subscription_id.to_owned());
+        if notes
+            .subscriptions
+            .get(position.session_id)
+            .is_none_or(|id| id != position.subscription_id)
+        {
+            notes
+                .subscriptions
+                .insert(position.session_id.to_owned(), position.subscription_id.to_owned());
         }
     }
 }
@@ -214,7 +230,12 @@ async fn takeover(by: &mut Option<watch::Receiver<u64>>) {
 }
 
 /// Writes a source to its stream until it is finished, the client disconnects, or the daemon stops.
-pub async fn run(stream: Stream, source: Source, owner: ConnectionOwner, shutdown: CancellationToken) {
+pub async fn run(
+    stream: Stream,
+    source: Source,
+    owner: ConnectionOwner,
+    shutdown: CancellationToken,
+) {
     let mut reader = source.takeover.clone();
     tokio::select! {
         _disconnected = write(&stream, source) => {}
@@ -227,10 +248,16 @@ pub async fn run(stream: Stream, source: Source, owner: ConnectionOwner, shutdow
 
 async fn write(stream: &Stream, source: Source) -> Result<(), Disconnected> {
     let has_answer = source.answer.is_some();
-    let mut writer =
-        Writer { stream, source, open: OutstandingWork::default(), early_progress: EarlyProgress::default() };
-    let mut alive =
-        tokio::time::interval_at(tokio::time::Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL);
+    let mut writer = Writer {
+        stream,
+        source,
+        open: OutstandingWork::default(),
+        early_progress: EarlyProgress::default(),
+    };
+    let mut alive = tokio::time::interval_at(
+        tokio::time::Instant::now() + KEEP_ALIVE_INTERVAL,
+        KEEP_ALIVE_INTERVAL,
+    );
     loop {
         let source = &mut writer.source;
         tokio::select! {
@@ -271,7 +298,9 @@ impl Writer<'_> {
 
     async fn handle_answer(&mut self, answer: Outgoing) -> Result<(), Disconnected> {
         // Notifications sent before the answer were queued before it.
-        while let Some(notification) = self.source.notes.as_mut().and_then(|n| n.receiver().try_recv().ok()) {
+        while let Some(notification) =
+            self.source.notes.as_mut().and_then(|n| n.receiver().try_recv().ok())
+        {
             self.notification(notification).await?;
         }
         let pending = self.source.answer.take().filter(|_| self.source.notes.is_some());
@@ -324,7 +353,11 @@ mod tests {
     #[test]
     fn notifications_are_matched_to_their_subscription() {
         for (method, params, is) in [
-            (rpc::EVENT, r#"{"subscriptionId":"sub_1","sessionId":"ses_1","seq":7,"evt":{}}"#, true),
+            (
+                rpc::EVENT,
+                r#"{"subscriptionId":"sub_1","sessionId":"ses_1","seq":7,"evt":{}}"#,
+                true,
+            ),
             (rpc::SYNCED, r#"{"subscriptionId":"sub_1","seq":7}"#, true),
             (rpc::LAGGED, r#"{"subscriptionId":"sub_1","fromSeq":7}"#, true),
             (rpc::SYNCED, r#"{"subscriptionId":"sub_2","seq":7}"#, false),
@@ -390,8 +423,12 @@ mod tests {
             calls: calls(r#"{"id":1,"method":"index.addRoot"}"#, true, follow_up_in_table),
         });
         let (stream, response) = super::super::sse::response(super::super::sse::Format::Messages);
-        let source =
-            Source { notes: Some(Notes::Request(notification)), takeover: None, replaced: None, answer };
+        let source = Source {
+            notes: Some(Notes::Request(notification)),
+            takeover: None,
+            replaced: None,
+            answer,
+        };
         let _written = tokio::join!(write(&stream, source)).0;
         drop(stream);
         let body = axum::body::to_bytes(response.into_body(), 4096).await.unwrap();

@@ -113,7 +113,11 @@ pub async fn post(
 }
 
 /// Handles `DELETE /rpc`: closes a session.
-pub async fn end(State(shared): State<Shared>, admitted: Admission, headers: HeaderMap) -> Response {
+pub async fn end(
+    State(shared): State<Shared>,
+    admitted: Admission,
+    headers: HeaderMap,
+) -> Response {
     let id = header_text(&headers, &CONNECTION).unwrap_or_default();
     match shared.sessions.remove(id, &admitted.owner) {
         true => StatusCode::NO_CONTENT.into_response(),
@@ -122,7 +126,11 @@ pub async fn end(State(shared): State<Shared>, admitted: Admission, headers: Hea
 }
 
 /// Handles `GET /events`: the notifications of a session.
-pub async fn events(State(shared): State<Shared>, admitted: Admission, headers: HeaderMap) -> Response {
+pub async fn events(
+    State(shared): State<Shared>,
+    admitted: Admission,
+    headers: HeaderMap,
+) -> Response {
     let id = header_text(&headers, &CONNECTION).unwrap_or_default();
     let Some(lease) = shared.sessions.find(id, &admitted.owner) else { return no_connection() };
     let (mut notes, takeover) = lease.take_notes().await;
@@ -173,9 +181,11 @@ pub async fn session(
         return json_response(StatusCode::BAD_REQUEST, refusal);
     }
     let params = json!({"sessionId": session, "after": after});
-    if let Err(refusal) = event_stream::request(&connection.0, "orchestrate.subscribe", &params).await {
-        let not_found =
-            event_stream::error_reason(&refusal).as_deref() == Some(Reason::SessionNotFound.as_str());
+    if let Err(refusal) =
+        event_stream::request(&connection.0, "orchestrate.subscribe", &params).await
+    {
+        let not_found = event_stream::error_reason(&refusal).as_deref()
+            == Some(Reason::SessionNotFound.as_str());
         return json_response(
             if not_found { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST },
             refusal,
@@ -197,16 +207,21 @@ pub async fn session(
 async fn read(shared: &Shared, headers: &HeaderMap, body: Body) -> Result<String, Failure> {
     let limit = usize::try_from(shared.api.limits().max_message_bytes).unwrap_or(usize::MAX);
     let large = || {
-        Failure::new(Reason::TooLarge, format!("the message is over limits.maxMessageBytes, {limit} bytes"))
+        Failure::new(
+            Reason::TooLarge,
+            format!("the message is over limits.maxMessageBytes, {limit} bytes"),
+        )
     };
-    let content_length = header_text(headers, &header::CONTENT_LENGTH).and_then(|n| n.parse::<usize>().ok());
+    let content_length =
+        header_text(headers, &header::CONTENT_LENGTH).and_then(|n| n.parse::<usize>().ok());
     if content_length.is_some_and(|content_length| content_length > limit) {
         return Err(large());
     }
     let bytes = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, limit)).await;
     let late = |_| Failure::new(Reason::InvalidRequest, "the message did not arrive in time");
     let bytes = bytes.map_err(late)?.map_err(|_| large())?;
-    String::from_utf8(bytes.into()).map_err(|_| Failure::new(Reason::ParseError, "the message is not utf-8"))
+    String::from_utf8(bytes.into())
+        .map_err(|_| Failure::new(Reason::ParseError, "the message is not utf-8"))
 }
 
 /// Creates a session that later requests refer to.
@@ -238,12 +253,18 @@ async fn begin(
 }
 
 /// Performs the handshake of a connection for one request; an error is the daemon's answer.
-async fn handshake(connection: &Connection, version: &str, headers: &HeaderMap) -> Result<(), String> {
+async fn handshake(
+    connection: &Connection,
+    version: &str,
+    headers: &HeaderMap,
+) -> Result<(), String> {
     let agent = header_text(headers, &header::USER_AGENT).unwrap_or_default();
-    let (name, its) = agent.split(' ').next().unwrap_or_default().split_once('/').unwrap_or((agent, ""));
+    let (name, its) =
+        agent.split(' ').next().unwrap_or_default().split_once('/').unwrap_or((agent, ""));
     let short = |text: &str| text.chars().take(64).collect::<String>();
     let name = if name.is_empty() { "http".to_owned() } else { short(name) };
-    let params = json!({"protocolVersions": [version], "client": {"name": name, "version": short(its)}});
+    let params =
+        json!({"protocolVersions": [version], "client": {"name": name, "version": short(its)}});
     event_stream::request(connection, "initialize", &params).await.map(|_| ())
 }
 
@@ -257,7 +278,8 @@ async fn answer(
 ) -> Response {
     let (to, mut answers) = mpsc::channel(1);
     let as_events = headers.get_all(header::ACCEPT).iter().filter_map(|h| h.to_str().ok());
-    let as_events = as_events.flat_map(|h| h.split(',')).any(|h| h.trim().starts_with("text/event-stream"));
+    let as_events =
+        as_events.flat_map(|h| h.split(',')).any(|h| h.trim().starts_with("text/event-stream"));
     if !as_events {
         drop(notes);
         owner.connection().handle_message_to(text, &to).await;

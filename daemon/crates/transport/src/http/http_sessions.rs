@@ -81,7 +81,8 @@ impl<C> HttpSessions<C> {
         self.sweep(Instant::now());
         let mut entries = lock(&self.entries);
         if entries.len() >= MAX_SESSIONS {
-            let text = format!("{MAX_SESSIONS} connections over HTTP are open; end one with DELETE /rpc");
+            let text =
+                format!("{MAX_SESSIONS} connections over HTTP are open; end one with DELETE /rpc");
             return Err(Failure::new(Reason::Overloaded, text));
         }
         entries.insert(id.clone(), Arc::new(entry));
@@ -180,7 +181,10 @@ mod tests {
         assert_eq!(id.len(), 32);
         assert!(sessions.find(&id, "secret").is_some());
         for (id, token) in [(&*id, "another"), (&*id, ""), ("0", "secret"), ("", "secret")] {
-            assert!(sessions.find(id, token).is_none() && !sessions.remove(id, token), "{id} {token}");
+            assert!(
+                sessions.find(id, token).is_none() && !sessions.remove(id, token),
+                "{id} {token}"
+            );
         }
         assert!(sessions.remove(&id, "secret") && sessions.find(&id, "secret").is_none());
     }

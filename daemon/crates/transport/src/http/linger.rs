@@ -177,7 +177,11 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.stream()?.poll_write(cx, buf)
     }
 
@@ -204,7 +208,8 @@ impl AsyncWrite for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let Some(stream) = self.stream.take().filter(|_| self.lingers && !self.client_finished) else {
+        let Some(stream) = self.stream.take().filter(|_| self.lingers && !self.client_finished)
+        else {
             return;
         };
         // Without a runtime the process is about to exit, so the kernel may close the socket.

@@ -139,7 +139,11 @@ pub async fn serve(
                 authentication: Authentication::Device(Arc::clone(&guard)),
                 ..shared.clone()
             })
-            .merge(Router::new().route(PAIR_PATH, get(pairing)).with_state((remote, Arc::clone(&shared.api))))
+            .merge(
+                Router::new()
+                    .route(PAIR_PATH, get(pairing))
+                    .with_state((remote, Arc::clone(&shared.api))),
+            )
             .layer(middleware::from_fn(strict::check));
         let service = router.into_make_service_with_connect_info::<Peer>();
         let shutdown = shutdown.clone();
@@ -150,7 +154,8 @@ pub async fn serve(
             }
         });
     }
-    let router = routes().route(mcp::PATH, any(model_context)).merge(viewer::routes()).with_state(shared);
+    let router =
+        routes().route(mcp::PATH, any(model_context)).merge(viewer::routes()).with_state(shared);
     let router = router.layer(cors::layer(guard)).layer(middleware::from_fn(strict::check));
     for listener in listeners.local {
         listener.set_nonblocking(true)?;
@@ -201,20 +206,32 @@ pub fn refusal(failure: &Failure) -> Response {
     let mut response =
         (status_of(failure), [(header::CONTENT_TYPE, "application/json")], body).into_response();
     if status_of(failure) == StatusCode::UNAUTHORIZED {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     }
     response
 }
 
-async fn upgrade(State(shared): State<Shared>, admitted: Admission, upgrade: WebSocketUpgrade) -> Response {
+async fn upgrade(
+    State(shared): State<Shared>,
+    admitted: Admission,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     match Connection::open(&shared.api, admitted.rights) {
-        Ok((connection, out)) => shared.socket(upgrade, admitted.chosen, ws::CloseOnDrop(connection), out),
+        Ok((connection, out)) => {
+            shared.socket(upgrade, admitted.chosen, ws::CloseOnDrop(connection), out)
+        }
         Err(failure) => refusal(&failure),
     }
 }
 
 /// Serves the Agent Client Protocol.
-async fn editor(State(shared): State<Shared>, admitted: Admission, upgrade: WebSocketUpgrade) -> Response {
+async fn editor(
+    State(shared): State<Shared>,
+    admitted: Admission,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     match acp::Agent::new(&shared.api, admitted.rights) {
         Ok((agent, out)) => shared.socket(upgrade, admitted.chosen, agent, out),
         Err(failure) => refusal(&failure),
@@ -232,7 +249,9 @@ async fn model_context_socket(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     // An MCP client works and approves on behalf of its program, so it needs all of these rights.
-    if let Err(failure) = require_rights(&admitted, &[Right::Observe, Right::Prompt, Right::Approve]) {
+    if let Err(failure) =
+        require_rights(&admitted, &[Right::Observe, Right::Prompt, Right::Approve])
+    {
         return refusal(&failure);
     }
     let limit = usize::try_from(shared.api.limits().max_message_bytes).unwrap_or(usize::MAX);
@@ -244,7 +263,9 @@ async fn model_context_socket(
     let shutdown = shared.shutdown.clone();
     let host = shared.mcp.host();
     let root = mcp::root_of(uri.query());
-    upgrade.on_upgrade(move |socket| sockets.track_future(mcp::run_socket(socket, host, root, shutdown)))
+    upgrade.on_upgrade(move |socket| {
+        sockets.track_future(mcp::run_socket(socket, host, root, shutdown))
+    })
 }
 
 /// Checks rights for requests outside of the method table.

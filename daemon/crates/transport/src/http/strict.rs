@@ -23,7 +23,9 @@ pub async fn check(request: Request, next: Next) -> Response {
 }
 
 fn validate(uri: &Uri, headers: &HeaderMap) -> Result<(), String> {
-    if let Some(name) = SINGLE_HEADERS.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
+    if let Some(name) =
+        SINGLE_HEADERS.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some())
+    {
         return Err(format!("the header {name} occurs more than once"));
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -75,17 +77,25 @@ mod tests {
             validate(&uri.parse().unwrap(), &headers).is_ok()
         };
         let good = "dGhlIHNhbXBsZSBub25jZQ==";
-        assert!(read("/rpc", &[("host", "h:1"), ("sec-websocket-key", good), ("authorization", "Bearer x")]));
+        assert!(read(
+            "/rpc",
+            &[("host", "h:1"), ("sec-websocket-key", good), ("authorization", "Bearer x")]
+        ));
         assert!(read("http://h:1/rpc", &[("host", "H:1")]));
         assert!(!read("http://evil:1/rpc", &[("host", "h:1")]));
         assert!(!read("http://h:1@evil/rpc", &[("host", "h:1")]));
         assert!(!read("http://h:1/rpc", &[]));
-        for (name, value) in [("host", "h"), ("authorization", "Bearer x"), ("origin", "http://h")] {
+        for (name, value) in [("host", "h"), ("authorization", "Bearer x"), ("origin", "http://h")]
+        {
             assert!(!read("/rpc", &[(name, value), (name, value)]), "{name}");
         }
-        for key in
-            ["AAAA", "", "dGhlIHNhbXBsZSBub25jZQ", "dGhlIHNhbXBsZSBub25jZSE=", "not base64 at all!!!!!!"]
-        {
+        for key in [
+            "AAAA",
+            "",
+            "dGhlIHNhbXBsZSBub25jZQ",
+            "dGhlIHNhbXBsZSBub25jZSE=",
+            "not base64 at all!!!!!!",
+        ] {
             assert!(!read("/rpc", &[("host", "h"), ("sec-websocket-key", key)]), "{key}");
         }
         assert!(!read("/rpc", &[("sec-websocket-key", good), ("sec-websocket-key", good)]));

@@ -105,7 +105,10 @@ async fn upgrade(
             proof.mark_authenticated();
             return Connection::open(&shared.api, RIGHTS);
         }
-        Err(Failure::new(Reason::Unauthorized, "the viewer needs a new link; 'cairn viewer' creates one"))
+        Err(Failure::new(
+            Reason::Unauthorized,
+            "the viewer needs a new link; 'cairn viewer' creates one",
+        ))
     });
     match admitted {
         Ok((connection, out)) => {
@@ -116,7 +119,8 @@ async fn upgrade(
 }
 
 fn secret(headers: &HeaderMap) -> &str {
-    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|h| h.to_str().ok());
+    let offered =
+        headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|h| h.to_str().ok());
     let mut offered = offered.flat_map(|h| h.split(',')).map(str::trim);
     offered.find_map(|p| p.strip_prefix(BEARER_SUBPROTOCOL)).unwrap_or_default()
 }

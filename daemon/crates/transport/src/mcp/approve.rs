@@ -82,7 +82,8 @@ impl Running {
         let follow = SubscribeParams { session_id: params.session_id.clone(), after: live };
         let _followed: SubscribeResult = approver.request("orchestrate.subscribe", &follow).await?;
         let (question_sender, questions) = mpsc::channel(MAX_QUESTIONS);
-        let watch = tokio::spawn(watch(events, question_sender, Arc::clone(client), params.clone()));
+        let watch =
+            tokio::spawn(watch(events, question_sender, Arc::clone(client), params.clone()));
         let under = client.api.clone();
         let call = tokio::spawn(async move { under.request("tool.call", &params).await });
         Ok(Self { call, questions, watch, _approver: approver })
@@ -147,8 +148,13 @@ struct ClaimedQuestions(Arc<Client>, Vec<ApprovalId>);
 impl ClaimedQuestions {
     /// Returns true if no call is asking this question yet.
     fn claim(&mut self, id: &ApprovalId) -> bool {
-        let fresh =
-            self.0.host.open_questions.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        let fresh = self
+            .0
+            .host
+            .open_questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id.clone());
         if fresh {
             self.1.push(id.clone());
         }
@@ -178,11 +184,17 @@ async fn watch(
         if notification.method != rpc::EVENT {
             continue;
         }
-        let Ok(event) = serde_json::from_value::<EventNotification>(notification.params) else { continue };
-        let Some(AgentEvt::ApprovalRequired { approval }) = event.record.body.evt() else { continue };
+        let Ok(event) = serde_json::from_value::<EventNotification>(notification.params) else {
+            continue;
+        };
+        let Some(AgentEvt::ApprovalRequired { approval }) = event.record.body.evt() else {
+            continue;
+        };
         // Deprecated tool names are approved under the present name.
         let same = approval.tool == params.name || approval.arguments == params.arguments;
-        if same && asking.claim(&approval.approval_id) && questions.send((**approval).clone()).await.is_err()
+        if same
+            && asking.claim(&approval.approval_id)
+            && questions.send((**approval).clone()).await.is_err()
         {
             return;
         }
@@ -207,7 +219,11 @@ fn question(approval: &Approval) -> ElicitRequestParams {
     let diff = preview.diff.as_deref().unwrap_or_default();
     add(
         "change",
-        &super::format::bounded(diff.to_owned(), MAX_DIFF, "the complete change is in the session's log"),
+        &super::format::bounded(
+            diff.to_owned(),
+            MAX_DIFF,
+            "the complete change is in the session's log",
+        ),
     );
     let mut message = String::new();
     for c in text.chars().filter(|c| !c.is_control() || *c == '\n') {
@@ -217,7 +233,11 @@ fn question(approval: &Approval) -> ElicitRequestParams {
             message.push(c);
         }
     }
-    ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: choices(approval) }
+    ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message,
+        requested_schema: choices(approval),
+    }
 }
 
 /// Returns true for invisible characters that change how others are displayed.
@@ -243,7 +263,8 @@ fn choices(approval: &Approval) -> ElicitationSchema {
         },
     });
     let Value::Object(schema) = schema else { return ElicitationSchema::new(Default::default()) };
-    ElicitationSchema::from_json_schema(schema).unwrap_or_else(|_| ElicitationSchema::new(Default::default()))
+    ElicitationSchema::from_json_schema(schema)
+        .unwrap_or_else(|_| ElicitationSchema::new(Default::default()))
 }
 
 /// Interprets the user's answer. Anything but a clear yes is a no.
@@ -257,20 +278,27 @@ fn decision(answer: Result<ElicitResult, String>) -> (ApprovalDecision, Option<S
             );
         }
     };
-    let field = |name: &str| answer.content.as_ref().and_then(|c| c.get(name)).and_then(Value::as_str);
-    let reason = field("reason").map(|r| r.chars().take(2000).collect::<String>()).filter(|r| !r.is_empty());
+    let field =
+        |name: &str| answer.content.as_ref().and_then(|c| c.get(name)).and_then(Value::as_str);
+    let reason =
+        field("reason").map(|r| r.chars().take(2000).collect::<String>()).filter(|r| !r.is_empty());
     match answer.action {
-        ElicitationAction::Accept => {
-            (field("decision").and_then(ApprovalDecision::parse).unwrap_or(ApprovalDecision::Deny), reason)
-        }
+        ElicitationAction::Accept => (
+            field("decision").and_then(ApprovalDecision::parse).unwrap_or(ApprovalDecision::Deny),
+            reason,
+        ),
         _ => (ApprovalDecision::Deny, reason),
     }
 }
 
 async fn resolve(client: &Client, approval: &Approval, answer: Result<ElicitResult, String>) {
     let (decision, reason) = decision(answer);
-    let params =
-        ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason, pattern: None };
+    let params = ApprovalResolveParams {
+        approval_id: approval.approval_id.clone(),
+        decision,
+        reason,
+        pattern: None,
+    };
     if let Err(error) = client.api.request::<Value>("approval.resolve", &params).await {
         // Another client was faster; its answer counts.
         tracing::debug!(%error, "an approval was answered elsewhere");
@@ -313,14 +341,21 @@ impl Parked {
         let name = request.name.clone().into_owned();
         let arguments = arguments_of(request);
         all.insert(handle.clone(), ParkedCall { running, approval, name, arguments });
-        Ok(InputRequiredResult::new(Some([(QUESTION.to_owned(), input_request)].into()), Some(handle)))
+        Ok(InputRequiredResult::new(
+            Some([(QUESTION.to_owned(), input_request)].into()),
+            Some(handle),
+        ))
     }
 
     /// Returns the parked call of `handle` if `request` repeats it.
     ///
     /// # Errors
     /// `approval_not_found` when there is none.
-    pub fn take(&self, handle: &str, request: &CallToolRequestParams) -> Result<ParkedCall, Failure> {
+    pub fn take(
+        &self,
+        handle: &str,
+        request: &CallToolRequestParams,
+    ) -> Result<ParkedCall, Failure> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |w: &ParkedCall| w.name == request.name && w.arguments == arguments_of(request);
         if all.get(handle).is_some_and(same)
@@ -328,8 +363,7 @@ impl Parked {
         {
             return Ok(waiting);
         }
-        let text =
-            "no such call is waiting for an answer: it was answered, it has expired, or its arguments differ";
+        let text = "no such call is waiting for an answer: it was answered, it has expired, or its arguments differ";
         Err(Failure::new(Reason::ApprovalNotFound, text))
     }
 }
@@ -346,15 +380,17 @@ pub async fn resume(
 ) -> Result<Step, Failure> {
     let answer = request.input_responses.as_ref().and_then(|all| all.get(QUESTION));
     let answer = answer.ok_or_else(|| "the answer was not sent".to_owned());
-    let answer =
-        answer.and_then(|a| serde_json::from_value::<ElicitResult>(a.clone()).map_err(|e| e.to_string()));
+    let answer = answer
+        .and_then(|a| serde_json::from_value::<ElicitResult>(a.clone()).map_err(|e| e.to_string()));
     resolve(client, &waiting.approval, answer).await;
     let mut running = waiting.running;
     match running.next().await? {
         Next::Done(result) => Ok(Step::Done(result)),
-        Next::Question(approval) => {
-            client.host.parked.park(running, approval, request).map(|q| Step::QuestionPending(Box::new(q)))
-        }
+        Next::Question(approval) => client
+            .host
+            .parked
+            .park(running, approval, request)
+            .map(|q| Step::QuestionPending(Box::new(q))),
     }
 }
 

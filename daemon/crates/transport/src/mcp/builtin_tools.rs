@@ -115,8 +115,10 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Renders the tools as MCP defines them.
 pub fn tools() -> Vec<Tool> {
     let tool = |builtin_tools: &BuiltinTool| {
-        let hints =
-            ToolAnnotations::new().read_only(true).destructive(false).open_world(builtin_tools.open_world);
+        let hints = ToolAnnotations::new()
+            .read_only(true)
+            .destructive(false)
+            .open_world(builtin_tools.open_world);
         Tool::new(builtin_tools.name, builtin_tools.text, simplify_schema((builtin_tools.schema)()))
             .with_title(builtin_tools.title)
             .with_annotations(hints)
@@ -188,7 +190,8 @@ struct Symbols {
     query: Option<String>,
     /// The file of an outline; with `query`, only definitions under this path.
     path: Option<String>,
-    /// Only these kinds: `function`, `method`, `class`, `struct`, `enum`, `interface`, `constant`, …
+    /// Only these kinds: `function`, `method`, `class`, `struct`, `enum`, `interface`, `constant`,
+    /// …
     #[serde(default)]
     kinds: Vec<String>,
     /// Number of definitions, 1 to 200; 30 by default.
@@ -233,8 +236,9 @@ struct RepoMap {
 /// # Errors
 /// `invalid_params` that names the invalid argument.
 pub fn arguments<P: DeserializeOwned>(tool: &str, arguments: Value) -> Result<P, Failure> {
-    serde_json::from_value(arguments)
-        .map_err(|e| Failure::new(Reason::InvalidParams, format!("{tool}: {e}; see the tool's input schema")))
+    serde_json::from_value(arguments).map_err(|e| {
+        Failure::new(Reason::InvalidParams, format!("{tool}: {e}; see the tool's input schema"))
+    })
 }
 
 /// Calls a built-in tool.
@@ -248,12 +252,18 @@ pub async fn call(client: &Client, name: &str, input: Value) -> Result<String, F
         "symbols" => symbols(client, arguments(name, input)?).await,
         "read_span" => read_span(client, arguments(name, input)?).await,
         "repo_map" => repo_map(client, arguments(name, input)?).await,
-        _ => Err(Failure::new(Reason::UnknownTool, format!("there is no tool '{}'", name.escape_default()))),
+        _ => Err(Failure::new(
+            Reason::UnknownTool,
+            format!("there is no tool '{}'", name.escape_default()),
+        )),
     }
 }
 
 /// Selects the roots of a call and the form of its locations.
-async fn scope(client: &Client, named: Option<&str>) -> Result<(Vec<String>, LocationStyle), Failure> {
+async fn scope(
+    client: &Client,
+    named: Option<&str>,
+) -> Result<(Vec<String>, LocationStyle), Failure> {
     match client.root(named).await? {
         Some(root) => Ok((vec![root.root.to_string()], LocationStyle::Relative)),
         None => Ok((vec![], LocationStyle::Absolute(client.roots().await?))),
@@ -279,7 +289,8 @@ async fn retry_while_indexing<A, W: Future<Output = Result<A, Failure>>>(
 /// Parses a cursor of `search`.
 fn offset(cursor: Option<&str>) -> Result<u32, Failure> {
     let Some(cursor) = cursor else { return Ok(0) };
-    let bad = || Failure::new(Reason::InvalidParams, "search: cursor: it was not returned by a search");
+    let bad =
+        || Failure::new(Reason::InvalidParams, "search: cursor: it was not returned by a search");
     cursor.parse().ok().filter(|n| *n < MAX_K).ok_or_else(bad)
 }
 
@@ -358,7 +369,8 @@ async fn read_span(client: &Client, args: ReadSpan) -> Result<String, Failure> {
     let last = start.saturating_add(MAX_SPAN_LINES - 1);
     let end = args.end.unwrap_or(last).min(last);
     let cut = args.end.is_some_and(|end| end > last);
-    let params = SpanParams { path: args.path, root, start, end, context: args.context, content_hash: None };
+    let params =
+        SpanParams { path: args.path, root, start, end, context: args.context, content_hash: None };
     let span: Span = client.api.request("content.getSpan", &params).await?;
     Ok(format::span(&span, cut || args.end.is_none()))
 }

@@ -50,7 +50,12 @@ pub struct LazyClient(OnceCell<Arc<Client>>);
 
 impl LazyClient {
     /// Returns the client; the first call opens it for `caller`.
-    pub async fn get(&self, host: &Arc<Host>, caller: Caller, shared: bool) -> Result<Arc<Client>, Failure> {
+    pub async fn get(
+        &self,
+        host: &Arc<Host>,
+        caller: Caller,
+        shared: bool,
+    ) -> Result<Arc<Client>, Failure> {
         let open = || async { Client::open(host, caller, shared).await.map(Arc::new) };
         self.0.get_or_try_init(open).await.cloned()
     }
@@ -86,11 +91,15 @@ impl Client {
         let Some(named) = named.or(self.caller.root.as_deref()) else {
             return Ok(if roots.len() == 1 { roots.pop() } else { None });
         };
-        let matching =
-            roots.into_iter().find(|r| r.root.to_string() == named || r.path == named.trim_end_matches('/'));
+        let matching = roots
+            .into_iter()
+            .find(|r| r.root.to_string() == named || r.path == named.trim_end_matches('/'));
         matching.map(Some).ok_or_else(|| {
             let excerpt: String = named.chars().take(200).collect();
-            Failure::new(Reason::RootNotFound, format!("{} is not a declared root", excerpt.escape_default()))
+            Failure::new(
+                Reason::RootNotFound,
+                format!("{} is not a declared root", excerpt.escape_default()),
+            )
         })
     }
 
@@ -100,15 +109,19 @@ impl Client {
         if let Some(session) = current.as_ref() {
             return Ok(session.clone());
         }
-        let session = if self.shared { self.shared_session().await? } else { self.new_session().await? };
+        let session =
+            if self.shared { self.shared_session().await? } else { self.new_session().await? };
         *current = Some(session.clone());
         Ok(session)
     }
 
     async fn new_session(&self) -> Result<SessionId, Failure> {
         let root = self.root(None).await?.map(|r| r.root.to_string());
-        let params =
-            SessionCreateParams { title: Some(format!("mcp: {}", self.caller.name)), root, request_id: None };
+        let params = SessionCreateParams {
+            title: Some(format!("mcp: {}", self.caller.name)),
+            root,
+            request_id: None,
+        };
         Ok(self.api.request::<Session>("session.create", &params).await?.session_id)
     }
 
@@ -130,7 +143,8 @@ impl Client {
     pub async fn tools(&self) -> Result<Vec<ToolInfo>, Failure> {
         let mut tools = self.api.request::<Page<ToolInfo>>("tool.list", &Empty {}).await?.data;
         tools.retain(|t| !t.hidden);
-        let read_only_tools = tools.iter().filter(|t| t.read_only).map(|t| t.name.clone()).collect();
+        let read_only_tools =
+            tools.iter().filter(|t| t.read_only).map(|t| t.name.clone()).collect();
         *self.read_only_tools.lock().unwrap_or_else(PoisonError::into_inner) = read_only_tools;
         Ok(tools)
     }
@@ -138,7 +152,8 @@ impl Client {
     /// Returns true if a tool is known to change nothing, so that its calls need no approval.
     pub async fn is_read_only(&self, tool: &str) -> Result<bool, Failure> {
         let known = || {
-            let read_only_tools = self.read_only_tools.lock().unwrap_or_else(PoisonError::into_inner);
+            let read_only_tools =
+                self.read_only_tools.lock().unwrap_or_else(PoisonError::into_inner);
             (read_only_tools.is_empty(), read_only_tools.contains(tool))
         };
         if known().0 {

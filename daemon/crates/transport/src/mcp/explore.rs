@@ -72,16 +72,22 @@ pub async fn call(
     let Some(root) = client.root(args.root.as_deref()).await? else {
         let text = "several roots are declared: specify one in 'root'; the resource cairn://roots lists them";
         let none = client.roots().await?.is_empty();
-        let (reason, text) =
-            if none { (Reason::NoRoots, "no root is declared") } else { (Reason::RootAmbiguous, text) };
+        let (reason, text) = if none {
+            (Reason::NoRoots, "no root is declared")
+        } else {
+            (Reason::RootAmbiguous, text)
+        };
         return Err(Failure::new(reason, text));
     };
     // A separate connection, so that its events do not delay other messages.
     let (api, events) =
         InProcessClient::open(&client.host.api, Rights::of(&[Right::Observe, Right::Prompt]))?;
     api.initialize(&client.caller.name, &client.caller.version, false).await?;
-    let params =
-        ExploreStartParams { root: Some(root.path), goals: args.goals, ..ExploreStartParams::default() };
+    let params = ExploreStartParams {
+        root: Some(root.path),
+        goals: args.goals,
+        ..ExploreStartParams::default()
+    };
     let receipt: RunReceipt = api.request("orchestrate.explore.start", &params).await?;
     let session_id = receipt.session_id.clone();
     let runtime = tokio::runtime::Handle::current();
@@ -100,7 +106,10 @@ pub async fn call(
     let matching = status
         .summary
         .ok_or_else(|| Failure::new(Reason::Internal, "the explore ended without a summary"))?;
-    Ok(format!("{}\nsession {session_id}: cairn://session/{session_id}\n", format::summary(&matching)))
+    Ok(format!(
+        "{}\nsession {session_id}: cairn://session/{session_id}\n",
+        format::summary(&matching)
+    ))
 }
 
 /// Reports progress to a client that requested it.
@@ -120,7 +129,8 @@ impl Progress {
         self.steps += 1.0;
         let Some((token, peer)) = &self.to else { return };
         let message: String = message.chars().filter(|c| !c.is_control()).take(200).collect();
-        let notification = ProgressNotificationParam::new(token.clone(), self.steps).with_message(message);
+        let notification =
+            ProgressNotificationParam::new(token.clone(), self.steps).with_message(message);
         if let Err(error) = peer.notify_progress(notification).await {
             tracing::debug!(%error, "progress cannot be reported");
             self.to = None;
@@ -129,7 +139,10 @@ impl Progress {
 }
 
 /// Reads events until the explore ends.
-async fn follow(mut events: mpsc::Receiver<Notification>, mut progress: Progress) -> Result<(), Failure> {
+async fn follow(
+    mut events: mpsc::Receiver<Notification>,
+    mut progress: Progress,
+) -> Result<(), Failure> {
     while let Some(notification) = events.recv().await {
         if notification.method == rpc::GONE {
             return Err(Failure::new(Reason::Gone, "the session of the explore was deleted"));
@@ -138,16 +151,22 @@ async fn follow(mut events: mpsc::Receiver<Notification>, mut progress: Progress
             continue;
         }
         // An unknown kind of record does not end an explore.
-        let Ok(event) = serde_json::from_value::<EventNotification>(notification.params) else { continue };
+        let Ok(event) = serde_json::from_value::<EventNotification>(notification.params) else {
+            continue;
+        };
         let Some(event) = event.record.body.evt() else { continue };
         match event {
             AgentEvt::Completed { .. } => return Ok(()),
             AgentEvt::Error { op, message, reason, .. } if op == NAME => {
-                let known = Reason::ALL.iter().copied().find(|r| Some(r.as_str()) == reason.as_deref());
+                let known =
+                    Reason::ALL.iter().copied().find(|r| Some(r.as_str()) == reason.as_deref());
                 return Err(Failure::new(known.unwrap_or(Reason::ToolFailed), message.clone()));
             }
             AgentEvt::Stopped { op, reason } if op == NAME => {
-                return Err(Failure::new(Reason::Cancelled, format!("the explore was stopped: {reason}")));
+                return Err(Failure::new(
+                    Reason::Cancelled,
+                    format!("the explore was stopped: {reason}"),
+                ));
             }
             AgentEvt::Interrupted { .. } => {
                 return Err(Failure::new(

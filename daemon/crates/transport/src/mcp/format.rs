@@ -98,7 +98,13 @@ fn best_line(item: &SearchItem) -> Option<String> {
 }
 
 /// Formats the answer of `search`: `k` results starting at `from`.
-pub fn passages(answer: &SearchAnswer, style: &LocationStyle, from: usize, k: usize, text: bool) -> String {
+pub fn passages(
+    answer: &SearchAnswer,
+    style: &LocationStyle,
+    from: usize,
+    k: usize,
+    text: bool,
+) -> String {
     let mut page = Page(String::new());
     let selected = answer.items.iter().enumerate().skip(from).take(k);
     let mut last = from;
@@ -155,8 +161,9 @@ pub fn lines(answer: &GrepAnswer, style: &LocationStyle) -> String {
     for item in &answer.items {
         let location = style.name(&item.root, &item.path);
         let first = item.line.saturating_sub(u32::try_from(item.before.len()).unwrap_or(0));
-        let around =
-            |(text, number): (&String, u32)| format!("{location}-{number}- {}\n", short_keeping_indent(text));
+        let around = |(text, number): (&String, u32)| {
+            format!("{location}-{number}- {}\n", short_keeping_indent(text))
+        };
         let mut entry: String = item.before.iter().zip(first..).map(around).collect();
         let _ok = write!(entry, "{location}:{}: {}", item.line, short(&item.text));
         for (text, number) in item.after.iter().zip(item.line + 1..) {
@@ -188,7 +195,8 @@ pub fn symbols(answer: &SymbolsAnswer, style: &LocationStyle, k: usize) -> Strin
     let mut page = Page(String::new());
     for item in &answer.items {
         let location = style.name(&item.root, &item.path);
-        let inside = item.container.as_deref().map_or_else(String::new, |c| format!(" in {}", line(c)));
+        let inside =
+            item.container.as_deref().map_or_else(String::new, |c| format!(" in {}", line(c)));
         let entry = format!(
             "{location}:{}-{} {} {}{inside}",
             item.start_line,
@@ -276,8 +284,9 @@ pub fn summary(summary: &ExploreSummary) -> String {
         "Packages",
         details.projects.iter().map(|p| format!("{} ({}, {})", p.name, p.kind, p.manifest)),
     );
-    let location =
-        |path: &str, at: Option<u32>| at.map_or_else(|| path.to_owned(), |at| format!("{path}:{at}"));
+    let location = |path: &str, at: Option<u32>| {
+        at.map_or_else(|| path.to_owned(), |at| format!("{path}:{at}"))
+    };
     list(
         &mut out,
         "Entrypoints",
@@ -291,16 +300,17 @@ pub fn summary(summary: &ExploreSummary) -> String {
     list(
         &mut out,
         "Commands",
-        commands.iter().flat_map(|(what, all)| all.iter().take(3).map(move |c| format!("{what}: {c}"))),
+        commands
+            .iter()
+            .flat_map(|(what, all)| all.iter().take(3).map(move |c| format!("{what}: {c}"))),
     );
     let symbols = |all: &[String]| all.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
     list(
         &mut out,
         "Read first",
-        details
-            .top_files
-            .iter()
-            .map(|f| format!("{}  used by {} files: {}", f.path, f.referring_files, symbols(&f.symbols))),
+        details.top_files.iter().map(|f| {
+            format!("{}  used by {} files: {}", f.path, f.referring_files, symbols(&f.symbols))
+        }),
     );
     list(
         &mut out,

@@ -35,7 +35,8 @@ pub async fn call(
     if let Some(state) = &request.request_state {
         return match client.host.parked.take(state, &request) {
             Ok(parked) => {
-                finished(approve::resume(parked, &request, client).await, client, &request.name).await
+                finished(approve::resume(parked, &request, client).await, client, &request.name)
+                    .await
             }
             Err(failure) => Ok(failure_result(&failure).into()),
         };
@@ -46,8 +47,8 @@ pub async fn call(
     };
     let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
     let params = ToolCallParams { session_id, name: request.name.clone().into_owned(), arguments };
-    let needs_approval =
-        approve::supports_elicitation(context) && !client.is_read_only(&params.name).await.unwrap_or(false);
+    let needs_approval = approve::supports_elicitation(context)
+        && !client.is_read_only(&params.name).await.unwrap_or(false);
     if !needs_approval {
         let result: Result<ToolResult, Failure> = client.api.request("tool.call", &params).await;
         return finished(result.map(approve::Step::Done), client, &request.name).await;
@@ -83,13 +84,17 @@ async fn unknown(client: &Client, requested: &str) -> Failure {
     let mut names: Vec<&str> = builtin_tools::names().collect();
     names.extend(to_mcp_tool.iter().map(|t| t.name.as_str()));
     let excerpt: String = requested.chars().take(64).collect();
-    let near =
-        nearest(names.into_iter(), &excerpt).map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
-    Failure::new(Reason::UnknownTool, format!("there is no tool '{}'{near}", excerpt.escape_default()))
+    let near = nearest(names.into_iter(), &excerpt)
+        .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
+    Failure::new(
+        Reason::UnknownTool,
+        format!("there is no tool '{}'{near}", excerpt.escape_default()),
+    )
 }
 
 fn nearest<'n>(names: impl Iterator<Item = &'n str>, requested: &str) -> Option<&'n str> {
-    let near = names.map(|name| (strsim::jaro_winkler(name, requested), name)).filter(|(s, _)| *s > 0.8);
+    let near =
+        names.map(|name| (strsim::jaro_winkler(name, requested), name)).filter(|(s, _)| *s > 0.8);
     near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
@@ -149,7 +154,11 @@ mod tests {
 
     #[test]
     fn failure_includes_remedy() {
-        let error = ToolFailure { reason: "no_approver".into(), message: "nobody".into(), retryable: false };
+        let error = ToolFailure {
+            reason: "no_approver".into(),
+            message: "nobody".into(),
+            retryable: false,
+        };
         let result = render(ToolResult {
             ok: false,
             output: Value::Null,

@@ -19,7 +19,8 @@ const MAX_SESSIONS_LISTED: u32 = 20;
 /// Size of a map in tokens.
 const MAP_TOKENS: u32 = 2048;
 /// Characters that are escaped in a path.
-const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'#').add(b'%').add(b'?').add(b'"').add(b'<').add(b'>');
+const ESCAPED: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'#').add(b'%').add(b'?').add(b'"').add(b'<').add(b'>');
 
 /// A parsed resource URI.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +45,8 @@ fn parse(uri: &str) -> Option<Address> {
         ("file", Some(name)) => {
             let (root, path) = name.split_once('/')?;
             let of = |key: &str| {
-                let mut pairs = query.unwrap_or_default().split('&').filter_map(|p| p.split_once('='));
+                let mut pairs =
+                    query.unwrap_or_default().split('&').filter_map(|p| p.split_once('='));
                 pairs.find(|(k, _)| *k == key).map(|(_, v)| v.parse::<u32>())
             };
             let lines = match (of("start"), of("end")) {
@@ -72,19 +74,25 @@ pub async fn list(client: &Client) -> Result<Vec<Resource>, Failure> {
     let mut all = vec![
         Resource::new("cairn://roots", "roots")
             .with_title("Declared folders")
-            .with_description("The folders that can be searched, and the progress of their indexes.")
+            .with_description(
+                "The folders that can be searched, and the progress of their indexes.",
+            )
             .with_mime_type("text/plain"),
     ];
     for root in client.roots().await? {
         let name = root.path.rsplit('/').next().unwrap_or(&root.path).to_owned();
         let map = Resource::new(format!("cairn://map/{}", root.root), format!("map of {name}"))
-            .with_description(format!("The most informative files and definitions of {}.", root.path))
+            .with_description(format!(
+                "The most informative files and definitions of {}.",
+                root.path
+            ))
             .with_mime_type("text/plain");
         all.push(map);
     }
     let page = PageParams { limit: Some(MAX_SESSIONS_LISTED), ..PageParams::default() };
     for session in client.api.request::<Page<Session>>("session.list", &page).await?.data {
-        let title = if session.title.is_empty() { session.session_id.to_string() } else { session.title };
+        let title =
+            if session.title.is_empty() { session.session_id.to_string() } else { session.title };
         let about = format!("Session of {}, {}.", session.created_at, session.state.as_str());
         let resource = Resource::new(format!("cairn://session/{}", session.session_id), title)
             .with_description(about)
@@ -121,22 +129,35 @@ pub fn templates() -> Vec<ResourceTemplate> {
 pub async fn read(client: &Client, uri: &str) -> Result<ReadResourceResult, Failure> {
     let none = || {
         let excerpt: String = uri.chars().take(200).collect();
-        Failure::new(Reason::PathNotFound, format!("there is no resource '{}'", excerpt.escape_default()))
+        Failure::new(
+            Reason::PathNotFound,
+            format!("there is no resource '{}'", excerpt.escape_default()),
+        )
     };
     let text = match parse(uri).ok_or_else(none)? {
         Address::Roots => roots(client).await?,
         Address::Map(root) => {
             let root = client.root(Some(&root)).await?.ok_or_else(none)?;
-            let params =
-                MapParams { roots: vec![root.root.to_string()], budget: MAP_TOKENS, ..MapParams::default() };
+            let params = MapParams {
+                roots: vec![root.root.to_string()],
+                budget: MAP_TOKENS,
+                ..MapParams::default()
+            };
             format::map(&client.api.request::<MapAnswer>("search.map", &params).await?)
         }
         Address::File { root, path, lines } => {
             let (start, end) = lines.unwrap_or((1, MAX_SPAN_LINES));
-            let params = SpanParams { path, root: Some(root), start, end, context: None, content_hash: None };
+            let params = SpanParams {
+                path,
+                root: Some(root),
+                start,
+                end,
+                context: None,
+                content_hash: None,
+            };
             let span: Span = client.api.request("content.getSpan", &params).await?;
-            let cut =
-                span.truncated || lines.is_none() && span.total_lines.is_some_and(|n| n > span.end_line);
+            let cut = span.truncated
+                || lines.is_none() && span.total_lines.is_some_and(|n| n > span.end_line);
             let more = format!(
                 "[cut: continue at {}?start={}]",
                 file_uri(params.root.as_deref().unwrap_or_default(), &span.path),
@@ -146,7 +167,9 @@ pub async fn read(client: &Client, uri: &str) -> Result<ReadResourceResult, Fail
         }
         Address::Session(id) => session(client, &id.parse().map_err(|_| none())?).await?,
     };
-    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type("text/plain")]))
+    Ok(ReadResourceResult::new(vec![
+        ResourceContents::text(text, uri).with_mime_type("text/plain"),
+    ]))
 }
 
 async fn roots(client: &Client) -> Result<String, Failure> {
@@ -170,8 +193,12 @@ async fn session(client: &Client, id: &SessionId) -> Result<String, Failure> {
     let params = SessionRef { session_id: id.clone() };
     let about: Session = client.api.request("session.get", &params).await?;
     let root = about.root.as_deref().unwrap_or("no root");
-    let mut text =
-        format!("{}\n{id}, {root}, {}, {} records\n", about.title, about.state.as_str(), about.head_seq);
+    let mut text = format!(
+        "{}\n{id}, {root}, {}, {} records\n",
+        about.title,
+        about.state.as_str(),
+        about.head_seq
+    );
     let status: ExploreStatus = client.api.request("orchestrate.explore.status", &params).await?;
     if let Some(summary) = status.summary {
         text.push('\n');
@@ -186,8 +213,9 @@ mod tests {
 
     #[test]
     fn uris_are_parsed() {
-        let file =
-            |path: &str, lines| Some(Address::File { root: "root_1".into(), path: path.into(), lines });
+        let file = |path: &str, lines| {
+            Some(Address::File { root: "root_1".into(), path: path.into(), lines })
+        };
         for (uri, expected) in [
             ("cairn://roots", Some(Address::Roots)),
             ("cairn://map/root_1", Some(Address::Map("root_1".into()))),

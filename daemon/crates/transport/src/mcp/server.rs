@@ -12,8 +12,8 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        Tool, ToolAnnotations,
+        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+        ServerConfig, Tool, ToolAnnotations,
     },
     service::RequestContext,
 };
@@ -51,9 +51,11 @@ impl Server {
     async fn client(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Client>, Failure> {
         let info = context.client_info();
         let (name, version) = info.map_or_else(Default::default, |i| (i.name, i.version));
-        let requested = context.extensions.get::<http::request::Parts>().and_then(|p| root_of(p.uri.query()));
+        let requested =
+            context.extensions.get::<http::request::Parts>().and_then(|p| root_of(p.uri.query()));
         let caller = Caller { name, version, root: requested.or_else(|| self.root.clone()) };
-        let stateless = context.protocol_version().is_some_and(|v| v >= ProtocolVersion::V_2026_07_28);
+        let stateless =
+            context.protocol_version().is_some_and(|v| v >= ProtocolVersion::V_2026_07_28);
         self.client.get(&self.host, caller, self.http && stateless).await
     }
 
@@ -81,7 +83,9 @@ impl Server {
 /// Returns the root in a query `root=…`.
 pub fn root_of(query: Option<&str>) -> Option<String> {
     let mut pairs = url::form_urlencoded::parse(query?.as_bytes());
-    pairs.find(|(name, value)| name == "root" && !value.is_empty()).map(|(_, value)| value.into_owned())
+    pairs
+        .find(|(name, value)| name == "root" && !value.is_empty())
+        .map(|(_, value)| value.into_owned())
 }
 
 /// Builds the answer of a tool.
@@ -96,7 +100,9 @@ pub fn hint(reason: Reason) -> &'static str {
         Reason::RootNotFound => {
             "the resource cairn://roots lists the declared roots; 'cairn mcp --root DIR' declares one"
         }
-        Reason::RootAmbiguous => "specify the root, by its id or path; the resource cairn://roots lists them",
+        Reason::RootAmbiguous => {
+            "specify the root, by its id or path; the resource cairn://roots lists them"
+        }
         Reason::NoRoots | Reason::PathOutsideRoots => {
             "the user must declare the folder: 'cairn index add DIR', or start this server as 'cairn mcp --root DIR'"
         }
@@ -121,7 +127,8 @@ pub fn failure_result(failure: &Failure) -> CallToolResult {
 
 /// Builds the protocol error for a failed request.
 pub fn protocol_error(failure: &Failure) -> ErrorData {
-    let data = Some(serde_json::json!({"reason": failure.reason.as_str(), "hint": hint(failure.reason)}));
+    let data =
+        Some(serde_json::json!({"reason": failure.reason.as_str(), "hint": hint(failure.reason)}));
     match failure.reason {
         Reason::UnknownTool | Reason::InvalidParams | Reason::RootNotFound => {
             ErrorData::invalid_params(failure.message.clone(), data)
@@ -156,7 +163,8 @@ fn simplify(field: &mut Map<String, Value>) {
     if field.get("default").is_some_and(Value::is_null) {
         field.remove("default");
     }
-    let width = |f: &Value| f.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int"));
+    let width =
+        |f: &Value| f.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int"));
     if field.get("format").is_some_and(width) {
         field.remove("format");
     }
@@ -190,7 +198,8 @@ is final: do not try another way around it. Edit a file only after reading it.";
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
-        let about = Implementation::new("cairn", self.host.api.host().version.clone()).with_title("Cairn");
+        let about =
+            Implementation::new("cairn", self.host.api.host().version.clone()).with_title("Cairn");
         ServerConfig::new(capabilities)
             .with_server_info(about)
             .with_instructions(format!("{INSTRUCTIONS}\n\n{WRITING}\n\n{KNOWLEDGE_LOOP}"))

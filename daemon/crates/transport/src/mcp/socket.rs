@@ -25,20 +25,29 @@ const PING_EVERY: Duration = Duration::from_secs(45);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Serves one client of `root` until either side ends the connection.
-pub async fn run(socket: WebSocket, host: Arc<Host>, root: Option<String>, shutdown: CancellationToken) {
+pub async fn run(
+    socket: WebSocket,
+    host: Arc<Host>,
+    root: Option<String>,
+    shutdown: CancellationToken,
+) {
     let (sink, stream) = socket.split();
     let (out, outgoing) = mpsc::channel::<String>(OUTGOING_CAPACITY);
     let writer = tokio::spawn(write(sink, outgoing, shutdown.clone()));
     // A child token, because cancelling the connection must not stop the daemon.
     let builtin_tools = shutdown.child_token();
     let messages = Box::pin(messages(stream, out.clone()));
-    let replies =
-        Box::pin(futures_util::sink::unfold(out, |out, message: TxJsonRpcMessage<RoleServer>| async move {
+    let replies = Box::pin(futures_util::sink::unfold(
+        out,
+        |out, message: TxJsonRpcMessage<RoleServer>| async move {
             let text = serde_json::to_string(&message).map_err(io::Error::other)?;
             out.send(text).await.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
             Ok::<_, io::Error>(out)
-        }));
-    match serve_server_with_ct(Server::for_root(host, root), (replies, messages), builtin_tools).await {
+        },
+    ));
+    match serve_server_with_ct(Server::for_root(host, root), (replies, messages), builtin_tools)
+        .await
+    {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
                 tracing::warn!(%error, "an mcp connection failed");
@@ -76,13 +85,17 @@ fn messages(
 /// Renders the answer to an invalid message.
 fn invalid_message(text: &str, error: &serde_json::Error) -> String {
     let value = serde_json::from_str::<serde_json::Value>(text);
-    let id = value.as_ref().ok().and_then(|v| v.get("id")).filter(|id| id.is_string() || id.is_number());
+    let id =
+        value.as_ref().ok().and_then(|v| v.get("id")).filter(|id| id.is_string() || id.is_number());
     let (code, what) = match &value {
         Err(_) => (-32700, format!("not json: {error}")),
-        Ok(serde_json::Value::Array(_)) => (-32600, "batches are not part of this protocol".to_owned()),
+        Ok(serde_json::Value::Array(_)) => {
+            (-32600, "batches are not part of this protocol".to_owned())
+        }
         Ok(_) => (-32600, "not a message of this protocol".to_owned()),
     };
-    serde_json::json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": what}}).to_string()
+    serde_json::json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": what}})
+        .to_string()
 }
 
 async fn write(
@@ -124,8 +137,13 @@ mod tests {
             (r#"{"id": {}}"#, -32600, serde_json::json!(null)),
         ] {
             let error = serde_json::from_str::<RxJsonRpcMessage<RoleServer>>(text).unwrap_err();
-            let answer: serde_json::Value = serde_json::from_str(&invalid_message(text, &error)).unwrap();
-            assert_eq!((answer["error"]["code"].as_i64(), &answer["id"]), (Some(code), &id), "{text}");
+            let answer: serde_json::Value =
+                serde_json::from_str(&invalid_message(text, &error)).unwrap();
+            assert_eq!(
+                (answer["error"]["code"].as_i64(), &answer["id"]),
+                (Some(code), &id),
+                "{text}"
+            );
         }
     }
 }

@@ -55,7 +55,11 @@ impl<S: AsyncRead + Unpin, G: Unpin> AsyncRead for AbortableStream<S, G> {
 }
 
 impl<S: AsyncWrite + Unpin, G: Unpin> AsyncWrite for AbortableStream<S, G> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         check_open(&mut self.writing, cx)?;
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
@@ -102,7 +106,8 @@ mod tests {
         reader.read_exact(&mut two).await.unwrap();
         // One task waits to read, the other to write to a peer that does not read.
         let reading = tokio::spawn(async move { reader.read_u8().await.unwrap_err().kind() });
-        let writing = tokio::spawn(async move { writer.write_all(&[0; 64]).await.unwrap_err().kind() });
+        let writing =
+            tokio::spawn(async move { writer.write_all(&[0; 64]).await.unwrap_err().kind() });
         abort.cancel();
         assert_eq!(reading.await.unwrap(), io::ErrorKind::ConnectionAborted);
         assert_eq!(writing.await.unwrap(), io::ErrorKind::ConnectionAborted);

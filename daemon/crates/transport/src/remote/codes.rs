@@ -12,7 +12,8 @@ use cairn_protocol::remote::{PairState, Right};
 pub const CODE_LIFETIME: Duration = Duration::from_secs(120);
 /// Maximum attempts per code; an attempt counts from its start, whatever its outcome.
 pub const MAX_ATTEMPTS: u32 = 3;
-/// Maximum codes per [`HOUR`]. Together with [`MAX_ATTEMPTS`] this bounds the attempts of a guesser.
+/// Maximum codes per [`HOUR`]. Together with [`MAX_ATTEMPTS`] this bounds the attempts of a
+/// guesser.
 pub const MAX_CODES: usize = 20;
 /// The period in which codes are counted.
 pub const HOUR: Duration = Duration::from_secs(3600);
@@ -75,7 +76,11 @@ impl Codes {
     /// # Errors
     /// [`Refusal::TooMany`]; the earlier code stays active.
     pub fn begin(&mut self, now: Instant, code: String, terms: Terms) -> Result<(), Refusal> {
-        while self.created.front().is_some_and(|created| now.saturating_duration_since(*created) >= HOUR) {
+        while self
+            .created
+            .front()
+            .is_some_and(|created| now.saturating_duration_since(*created) >= HOUR)
+        {
             self.created.pop_front();
         }
         if self.created.len() >= MAX_CODES {
@@ -86,8 +91,15 @@ impl Codes {
         let serial = self.serial;
         let until = now + CODE_LIFETIME;
         let state = PairState::Waiting;
-        self.current =
-            Some(Current { serial, code, terms, until, remaining_attempts: MAX_ATTEMPTS, open: 0, state });
+        self.current = Some(Current {
+            serial,
+            code,
+            terms,
+            until,
+            remaining_attempts: MAX_ATTEMPTS,
+            open: 0,
+            state,
+        });
         Ok(())
     }
 
@@ -109,7 +121,10 @@ impl Codes {
     pub fn end(&mut self, which: Attempt) {
         if let Some(current) = self.current.as_mut().filter(|c| c.serial == which.serial) {
             current.open = current.open.saturating_sub(1);
-            if current.state == PairState::Waiting && current.remaining_attempts == 0 && current.open == 0 {
+            if current.state == PairState::Waiting
+                && current.remaining_attempts == 0
+                && current.open == 0
+            {
                 current.state = PairState::Void;
             }
         }

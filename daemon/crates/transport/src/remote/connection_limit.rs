@@ -55,7 +55,8 @@ impl ConnectionLimit {
         } else {
             None
         };
-        let oldest = crowded.and_then(|address| state.open.iter().position(|(_, at, _)| *at == address));
+        let oldest =
+            crowded.and_then(|address| state.open.iter().position(|(_, at, _)| *at == address));
         if let Some((_, at, abort)) = oldest.and_then(|at| state.open.remove(at)) {
             tracing::debug!(%at, "closing an unauthenticated connection to accept another");
             abort.cancel();
@@ -131,7 +132,9 @@ mod tests {
         assert_eq!(limit.state().open.len(), MAX_CONNECTIONS);
         let newest = limit.enter(address("10.0.3.1"));
         assert!(greedy[1].abort.is_cancelled() && !greedy[2].abort.is_cancelled());
-        assert!(rest.iter().chain([&single, &same, &newest]).all(|slot| !slot.abort.is_cancelled()));
+        assert!(
+            rest.iter().chain([&single, &same, &newest]).all(|slot| !slot.abort.is_cancelled())
+        );
         assert_eq!(limit.state().open.len(), MAX_CONNECTIONS);
         drop((single, greedy, same, rest, newest));
         assert_eq!(limit.state().open.len(), 0);

@@ -97,8 +97,9 @@ impl Devices {
     /// `storage_failed` when the file cannot be read; an unreadable list is not taken for an empty
     /// one.
     pub fn open(path: PathBuf) -> Result<Self, Failure> {
-        let failed =
-            |e| Failure::new(Reason::StorageFailed, format!("the paired devices cannot be read: {e}"));
+        let failed = |e| {
+            Failure::new(Reason::StorageFailed, format!("the paired devices cannot be read: {e}"))
+        };
         let stored: Vec<StoredDevice> = read_json(&path).map_err(failed)?;
         Ok(Self {
             path,
@@ -121,7 +122,8 @@ impl Devices {
     /// `storage_failed`, `overloaded`; the device is not added then.
     pub fn add(&self, name: String, key: Pin, rights: Vec<Right>) -> Result<Device, Failure> {
         let _one = lock(&self.writing);
-        let stored = StoredDevice { id: DeviceId::new(), name, key, rights, paired_at: Timestamp::now() };
+        let stored =
+            StoredDevice { id: DeviceId::new(), name, key, rights, paired_at: Timestamp::now() };
         let entry = Entry::new(stored);
         let mut next: Vec<_> = lock(&self.list).clone();
         next.retain(|e| e.stored.key != key);
@@ -156,7 +158,8 @@ impl Devices {
     fn write(&self, list: &[Arc<Entry>]) -> Result<(), Failure> {
         let stored: Vec<&StoredDevice> = list.iter().map(|e| &e.stored).collect();
         let failed = |e: &dyn std::fmt::Display| {
-            let text = format!("the paired devices cannot be written to {}: {e}", self.path.display());
+            let text =
+                format!("the paired devices cannot be written to {}: {e}", self.path.display());
             Failure::new(Reason::StorageFailed, text)
         };
         let text = serde_json::to_vec_pretty(&stored).map_err(|e| failed(&e))?;
@@ -199,7 +202,10 @@ mod tests {
         devices.add("a".into(), key, vec![Right::Admin]).unwrap();
         let before = devices.find(&key).unwrap();
         devices.add("a".into(), key, vec![Right::Observe]).unwrap();
-        assert!(before.abort.is_cancelled() && !devices.find(&key).unwrap().rights().contains(Right::Admin));
+        assert!(
+            before.abort.is_cancelled()
+                && !devices.find(&key).unwrap().rights().contains(Right::Admin)
+        );
         assert_eq!(devices.list().len(), 1);
     }
 

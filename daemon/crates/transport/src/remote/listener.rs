@@ -62,7 +62,8 @@ impl TlsListener {
         let local = listener.local_addr()?;
         let listener = Lingering::new(tokio::net::TcpListener::from_std(listener)?);
         let (to, ready) = mpsc::channel(QUEUE_CAPACITY);
-        let accepting = AbortOnDropHandle::new(tokio::spawn(accept(listener, tls.into(), pin, remote, to)));
+        let accepting =
+            AbortOnDropHandle::new(tokio::spawn(accept(listener, tls.into(), pin, remote, to)));
         Ok(Self { ready, local, _accepting: accepting })
     }
 }

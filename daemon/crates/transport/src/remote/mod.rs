@@ -200,9 +200,12 @@ mod tests {
 
     #[test]
     fn names_are_sanitised_and_codes_are_random() {
-        for (name, expected) in
-            [("a laptop", Some("a laptop")), (" \u{1b}[2Jx ", Some("[2Jx")), ("", None), ("\n", None)]
-        {
+        for (name, expected) in [
+            ("a laptop", Some("a laptop")),
+            (" \u{1b}[2Jx ", Some("[2Jx")),
+            ("", None),
+            ("\n", None),
+        ] {
             assert_eq!(sanitise_name(name).ok().as_deref(), expected, "{name:?}");
         }
         assert!(sanitise_name(&"ä".repeat(64)).is_ok() && sanitise_name(&"ä".repeat(65)).is_err());

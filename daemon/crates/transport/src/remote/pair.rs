@@ -50,7 +50,8 @@ pub async fn pair(mut socket: WebSocket, remote: Arc<Remote>, api: Arc<Api>, cha
             let _disconnected = send(&mut socket, &to_device).await;
         }
     }
-    let _disconnected = tokio::time::timeout(MESSAGE_TIMEOUT, socket.send(Message::Close(None))).await;
+    let _disconnected =
+        tokio::time::timeout(MESSAGE_TIMEOUT, socket.send(Message::Close(None))).await;
 }
 
 async fn exchange(
@@ -94,13 +95,15 @@ fn accept(codes: &mut Codes, which: Attempt) -> Result<super::Terms, Failure> {
 }
 
 async fn receive<T: DeserializeOwned>(socket: &mut WebSocket) -> Result<T, Failure> {
-    let disconnected = |what: &str| Failure::new(Reason::PairingRefused, format!("the device {what}"));
+    let disconnected =
+        |what: &str| Failure::new(Reason::PairingRefused, format!("the device {what}"));
     let next = tokio::time::timeout(MESSAGE_TIMEOUT, socket.recv())
         .await
         .map_err(|_| disconnected("did not answer in time"))?;
     match next {
-        Some(Ok(Message::Text(text))) => serde_json::from_str(text.as_str())
-            .map_err(|e| Failure::new(Reason::InvalidRequest, format!("not a pairing message: {e}"))),
+        Some(Ok(Message::Text(text))) => serde_json::from_str(text.as_str()).map_err(|e| {
+            Failure::new(Reason::InvalidRequest, format!("not a pairing message: {e}"))
+        }),
         Some(Ok(_)) => Err(disconnected("sent a message that is not text")),
         Some(Err(_)) | None => Err(disconnected("has disconnected")),
     }
@@ -108,9 +111,12 @@ async fn receive<T: DeserializeOwned>(socket: &mut WebSocket) -> Result<T, Failu
 
 async fn send(socket: &mut WebSocket, message: &impl Serialize) -> Result<(), Failure> {
     let disconnected = |_| Failure::new(Reason::PairingRefused, "the device has disconnected");
-    let text = serde_json::to_string(message)
-        .map_err(|e| Failure::new(Reason::Internal, format!("a message cannot be serialized: {e}")))?;
+    let text = serde_json::to_string(message).map_err(|e| {
+        Failure::new(Reason::Internal, format!("a message cannot be serialized: {e}"))
+    })?;
     let sent = tokio::time::timeout(MESSAGE_TIMEOUT, socket.send(Message::Text(text.into()))).await;
-    sent.unwrap_or_else(|_| Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::TimedOut))))
-        .map_err(disconnected)
+    sent.unwrap_or_else(|_| {
+        Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::TimedOut)))
+    })
+    .map_err(disconnected)
 }

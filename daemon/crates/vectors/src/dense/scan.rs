@@ -1,4 +1,5 @@
-//! The scan of all records for the nearest to a query, divided into pieces that several threads claim.
+//! The scan of all records for the nearest to a query, divided into pieces that several threads
+//! claim.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,12 +8,13 @@ use super::{DenseIndex, Inner, SKIP, chunk_id, file_id, scale_of};
 use crate::simd;
 use cairn_index_base::{FileSet, lock};
 
-/// Rows per piece: some 150 microseconds of work with AVX2, so that a thread that starts late or is preempted delays the
-/// scan only briefly.
+/// Rows per piece: some 150 microseconds of work with AVX2, so that a thread that starts late or is
+/// preempted delays the scan only briefly.
 const PIECE_ROWS: usize = 8192;
 /// Number of rows from which waking another thread pays off.
 const SPLIT_ROWS: usize = 4 * PIECE_ROWS;
-/// Rows that the coarse scan collects per requested row; the residuals then select the best of them.
+/// Rows that the coarse scan collects per requested row; the residuals then select the best of
+/// them.
 const OVERSAMPLE: usize = 3;
 /// Number of scattered rows that are prefetched ahead.
 const PREFETCH_ROWS: usize = 4;
@@ -40,19 +42,24 @@ struct RowHit {
 }
 
 impl DenseIndex {
-    /// Creates a scan for the `k` chunks nearest to `query`, restricted to `files` if given. Any number of threads may call
-    /// [`Scan::run`]; [`Scan::finish`] returns the result. Locks are only taken within these two.
+    /// Creates a scan for the `k` chunks nearest to `query`, restricted to `files` if given. Any
+    /// number of threads may call [`Scan::run`]; [`Scan::finish`] returns the result. Locks are
+    /// only taken within these two.
     pub fn scan<'a>(&'a self, query: &'a [f32], k: usize, files: Option<&'a FileSet>) -> Scan<'a> {
         let largest = query.iter().fold(0f32, |m, x| m.max(x.abs()));
         let unit = largest / 127.0;
         let is_empty = largest == 0.0 || k == 0 || query.len() != self.dim;
-        let packed =
-            if is_empty { Vec::new() } else { query.iter().map(|x| (x / unit).round() as i8).collect() };
+        let packed = if is_empty {
+            Vec::new()
+        } else {
+            query.iter().map(|x| (x / unit).round() as i8).collect()
+        };
         let (next, hits) = (AtomicUsize::new(0), Mutex::default());
         Scan { dense: self, query, packed, unit, k, files, next, hits }
     }
 
-    /// The `k` chunks nearest to `query` with their cosines, best first, restricted to `files` if given.
+    /// The `k` chunks nearest to `query` with their cosines, best first, restricted to `files` if
+    /// given.
     pub fn nearest(&self, query: &[f32], k: usize, files: Option<&FileSet>) -> Vec<(i64, f32)> {
         let scan = self.scan(query, k, files);
         scan.run();
@@ -91,7 +98,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Adds the rows of a piece that may be among the best `limit` rows and exceed `threshold` to `best`.
+    /// Adds the rows of a piece that may be among the best `limit` rows and exceed `threshold` to
+    /// `best`.
     fn scan_piece(
         &self,
         inner: &Inner,
@@ -106,7 +114,8 @@ impl Scan<'_> {
             for (row, dot) in (first..).zip(dots) {
                 let record = &rows_of_piece[row * stride..row * stride + SKIP];
                 let score = *dot as f32 * scale_of(record) * self.unit;
-                if score <= *threshold || self.files.is_some_and(|f| !f.contains(&file_id(record))) {
+                if score <= *threshold || self.files.is_some_and(|f| !f.contains(&file_id(record)))
+                {
                     continue;
                 }
                 let id = chunk_id(record);
@@ -123,8 +132,8 @@ impl Scan<'_> {
         });
     }
 
-    /// Returns the nearest chunks with their cosines, best first: the residuals re-order the best `k` ×
-    /// [`OVERSAMPLE`] rows of all threads. All calls of [`Scan::run`] must have returned.
+    /// Returns the nearest chunks with their cosines, best first: the residuals re-order the best
+    /// `k` × [`OVERSAMPLE`] rows of all threads. All calls of [`Scan::run`] must have returned.
     pub fn finish(self) -> Vec<(i64, f32)> {
         let inner = self.dense.inner.read().unwrap_or_else(|e| e.into_inner());
         let (dim, stride) = (self.dense.dim, self.dense.stride());
@@ -134,7 +143,8 @@ impl Scan<'_> {
         best.dedup_by_key(|f| f.id);
         best.truncate(OVERSAMPLE * self.k);
         for hits in best.iter_mut().filter(|f| f.generation != inner.generation) {
-            // The files were compacted in the meantime; a row that was removed retains its coarse score.
+            // The files were compacted in the meantime; a row that was removed retains its coarse
+            // score.
             hits.row = inner.row(inner.records(stride), stride, hits.id).unwrap_or(inner.rows);
         }
         for n in 0..best.len() {
@@ -183,7 +193,8 @@ mod tests {
         assert_eq!(scan.finish(), expected);
         // Queries with the wrong dimension or without a direction find nothing.
         assert!(
-            dense.nearest(&query[1..], 3, None).is_empty() && dense.nearest(&[0.0; 8], 3, None).is_empty()
+            dense.nearest(&query[1..], 3, None).is_empty()
+                && dense.nearest(&[0.0; 8], 3, None).is_empty()
         );
     }
 }

@@ -1,7 +1,8 @@
 //! The forward pass of BERT on candle's tensors.
 //!
-//! Texts of a batch are concatenated without padding; only attention separates them. The implementation of
-//! candle-transformers is not used because it pads, masks and runs every sum as a separate pass, which threads wait for.
+//! Texts of a batch are concatenated without padding; only attention separates them. The
+//! implementation of candle-transformers is not used because it pads, masks and runs every sum as a
+//! separate pass, which threads wait for.
 
 use candle_core::{CpuStorage, D, Device, InplaceOp2, InplaceOp3, Layout, Module, Result, Tensor};
 use candle_nn::{LayerNorm, VarBuilder};
@@ -49,11 +50,17 @@ impl Shape {
             "gelu" => Activation::Gelu,
             "gelu_new" | "gelu_pytorch_tanh" => Activation::GeluByTanh,
             "relu" => Activation::Relu,
-            other => return Err(format!("hidden_act is '{other}': gelu, gelu_new and relu are supported")),
+            other => {
+                return Err(format!(
+                    "hidden_act is '{other}': gelu, gelu_new and relu are supported"
+                ));
+            }
         };
         let positions = config["position_embedding_type"].as_str().unwrap_or("absolute");
         if positions != "absolute" {
-            return Err(format!("position_embedding_type is '{positions}': only 'absolute' is supported"));
+            return Err(format!(
+                "position_embedding_type is '{positions}': only 'absolute' is supported"
+            ));
         }
         let shape = Self {
             vocabulary: number("vocab_size", 2_000_000)?,
@@ -67,7 +74,10 @@ impl Shape {
             activation,
         };
         if !shape.dim.is_multiple_of(shape.heads) {
-            return Err(format!("hidden_size {} cannot be shared by {} heads", shape.dim, shape.heads));
+            return Err(format!(
+                "hidden_size {} cannot be shared by {} heads",
+                shape.dim, shape.heads
+            ));
         }
         Ok(shape)
     }
@@ -75,7 +85,8 @@ impl Shape {
 
 pub struct Bert {
     words: Tensor,
-    /// Position embeddings plus the type embedding of a first sentence, since there is no second one.
+    /// Position embeddings plus the type embedding of a first sentence, since there is no second
+    /// one.
     positions: Tensor,
     norm: LayerNorm,
     layers: Vec<Layer>,
@@ -102,7 +113,8 @@ impl Bert {
         let words = "embeddings.word_embeddings.weight";
         let all = if all.contains_tensor(words) { all.clone() } else { all.pp("bert") };
         let dim = shape.dim;
-        let token_types = all.get((shape.token_types, dim), "embeddings.token_type_embeddings.weight")?;
+        let token_types =
+            all.get((shape.token_types, dim), "embeddings.token_type_embeddings.weight")?;
         let positions = all.get((shape.positions, dim), "embeddings.position_embeddings.weight")?;
         let layer = |n| Layer::load(&all.pp(format!("encoder.layer.{n}")), shape);
         Ok(Self {
@@ -122,7 +134,8 @@ impl Bert {
         let positions: Vec<u32> = texts.iter().flat_map(|text| 0..text.len() as u32).collect();
         let count = ids.len();
         let words = self.words.index_select(&Tensor::from_vec(ids, count, &Device::Cpu)?, 0)?;
-        let positions = self.positions.index_select(&Tensor::from_vec(positions, count, &Device::Cpu)?, 0)?;
+        let positions =
+            self.positions.index_select(&Tensor::from_vec(positions, count, &Device::Cpu)?, 0)?;
         let mut states = self.norm.forward(&(words + positions)?)?;
         let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
         for layer in &self.layers {
@@ -177,7 +190,8 @@ impl Layer {
     fn attend(&self, input: &Tensor) -> Result<Tensor> {
         let (tokens, wide) = input.dims2()?;
         let dim = wide / 3;
-        let parts = input.reshape((tokens, 3, self.heads, dim / self.heads))?.permute((1, 2, 0, 3))?;
+        let parts =
+            input.reshape((tokens, 3, self.heads, dim / self.heads))?.permute((1, 2, 0, 3))?;
         let part = |n: usize| parts.narrow(0, n, 1)?.squeeze(0)?.contiguous();
         let scores = part(0)?.matmul(&part(1)?.transpose(D::Minus2, D::Minus1)?)?;
         let shares = candle_nn::ops::softmax_last_dim(&scores)?;
@@ -214,7 +228,13 @@ impl InplaceOp2 for Finish {
         "finish"
     }
 
-    fn cpu_fwd(&self, rows: &mut CpuStorage, at: &Layout, bias: &CpuStorage, of: &Layout) -> Result<()> {
+    fn cpu_fwd(
+        &self,
+        rows: &mut CpuStorage,
+        at: &Layout,
+        bias: &CpuStorage,
+        of: &Layout,
+    ) -> Result<()> {
         let bias = values(bias, of)?;
         for row in values_mut(rows, at)?.chunks_exact_mut(bias.len().max(1)) {
             let each = row.iter_mut().zip(bias);
@@ -248,7 +268,9 @@ impl InplaceOp3 for Onto {
     ) -> Result<()> {
         let (bias, others) = (values(bias, of)?, values(others, there)?);
         let width = bias.len().max(1);
-        for (row, other) in values_mut(rows, at)?.chunks_exact_mut(width).zip(others.chunks_exact(width)) {
+        for (row, other) in
+            values_mut(rows, at)?.chunks_exact_mut(width).zip(others.chunks_exact(width))
+        {
             row.iter_mut().zip(other).zip(bias).for_each(|((x, y), b)| *x += y + b);
         }
         Ok(())
@@ -281,8 +303,14 @@ fn gelu_by_tanh(x: f32) -> f32 {
 fn erf(x: f32) -> f32 {
     let x = x.clamp(-4.0, 4.0);
     let square = x * x;
-    let over =
-        [2.770_681_4e-8, -2.101_024e-6, -5.692_506_4e-5, -7.349_906_3e-4, -2.954_6e-3, -1.609_603_3e-2];
+    let over = [
+        2.770_681_4e-8,
+        -2.101_024e-6,
+        -5.692_506_4e-5,
+        -7.349_906_3e-4,
+        -2.954_6e-3,
+        -1.609_603_3e-2,
+    ];
     let under = [-2.133_740_6e-4, -1.682_827e-3, -7.373_329e-3, -1.426_474e-2];
     let over = over.iter().fold(-2.726_142_3e-10, |sum, part| sum * square + part);
     let under = under.iter().fold(-1.456_607_2e-5, |sum, part| sum * square + part);

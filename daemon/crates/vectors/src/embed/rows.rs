@@ -1,6 +1,7 @@
 //! Static embeddings: the table built into the binary, or one from a folder of the same format.
 //!
-//! `../../model/README.md` is the model card of the built-in table; `../../model/tokens.py` defines how text maps to rows.
+//! `../../model/README.md` is the model card of the built-in table; `../../model/tokens.py` defines
+//! how text maps to rows.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -25,11 +26,12 @@ static VOCABULARY: &str = include_str!("../../model/vocab.txt");
 
 /// SHA-256 of both files, precomputed so that starting is fast; a test verifies it.
 const BUILTIN_HASH: [u8; 32] = [
-    0x7a, 0x2c, 0xef, 0xc0, 0x6e, 0xd5, 0x55, 0x13, 0x40, 0xa8, 0x38, 0x03, 0xff, 0x8b, 0x9a, 0x03, 0x3b,
-    0x18, 0xec, 0xff, 0x5b, 0x62, 0x5e, 0x8e, 0x58, 0xcd, 0x5d, 0xab, 0x4e, 0x16, 0x0d, 0x3a,
+    0x7a, 0x2c, 0xef, 0xc0, 0x6e, 0xd5, 0x55, 0x13, 0x40, 0xa8, 0x38, 0x03, 0xff, 0x8b, 0x9a, 0x03,
+    0x3b, 0x18, 0xec, 0xff, 0x5b, 0x62, 0x5e, 0x8e, 0x58, 0xcd, 0x5d, 0xab, 0x4e, 0x16, 0x0d, 0x3a,
 ];
 
-/// A static embedding: the words select rows of an int8 table, whose weighted sum is normalised to length 1.
+/// A static embedding: the words select rows of an int8 table, whose weighted sum is normalised to
+/// length 1.
 pub struct Table {
     table: std::borrow::Cow<'static, [u8]>,
     vocabulary: std::borrow::Cow<'static, str>,
@@ -66,7 +68,8 @@ impl Table {
         };
         let vocabulary = String::from_utf8(read("vocab.txt")?)
             .map_err(|_| invalid(&format!("{}: vocab.txt is not UTF-8", folder.display())))?;
-        let name = folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
+        let name =
+            folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
         Self::new(read("table.bin")?.into(), vocabulary.into(), name)
     }
 
@@ -75,22 +78,27 @@ impl Table {
         vocabulary: std::borrow::Cow<'static, str>,
         name: String,
     ) -> Result<Self, Failure> {
-        let number =
-            |at: usize| table.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
+        let number = |at: usize| {
+            table.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes)
+        };
         let (Some(1), Some(words), Some(buckets), Some(dim)) =
             (number(8), number(12), number(16), number(20))
         else {
             return Err(invalid(&format!("{name}: table.bin has no version 1 header")));
         };
         let (words, buckets, dim) = (words as usize, buckets as usize, dim as usize);
-        let size =
-            words.checked_add(buckets).and_then(|n| n.checked_mul(dim + 2)).and_then(|n| n.checked_add(HEAD));
+        let size = words
+            .checked_add(buckets)
+            .and_then(|n| n.checked_mul(dim + 2))
+            .and_then(|n| n.checked_add(HEAD));
         if !table.starts_with(b"CAIRNEMB")
             || buckets == 0
             || !(1..=MAX_DIM).contains(&dim)
             || size != Some(table.len())
         {
-            return Err(invalid(&format!("{name}: table.bin does not have the size stated in its header")));
+            return Err(invalid(&format!(
+                "{name}: table.bin does not have the size stated in its header"
+            )));
         }
         if vocabulary.lines().count() != words {
             return Err(invalid(&format!("{name}: vocab.txt does not have {words} words")));
@@ -156,7 +164,8 @@ impl Table {
         self.words + self.buckets
     }
 
-    /// The rows and weights of the words of `text` in text order, not summed, and the number of words.
+    /// The rows and weights of the words of `text` in text order, not summed, and the number of
+    /// words.
     pub fn rows_of(&self, text: &[u8], limit: usize) -> (Vec<(u32, f32)>, usize) {
         let before = MAX_WORDS.saturating_sub(limit);
         let mut bag = Bag { model: self, rows: self.rows(), rows_found: Vec::new(), words: before };
@@ -166,7 +175,8 @@ impl Table {
 
     /// The rows of the concatenated pieces of `text` with their summed weights, ordered by row.
     fn bag(&self, text: &[&[u8]]) -> Vec<(u32, f32)> {
-        let mut bag = Bag { model: self, rows: self.rows(), rows_found: Vec::with_capacity(512), words: 0 };
+        let mut bag =
+            Bag { model: self, rows: self.rows(), rows_found: Vec::with_capacity(512), words: 0 };
         for piece in text {
             words::scan(piece, &mut bag);
         }
@@ -184,7 +194,11 @@ impl Table {
 
     fn rows(&self) -> &FxHashMap<Box<[u8]>, u32> {
         self.rows.get_or_init(|| {
-            self.vocabulary.lines().zip(0u32..).map(|(word, row)| (word.as_bytes().into(), row)).collect()
+            self.vocabulary
+                .lines()
+                .zip(0u32..)
+                .map(|(word, row)| (word.as_bytes().into(), row))
+                .collect()
         })
     }
 
@@ -233,15 +247,19 @@ impl words::Sink for Bag<'_> {
             let grams = marked[..cut + 2].windows(4);
             let weight = 1.0 / (grams.len() as f32).sqrt();
             for gram in grams {
-                self.rows_found
-                    .push((self.model.words as u32 + fnv1a(gram) % self.model.buckets as u32, weight));
+                self.rows_found.push((
+                    self.model.words as u32 + fnv1a(gram) % self.model.buckets as u32,
+                    weight,
+                ));
             }
         }
     }
 }
 
 fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
+    bytes
+        .iter()
+        .fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
 }
 
 #[cfg(test)]
@@ -290,6 +308,9 @@ mod tests {
             b"CAIRNEMB\x01\0\0\0\xff\xff\xff\xff\x01\0\0\0\x80\x01\0\0",
         )
         .unwrap();
-        assert_eq!(Table::from_folder(dir.path()).err().map(|e| e.reason), Some(Reason::InvalidParams));
+        assert_eq!(
+            Table::from_folder(dir.path()).err().map(|e| e.reason),
+            Some(Reason::InvalidParams)
+        );
     }
 }

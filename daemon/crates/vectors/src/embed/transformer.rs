@@ -1,4 +1,5 @@
-//! A BERT model from a folder in the usual layout: `config.json`, `tokenizer.json`, `model.safetensors`.
+//! A BERT model from a folder in the usual layout: `config.json`, `tokenizer.json`,
+//! `model.safetensors`.
 //!
 //! The vector of a text is the mean of its tokens' last states, or the state of the first token if
 //! `1_Pooling/config.json` configures it, normalised to length 1. Short texts are batched.
@@ -23,7 +24,8 @@ const MAX_WEIGHTS: u64 = 4 * 1024 * 1024 * 1024;
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Maximum tokens of a text, including the two special tokens at its ends.
 const MAX_TOKENS: usize = 256;
-/// Maximum tokens of a batch, unless a single text has more; larger batches need more memory and are not faster.
+/// Maximum tokens of a batch, unless a single text has more; larger batches need more memory and
+/// are not faster.
 const BATCH: usize = 256;
 /// Version of the computation; it changes when the same files yield different vectors.
 const FORM: &[u8] = b"bert 1";
@@ -48,22 +50,26 @@ impl Transformer {
     /// # Errors
     /// `invalid_params` for a missing or invalid file.
     pub fn load(folder: &Path) -> Result<Self, Failure> {
-        let bad =
-            |what: String| Failure::new(Reason::InvalidParams, format!("model {}: {what}", folder.display()));
+        let bad = |what: String| {
+            Failure::new(Reason::InvalidParams, format!("model {}: {what}", folder.display()))
+        };
         let read = |name: &str, limit: u64| {
             let path = folder.join(name);
-            let size = std::fs::metadata(&path).map_err(|e| bad(format!("cannot read {name}: {e}")))?.len();
+            let size = std::fs::metadata(&path)
+                .map_err(|e| bad(format!("cannot read {name}: {e}")))?
+                .len();
             if size > limit {
                 return Err(bad(format!("{name} has {size} bytes, the limit is {limit}")));
             }
             std::fs::read(&path).map_err(|e| bad(format!("cannot read {name}: {e}")))
         };
         let settings = read("config.json", MAX_FILE)?;
-        let config: Value =
-            serde_json::from_slice(&settings).map_err(|e| bad(format!("config.json is not JSON: {e}")))?;
+        let config: Value = serde_json::from_slice(&settings)
+            .map_err(|e| bad(format!("config.json is not JSON: {e}")))?;
         let shape = Shape::read(&config).map_err(|e| bad(format!("config.json: {e}")))?;
         let words = read("tokenizer.json", MAX_FILE)?;
-        let tokenizer = tokenizer_of(&words, &shape).map_err(|e| bad(format!("tokenizer.json: {e}")))?;
+        let tokenizer =
+            tokenizer_of(&words, &shape).map_err(|e| bad(format!("tokenizer.json: {e}")))?;
         let pooling = match folder.join("1_Pooling/config.json").exists() {
             true => read("1_Pooling/config.json", MAX_FILE)?,
             false => Vec::new(),
@@ -81,10 +87,19 @@ impl Transformer {
             .map_err(|e| {
                 bad(format!("{WEIGHTS} does not contain the model of config.json: {}", short(&e)))
             })?;
-        let name = folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
-        let transformer =
-            Self { model, tokenizer, pools_first_token, dim: shape.dim, name, hash: hash.finalize().into() };
-        let probe = transformer.forward(&[&(0, transformer.encode("word")?)]).map_err(|e| bad(short(&e)))?;
+        let name =
+            folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
+        let transformer = Self {
+            model,
+            tokenizer,
+            pools_first_token,
+            dim: shape.dim,
+            name,
+            hash: hash.finalize().into(),
+        };
+        let probe = transformer
+            .forward(&[&(0, transformer.encode("word")?)])
+            .map_err(|e| bad(short(&e)))?;
         if !probe.iter().flatten().all(|x| x.is_finite()) {
             return Err(bad(format!("{WEIGHTS} produces vectors that are not finite numbers")));
         }
@@ -104,7 +119,8 @@ impl Transformer {
         &self.hash
     }
 
-    /// The vectors of texts in their order. `None` if `should_continue` returns false, which is checked before each batch.
+    /// The vectors of texts in their order. `None` if `should_continue` returns false, which is
+    /// checked before each batch.
     ///
     /// # Errors
     /// `internal` when the computation fails.
@@ -135,7 +151,8 @@ impl Transformer {
     }
 
     fn encode(&self, text: &str) -> Result<Vec<u32>, Failure> {
-        let encoding = self.tokenizer.encode_fast(text, true).map_err(|e| self.failure(&e.to_string()))?;
+        let encoding =
+            self.tokenizer.encode_fast(text, true).map_err(|e| self.failure(&e.to_string()))?;
         Ok(encoding.get_ids().to_vec())
     }
 

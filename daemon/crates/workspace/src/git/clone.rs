@@ -83,7 +83,13 @@ pub fn git_clone(
         }
         _ => io_failed(&request.dest, &e),
     })?;
-    Ok(CloneResult { path: request.dest.display().to_string(), head, branch, reused: false, stale: None })
+    Ok(CloneResult {
+        path: request.dest.display().to_string(),
+        head,
+        branch,
+        reused: false,
+        stale: None,
+    })
 }
 
 impl CloneRequest {
@@ -101,7 +107,8 @@ impl CloneRequest {
 pub fn remove_partials(workspaces: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(workspaces) else { return 0 };
     let partial = |e: &std::fs::DirEntry| {
-        e.file_name().to_string_lossy().contains(".partial-") && e.file_type().is_ok_and(|t| t.is_dir())
+        e.file_name().to_string_lossy().contains(".partial-")
+            && e.file_type().is_ok_and(|t| t.is_dir())
     };
     entries.flatten().filter(partial).filter(|e| std::fs::remove_dir_all(e.path()).is_ok()).count()
 }
@@ -162,8 +169,9 @@ fn reuse(
         return Err(exists(&request.dest, "it is not a folder"));
     }
     let none: [&std::ffi::OsStr; 0] = [];
-    let repo = git2::Repository::open_ext(&request.dest, git2::RepositoryOpenFlags::NO_SEARCH, none)
-        .map_err(|_| exists(&request.dest, "it is not a clone"))?;
+    let repo =
+        git2::Repository::open_ext(&request.dest, git2::RepositoryOpenFlags::NO_SEARCH, none)
+            .map_err(|_| exists(&request.dest, "it is not a clone"))?;
     let remote = repo.find_remote("origin").ok().and_then(|r| r.url().ok().map(str::to_owned));
     if !remote.as_deref().is_some_and(|r| same_remote(r, request.source.url())) {
         let other = remote.map_or("no remote".into(), |r| without_credentials(&r));

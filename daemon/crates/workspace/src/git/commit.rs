@@ -41,7 +41,11 @@ struct Now {
 /// # Errors
 /// `git_failed` for a git folder with links in it, during a merge or rebase, or when git cannot
 /// write; `too_large`; errors of reading the files.
-pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option<Committed>, Failure> {
+pub fn git_commit(
+    root: &Root,
+    paths: &[String],
+    message: &str,
+) -> Result<Option<Committed>, Failure> {
     if paths.len() > MAX_FILES {
         let text = format!("{} files are to be committed; the limit is {MAX_FILES}", paths.len());
         return Err(Failure::new(Reason::TooLarge, text));
@@ -63,7 +67,10 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
             let mode = root.open_file(path).ok()?.metadata().ok()?.permissions().mode();
             Some(mode & 0o100 != 0)
         };
-        Ok(Now { path: path.clone(), content: content.map(|bytes| (bytes, executable() == Some(true))) })
+        Ok(Now {
+            path: path.clone(),
+            content: content.map(|bytes| (bytes, executable() == Some(true))),
+        })
     };
     let now = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let message = message.to_owned();
@@ -79,11 +86,17 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
     })?;
     match reading.next(deadline) {
         Ok(result) => result.map_err(|e| git_failed(what, &e)),
-        Err(_) => Err(Failure::new(Reason::GitFailed, format!("{what}: no answer within {LIMIT:?}"))),
+        Err(_) => {
+            Err(Failure::new(Reason::GitFailed, format!("{what}: no answer within {LIMIT:?}")))
+        }
     }
 }
 
-fn commit(repo: &Repository, files: &[Now], message: &str) -> Result<Option<Committed>, git2::Error> {
+fn commit(
+    repo: &Repository,
+    files: &[Now],
+    message: &str,
+) -> Result<Option<Committed>, git2::Error> {
     if repo.state() != RepositoryState::Clean {
         return Err(git2::Error::from_str(
             "a merge, rebase or similar operation is in progress: finish it first",
@@ -108,7 +121,8 @@ fn commit(repo: &Repository, files: &[Now], message: &str) -> Result<Option<Comm
                 if known.is_none() && repo.is_path_ignored(&file.path)? {
                     continue;
                 }
-                let (id, mode) = (repo.blob(bytes)?, if *executable { 0o100_755 } else { 0o100_644 });
+                let (id, mode) =
+                    (repo.blob(bytes)?, if *executable { 0o100_755 } else { 0o100_644 });
                 if known.is_some_and(|e| e.id == id && e.mode == mode) {
                     continue;
                 }
@@ -183,7 +197,9 @@ mod tests {
         };
         assert_eq!(commit(&["a"]).unwrap(), None, "no repository");
         git(&at, &["init", "-q", "-b", "main"]);
-        for (name, text) in [("a", "1\n"), ("b", "1\n"), ("gone", "1\n"), (".gitignore", "ignored\n")] {
+        for (name, text) in
+            [("a", "1\n"), ("b", "1\n"), ("gone", "1\n"), (".gitignore", "ignored\n")]
+        {
             fs::write(at.join(name), text).unwrap();
         }
         let first = commit(&["a", "b", "gone", ".gitignore"]).unwrap().unwrap();

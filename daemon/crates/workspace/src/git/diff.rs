@@ -26,8 +26,8 @@ const RULES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".g
 /// The compared states and files.
 #[derive(Debug, Clone, Default)]
 pub struct DiffRequest {
-    /// True for the staged changes against the last commit; else those of the work tree against the
-    /// index.
+    /// True for the staged changes against the last commit; else those of the work tree against
+    /// the index.
     pub staged: bool,
     /// Only these files and folders, relative to the root; all of the repository when empty.
     pub parts: Vec<String>,
@@ -66,9 +66,15 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
     let what = format!("git diff of '{}'", display_text(rel));
     let is_closed = root.closed();
     let parts = inside(&root.path, &repo_paths.top, &request.parts);
-    let Some(parts) = parts else { return Ok(GitDiff { is_repository: true, ..GitDiff::default() }) };
-    let root_prefix =
-        repo_paths.top.strip_prefix(&root.path).unwrap_or(Path::new("")).to_string_lossy().into_owned();
+    let Some(parts) = parts else {
+        return Ok(GitDiff { is_repository: true, ..GitDiff::default() });
+    };
+    let root_prefix = repo_paths
+        .top
+        .strip_prefix(&root.path)
+        .unwrap_or(Path::new(""))
+        .to_string_lossy()
+        .into_owned();
     let (staged, most) = (request.staged, request.max_bytes);
     let deadline = Instant::now() + DIFF_LIMIT;
     let repository = repo_paths.clone();
@@ -124,8 +130,10 @@ enum Piece {
 fn inside(root: &Path, top: &Path, parts: &[String]) -> Option<Vec<PathBuf>> {
     let mut specs = Vec::new();
     for part in parts {
-        let plain: PathBuf =
-            Path::new(part).components().filter(|c| !matches!(c, std::path::Component::CurDir)).collect();
+        let plain: PathBuf = Path::new(part)
+            .components()
+            .filter(|c| !matches!(c, std::path::Component::CurDir))
+            .collect();
         let path = root.join(plain);
         if top.starts_with(&path) {
             return Some(vec![]);
@@ -144,8 +152,9 @@ fn read(
     closed: &dyn Fn(&Path) -> bool,
     tx: &Sender<Result<Piece, git2::Error>>,
 ) -> Result<(), git2::Error> {
-    let lead =
-        |side: &str| if root_prefix.is_empty() { side.to_owned() } else { format!("{side}/{root_prefix}") };
+    let lead = |side: &str| {
+        if root_prefix.is_empty() { side.to_owned() } else { format!("{side}/{root_prefix}") }
+    };
     let mut options = DiffOptions::new();
     options
         .ignore_submodules(true)

@@ -49,7 +49,9 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
             }
             // A shallow or damaged history stops at its last readable commit.
             Ok(Err(e)) if commits.is_empty() => return Err(git_failed("git log", &e)),
-            Ok(Err(_)) | Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(commits),
+            Ok(Err(_)) | Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                return Ok(commits);
+            }
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) if commits.is_empty() => {
                 return Err(Failure::new(
                     Reason::GitFailed,
@@ -101,9 +103,10 @@ fn changed_paths(repo: &Repository, commit: &Commit<'_>) -> Result<Vec<String>, 
     };
     let mut options = DiffOptions::new();
     options.ignore_submodules(true).skip_binary_check(true);
-    let diff = repo.diff_tree_to_tree(parent.as_ref(), Some(&commit.tree()?), Some(&mut options))?;
-    let paths = diff
-        .deltas()
-        .filter_map(|d| d.new_file().path_bytes().or(d.old_file().path_bytes()).map(<[u8]>::to_vec));
+    let diff =
+        repo.diff_tree_to_tree(parent.as_ref(), Some(&commit.tree()?), Some(&mut options))?;
+    let paths = diff.deltas().filter_map(|d| {
+        d.new_file().path_bytes().or(d.old_file().path_bytes()).map(<[u8]>::to_vec)
+    });
     Ok(paths.take(MAX_PATHS).map(|p| String::from_utf8_lossy(&p).into_owned()).collect())
 }

@@ -98,7 +98,8 @@ pub(super) fn find_here(root: &Root, folder: &Path) -> Result<RepoPaths, Failure
     let repo_paths = if std::fs::symlink_metadata(&dot_git).is_ok() {
         look_at(root, folder, &dot_git)
     } else {
-        let repo_paths = RepoPaths { top: folder.to_path_buf(), git_dirs: vec![folder.to_path_buf()] };
+        let repo_paths =
+            RepoPaths { top: folder.to_path_buf(), git_dirs: vec![folder.to_path_buf()] };
         look_inside(root, folder).map(|()| repo_paths)
     };
     let refuse = |why| {
@@ -111,8 +112,10 @@ pub(super) fn find_here(root: &Root, folder: &Path) -> Result<RepoPaths, Failure
 }
 
 fn without_traps(repo_paths: RepoPaths) -> Result<RepoPaths, Failure> {
-    let trap =
-        repo_paths.git_dirs.iter().find_map(|dir| pipes::find_trap(&repo_paths.top, dir, &READ_AT_ONCE));
+    let trap = repo_paths
+        .git_dirs
+        .iter()
+        .find_map(|dir| pipes::find_trap(&repo_paths.top, dir, &READ_AT_ONCE));
     let Some(trap) = trap else { return Ok(repo_paths) };
     let trap = crate::root::display_text(&trap.to_string_lossy());
     Err(Failure::new(
@@ -125,7 +128,8 @@ fn without_traps(repo_paths: RepoPaths) -> Result<RepoPaths, Failure> {
 pub(super) fn open(repo_paths: &RepoPaths) -> Result<Option<Repository>, git2::Error> {
     let none: [&std::ffi::OsStr; 0] = [];
     let repo = Repository::open_ext(&repo_paths.top, RepositoryOpenFlags::NO_SEARCH, none)?;
-    let here = repo.workdir().and_then(|w| w.canonicalize().ok()).is_some_and(|w| w == repo_paths.top);
+    let here =
+        repo.workdir().and_then(|w| w.canonicalize().ok()).is_some_and(|w| w == repo_paths.top);
     if !here {
         tracing::warn!(folder = %repo_paths.top.display(), "not recognized as a repository: its work tree is elsewhere");
     }
@@ -140,7 +144,10 @@ fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<RepoPaths, &'stati
         () if meta.is_symlink() => dot_git.to_path_buf(),
         () if meta.is_file() => {
             let text = read_short(dot_git).ok_or("its .git file cannot be read")?;
-            let target = text.trim().strip_prefix("gitdir:").ok_or("its .git file does not name a folder")?;
+            let target = text
+                .trim()
+                .strip_prefix("gitdir:")
+                .ok_or("its .git file does not name a folder")?;
             top.join(target.trim())
         }
         () => return Err("its .git is neither a folder nor a file"),
@@ -178,13 +185,18 @@ fn look_inside(root: &Root, git_dir: &Path) -> Result<(), &'static str> {
 
 fn contained(root: &Root, path: &Path) -> Result<PathBuf, &'static str> {
     let real = path.canonicalize().map_err(|_| "it names a folder that does not exist")?;
-    if root.declared_contains(&real) { Ok(real) } else { Err("it leads outside the declared roots") }
+    if root.declared_contains(&real) {
+        Ok(real)
+    } else {
+        Err("it leads outside the declared roots")
+    }
 }
 
 /// Reads a text file if it is a short one.
 fn read_short(path: &Path) -> Option<String> {
     let file =
-        std::fs::File::open(std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|_| path)?).ok()?;
+        std::fs::File::open(std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|_| path)?)
+            .ok()?;
     let mut text = String::new();
     file.take(64 * 1024).read_to_string(&mut text).ok()?;
     Some(text)
@@ -242,7 +254,10 @@ impl<T> Drop for Reading<T> {
         let _unreleased = std::thread::Builder::new().name("git-release".into()).spawn(move || {
             let until = Instant::now() + RELEASE_FOR;
             let pipes = pipes::below(&folders);
-            while !pipes.is_empty() && !is_finished.load(Ordering::Acquire) && Instant::now() < until {
+            while !pipes.is_empty()
+                && !is_finished.load(Ordering::Acquire)
+                && Instant::now() < until
+            {
                 pipes::release(&pipes);
                 std::thread::sleep(RELEASE_EVERY);
             }

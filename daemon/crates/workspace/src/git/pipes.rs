@@ -91,15 +91,16 @@ pub(super) fn find_foreign(git_dir: &Path) -> Option<PathBuf> {
     }
     let (mut first_match, mut remaining) = (None, MAX_ENTRIES);
     let objects = git_dir.join("objects");
-    let complete = each_below(git_dir, &mut remaining, Instant::now() + MAX_TIME, &mut |path, kind| {
-        if !kind.is_file() && !kind.is_dir() {
-            first_match = Some(path.to_path_buf());
-        }
-        let loose = kind.is_dir()
-            && path.parent() == Some(&objects)
-            && path.file_name().is_some_and(|name| name.len() == 2);
-        first_match.is_none() && !loose
-    });
+    let complete =
+        each_below(git_dir, &mut remaining, Instant::now() + MAX_TIME, &mut |path, kind| {
+            if !kind.is_file() && !kind.is_dir() {
+                first_match = Some(path.to_path_buf());
+            }
+            let loose = kind.is_dir()
+                && path.parent() == Some(&objects)
+                && path.file_name().is_some_and(|name| name.len() == 2);
+            first_match.is_none() && !loose
+        });
     first_match.or_else(|| (!complete).then(|| git_dir.to_path_buf()))
 }
 

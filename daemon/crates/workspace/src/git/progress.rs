@@ -34,7 +34,10 @@ impl Words {
 
     fn append_message(&mut self, line: &str) {
         // The first line names the folder of the unfinished clone, which is of no use to the user.
-        if line.is_empty() || line.starts_with("Cloning into ") || self.text.len() + line.len() > MAX_WORDS {
+        if line.is_empty()
+            || line.starts_with("Cloning into ")
+            || self.text.len() + line.len() > MAX_WORDS
+        {
             return;
         }
         if !self.text.is_empty() {
@@ -63,7 +66,8 @@ fn parse(line: &str) -> Option<(&'static str, f64)> {
         "Updating files" | "Checking out files" | "Filtering content" => "checkout",
         _ => return None,
     };
-    let percent = rest.split_once('%').and_then(|(n, _)| n.trim().parse::<f64>().ok()).unwrap_or(0.0);
+    let percent =
+        rest.split_once('%').and_then(|(n, _)| n.trim().parse::<f64>().ok()).unwrap_or(0.0);
     Some((stage, percent.clamp(0.0, 100.0)))
 }
 
@@ -98,11 +102,13 @@ mod tests {
     fn progress_and_messages_are_distinguished() {
         let mut words = Words::default();
         let mut steps = vec![];
-        let text = b"Cloning into 'x'...\nremote: Counting objects: 100% (9/9), done.\nReceiving obj";
+        let text =
+            b"Cloning into 'x'...\nremote: Counting objects: 100% (9/9), done.\nReceiving obj";
         words.feed(text, &mut |s, p| steps.push((s, p)));
-        words.feed(b"ects:  45% (45/100)\rResolving deltas:   7% (1/9)\rfatal: it broke", &mut |s, p| {
-            steps.push((s, p))
-        });
+        words.feed(
+            b"ects:  45% (45/100)\rResolving deltas:   7% (1/9)\rfatal: it broke",
+            &mut |s, p| steps.push((s, p)),
+        );
         assert_eq!(steps, [("counting", 100.0), ("receiving", 45.0), ("resolving", 7.0)]);
         assert_eq!(words.finish(), "fatal: it broke");
         let mut long = Words::default();

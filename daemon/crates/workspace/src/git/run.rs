@@ -63,7 +63,10 @@ pub(super) fn command(folder: &Path, source: &CloneSource) -> Command {
         git.env_remove(name);
     }
     let Settings { config, environment, ssh } = source.settings();
-    let all = NEUTRAL.iter().copied().chain(config.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+    let all = NEUTRAL
+        .iter()
+        .copied()
+        .chain(config.iter().map(|(key, value)| (key.as_str(), value.as_str())));
     git.env("GIT_CONFIG_COUNT", (NEUTRAL.len() + config.len()).to_string());
     for (n, (key, value)) in all.enumerate() {
         git.env(format!("GIT_CONFIG_KEY_{n}"), key).env(format!("GIT_CONFIG_VALUE_{n}"), value);
@@ -81,7 +84,8 @@ pub(super) fn command(folder: &Path, source: &CloneSource) -> Command {
         && std::env::var_os("GIT_SSH").is_none()
         && !has_ssh_command()
     {
-        let pinned = ssh.filter(|host| !is_mapped(&host.name)).map(|host| format!(" {}", host.options()));
+        let pinned =
+            ssh.filter(|host| !is_mapped(&host.name)).map(|host| format!(" {}", host.options()));
         let options = pinned.unwrap_or_default();
         git.env("GIT_SSH_COMMAND", format!("ssh -o BatchMode=yes -o ConnectTimeout=20{options}"));
     }
@@ -97,8 +101,9 @@ pub(super) fn command(folder: &Path, source: &CloneSource) -> Command {
 fn is_mapped(name: &str) -> bool {
     let ssh_config =
         Command::new("ssh").args(["-G", name]).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let ssh_config =
-        ssh_config.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let ssh_config = ssh_config
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
     let host = ssh_config.lines().find_map(|line| line.strip_prefix("hostname "));
     host.is_some_and(|host| !host.eq_ignore_ascii_case(name))
 }
@@ -139,14 +144,16 @@ pub(super) fn run(
     })?;
     let output = read_output(&mut child);
     let mut words = Words::default();
-    let end = supervise(&mut child, &output, task, cancelled, &mut |bytes| words.feed(bytes, progress));
+    let end =
+        supervise(&mut child, &output, task, cancelled, &mut |bytes| words.feed(bytes, progress));
     // In any case nothing of its group remains; the leader is reaped afterwards so that its id is
     // not reused before.
     if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
-    let status =
-        child.wait().map_err(|e| Failure::new(Reason::GitFailed, format!("waiting for git: {e}")))?;
+    let status = child
+        .wait()
+        .map_err(|e| Failure::new(Reason::GitFailed, format!("waiting for git: {e}")))?;
     let (what, url) = (task.what, task.url);
     match end {
         End::Exited => {}
@@ -260,7 +267,9 @@ mod tests {
 
     #[test]
     fn ssh_connects_to_judged_address_and_verifies_key_of_host_name() {
-        for url in ["ssh://git@host.invalid/x", "git@host.invalid:x", "ssh://git@host.invalid:2222/x"] {
+        for url in
+            ["ssh://git@host.invalid/x", "git@host.invalid:x", "ssh://git@host.invalid:2222/x"]
+        {
             let arguments = arguments_of_ssh(url, Some("192.0.2.7"));
             let options = ["-o", "HostName=192.0.2.7", "-o", "HostKeyAlias=host.invalid"];
             assert!(arguments.windows(4).any(|four| four == options), "{url}: {arguments:?}");
@@ -269,9 +278,13 @@ mod tests {
         let arguments = arguments_of_ssh("git@host.invalid:x", Some("2001:db8::7"));
         assert!(arguments.contains(&"HostName=2001:db8::7".to_owned()), "{arguments:?}");
         // Control: a name that was not found, and an address, are passed to ssh unchanged.
-        for (url, address) in [("git@host.invalid:x", None), ("git@192.0.2.7:x", Some("192.0.2.7"))] {
+        for (url, address) in [("git@host.invalid:x", None), ("git@192.0.2.7:x", Some("192.0.2.7"))]
+        {
             let arguments = arguments_of_ssh(url, address);
-            assert!(!arguments.iter().any(|one| one.starts_with("HostName")), "{url}: {arguments:?}");
+            assert!(
+                !arguments.iter().any(|one| one.starts_with("HostName")),
+                "{url}: {arguments:?}"
+            );
         }
     }
 }

@@ -21,8 +21,8 @@ pub struct CloneSource {
 /// Location that the clone reads.
 #[derive(Debug)]
 pub(super) enum Reached {
-    /// A folder of this machine and its path: it is open, so that it stays the same even if its path
-    /// is replaced.
+    /// A folder of this machine and its path: it is open, so that it stays the same even if its
+    /// path is replaced.
     Folder { folder: File, path: PathBuf },
     /// Only these addresses, where git can be bound to them; any when there are none.
     Host(Vec<IpAddr>),
@@ -54,7 +54,10 @@ impl CloneSource {
             return Err(Failure::new(Reason::PathBlocked, text));
         }
         open::find_here(root, &real)?;
-        Ok(CloneSource { remote, reached: Reached::Folder { folder: folder.into_std_file(), path: real } })
+        Ok(CloneSource {
+            remote,
+            reached: Reached::Folder { folder: folder.into_std_file(), path: real },
+        })
     }
 
     /// Returns the source for a server; `addresses` are those that its name resolved to when it was
@@ -72,7 +75,8 @@ impl CloneSource {
     pub(super) fn settings(&self) -> Settings {
         let (mut config, mut environment, mut ssh) = (Vec::new(), Vec::new(), None);
         let url = self.remote.url();
-        let mut instead = |base: String, of: String| config.push((format!("url.{base}.insteadOf"), of));
+        let mut instead =
+            |base: String, of: String| config.push((format!("url.{base}.insteadOf"), of));
         match (&self.reached, self.remote.location()) {
             (Reached::Folder { folder, path }, _) => {
                 let base = if cfg!(target_os = "linux") {
@@ -85,7 +89,10 @@ impl CloneSource {
             (Reached::Host(addresses), RemoteLocation::Host { scheme: "https", name, port }) => {
                 if !addresses.is_empty() && name.parse::<IpAddr>().is_err() {
                     let list: Vec<String> = addresses.iter().map(bracketed).collect();
-                    config.push(("http.curloptResolve".into(), format!("{name}:{port}:{}", list.join(","))));
+                    config.push((
+                        "http.curloptResolve".into(),
+                        format!("{name}:{port}:{}", list.join(",")),
+                    ));
                 }
             }
             (Reached::Host(addresses), RemoteLocation::Host { scheme: "git", .. }) => {
@@ -94,7 +101,10 @@ impl CloneSource {
                 let port = server.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
                 let port = port.map_or(String::new(), |(_, port)| format!(":{port}"));
                 if let Some(address) = addresses.first() {
-                    instead(format!("git://{}{port}/", bracketed(address)), format!("git://{server}/"));
+                    instead(
+                        format!("git://{}{port}/", bracketed(address)),
+                        format!("git://{server}/"),
+                    );
                 }
             }
             (Reached::Host(addresses), RemoteLocation::Host { scheme: "ssh", name, .. }) => {

@@ -29,8 +29,11 @@ pub const STATUS_LIMIT: Duration = Duration::from_secs(5);
 pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
     let Some(repo_paths) = open::find(root, rel)? else { return Ok(GitStatus::default()) };
     let what = format!("git status of '{}'", display_text(rel));
-    let top =
-        repo_paths.top.strip_prefix(&root.path).map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+    let top = repo_paths
+        .top
+        .strip_prefix(&root.path)
+        .map(|p| p.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let is_closed = root.closed();
     let deadline = Instant::now() + STATUS_LIMIT;
     // First the cheap part, then the complete one: the first is the answer when the second is late.
@@ -45,7 +48,11 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
                     return;
                 }
                 let closed = |path: &str| is_closed(&repo_paths.top.join(path));
-                changes(&repo, &closed).map(|(changes, truncated)| GitStatus { changes, truncated, ..facts })
+                changes(&repo, &closed).map(|(changes, truncated)| GitStatus {
+                    changes,
+                    truncated,
+                    ..facts
+                })
             }
             Ok(None) => Ok(GitStatus::default()),
             Err(e) => Err(e),
@@ -56,8 +63,9 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
     while let Ok(part) = reading.next(deadline) {
         last = Some(part.map_err(|e| git_failed(&what, &e))?);
     }
-    last.map(|status| GitStatus { top, ..status })
-        .ok_or_else(|| Failure::new(Reason::GitFailed, format!("{what}: no answer within {STATUS_LIMIT:?}")))
+    last.map(|status| GitStatus { top, ..status }).ok_or_else(|| {
+        Failure::new(Reason::GitFailed, format!("{what}: no answer within {STATUS_LIMIT:?}"))
+    })
 }
 
 fn facts(repo: &Repository) -> GitStatus {
@@ -72,12 +80,16 @@ fn facts(repo: &Repository) -> GitStatus {
         }),
     };
     let commit = head.and_then(|h| h.peel_to_commit().ok()).map(|c| c.id().to_string());
-    let remote = repo.find_remote("origin").ok().and_then(|r| r.url().ok().map(without_credentials));
+    let remote =
+        repo.find_remote("origin").ok().and_then(|r| r.url().ok().map(without_credentials));
     let (top, changes) = (String::new(), vec![]);
     GitStatus { is_repository: true, top, branch, head: commit, remote, changes, truncated: false }
 }
 
-fn changes(repo: &Repository, closed: &dyn Fn(&str) -> bool) -> Result<(Vec<GitChange>, bool), git2::Error> {
+fn changes(
+    repo: &Repository,
+    closed: &dyn Fn(&str) -> bool,
+) -> Result<(Vec<GitChange>, bool), git2::Error> {
     let mut options = StatusOptions::new();
     options
         .include_untracked(true)

@@ -109,7 +109,8 @@ pub fn folder_name(url: &str, given: Option<&str>) -> Result<String, Failure> {
             && !name.starts_with(['.', '-'])
             && name.chars().all(plain);
         if !good || name.contains(".partial-") {
-            let text = format!("dest '{}' is not a plain folder name", crate::root::display_text(name));
+            let text =
+                format!("dest '{}' is not a plain folder name", crate::root::display_text(name));
             return Err(Failure::new(Reason::InvalidParams, text));
         }
         return Ok(name.to_owned());
@@ -151,7 +152,9 @@ fn printable(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or(text);
     match text.rsplit_once('@') {
         Some((before, after)) => {
-            let scheme = before.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
+            let scheme = before
+                .split_once("://")
+                .map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
             format!("{scheme}…@{after}")
         }
         None => text.to_owned(),
@@ -175,7 +178,9 @@ fn split(url: &str) -> Option<(&str, &str)> {
         None => {
             // The colons of an address in brackets do not end the host.
             let colon = match url.split_once(']') {
-                Some((before, after)) if url.contains('[') && after.starts_with(':') => before.len() + 1,
+                Some((before, after)) if url.contains('[') && after.starts_with(':') => {
+                    before.len() + 1
+                }
                 _ => url.find(':')?,
             };
             Some((&url[..colon], &url[colon + 1..]))
@@ -231,8 +236,10 @@ fn server(
     let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
     let (name, port) = name_and_port(host, default_port)?;
     if scheme == "https" && path.contains(['?', '#']) {
-        return Err("has a query or fragment, which git would expose to every program of this machine; \
-            use a user name and password, or store the token in git's credential helper");
+        return Err(
+            "has a query or fragment, which git would expose to every program of this machine; \
+            use a user name and password, or store the token in git's credential helper",
+        );
     }
     if path.trim_matches('/').is_empty() {
         return Err("does not name a repository");
@@ -241,7 +248,9 @@ fn server(
         (_, None) => (String::new(), None),
         ("https", Some(user)) => (String::new(), Some(credentials(user)?)),
         ("ssh", Some(user)) if is_user(user) => (format!("{user}@"), None),
-        ("ssh", Some(_)) => return Err("contains a password or an invalid user name; use SSH keys instead"),
+        ("ssh", Some(_)) => {
+            return Err("contains a password or an invalid user name; use SSH keys instead");
+        }
         _ => return Err("contains a user name, which git:// does not support"),
     };
     let url = format!("{scheme}://{user_prefix}{host}{path}");
@@ -281,7 +290,8 @@ fn credentials(user_info: &str) -> Result<Credentials, &'static str> {
         Ok(text) if !text.chars().any(char::is_control) => Ok(text.into_owned()),
         _ => Err("contains credentials that are not valid UTF-8"),
     };
-    let (user, password) = user_info.split_once(':').map_or((user_info, None), |(u, p)| (u, Some(p)));
+    let (user, password) =
+        user_info.split_once(':').map_or((user_info, None), |(u, p)| (u, Some(p)));
     Ok(Credentials { user: decode(user)?, password: password.map(decode).transpose()? })
 }
 
@@ -376,7 +386,10 @@ mod tests {
             assert!(folder_name("https://h/x", Some(bad)).is_err(), "{bad}");
         }
         assert_eq!(folder_name("https://h/x", Some("mine")).unwrap(), "mine");
-        assert!(folder_name(&format!("https://h/{}", "a/".repeat(400)), None).unwrap().len() <= MAX_NAME);
+        assert!(
+            folder_name(&format!("https://h/{}", "a/".repeat(400)), None).unwrap().len()
+                <= MAX_NAME
+        );
     }
 
     #[test]
@@ -405,7 +418,10 @@ mod tests {
         assert_eq!((secret.user.as_str(), secret.password.as_deref()), ("me", Some("hunter@2")));
         assert!(!format!("{full:?}").contains("hunter"));
         let token = of("https://ghp_token@h/a");
-        assert_eq!((token.url(), token.credentials().unwrap().user.as_str()), ("https://h/a", "ghp_token"));
+        assert_eq!(
+            (token.url(), token.credentials().unwrap().user.as_str()),
+            ("https://h/a", "ghp_token")
+        );
         assert_eq!(of("ssh://git@h/a").url(), "ssh://git@h/a");
         for bad in [
             "https://me:hunter2@h",

@@ -151,7 +151,8 @@ impl Inbox {
 
     pub(super) fn settled(&self) -> Option<u64> {
         let (seen, sent_tick) = (self.seen(), self.sent_tick.load(Ordering::SeqCst));
-        let is_sure = seen == sent_tick && !self.is_remote && !self.is_polling() && !self.is_stopped();
+        let is_sure =
+            seen == sent_tick && !self.is_remote && !self.is_polling() && !self.is_stopped();
         is_sure.then(|| self.sent.load(Ordering::SeqCst))
     }
 

@@ -50,7 +50,11 @@ impl Watch {
     ///
     /// # Errors
     /// `IndexFailed` when no thread can be started.
-    pub fn start(root: &Root, opts: &WalkOptions, tx: Sender<Change>) -> Result<Watch, WorkspaceError> {
+    pub fn start(
+        root: &Root,
+        opts: &WalkOptions,
+        tx: Sender<Change>,
+    ) -> Result<Watch, WorkspaceError> {
         let inbox = Arc::new(Inbox::new(&root.path));
         let mut tree = Tree::new(root, opts, inbox.clone());
         tree.watch_all();

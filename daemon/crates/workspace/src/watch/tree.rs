@@ -64,7 +64,8 @@ impl Tree {
     /// Watches git's own folder, without its contents.
     pub(super) fn watch_git(&mut self) {
         for part in [".git", ".git/info"] {
-            let is_dir = std::fs::symlink_metadata(self.root.path.join(part)).is_ok_and(|m| m.is_dir());
+            let is_dir =
+                std::fs::symlink_metadata(self.root.path.join(part)).is_ok_and(|m| m.is_dir());
             if is_dir {
                 self.watch_one(part);
             }
@@ -82,7 +83,8 @@ impl Tree {
             self.watch_one(&dir);
             let Ok(entries) = std::fs::read_dir(self.root.path.join(&dir)) else { continue };
             for entry in entries.flatten() {
-                let (Ok(kind), Some(path)) = (entry.file_type(), rel_of(&self.root.path, &entry.path()))
+                let (Ok(kind), Some(path)) =
+                    (entry.file_type(), rel_of(&self.root.path, &entry.path()))
                 else {
                     continue;
                 };
@@ -123,8 +125,12 @@ impl Tree {
     pub(super) fn forget(&mut self, rel: &str) {
         if self.watched.remove(rel) {
             let below = format!("{rel}/");
-            let inner: Vec<String> =
-                self.watched.range(below.clone()..).take_while(|w| w.starts_with(&below)).cloned().collect();
+            let inner: Vec<String> = self
+                .watched
+                .range(below.clone()..)
+                .take_while(|w| w.starts_with(&below))
+                .cloned()
+                .collect();
             for dir in inner {
                 self.watched.remove(&dir);
             }

@@ -85,7 +85,8 @@ impl Pending {
 impl Worker {
     pub(super) fn new(tree: Tree, inbox: Arc<Inbox>, tx: Sender<Change>) -> Self {
         let now = Instant::now();
-        let pending = Pending { paths: BTreeSet::new(), rescan: false, first: now, last: now, refused: None };
+        let pending =
+            Pending { paths: BTreeSet::new(), rescan: false, first: now, last: now, refused: None };
         Self {
             tree,
             inbox,
@@ -209,8 +210,8 @@ impl Worker {
         }
     }
 
-    /// Schedules a reload and a rescan if a change of `rel` changes the set of walked files; returns
-    /// true if it does.
+    /// Schedules a reload and a rescan if a change of `rel` changes the set of walked files;
+    /// returns true if it does.
     fn note_rule(&mut self, rel: &str, now: Instant) -> bool {
         let is_rule = if rel == ".git" { self.tree.repository_changed() } else { is_rule(rel) };
         if is_rule {
@@ -272,7 +273,8 @@ impl Worker {
     /// A removed path may have been a file or a folder; it is reported if either kind would be
     /// walked.
     fn report_removed(&mut self, rel: String, now: Instant) {
-        if !rel.is_empty() && (self.tree.is_walked(&rel, false) || self.tree.is_walked(&rel, true)) {
+        if !rel.is_empty() && (self.tree.is_walked(&rel, false) || self.tree.is_walked(&rel, true))
+        {
             self.pending.add(rel, now);
         }
     }

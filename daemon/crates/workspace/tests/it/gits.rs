@@ -12,8 +12,8 @@ use cairn_protocol::error::Reason;
 use cairn_workspace::{
     Roots,
     git::{
-        CLONE_LIMIT, CloneRequest, CloneSource, DiffRequest, Remote, RemoteLocation, git_clone, git_commit,
-        git_diff, git_log, git_status, remove_partials,
+        CLONE_LIMIT, CloneRequest, CloneSource, DiffRequest, Remote, RemoteLocation, git_clone,
+        git_commit, git_diff, git_log, git_status, remove_partials,
     },
 };
 
@@ -58,11 +58,13 @@ fn git_status_and_log() {
     let status = git_status(&root, "new").unwrap();
     assert_eq!(status.head.unwrap(), git(dir.path(), &["rev-parse", "HEAD"]));
     assert_eq!(status.remote.unwrap(), "https://example.org/r.git");
-    let changes: Vec<_> = status.changes.iter().map(|c| (c.path.as_str(), c.status.as_str())).collect();
+    let changes: Vec<_> =
+        status.changes.iter().map(|c| (c.path.as_str(), c.status.as_str())).collect();
     assert_eq!(changes, [("a.rs", "modified"), ("b.rs", "deleted"), ("new/", "untracked")]);
     assert!(!status.truncated);
     let log = git_log(&root, 10).unwrap();
-    let got: Vec<_> = log.iter().map(|c| (c.subject.as_str(), c.paths.len(), c.author.as_str())).collect();
+    let got: Vec<_> =
+        log.iter().map(|c| (c.subject.as_str(), c.paths.len(), c.author.as_str())).collect();
     assert_eq!(got, [("second", 1, "A"), ("first", 2, "A")]);
     assert_eq!(git_log(&root, 1).unwrap().len(), 1);
     for n in 0..1005 {
@@ -192,8 +194,10 @@ fn request(url: &str, dest: &Path) -> CloneRequest {
 }
 
 fn entry_names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -208,7 +212,8 @@ fn clone_creates_reuses_and_refuses() {
     let url = format!("file://{}", base.join("origin").display());
     let dest = base.join("ws/clone");
     let mut stages = vec![];
-    let done = git_clone(&request(&url, &dest), &mut |s, p| stages.push((s, p)), &|| false).unwrap();
+    let done =
+        git_clone(&request(&url, &dest), &mut |s, p| stages.push((s, p)), &|| false).unwrap();
     assert_eq!(done.head, git(&base.join("origin"), &["rev-parse", "HEAD"]));
     assert_eq!((done.branch.as_deref(), done.reused), (Some("main"), false));
     assert!(stages.contains(&("receiving", 100.0)), "{stages:?}");
@@ -223,12 +228,18 @@ fn clone_creates_reuses_and_refuses() {
     assert_eq!(reason(request("https://example.org/else", &dest)), Reason::DestinationExists);
     put(&base, "ws/mine/file", "");
     assert_eq!(reason(request(&url, &base.join("ws/mine"))), Reason::DestinationExists);
-    let other = CloneRequest { branch: Some("other".into()), ..request(&url, &base.join("ws/other")) };
-    assert_eq!(git_clone(&other, &mut |_, _| {}, &|| false).unwrap().branch.as_deref(), Some("other"));
+    let other =
+        CloneRequest { branch: Some("other".into()), ..request(&url, &base.join("ws/other")) };
+    assert_eq!(
+        git_clone(&other, &mut |_, _| {}, &|| false).unwrap().branch.as_deref(),
+        Some("other")
+    );
     let none = CloneRequest { branch: Some("none".into()), ..request(&url, &base.join("ws/none")) };
     assert_eq!(reason(none), Reason::CloneFailed);
-    let option =
-        CloneRequest { branch: Some("--upload-pack=x".into()), ..request(&url, &base.join("ws/none")) };
+    let option = CloneRequest {
+        branch: Some("--upload-pack=x".into()),
+        ..request(&url, &base.join("ws/none"))
+    };
     assert_eq!(reason(option), Reason::InvalidParams);
     std::fs::create_dir(base.join("plain")).unwrap();
     let plain = format!("file://{}", base.join("plain").display());
@@ -324,7 +335,10 @@ fn tampered_clone_runs_no_program() {
     ] {
         git(&dest, &["config", key, value]);
         let got = clone();
-        assert!(got.stale.as_deref().is_some_and(|why| why.contains("was changed")), "{key}: {got:?}");
+        assert!(
+            got.stale.as_deref().is_some_and(|why| why.contains("was changed")),
+            "{key}: {got:?}"
+        );
         git(&dest, &["config", "--unset", key]);
         assert_eq!(clone().stale, None, "{key}");
     }
@@ -349,12 +363,17 @@ fn clone_can_be_cancelled_and_times_out() {
     let dir = tempfile::tempdir().unwrap();
     let start = Instant::now();
     let cancel_at = start + Duration::from_millis(300);
-    let failed =
-        git_clone(&request(&url, &dir.path().join("c")), &mut |_, _| {}, &|| Instant::now() > cancel_at)
-            .unwrap_err();
+    let failed = git_clone(&request(&url, &dir.path().join("c")), &mut |_, _| {}, &|| {
+        Instant::now() > cancel_at
+    })
+    .unwrap_err();
     assert_eq!(failed.reason, Reason::Cancelled);
-    let limited = CloneRequest { limit: Duration::from_millis(300), ..request(&url, &dir.path().join("c")) };
-    assert_eq!(git_clone(&limited, &mut |_, _| {}, &|| false).unwrap_err().reason, Reason::CloneFailed);
+    let limited =
+        CloneRequest { limit: Duration::from_millis(300), ..request(&url, &dir.path().join("c")) };
+    assert_eq!(
+        git_clone(&limited, &mut |_, _| {}, &|| false).unwrap_err().reason,
+        Reason::CloneFailed
+    );
     assert!(start.elapsed() < Duration::from_secs(20));
     assert!(entry_names(dir.path()).is_empty());
 }
@@ -393,8 +412,12 @@ const TRAPS: &[Trap] = &[
         put(dir, ".git/more", "[include]\n\tpath = \"../pipe\"\n");
         named(dir, "include.path", "more");
     }),
-    ("a file of excludes", &|dir| named(dir, "core.excludesFile", dir.join("pipe").to_str().unwrap())),
-    ("a file of attributes", &|dir| named(dir, "core.attributesFile", dir.join("pipe").to_str().unwrap())),
+    ("a file of excludes", &|dir| {
+        named(dir, "core.excludesFile", dir.join("pipe").to_str().unwrap())
+    }),
+    ("a file of attributes", &|dir| {
+        named(dir, "core.attributesFile", dir.join("pipe").to_str().unwrap())
+    }),
 ];
 
 fn replace(path: &Path) {
@@ -426,7 +449,10 @@ fn pipe_that_git_would_open_is_refused_by_name() {
         ];
         for failure in failures {
             assert_eq!(failure.reason, Reason::GitFailed, "{what}");
-            assert!(failure.message.contains("pipe") || failure.message.contains("own"), "{what}: {failure}");
+            assert!(
+                failure.message.contains("pipe") || failure.message.contains("own"),
+                "{what}: {failure}"
+            );
         }
         assert!(start.elapsed() < Duration::from_secs(2), "{what}: {:?}", start.elapsed());
     }
@@ -457,7 +483,8 @@ fn pipes_deep_in_tree_block_no_thread() {
     for (dir, root) in &hostile {
         let status = git_status(root, ".").unwrap();
         assert!(!status.truncated, "{}", dir.path().display());
-        let diff = git_diff(root, ".", &DiffRequest { max_bytes: 1000, ..DiffRequest::default() }).unwrap();
+        let diff = git_diff(root, ".", &DiffRequest { max_bytes: 1000, ..DiffRequest::default() })
+            .unwrap();
         assert!(diff.diff.contains("deep/1/a.rs") && !diff.truncated, "{diff:?}");
     }
     assert!(start.elapsed() < Duration::from_secs(16), "{:?}", start.elapsed());
@@ -479,7 +506,11 @@ fn clone_of_repository_with_pipes_is_refused() {
         assert!(CloneSource::folder(&roots, remote()).is_ok(), "the control");
         make(&at);
         let start = Instant::now();
-        assert_eq!(CloneSource::folder(&roots, remote()).unwrap_err().reason, Reason::GitFailed, "{what}");
+        assert_eq!(
+            CloneSource::folder(&roots, remote()).unwrap_err().reason,
+            Reason::GitFailed,
+            "{what}"
+        );
         assert!(start.elapsed() < Duration::from_secs(2), "{what}");
     }
     drop(base);
@@ -505,8 +536,11 @@ fn folder_replaced_after_judgement_is_not_cloned() {
     assert!(base.join("ws/clone/a.rs").exists() && !base.join("ws/clone/password").exists());
     // Control: a request made now is for the other one.
     let url = format!("file://{}", inner.display());
-    let other =
-        Command::new("git").args(["clone", "-q", &url, "control"]).current_dir(&base).status().unwrap();
+    let other = Command::new("git")
+        .args(["clone", "-q", &url, "control"])
+        .current_dir(&base)
+        .status()
+        .unwrap();
     assert!(other.success() && base.join("control/password").exists());
 }
 
@@ -544,7 +578,11 @@ fn commit_follows_no_symlink_out_of_git_folder() {
         let root = roots.declare(&base.join("repo")).unwrap();
         let failure = git_commit(&root, &["a.rs".into()], "x").unwrap_err();
         assert_eq!(failure.reason, Reason::GitFailed, "{link}: {failure}");
-        assert_eq!(std::fs::read_to_string(base.join("outside/file")).unwrap(), "as it was\n", "{link}");
+        assert_eq!(
+            std::fs::read_to_string(base.join("outside/file")).unwrap(),
+            "as it was\n",
+            "{link}"
+        );
         // Control: without the link it is committed.
         std::fs::remove_file(&from).unwrap();
         let back = to.exists() && link != ".git/logs/HEAD" && link != ".git/logs/refs/heads/main";

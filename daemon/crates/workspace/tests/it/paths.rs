@@ -135,7 +135,11 @@ fn blocked_paths_match_by_component() {
     symlink(".ssh", base.join("dirlink")).unwrap();
     let roots = Roots::new(vec![base.join(".ssh"), base.join("later")]);
     for inside in [".ssh", ".ssh/deep", "dirlink"] {
-        assert_eq!(roots.declare(&base.join(inside)).unwrap_err().reason(), Reason::PathBlocked, "{inside}");
+        assert_eq!(
+            roots.declare(&base.join(inside)).unwrap_err().reason(),
+            Reason::PathBlocked,
+            "{inside}"
+        );
     }
     let root = roots.declare(&base).unwrap();
     for rel in [".ssh/id", "link", "dirlink/id", "work/../.ssh/id"] {
@@ -149,7 +153,8 @@ fn blocked_paths_match_by_component() {
     assert!(root.stat("dirlink/id").is_err());
     assert_eq!(list_dir(&root, ".ssh", 1).unwrap_err().reason(), Reason::PathBlocked);
     assert!(list_dir(&root, "dirlink", 1).is_err());
-    let listed: Vec<_> = list_dir(&root, ".", 3).unwrap().entries.into_iter().map(|e| e.path).collect();
+    let listed: Vec<_> =
+        list_dir(&root, ".", 3).unwrap().entries.into_iter().map(|e| e.path).collect();
     assert_eq!(listed, [".sshx", ".sshx/id", "dirlink", "link", "work", "work/a"]);
     assert_eq!(
         roots.resolve(base.join(".ssh/id").to_str().unwrap(), None).unwrap_err().reason(),
@@ -179,9 +184,13 @@ fn roots_can_be_declared_and_found() {
     assert_eq!(reason(roots.resolve("f", None)), Reason::RootAmbiguous);
     assert_eq!(reason(roots.resolve("f", Some("root_0000000000000000"))), Reason::RootNotFound);
     assert_eq!(roots.resolve("f", Some(&x.id.0)).unwrap().root().id, x.id);
-    for (path, root, rel) in
-        [("a/x/f", &x, "f"), ("a/x", &x, "."), ("s/x/f", &x, "f"), ("a/y/new", &a, "y/new"), ("s", &a, ".")]
-    {
+    for (path, root, rel) in [
+        ("a/x/f", &x, "f"),
+        ("a/x", &x, "."),
+        ("s/x/f", &x, "f"),
+        ("a/y/new", &a, "y/new"),
+        ("s", &a, "."),
+    ] {
         let resolved = roots.resolve(base.join(path).to_str().unwrap(), None).unwrap();
         assert_eq!((&resolved.root().id, resolved.real()), (&root.id, rel), "{path}");
     }
@@ -263,7 +272,8 @@ fn kernel_filesystems_and_top_folder_are_rejected_as_roots() {
     symlink("/", dir.path().join("all")).unwrap();
     symlink("/proc", dir.path().join("proc")).unwrap();
     let links = ["all", "proc"].map(|name| dir.path().join(name));
-    let named = ["/", "/proc", "/proc/self", "/sys", "/dev", "/.", "/tmp/.."].map(std::path::PathBuf::from);
+    let named =
+        ["/", "/proc", "/proc/self", "/sys", "/dev", "/.", "/tmp/.."].map(std::path::PathBuf::from);
     for path in named.into_iter().chain(links) {
         let refused = roots.declare(&path).unwrap_err();
         assert_eq!(refused.reason(), Reason::PathBlocked, "{}", path.display());
@@ -304,7 +314,8 @@ fn folder_swapped_during_declaration_is_rejected() {
                 by_path += 1;
             }
             let roots = Roots::new(vec![]);
-            let outside = || cairn_protocol::error::Failure::new(Reason::PathOutsideRoots, "outside");
+            let outside =
+                || cairn_protocol::error::Failure::new(Reason::PathOutsideRoots, "outside");
             let check = |real: &Path| real.starts_with(&inside).then_some(()).ok_or_else(outside);
             if let Ok(root) = roots.declare_if(&path, &check)
                 && let Ok(file) = root.open_file("f")

@@ -66,7 +66,9 @@ fn span_limits_are_enforced() {
     assert_eq!((got.end_line, got.truncated, got.total_lines), (2009, true, Some(5000)));
     put(dir.path(), "f", &"ä".repeat(MAX_SPAN_BYTES));
     let got = span(&root, 1, 1);
-    assert!(got.truncated && got.text.len() <= MAX_SPAN_BYTES && got.text.len() > MAX_SPAN_BYTES - 4);
+    assert!(
+        got.truncated && got.text.len() <= MAX_SPAN_BYTES && got.text.len() > MAX_SPAN_BYTES - 4
+    );
     assert_eq!((got.end_line, got.total_lines), (1, Some(1)));
     std::fs::write(dir.path().join("f"), vec![0xff_u8; MAX_SPAN_BYTES]).unwrap();
     let got = span(&root, 1, 1);
@@ -82,7 +84,12 @@ fn span_limits_are_enforced() {
 fn huge_file_is_not_read_completely() {
     let (dir, root) = root();
     put(dir.path(), "f", "first\n");
-    std::fs::OpenOptions::new().write(true).open(dir.path().join("f")).unwrap().set_len(1 << 40).unwrap();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path().join("f"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
     let start = std::time::Instant::now();
     let got = span(&root, 1, 1);
     assert_eq!((got.text.as_str(), got.total_lines, got.content_hash), ("first\n", None, None));

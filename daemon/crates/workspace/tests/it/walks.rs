@@ -52,10 +52,20 @@ fn fixture(dir: &std::path::Path) {
 fn walk_matches_ripgrep() {
     let (dir, root) = root();
     fixture(dir.path());
-    let want = ["a.rs", "keep.log", "sub/again.log", "sub/only-top", "sub/other", "vendor/v.js", "ü/ö.txt"];
+    let want = [
+        "a.rs",
+        "keep.log",
+        "sub/again.log",
+        "sub/only-top",
+        "sub/other",
+        "vendor/v.js",
+        "ü/ö.txt",
+    ];
     let got = files(&root, &WalkOptions::default());
     assert_eq!(got.iter().map(String::as_str).collect::<Vec<_>>(), want);
-    if let Ok(out) = std::process::Command::new("rg").arg("--files").current_dir(dir.path()).output() {
+    if let Ok(out) =
+        std::process::Command::new("rg").arg("--files").current_dir(dir.path()).output()
+    {
         let rg: BTreeSet<String> =
             String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect();
         assert_eq!(got, rg);
@@ -119,8 +129,12 @@ fn blocked_paths_invalid_names_and_traps_are_skipped() {
     for rel in ["closed/b.rs", "trap/c.rs", "pipe/d.rs"] {
         assert!(!rules.is_walked(rel, false), "{rel}");
     }
-    assert_eq!(count_languages(&root, &[], None).into_iter().collect::<Vec<_>>(), [("Rust".to_owned(), 1)]);
-    let listed: Vec<_> = list_dir(&root, ".", 2).unwrap().entries.into_iter().map(|e| e.path).collect();
+    assert_eq!(
+        count_languages(&root, &[], None).into_iter().collect::<Vec<_>>(),
+        [("Rust".to_owned(), 1)]
+    );
+    let listed: Vec<_> =
+        list_dir(&root, ".", 2).unwrap().entries.into_iter().map(|e| e.path).collect();
     assert_eq!(listed, ["a.rs", "pipe", "trap"]);
 }
 
@@ -151,10 +165,15 @@ fn listing_is_breadth_first() {
     };
     let top = paths(".", 1);
     assert!(
-        top.contains(&".hidden".into()) && top.contains(&"link.rs".into()) && top.contains(&"sub".into())
+        top.contains(&".hidden".into())
+            && top.contains(&"link.rs".into())
+            && top.contains(&"sub".into())
     );
     assert!(!top.contains(&"target".into()) && !top.contains(&".git".into()));
-    assert_eq!(paths("sub", 2), ["sub/.gitignore", "sub/again.log", "sub/deep", "sub/only-top", "sub/other"]);
+    assert_eq!(
+        paths("sub", 2),
+        ["sub/.gitignore", "sub/again.log", "sub/deep", "sub/only-top", "sub/other"]
+    );
     // An ignored folder is listed when it is named.
     assert_eq!(paths("target", 1), ["target/x.rs"]);
     assert!(list_dir(&root, ".", 17).is_err() && list_dir(&root, ".", 0).is_err());
@@ -179,14 +198,19 @@ fn find_files_reads_only_requested_folder() {
     put(dir.path(), ".git/HEAD", "");
     let find = |rel: &str| {
         let mut files = Vec::new();
-        let examined = cairn_workspace::find_files(&root, rel, &mut |file| files.push(file)).unwrap();
+        let examined =
+            cairn_workspace::find_files(&root, rel, &mut |file| files.push(file)).unwrap();
         files.sort();
         (files, examined.entries)
     };
     assert_eq!(find("small"), (vec!["small/a.rs".to_owned(), "small/deep/b.rs".to_owned()], 5));
     let (all, examined) = find(".");
     assert!(all.len() == 302 && examined > 300, "the control: {examined}");
-    assert_eq!(find("small/.hidden").0, ["small/.hidden/c.rs"], "a hidden folder is listed when it is named");
+    assert_eq!(
+        find("small/.hidden").0,
+        ["small/.hidden/c.rs"],
+        "a hidden folder is listed when it is named"
+    );
     let refused = cairn_workspace::find_files(&root, "small/a.rs", &mut |_| ()).unwrap_err();
     assert_eq!(refused.reason(), cairn_protocol::error::Reason::NotADirectory);
 }

@@ -11,7 +11,10 @@ use crossbeam_channel::{Receiver, bounded};
 use crate::{put, root};
 
 /// Collects the named paths until `done` returns true, or for ten seconds.
-fn gather(rx: &Receiver<Change>, done: impl Fn(&BTreeSet<String>, bool) -> bool) -> (BTreeSet<String>, bool) {
+fn gather(
+    rx: &Receiver<Change>,
+    done: impl Fn(&BTreeSet<String>, bool) -> bool,
+) -> (BTreeSet<String>, bool) {
     let (mut named, mut rescan) = (BTreeSet::new(), false);
     let deadline = Instant::now() + Duration::from_secs(60);
     while !done(&named, rescan) {

@@ -25,7 +25,9 @@ pub fn read(path: &str, content: &str) -> Manifest {
     let name = manifest.name.clone().unwrap_or_default();
     let path_of = |rel: &str| paths::join(dir, rel);
     let mut listed = Vec::new();
-    for bin in table.get("bin").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table) {
+    for bin in
+        table.get("bin").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table)
+    {
         let bin_name = text(bin, "name").unwrap_or_default();
         let given = text(bin, "path").and_then(|p| path_of(&p));
         let guesses = [
@@ -34,7 +36,8 @@ pub fn read(path: &str, content: &str) -> Manifest {
             path_of(&format!("src/bin/{bin_name}/main.rs")),
             path_of("src/main.rs"),
         ];
-        let candidates: Vec<Option<String>> = if given.is_some() { vec![given] } else { guesses.into() };
+        let candidates: Vec<Option<String>> =
+            if given.is_some() { vec![given] } else { guesses.into() };
         listed.push(bin_name.clone());
         manifest.start(
             candidates,
@@ -52,9 +55,13 @@ pub fn read(path: &str, content: &str) -> Manifest {
         );
     }
     if package.get("default-run").is_some() || !listed.is_empty() {
-        let run = text(package, "default-run").or_else(|| listed.first().cloned()).unwrap_or_default();
         let run =
-            if root { format!("cargo run --bin {run}") } else { format!("cargo run -p {name} --bin {run}") };
+            text(package, "default-run").or_else(|| listed.first().cloned()).unwrap_or_default();
+        let run = if root {
+            format!("cargo run --bin {run}")
+        } else {
+            format!("cargo run -p {name} --bin {run}")
+        };
         manifest.run.push(run);
     }
     let lib = table
@@ -77,13 +84,17 @@ mod tests {
 
     #[test]
     fn parses_binaries_and_libraries() {
-        let text = "[package]\nname='a'\ndescription='d'\n[[bin]]\nname='rg'\npath='crates/core/main.rs'";
+        let text =
+            "[package]\nname='a'\ndescription='d'\n[[bin]]\nname='rg'\npath='crates/core/main.rs'";
         let m = read("Cargo.toml", text);
         assert_eq!(m.starts[0].candidates, ["crates/core/main.rs"]);
         assert_eq!(m.run, ["cargo run --bin rg"]);
         let m = read("x/Cargo.toml", "[package]\nname='a'");
         assert_eq!(m.starts[0].candidates, ["x/src/main.rs"]);
-        assert_eq!((m.starts[1].kind, m.starts[1].candidates[0].as_str()), ("library", "x/src/lib.rs"));
+        assert_eq!(
+            (m.starts[1].kind, m.starts[1].candidates[0].as_str()),
+            ("library", "x/src/lib.rs")
+        );
         assert!(read("Cargo.toml", "not [ toml").starts.is_empty());
     }
 }

@@ -7,7 +7,8 @@ use super::{Manifest, paths};
 /// Parses a `go.mod` of Go.
 pub fn go_mod(path: &str, content: &str) -> Manifest {
     let mut manifest = Manifest::new(path, "go");
-    manifest.name = content.lines().find_map(|l| l.strip_prefix("module ")).map(|m| m.trim().to_owned());
+    manifest.name =
+        content.lines().find_map(|l| l.strip_prefix("module ")).map(|m| m.trim().to_owned());
     let dir = paths::folder(path);
     if let Some(name) = manifest.name.clone() {
         // The package of the module's own folder, by the file with its name; a version suffix is no
@@ -29,7 +30,8 @@ pub fn go_mod(path: &str, content: &str) -> Manifest {
 pub fn cmake(path: &str, content: &str) -> Manifest {
     let mut manifest = Manifest::new(path, "cmake");
     let dir = paths::folder(path);
-    let first = |pattern: &str| Regex::new(pattern).ok()?.captures(content).map(|hit| hit[1].to_owned());
+    let first =
+        |pattern: &str| Regex::new(pattern).ok()?.captures(content).map(|hit| hit[1].to_owned());
     manifest.name = first(r"(?im)^\s*project\s*\(\s*([\w.-]+)");
     manifest.description = first(r#"(?is)project\s*\([^)]*DESCRIPTION\s+"([^"]+)""#);
     if let Ok(pattern) = Regex::new(r"(?is)add_executable\s*\(\s*([\w.+-]+)\s+([^)]*)\)") {
@@ -39,8 +41,14 @@ pub fn cmake(path: &str, content: &str) -> Manifest {
                 .filter(|w| [".c", ".cc", ".cpp", ".cxx"].iter().any(|e| w.ends_with(e)))
                 .collect();
             let mains = sources.iter().filter(|s| s.contains("main")).chain(&sources);
-            let candidates = mains.filter(|s| !s.contains('$')).map(|s| paths::join(dir, s)).collect();
-            manifest.start(candidates, "manifest", format!("program '{}' (add_executable)", &hit[1]), false);
+            let candidates =
+                mains.filter(|s| !s.contains('$')).map(|s| paths::join(dir, s)).collect();
+            manifest.start(
+                candidates,
+                "manifest",
+                format!("program '{}' (add_executable)", &hit[1]),
+                false,
+            );
         }
     }
     if dir.is_empty() {
@@ -67,10 +75,18 @@ pub fn make(path: &str, content: &str) -> Manifest {
     let has = |name: &str| targets.contains(&name);
     manifest.build.push(if has("build") && !has("all") { "make build" } else { "make" }.into());
     manifest.test.extend(
-        ["test", "check", "tests"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")),
+        ["test", "check", "tests"]
+            .into_iter()
+            .filter(|t| has(t))
+            .take(1)
+            .map(|t| format!("make {t}")),
     );
     manifest.run.extend(
-        ["run", "serve", "start"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")),
+        ["run", "serve", "start"]
+            .into_iter()
+            .filter(|t| has(t))
+            .take(1)
+            .map(|t| format!("make {t}")),
     );
     manifest
 }
@@ -119,7 +135,8 @@ mod tests {
 
     #[test]
     fn parses_cmake_programs_and_make_targets() {
-        let m = cmake("src/CMakeLists.txt", "project(x C)\nadd_executable(prog util.c main.c ${MORE})");
+        let m =
+            cmake("src/CMakeLists.txt", "project(x C)\nadd_executable(prog util.c main.c ${MORE})");
         assert_eq!(m.starts[0].candidates[0], "src/main.c");
         let m = make("Makefile", "CC := cc\nall: prog\n\ttrue\ntest: all\nrun:\n.PHONY: x");
         assert_eq!(

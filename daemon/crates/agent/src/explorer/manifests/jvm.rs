@@ -24,7 +24,8 @@ pub fn maven(path: &str, content: &str) -> Manifest {
                 match element_path.as_slice() {
                     ["project", "artifactId"] => manifest.name = Some(value),
                     ["project", "description"] if !value.is_empty() => {
-                        manifest.description = Some(value.split_whitespace().collect::<Vec<_>>().join(" "));
+                        manifest.description =
+                            Some(value.split_whitespace().collect::<Vec<_>>().join(" "));
                     }
                     ["project", "modules", "module"] => modules = true,
                     [.., "mainClass" | "start-class"] if !value.contains('$') => {
@@ -55,9 +56,9 @@ pub fn maven(path: &str, content: &str) -> Manifest {
 
 fn main_class(manifest: &mut Manifest, dir: &str, class: &str) {
     let file = class.replace('.', "/");
-    let candidates = ["src/main/java", "src/main/kotlin", "src"]
-        .iter()
-        .flat_map(|base| ["java", "kt"].map(|ending| paths::join(dir, &format!("{base}/{file}.{ending}"))));
+    let candidates = ["src/main/java", "src/main/kotlin", "src"].iter().flat_map(|base| {
+        ["java", "kt"].map(|ending| paths::join(dir, &format!("{base}/{file}.{ending}")))
+    });
     manifest.start(candidates.collect(), "manifest", format!("main class {class}"), true);
 }
 

@@ -12,8 +12,10 @@ pub fn read(path: &str, content: &str) -> Manifest {
     let dir = paths::folder(path);
     manifest.name = text("name");
     manifest.description = text("description");
-    let name =
-        manifest.name.clone().unwrap_or_else(|| if dir.is_empty() { "the root".into() } else { dir.into() });
+    let name = manifest
+        .name
+        .clone()
+        .unwrap_or_else(|| if dir.is_empty() { "the root".into() } else { dir.into() });
     bins(&mut manifest, &json, dir, &name);
     let published = text("main").or_else(|| text("module")).or_else(|| exported(&json["exports"]));
     let promised = published.is_some();
@@ -31,7 +33,12 @@ pub fn read(path: &str, content: &str) -> Manifest {
 
 fn bins(manifest: &mut Manifest, json: &Value, dir: &str, name: &str) {
     if let Some(bin) = json["bin"].as_str() {
-        manifest.start(sources(dir, bin), "manifest", format!("command '{name}' (bin)"), !built(bin));
+        manifest.start(
+            sources(dir, bin),
+            "manifest",
+            format!("command '{name}' (bin)"),
+            !built(bin),
+        );
     }
     for (command, file) in json["bin"].as_object().into_iter().flatten() {
         if let Some(file) = file.as_str() {
@@ -49,9 +56,9 @@ fn bins(manifest: &mut Manifest, json: &Value, dir: &str, name: &str) {
 fn exported(exports: &Value) -> Option<String> {
     match exports {
         Value::String(file) => Some(file.clone()),
-        Value::Object(map) => {
-            [".", "import", "default", "node", "require"].iter().find_map(|key| exported(map.get(*key)?))
-        }
+        Value::Object(map) => [".", "import", "default", "node", "require"]
+            .iter()
+            .find_map(|key| exported(map.get(*key)?)),
         Value::Array(list) => list.iter().find_map(exported),
         _ => None,
     }
@@ -59,7 +66,8 @@ fn exported(exports: &Value) -> Option<String> {
 
 /// Returns true for a path of build output, which a repository does not contain.
 fn built(file: &str) -> bool {
-    paths::parts(file).any(|p| ["dist", "build", "out", "lib-cjs", "lib-esm", "esm", "cjs"].contains(&p))
+    paths::parts(file)
+        .any(|p| ["dist", "build", "out", "lib-cjs", "lib-esm", "esm", "cjs"].contains(&p))
 }
 
 /// Returns the sources that a published path may correspond to.
@@ -76,7 +84,9 @@ fn sources(dir: &str, file: &str) -> Vec<Option<String>> {
     if built(file) {
         let base = paths::file_name(stem);
         for base in [base, "index"] {
-            all.extend(["ts", "tsx", "js", "mjs"].map(|e| paths::join(dir, &format!("src/{base}.{e}"))));
+            all.extend(
+                ["ts", "tsx", "js", "mjs"].map(|e| paths::join(dir, &format!("src/{base}.{e}"))),
+            );
             all.extend(["ts", "js"].map(|e| paths::join(dir, &format!("{base}.{e}"))));
         }
     }

@@ -12,7 +12,8 @@ pub fn gemfile(path: &str, content: &str) -> Manifest {
     if dir.is_empty() {
         manifest.build.push("bundle install".into());
         manifest.test.push(
-            if content.contains("rspec") { "bundle exec rspec" } else { "bundle exec rake test" }.into(),
+            if content.contains("rspec") { "bundle exec rspec" } else { "bundle exec rake test" }
+                .into(),
         );
         if content.contains("'rails'") || content.contains("\"rails\"") {
             manifest.run.push("bin/rails server".into());
@@ -40,12 +41,16 @@ pub fn gemspec(path: &str, content: &str) -> Manifest {
     };
     let stem = paths::file_name(path).trim_end_matches(".gemspec").to_owned();
     let name = field("name")
-        .or_else(|| quoted(content.split_once("Specification.new")?.1.lines().next()?).map(str::to_owned))
+        .or_else(|| {
+            quoted(content.split_once("Specification.new")?.1.lines().next()?).map(str::to_owned)
+        })
         .unwrap_or(stem);
     manifest.description = field("summary");
     let file = name.replace('-', "/");
-    let source_paths =
-        vec![paths::join(dir, &format!("lib/{name}.rb")), paths::join(dir, &format!("lib/{file}.rb"))];
+    let source_paths = vec![
+        paths::join(dir, &format!("lib/{name}.rb")),
+        paths::join(dir, &format!("lib/{file}.rb")),
+    ];
     manifest.start(source_paths, "library", format!("require '{name}'"), false);
     for folder in ["exe", "bin"] {
         manifest.start(
@@ -68,10 +73,25 @@ pub fn composer(path: &str, content: &str) -> Manifest {
     (manifest.name, manifest.description) = (text("name"), text("description"));
     let listed = json["bin"].as_array().cloned().unwrap_or_else(|| vec![json["bin"].clone()]);
     for bin in listed.iter().filter_map(Value::as_str) {
-        manifest.start(vec![paths::join(dir, bin)], "manifest", format!("command '{bin}' (bin)"), true);
+        manifest.start(
+            vec![paths::join(dir, bin)],
+            "manifest",
+            format!("command '{bin}' (bin)"),
+            true,
+        );
     }
-    manifest.start(vec![paths::join(dir, "public/index.php")], "server", "front controller".into(), false);
-    manifest.start(vec![paths::join(dir, "artisan")], "script", "Laravel's command line".into(), false);
+    manifest.start(
+        vec![paths::join(dir, "public/index.php")],
+        "server",
+        "front controller".into(),
+        false,
+    );
+    manifest.start(
+        vec![paths::join(dir, "artisan")],
+        "script",
+        "Laravel's command line".into(),
+        false,
+    );
     if dir.is_empty() {
         manifest.build.push("composer install".into());
         if json["scripts"]["test"].is_string() || json["scripts"]["test"].is_array() {
@@ -87,14 +107,21 @@ pub fn composer(path: &str, content: &str) -> Manifest {
 pub fn swift(path: &str, content: &str) -> Manifest {
     let mut manifest = Manifest::new(path, "swift");
     let dir = paths::folder(path);
-    manifest.name = content.split_once("name:").and_then(|(_, rest)| quoted(rest)).map(str::to_owned);
+    manifest.name =
+        content.split_once("name:").and_then(|(_, rest)| quoted(rest)).map(str::to_owned);
     let targets = Regex::new(r#"executableTarget\(\s*name:\s*"([^"]+)""#);
     for hit in targets.iter().flat_map(|p| p.captures_iter(content)).take(10) {
         let name = &hit[1];
-        let source_paths = ["main.swift".to_owned(), format!("{name}.swift"), "App.swift".to_owned()];
+        let source_paths =
+            ["main.swift".to_owned(), format!("{name}.swift"), "App.swift".to_owned()];
         let source_paths =
             source_paths.iter().map(|f| paths::join(dir, &format!("Sources/{name}/{f}"))).collect();
-        manifest.start(source_paths, "manifest", format!("program '{name}' (executableTarget)"), false);
+        manifest.start(
+            source_paths,
+            "manifest",
+            format!("program '{name}' (executableTarget)"),
+            false,
+        );
     }
     if dir.is_empty() {
         manifest.build.push("swift build".into());
@@ -106,8 +133,9 @@ pub fn swift(path: &str, content: &str) -> Manifest {
 /// Parses a `mix.exs` of Elixir.
 pub fn mix(path: &str, content: &str) -> Manifest {
     let mut manifest = Manifest::new(path, "mix");
-    let app =
-        Regex::new(r"app:\s*:(\w+)").ok().and_then(|p| p.captures(content).map(|hit| hit[1].to_owned()));
+    let app = Regex::new(r"app:\s*:(\w+)")
+        .ok()
+        .and_then(|p| p.captures(content).map(|hit| hit[1].to_owned()));
     if paths::folder(path).is_empty() {
         manifest.build.push("mix deps.get && mix compile".into());
         manifest.test.push("mix test".into());
@@ -141,10 +169,17 @@ pub fn csproj(path: &str, content: &str) -> Manifest {
 /// Reads a `Dockerfile`: the command that the container starts.
 pub fn docker(path: &str, content: &str) -> Manifest {
     let mut manifest = Manifest::new(path, "docker");
-    let mut starts =
-        content.lines().map(str::trim).filter(|l| l.starts_with("ENTRYPOINT") || l.starts_with("CMD"));
+    let mut starts = content
+        .lines()
+        .map(str::trim)
+        .filter(|l| l.starts_with("ENTRYPOINT") || l.starts_with("CMD"));
     if let Some(line) = starts.next_back() {
-        manifest.start(vec![Some(path.to_owned())], "container", format!("container: {line}"), false);
+        manifest.start(
+            vec![Some(path.to_owned())],
+            "container",
+            format!("container: {line}"),
+            false,
+        );
     }
     manifest
 }
@@ -159,7 +194,10 @@ mod tests {
             "sinatra.gemspec",
             "Gem::Specification.new 'sinatra', version do |s|\n s.summary = 'Web DSL'\nend",
         );
-        assert_eq!((m.name.as_deref(), m.description.as_deref()), (Some("sinatra"), Some("Web DSL")));
+        assert_eq!(
+            (m.name.as_deref(), m.description.as_deref()),
+            (Some("sinatra"), Some("Web DSL"))
+        );
         assert_eq!(m.starts[0].candidates[0], "lib/sinatra.rb");
         let m = swift(
             "Package.swift",

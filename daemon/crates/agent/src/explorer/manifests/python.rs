@@ -25,7 +25,9 @@ pub fn pyproject(path: &str, content: &str) -> Manifest {
         (&["project", "gui-scripts"], "command"),
         (&["tool", "poetry", "scripts"], "command"),
     ] {
-        for (command, target) in at(&table, key_path).and_then(Value::as_table).into_iter().flatten() {
+        for (command, target) in
+            at(&table, key_path).and_then(Value::as_table).into_iter().flatten()
+        {
             if let Some(target) = target.as_str() {
                 script(&mut manifest, dir, command, target, what);
             }
@@ -93,7 +95,10 @@ fn package(manifest: &mut Manifest, dir: &str) {
     ];
     let candidates_for = |file: &str| -> Vec<Option<String>> {
         let bases = ["src/", "", "lib/"];
-        spellings.iter().flat_map(|s| bases.map(|b| paths::join(dir, &format!("{b}{s}/{file}")))).collect()
+        spellings
+            .iter()
+            .flat_map(|s| bases.map(|b| paths::join(dir, &format!("{b}{s}/{file}"))))
+            .collect()
     };
     let module = spellings[0].clone();
     manifest.start(candidates_for("__main__.py"), "manifest", format!("python -m {module}"), false);

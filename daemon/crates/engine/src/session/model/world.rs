@@ -378,7 +378,8 @@ impl World {
                     failed.input(rules, Input::NotCommitted);
                     steps.push((Action::Do { written: false }, failed));
                 }
-                let input = if next.write(&commit) { Input::Committed } else { Input::NotCommitted };
+                let input =
+                    if next.write(&commit) { Input::Committed } else { Input::NotCommitted };
                 next.input(rules, input);
             }
             Job::Effect(effect) => next.carry_out(effect),

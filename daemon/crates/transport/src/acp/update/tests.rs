@@ -16,7 +16,9 @@ fn text(kind: &str, offset: u64, text: &str) -> AgentEvt {
 fn displayed(events: &[AgentEvt]) -> Vec<String> {
     let mut displayed = Displayed::default();
     let updates = events.iter().flat_map(|evt| updates_for(evt, &mut displayed, "/r"));
-    updates.map(|update| update["content"]["text"].as_str().unwrap_or_default().to_owned()).collect()
+    updates
+        .map(|update| update["content"]["text"].as_str().unwrap_or_default().to_owned())
+        .collect()
 }
 
 #[test]
@@ -32,7 +34,10 @@ fn text_is_displayed_once() {
             vec![text("token_delta", 0, "a"), text("token_delta", 2, "c"), text("text", 0, "abc")],
             vec!["a", "bc"],
         ),
-        (vec![text("token_delta", 0, "é"), text("text", 0, "éè"), text("text", 4, "x")], vec!["é", "è", "x"]),
+        (
+            vec![text("token_delta", 0, "é"), text("text", 0, "éè"), text("text", 4, "x")],
+            vec!["é", "è", "x"],
+        ),
     ] {
         assert_eq!(displayed(&events), expected, "{events:?}");
     }
@@ -65,7 +70,9 @@ fn diff_is_split_into_hunks() {
 fn call_updates_follow_its_lifecycle() {
     let mut displayed = Displayed::default();
     let arguments = json!({"path": "a.rs", "old_text": "two", "new_text": "2"});
-    let call = evt(json!({"type": "tool_call", "callId": "c1", "name": "edit_file", "arguments": arguments}));
+    let call = evt(
+        json!({"type": "tool_call", "callId": "c1", "name": "edit_file", "arguments": arguments}),
+    );
     let lines = updates_for(&call, &mut displayed, "/r");
     assert_eq!(
         (&lines[0]["toolCallId"], &lines[0]["kind"], &lines[0]["title"]),
@@ -74,8 +81,11 @@ fn call_updates_follow_its_lifecycle() {
     assert_eq!(lines[0]["locations"], json!([{"path": "/r/a.rs"}]));
     let approval = approval("@@ -1 +1 @@\n-two\n+2\n");
     assert_eq!(permission_call(&approval, &displayed, "/r")["toolCallId"], "c1");
-    let pending =
-        updates_for(&AgentEvt::ApprovalRequired { approval: Box::new(approval) }, &mut displayed, "/r");
+    let pending = updates_for(
+        &AgentEvt::ApprovalRequired { approval: Box::new(approval) },
+        &mut displayed,
+        "/r",
+    );
     assert_eq!(pending[0]["status"], "pending");
     let result = json!({"type": "tool_result", "callId": "c1", "name": "edit_file", "output": {"ok": true}, "millis": 1});
     let update = updates_for(&evt(result), &mut displayed, "/r");
@@ -103,7 +113,10 @@ fn plan_and_user_text_are_converted() {
         json!([{"content": "a", "priority": "medium", "status": "completed"}])
     );
     let turn = json!({"type": "turn_accepted", "runId": RUN, "turnId": "t", "input": [{"type": "text", "text": "hi"}]});
-    assert_eq!(updates_for(&evt(turn), &mut displayed, "/r")[0]["sessionUpdate"], "user_message_chunk");
+    assert_eq!(
+        updates_for(&evt(turn), &mut displayed, "/r")[0]["sessionUpdate"],
+        "user_message_chunk"
+    );
     assert_eq!((relative("/r/a", "/r"), relative("/rest", "/r")), ("a", "/rest"));
     assert_eq!(truncate("abc", 2), "ab…");
 }

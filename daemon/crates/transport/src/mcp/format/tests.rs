@@ -35,7 +35,9 @@ fn truncated_answer_states_cursor() {
     assert!(text.ends_with("[more: the same call with cursor=\"10\"]\n"), "{text}");
     let text = passages(&answer(11), &LocationStyle::Relative, 10, 10, false);
     assert!(text.starts_with("11. src/f11.rs") && !text.contains("more"), "{text}");
-    assert!(passages(&answer(0), &LocationStyle::Relative, 0, 10, false).contains("nothing was found"));
+    assert!(
+        passages(&answer(0), &LocationStyle::Relative, 0, 10, false).contains("nothing was found")
+    );
     let late = SearchAnswer { complete: false, ..answer(1) };
     assert!(passages(&late, &LocationStyle::Relative, 0, 10, false).contains("still being built"));
 }
@@ -96,7 +98,9 @@ fn span_states_where_it_continues() {
     };
     let text = span(&of("x\ny\n", 1, 2, Some(2)), true);
     assert_eq!(text, "a.rs:1-2 of 2\n     1| x\n     2| y\n");
-    assert!(span(&of("x\ny\n", 1, 2, Some(9)), true).ends_with("[more: the same call with start=3]\n"));
+    assert!(
+        span(&of("x\ny\n", 1, 2, Some(9)), true).ends_with("[more: the same call with start=3]\n")
+    );
     assert!(!span(&of("x\ny\n", 1, 2, Some(9)), false).contains("more"));
     assert!(span(&of("", 5, 4, Some(2)), true).contains("has no line 5, it has 2"));
     let long = span(&of(&"w".repeat(1000).add_lines(100), 1, 100, Some(100)), false);
@@ -131,7 +135,8 @@ fn definitions_and_summaries_are_rendered_as_lists() {
     };
     let text = summary(&matching);
     assert!(
-        text.starts_with("# r\n\nLanguages (lines)\n- C 10\n- Rust 9\n") && text.contains("- … 8 more"),
+        text.starts_with("# r\n\nLanguages (lines)\n- C 10\n- Rust 9\n")
+            && text.contains("- … 8 more"),
         "{text}"
     );
 }

@@ -15,8 +15,9 @@ impl World {
         match (&state.active, &daemon.task) {
             (None, None) => {
                 let read = self.recovered();
-                let same =
-                    read.queue == state.queue && read.explore == state.explore && read.halted == state.halted;
+                let same = read.queue == state.queue
+                    && read.explore == state.explore
+                    && read.halted == state.halted;
                 if !same || read.deleted != state.deleted {
                     return Err(format!("4: the actor knows {state:?}, the log {read:?}"));
                 }
@@ -73,8 +74,11 @@ impl World {
                 return Err("3: a turn started twice".into());
             }
             let requested = self.count(Record::ApprovalRequested(run));
-            let resolved =
-                self.log.iter().filter(|r| matches!(r, Record::Resolved(of, _) if *of == run)).count();
+            let resolved = self
+                .log
+                .iter()
+                .filter(|r| matches!(r, Record::Resolved(of, _) if *of == run))
+                .count();
             if resolved > requested {
                 return Err("6: an approval was resolved twice".into());
             }
