@@ -1,6 +1,6 @@
 //! A connection to a daemon: handshake, calls and subscriptions.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use cairn_protocol::{
     PROTOCOL_VERSIONS,
@@ -120,8 +120,10 @@ impl Client {
         let shared = &self.link.shared;
         let (id, answer, records) = shared.begin_stream()?;
         let params = SubscribeParams { session_id: session.clone(), after: Some(after) };
-        let result: SubscribeResult =
-            finish(&self.link, id, answer, "orchestrate.subscribe", &params, CALL_TIMEOUT).await?;
+        let method = "orchestrate.subscribe";
+        let request = request(id, method, &params);
+        let answer = finish(&self.link, id, answer, method, request, CALL_TIMEOUT).await;
+        let result: SubscribeResult = parse(method, answer)?;
         Ok(EventStream {
             id: result.subscription_id,
             head_seq: result.head_seq,
@@ -181,7 +183,12 @@ async fn call<P: Serialize, R: DeserializeOwned>(
     within: Duration,
 ) -> Result<R, ClientError> {
     let (id, answer) = link.shared.begin()?;
-    finish(link, id, answer, method, params, within).await
+    let request = request(id, method, params);
+    parse(method, finish(link, id, answer, method, request, within).await)
+}
+
+fn parse<R: DeserializeOwned>(method: &str, answer: dispatch::Answer) -> Result<R, ClientError> {
+    serde_json::from_str(answer?.get()).map_err(|e| ClientError::Protocol(format!("{method}: {e}")))
 }
 
 /// Removes a pending call that is dropped before its answer.
@@ -205,36 +212,31 @@ pub(crate) fn request<P: Serialize>(
     method: &str,
     params: &P,
 ) -> Result<String, ClientError> {
-    #[derive(Serialize)]
-    struct Request<'a, P> {
-        jsonrpc: &'static str,
-        id: u64,
-        method: &'a str,
-        params: &'a P,
-    }
-    let request = Request { jsonrpc: "2.0", id, method, params };
-    serde_json::to_string(&request).map_err(|e| ClientError::Protocol(format!("{method}: {e}")))
+    let bad = |e: serde_json::Error| ClientError::Protocol(format!("{method}: {e}"));
+    let params = serde_json::to_string(params).map_err(bad)?;
+    let method = serde_json::to_string(method).map_err(bad)?;
+    Ok(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#))
 }
 
-async fn finish<P: Serialize, R: DeserializeOwned>(
-    link: &Link,
+/// Sends a request and waits for its answer. It knows no type of a method, so that one instance of
+/// it serves all of them.
+fn finish<'a>(
+    link: &'a Link,
     id: u64,
     answer: tokio::sync::oneshot::Receiver<dispatch::Answer>,
-    method: &str,
-    params: &P,
+    method: &'a str,
+    request: Result<String, ClientError>,
     within: Duration,
-) -> Result<R, ClientError> {
-    let _waiting = Waiting::new(&link.shared, id);
-    let unfit = |e: serde_json::Error| ClientError::Protocol(format!("{method}: {e}"));
-    let text = request(id, method, params)?;
-    let exchange = async {
-        link.shared.send(text).await?;
-        answer.await.unwrap_or_else(|_| Err(link.shared.closed_error()))
-    };
-    match tokio::time::timeout(within, exchange).await {
-        Ok(answer) => serde_json::from_str(answer?.get()).map_err(unfit),
-        Err(_) => {
+) -> Pin<Box<dyn Future<Output = dispatch::Answer> + Send + 'a>> {
+    Box::pin(async move {
+        let _waiting = Waiting::new(&link.shared, id);
+        let text = request?;
+        let exchange = async {
+            link.shared.send(text).await?;
+            answer.await.unwrap_or_else(|_| Err(link.shared.closed_error()))
+        };
+        tokio::time::timeout(within, exchange).await.unwrap_or_else(|_| {
             Err(ClientError::TimedOut { method: method.to_owned(), seconds: within.as_secs() })
-        }
-    }
+        })
+    })
 }

@@ -10,7 +10,7 @@ mod overrides;
 mod render;
 mod scope;
 
-use std::process::ExitCode;
+use std::{pin::Pin, process::ExitCode};
 
 use clap::Parser as _;
 
@@ -91,6 +91,13 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
 
 /// Runs a command that uses the daemon.
 fn wait(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+    wait_boxed(Box::pin(work))
+}
+
+/// One instance of the runtime's code serves all commands.
+fn wait_boxed(
+    work: Pin<Box<dyn Future<Output = Result<u8, Failure>> + '_>>,
+) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|e| Failure::failed(format!("cannot start a runtime: {e}")))?.block_on(work)
 }

@@ -48,7 +48,7 @@ pub enum TraceError {
     #[error("a line of the export cannot be written: {0}")]
     UnwritableLine(serde_json::Error),
     #[error("log reader failed: {0}")]
-    ReaderFailed(tokio::task::JoinError),
+    ReaderFailed(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

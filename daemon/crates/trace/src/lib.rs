@@ -33,6 +33,7 @@ use std::{
 };
 
 use cairn_store::{StoreError, Writer, rusqlite::Connection};
+use tokio::sync::oneshot;
 
 pub use append::{Append, Appended, NewRecord};
 pub use audit::{AuditIntent, AuditOutcome, INTERRUPTED};
@@ -55,6 +56,9 @@ pub const PAGE: u32 = 500;
 pub struct Trace {
     inner: Arc<Inner>,
 }
+
+/// A read of the log that keeps its own result.
+type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
 
 struct Inner {
     writer: Writer,
@@ -97,30 +101,34 @@ impl Trace {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, TraceError> + Send + 'static,
     {
-        let this = self.clone();
-        let run = move || this.read_blocking(job);
-        tokio::task::spawn_blocking(run)
-            .await
-            .unwrap_or_else(|error| Err(TraceError::ReaderFailed(error)))
+        let (sender, outcome) = oneshot::channel();
+        self.read_boxed(Box::new(move |conn| drop(sender.send(job(conn))))).await?;
+        // A job that panicked is an error of the line before.
+        outcome.await.unwrap_or_else(|error| Err(TraceError::ReaderFailed(error.to_string())))
     }
 
-    fn read_blocking<T>(
-        &self,
-        job: impl FnOnce(&Connection) -> Result<T, TraceError>,
-    ) -> Result<T, TraceError> {
+    /// Runs a job that keeps its own result, so that one instance of this serves all of them.
+    async fn read_boxed(&self, job: ReadJob) -> Result<(), TraceError> {
+        let this = self.clone();
+        tokio::task::spawn_blocking(move || this.read_blocking(job))
+            .await
+            .unwrap_or_else(|error| Err(TraceError::ReaderFailed(error.to_string())))
+    }
+
+    fn read_blocking(&self, job: ReadJob) -> Result<(), TraceError> {
         let readers = &self.inner.readers;
         let pooled = readers.idle.lock().ok().and_then(|mut idle| idle.pop());
         let conn = match pooled {
             Some(conn) => conn,
             None => cairn_store::open_read_only(&readers.path)?,
         };
-        let outcome = job(&conn);
+        job(&conn);
         if let Ok(mut idle) = readers.idle.lock()
             && idle.len() < MAX_IDLE_READERS
         {
             idle.push(conn);
         }
-        outcome
+        Ok(())
     }
 
     /// Returns the number of records appended since this log was opened.
