@@ -83,7 +83,7 @@ fn split(source: &Path, stripped: &Path, target: Target) -> Result<Entry, String
     let debug = stripped.with_file_name(format!("{name}.debug"));
     let mut keep = Command::new("objcopy");
     process::run(keep.args(["--only-keep-debug", "--compress-debug-sections"]).arg(source).arg(&debug))?;
-    process::run(Command::new("objcopy").arg("--strip-all").arg(stripped))?;
+    process::run(Command::new("objcopy").args(["--strip-all", "--remove-section=.comment"]).arg(stripped))?;
     let mut link = Command::new("objcopy");
     process::run(link.arg(format!("--add-gnu-debuglink={}", debug.display())).arg(stripped))?;
     let bytes = files::read(&debug)?;

@@ -173,9 +173,13 @@ fn config_of(content: &Content, format: Format, stage: &Path) -> Result<Value, S
     }
     let depends = match format {
         Format::Deb => deb_depends(content),
-        // The capabilities that a program of this glibc needs, under the names that rpm gives them.
-        Format::Rpm => vec![format!("libc.so.6(GLIBC_2.{})(64bit)", content.needs.glibc)],
+        Format::Rpm => rpm_depends(content),
     };
+    // Debian's package manager removes empty folders by itself.
+    let folders = ["/usr/lib/cairn", "/usr/share/cairn", "/usr/share/doc/cairn", "/usr/share/licenses/cairn"];
+    for folder in folders.iter().filter(|_| format == Format::Rpm) {
+        contents.push(json!({"dst": folder, "type": "dir", "file_info": {"mode": 0o755}}));
+    }
     Ok(json!({
         "name": "cairn",
         "arch": content.target.debian,
@@ -196,7 +200,7 @@ fn config_of(content: &Content, format: Format, stage: &Path) -> Result<Value, S
         "contents": contents,
         "scripts": {"postinstall": stage.join("postinstall"), "preremove": stage.join("preremove")},
         "deb": {"compression": "xz"},
-        "rpm": {"compression": "xz", "summary": project::SUMMARY, "group": "Development/Tools"},
+        "rpm": {"compression": "xz", "summary": project::SUMMARY, "group": "Development/Tools", "buildhost": "cairn"},
     }))
 }
 
@@ -211,11 +215,18 @@ fn deb_depends(content: &Content) -> Vec<String> {
     depends
 }
 
+/// Returns the needs of the program under the names that rpm gives to libraries.
+fn rpm_depends(content: &Content) -> Vec<String> {
+    let others = content.needs.libraries.iter().filter(|name| name.contains(".so.") && !name.starts_with("ld-"));
+    let names = others.filter(|name| *name != "libc.so.6").map(|name| format!("{name}()(64bit)"));
+    names.chain([format!("libc.so.6(GLIBC_2.{})(64bit)", content.needs.glibc)]).collect()
+}
+
 fn description() -> String {
     format!(
-        "{}\nCairn indexes and searches code, explores a codebase, and runs the turns of coding\nagents \
-         through one gate with permissions, approvals and a sandbox. Every command\nand event is in a durable \
-         log. Search and exploration work offline.",
+        "{}\nCairn indexes and searches code, explores a codebase, and runs the turns\nof coding agents \
+         through one gate with permissions, approvals and a\nsandbox. Every command and event is in a durable \
+         log. Search and\nexploration work offline.",
         project::SUMMARY
     )
 }

@@ -51,7 +51,7 @@ fn command_package(content: &Content, out: &Path) -> Result<PathBuf, String> {
         TARGETS.iter().map(|target| (target.npm_package(), json!(content.version))).collect();
     manifest.insert("bin".into(), json!({"cairn": "cairn.cjs"}));
     manifest.insert("engines".into(), json!({"node": ">=16"}));
-    manifest.insert("files".into(), json!(["cairn.cjs"]));
+    manifest.insert("files".into(), json!(["cairn.cjs", "LICENSE-*"]));
     manifest.insert("optionalDependencies".into(), Value::Object(platforms));
     let shim = project::template("npm/cairn.cjs", &[])?;
     let mut entries = vec![
@@ -71,7 +71,7 @@ fn platform_package(content: &Content, out: &Path) -> Result<PathBuf, String> {
     if target.is_linux() {
         manifest.insert("libc".into(), json!(["glibc"]));
     }
-    manifest.insert("files".into(), json!(["bin", "share", "THIRD-PARTY.txt"]));
+    manifest.insert("files".into(), json!(["bin", "share", "THIRD-PARTY.txt", "LICENSE-*"]));
     let readme = format!("# {name}\n\nThe program of the package `{REGISTRY_NAME}` for {}: install that one.\n", target.name);
     let mut entries = vec![Entry::text("README.md", readme)];
     for program in &content.programs {
