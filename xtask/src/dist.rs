@@ -115,7 +115,11 @@ fn selection(only: &[Package], target: Target) -> BTreeSet<Package> {
         return only.iter().copied().collect();
     }
     let of_linux = |package: &Package| !matches!(package, Package::Deb | Package::Rpm);
-    Package::value_variants().iter().copied().filter(|package| target.is_linux() || of_linux(package)).collect()
+    Package::value_variants()
+        .iter()
+        .copied()
+        .filter(|package| target.is_linux() || of_linux(package))
+        .collect()
 }
 
 fn build(

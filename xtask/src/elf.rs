@@ -104,9 +104,8 @@ fn needed(bytes: &[u8]) -> Option<Vec<String>> {
     let table = bytes.get(dynamic.offset..dynamic.offset + dynamic.size)?;
     let tags = || table.chunks_exact(16).filter_map(|tag| Some((u64_at(tag, 0)?, usize_at(tag, 8)?)));
     let address = tags().find(|(tag, _)| *tag == DT_STRTAB)?.1;
-    let strings = segments.iter().find(|s| {
-        s.kind == PT_LOAD && (s.address..s.address + s.size).contains(&address)
-    })?;
+    let strings =
+        segments.iter().find(|s| s.kind == PT_LOAD && (s.address..s.address + s.size).contains(&address))?;
     let start = strings.offset + (address - strings.address);
     tags()
         .filter(|(tag, _)| *tag == DT_NEEDED)

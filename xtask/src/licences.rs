@@ -68,9 +68,8 @@ fn linked(metadata: &Value) -> BTreeSet<String> {
             continue;
         }
         let Some(node) = nodes.get(id) else { continue };
-        let is_normal = |dependency: &&Value| {
-            items(&dependency["dep_kinds"]).any(|kind| kind["kind"].is_null())
-        };
+        let is_normal =
+            |dependency: &&Value| items(&dependency["dep_kinds"]).any(|kind| kind["kind"].is_null());
         pending.extend(items(&node["deps"]).filter(is_normal).map(|dependency| text(&dependency["pkg"])));
     }
     all

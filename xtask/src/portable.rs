@@ -67,7 +67,8 @@ fn compile(target: Target) -> Result<PathBuf, String> {
     };
     cargo.args(["--locked", "--profile", "dist", "-p", "cairn-daemon", "--bins", "--target", &triple]);
     process::run(&mut cargo)?;
-    let base = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project::root().join("target"), PathBuf::from);
+    let base =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project::root().join("target"), PathBuf::from);
     Ok(project::root().join(base).join(target.triple).join("dist"))
 }
 

@@ -136,7 +136,11 @@ mod tests {
             for (at, _) in text.match_indices("https://github.com/") {
                 let rest = &text[at..];
                 let is_other = rest.starts_with("https://github.com/NixOS/");
-                assert!(rest.starts_with(REPOSITORY) || is_other, "{document}: {}", &rest[..60.min(rest.len())]);
+                assert!(
+                    rest.starts_with(REPOSITORY) || is_other,
+                    "{document}: {}",
+                    &rest[..60.min(rest.len())]
+                );
             }
         }
     }

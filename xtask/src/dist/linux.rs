@@ -51,7 +51,8 @@ pub fn write(content: &Content, format: Format, out: &Path) -> Result<Vec<PathBu
         Entry::program(name, project::template(template, &[])?.into_bytes()).write_below(&stage)?;
     }
     let config = stage.join("nfpm.json");
-    let text = serde_json::to_string_pretty(&config_of(content, format, &stage)?).map_err(|e| e.to_string())?;
+    let text =
+        serde_json::to_string_pretty(&config_of(content, format, &stage)?).map_err(|e| e.to_string())?;
     files::write(&config, text.as_bytes())?;
     let target = out.join(file_name(content, format));
     files::write(&target, b"")?;
@@ -102,7 +103,9 @@ fn units(content: &Content) -> Result<Vec<Entry>, String> {
             .replace("@ENVIRONMENT@\n", "")
             .replace("[Unit]\n", &format!("[Unit]\nDocumentation={page}\n"));
         if text.contains('@') {
-            return Err(format!("systemd/{name} has a word between at-signs that the package does not fill in"));
+            return Err(format!(
+                "systemd/{name} has a word between at-signs that the package does not fill in"
+            ));
         }
         units.push(Entry::text(format!("usr/lib/systemd/user/{name}"), text));
     }
@@ -217,7 +220,8 @@ fn deb_depends(content: &Content) -> Vec<String> {
 
 /// Returns the needs of the program under the names that rpm gives to libraries.
 fn rpm_depends(content: &Content) -> Vec<String> {
-    let others = content.needs.libraries.iter().filter(|name| name.contains(".so.") && !name.starts_with("ld-"));
+    let others =
+        content.needs.libraries.iter().filter(|name| name.contains(".so.") && !name.starts_with("ld-"));
     let names = others.filter(|name| *name != "libc.so.6").map(|name| format!("{name}()(64bit)"));
     names.chain([format!("libc.so.6(GLIBC_2.{})(64bit)", content.needs.glibc)]).collect()
 }

@@ -22,7 +22,8 @@ pub fn write(version: &str, out: &Path) -> Result<Vec<PathBuf>, String> {
         };
         values.push((format!("@SHA256-{}@", target.name), sum));
     }
-    let values: Vec<(&str, &str)> = values.iter().map(|(word, value)| (word.as_str(), value.as_str())).collect();
+    let values: Vec<(&str, &str)> =
+        values.iter().map(|(word, value)| (word.as_str(), value.as_str())).collect();
     let mut written = Vec::new();
     for (template, name) in [("homebrew/cairn.rb", "cairn.rb"), ("oci/Containerfile", "Containerfile")] {
         let path = out.join(name);

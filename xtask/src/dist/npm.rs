@@ -29,7 +29,12 @@ fn package(name: &str, version: &str) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-fn pack(folder: &str, manifest: &Map<String, Value>, entries: &[Entry], out: &Path) -> Result<PathBuf, String> {
+fn pack(
+    folder: &str,
+    manifest: &Map<String, Value>,
+    entries: &[Entry],
+    out: &Path,
+) -> Result<PathBuf, String> {
     let stage = super::work_folder().join(folder);
     files::empty_folder(&stage)?;
     let text = serde_json::to_string_pretty(manifest).map_err(|e| e.to_string())?;
@@ -72,7 +77,10 @@ fn platform_package(content: &Content, out: &Path) -> Result<PathBuf, String> {
         manifest.insert("libc".into(), json!(["glibc"]));
     }
     manifest.insert("files".into(), json!(["bin", "share", "THIRD-PARTY.txt", "LICENSE-*"]));
-    let readme = format!("# {name}\n\nThe program of the package `{REGISTRY_NAME}` for {}: install that one.\n", target.name);
+    let readme = format!(
+        "# {name}\n\nThe program of the package `{REGISTRY_NAME}` for {}: install that one.\n",
+        target.name
+    );
     let mut entries = vec![Entry::text("README.md", readme)];
     for program in &content.programs {
         entries.push(Entry::program(format!("bin/{}", program.path), program.bytes.clone()));

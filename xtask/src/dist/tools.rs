@@ -24,13 +24,13 @@ pub fn python() -> Result<PathBuf, String> {
     let folder = folder().join("venv");
     let bin = folder.join("bin");
     let mark = folder.join("installed");
-    let wanted = PYTHON_TOOLS.join("\n");
-    if std::fs::read_to_string(&mark).is_ok_and(|text| text == wanted) {
+    let expected = PYTHON_TOOLS.join("\n");
+    if std::fs::read_to_string(&mark).is_ok_and(|text| text == expected) {
         return Ok(bin);
     }
     process::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     process::run(Command::new(bin.join("pip")).args(["install", "--quiet"]).args(PYTHON_TOOLS))?;
-    crate::files::write(&mark, wanted.as_bytes())?;
+    crate::files::write(&mark, expected.as_bytes())?;
     Ok(bin)
 }
 
