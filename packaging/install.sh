@@ -190,10 +190,10 @@ fi
 
 # Folders that this script creates, so that removing it leaves none behind; an earlier run recorded its own.
 created() {
-  folder="$1"
-  while [ "$folder" != . ] && [ ! -d "$prefix/$folder" ]; do
-    echo "$folder/"
-    folder="$(dirname "$folder")"
+  missing="$1"
+  while [ "$missing" != . ] && [ ! -d "$prefix/$missing" ]; do
+    echo "$missing/"
+    missing="$(dirname "$missing")"
   done
 }
 had_older=""

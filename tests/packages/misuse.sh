@@ -91,7 +91,7 @@ if [ ! -x "$musl/bin/busybox" ]; then
   for name in sh uname id cp tar gzip sha256sum cut mktemp rm mkdir ls env head dirname; do ln -sf busybox "$musl/bin/$name"; done
 fi
 mount --bind "$old" "$musl/packages-old"
-expect "install.sh on musl" "this system uses musl" env -i PATH=/bin HOME=/home CAIRN_DOWNLOAD_BASE=/packages-old chroot "$musl" sh /packages-old/install.sh
+expect "install.sh on musl" "this system uses musl" chroot "$musl" /bin/env -i PATH=/bin HOME=/home CAIRN_DOWNLOAD_BASE=/packages-old sh /packages-old/install.sh
 
 # pip where no wheel fits takes the source archive, which names the reason.
 python3 -m venv "$work/venv-musl"

@@ -21,7 +21,7 @@ case "$package" in
     cp -r "$project/tests/it/fixtures/sample" "$home/project"
     ;;
 esac
-in_home() { env -i PATH="$home/tools/bin:$PATH" HOME="$home" LC_ALL=C npm_config_cache="$npm_cache" npm_config_update_notifier=false "$@"; }
+in_home() { env -i PATH="$home/tools/bin:/usr/local/bin:/usr/bin:/bin" HOME="$home" LC_ALL=C npm_config_cache="$npm_cache" npm_config_update_notifier=false "$@"; }
 folder() { if [ -n "$home" ]; then echo "$home/project"; else echo /home/tester/project; fi; }
 
 case "$package" in
@@ -33,6 +33,8 @@ case "$package" in
     ;;
   rpm)
     files() { one "$1"/cairn-*.rpm; }
+    # Folders that the basic packages of a system with rpm own.
+    setup() { mkdir -p "$root/usr/share/licenses" "$root/usr/lib/systemd/user"; }
     install() { rpm --root "$root" --nodeps -U "$(files "${!1}")"; }
     remove() { rpm --root "$root" -e cairn; }
     cairn() { as_user cairn "$@"; }
@@ -53,6 +55,7 @@ case "$package" in
     ;;
   npm)
     files() { one "$1"/cairn-agent-linux-x64-*.tgz; }
+    setup() { mkdir -p "$home/tools/bin" "$home/tools/lib/node_modules"; }
     install() { in_home npm install --global --prefix "$home/tools" --offline --silent "$(one "${!1}"/cairn-agent-[0-9]*.tgz)" "$(files "${!1}")"; }
     remove() { in_home cairn stop; in_home npm uninstall --global --prefix "$home/tools" --silent cairn-agent cairn-agent-linux-x64; }
     cairn() { in_home cairn "$@"; }
@@ -90,22 +93,26 @@ example() {
     *) return 0 ;;
   esac
   awk -v fence="\`\`\`$language" '$0 == fence { inside = 1; next } $0 == "```" { inside = 0 } inside' "$readme" \
-    | sed "s|/home/me/project|$(folder)|" >"$home/tools/example.$language"
+    | sed "s|/home/me/project|$(folder)|" >"$home/project/example.$language"
   local seen
   case "$package" in
-    python) seen="$(in_home CAIRN_BIN="$home/tools/bin/cairn" python3 -W error "$home/tools/example.python")" ;;
+    python) seen="$(in_home CAIRN_BIN="$home/tools/bin/cairn" python3 -W error "$home/project/example.python")" ;;
     typescript)
-      mv "$home/tools/example.ts" "$home/tools/example.mjs"
+      # Node looks for packages in the folders above the script.
+      mv "$home/project/example.ts" "$home/tools/example.mjs"
       seen="$(in_home CAIRN_BIN="$home/tools/node_modules/.bin/cairn" node "$home/tools/example.mjs")"
+      rm "$home/tools/example.mjs"
       ;;
   esac
-  echo "$seen" | grep -q completed || fail "the example of the readme printed: $seen"
+  grep -q Python <<<"$seen" && grep -q 'worker.py:' <<<"$seen" || fail "the example of the readme printed: $seen"
 }
 
 # Files of the system, or of the tools' folder; the data of the user is not part of a package.
 snapshot() {
   if [ -n "$home" ]; then
-    (cd "$home" && find . -not -path './.local/share/cairn*' -not -path './project/*' -not -name '*.pyc' -not -name __pycache__ | sort)
+    # npm's own lists of what is installed stay, and say that nothing is.
+    (cd "$home" && find . -not -path './.local/share/cairn*' -not -path './project/*' -not -name '*.pyc' -not -name __pycache__ \
+      -not -name '*package*.json' -not -path ./tools/node_modules -not -path ./tools/node_modules/.bin | sort)
   else
     find "$root" -xdev -not -path "$root/proc/*" -not -path "$root/dev/*" -not -path "$root/packages-*" -not -path "$root/tmp/*" \
       -not -path "$root/home/tester/.local/share/cairn*" -not -path "$root/var/log/*" -not -path "$root/var/lib/rpm*" \
@@ -126,9 +133,16 @@ cairn --version
 cairn explore "$(folder)" >"$work/$package.summary"
 seconds="$(since "$started")"
 grep -q Python "$work/$package.summary" || fail "no summary: $(cat "$work/$package.summary")"
-cairn search 'drop a job after too many attempts' --root "$(folder)" >/dev/null 2>&1 || cairn search 'drop a job' >/dev/null \
-  || [ -n "$home" ] || fail "search after the install"
+cairn search 'drop a job after too many attempts' --root "$(folder)" | grep -q worker.py || fail "search after the install"
 example
+if [ "$package" = deb ]; then
+  if [ -e "$root/etc/apparmor.d/abi/4.0" ]; then
+    grep -q userns "$root/etc/apparmor.d/cairn" || fail "there is no profile for AppArmor"
+    echo "NOTE the profile for AppArmor is in place"
+  else
+    [ ! -e "$root/etc/apparmor.d/cairn" ] || fail "a profile that this AppArmor cannot read"
+  fi
+fi
 [ "$(daemons | wc -l)" = 1 ] || fail "one daemon is expected, not: $(daemons)"
 daemon="$(daemons)"
 helper="$(dirname "$(readlink "/proc/$daemon/exe")")/cairn-sandbox"

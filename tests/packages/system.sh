@@ -21,10 +21,13 @@ fresh_root() {
 }
 
 # Runs a command in the system as root, or as its user.
-in_root() { env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive LC_ALL=C chroot "$root" "$@"; }
+in_root() {
+  chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+    DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"
+}
 as_user() {
-  env -i PATH="/home/tester/.local/bin:/usr/local/bin:/usr/bin:/bin" HOME=/home/tester LC_ALL=C \
-    chroot --userspec=tester:tester "$root" "$@"
+  chroot --userspec=tester:tester "$root" /usr/bin/env -i PATH="/home/tester/.local/bin:/usr/local/bin:/usr/bin:/bin" \
+    HOME=/home/tester LC_ALL=C "$@"
 }
 
 # Prints the processes whose program's name is cairn, at whatever path.

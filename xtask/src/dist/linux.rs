@@ -179,7 +179,17 @@ fn config_of(content: &Content, format: Format, stage: &Path) -> Result<Value, S
         Format::Rpm => rpm_depends(content),
     };
     // Debian's package manager removes empty folders by itself.
-    let folders = ["/usr/lib/cairn", "/usr/share/cairn", "/usr/share/doc/cairn", "/usr/share/licenses/cairn"];
+    let folders = [
+        "/usr/lib/cairn",
+        "/usr/share/cairn",
+        "/usr/share/doc/cairn",
+        "/usr/share/licenses/cairn",
+        // Several packages may own a folder, and the shells need not be installed.
+        "/usr/share/zsh",
+        "/usr/share/zsh/site-functions",
+        "/usr/share/fish",
+        "/usr/share/fish/vendor_completions.d",
+    ];
     for folder in folders.iter().filter(|_| format == Format::Rpm) {
         contents.push(json!({"dst": folder, "type": "dir", "file_info": {"mode": 0o755}}));
     }

@@ -30,9 +30,7 @@ pub fn write(content: &Content, out: &Path) -> Result<Vec<PathBuf>, String> {
     // `uvx cairn-agent` runs the command that is named like the package.
     let alias = "#!/bin/sh\nexec \"$(dirname \"$(readlink -f \"$0\")\")/cairn\" \"$@\"\n";
     entries.push(Entry::program(format!("{stem}.data/scripts/{REGISTRY_NAME}"), alias.into()));
-    for entry in content.completions.iter().chain(&content.man_pages) {
-        entries.push(Entry { path: format!("{stem}.data/data/{}", entry.path), ..entry.clone() });
-    }
+    // No completions and man pages: pip leaves their folders behind when it removes the package.
     for entry in content.documents.iter().filter(|entry| is_licence(entry)) {
         entries.push(Entry { path: format!("{info}/licenses/{}", entry.path), ..entry.clone() });
     }
