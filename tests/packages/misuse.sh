@@ -110,6 +110,21 @@ expect "npm on another architecture" "no package for linux-riscv64" node -r "$wo
 expect "npm on musl" "no package for musl" node -r "$work/no-glibc.cjs" "$shim" --version
 expect "npm without its platform package" "cairn-agent-linux-.* is missing" node "$shim" --version
 
+# By the network: a server on this system's own loopback interface.
+python3 -m http.server --bind 127.0.0.1 --directory "$old" 8099 >/dev/null 2>&1 &
+server=$!
+sleep 1
+home="$(mktemp -d)"
+piped() { env -i PATH="$1" HOME="$home" CAIRN_DOWNLOAD_BASE=http://127.0.0.1:8099 sh -c "$2 http://127.0.0.1:8099/install.sh | sh -s -- --prefix $home/.local"; }
+works "curl | sh" "installed cairn" piped /usr/bin:/bin "curl -fsSL"
+mkdir "$home/bin"
+for name in $(ls /bin /usr/bin | grep -vx curl | sort -u); do ln -s "$(PATH=/usr/bin:/bin command -v "$name")" "$home/bin/$name" 2>/dev/null; done
+works "wget | sh" "installed cairn" piped "$home/bin" "wget -qO-"
+works "remove after it" "removed Cairn" env HOME="$home" sh "$old/install.sh" --prefix "$home/.local" --uninstall
+[ -z "$(ls -A "$home/.local" 2>/dev/null)" ] && echo "ok     remove after it: an empty folder" || echo "FAILED files are left: $(find "$home/.local")"
+kill "$server"
+rm -rf "$home"
+
 # uv runs the wheel without installing it.
 works "uvx" "cairn [0-9]" env HOME="$work/uv-home" "$work/tools/bin/uvx" --offline --no-index --from "$(echo "$old"/cairn_agent-*.whl)" cairn-agent --version
 works "npx" "cairn [0-9]" env HOME="$work/npx-home" npm_config_cache="$npm_cache" npx --offline --yes \

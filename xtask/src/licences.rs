@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use serde_json::Value;
@@ -12,6 +12,9 @@ use crate::{files, process, project, project::Target};
 
 /// Beginnings of the names of files with a licence or its notices.
 const LICENCE_FILES: &[&str] = &["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE", "COPYRIGHT"];
+
+/// Depth at which a crate has the sources of a C library.
+const LIBRARY_DEPTH: usize = 2;
 
 /// Returns one text: each licence once, after the crates that have it.
 ///
@@ -31,7 +34,15 @@ pub fn of_dependencies(target: Target) -> Result<String, String> {
         let name = format!("{} {}", text(&package["name"]), text(&package["version"]));
         let licence = package["license"].as_str().unwrap_or("see the text");
         let folder = Path::new(text(&package["manifest_path"])).parent().unwrap_or(Path::new(""));
-        let own = licence_texts(folder)?;
+        let mut own = licence_texts(folder)?;
+        // The sources of a C library lie in a folder of the crate that links it.
+        if !package["links"].is_null() {
+            for below in folders_below(folder, LIBRARY_DEPTH) {
+                own.extend(licence_texts(&below)?);
+            }
+        }
+        own.sort();
+        own.dedup();
         if own.is_empty() {
             texts.entry(String::new()).or_default().insert(format!("{name} ({licence})"));
         }
@@ -83,6 +94,18 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+fn folders_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut folders: Vec<PathBuf> =
+        entries.filter_map(Result::ok).map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    if depth > 1 {
+        let deeper: Vec<PathBuf> = folders.iter().flat_map(|path| folders_below(path, depth - 1)).collect();
+        folders.extend(deeper);
+    }
+    folders
+}
+
 fn licence_texts(folder: &Path) -> Result<Vec<String>, String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
     let mut paths: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
@@ -91,7 +114,7 @@ fn licence_texts(folder: &Path) -> Result<Vec<String>, String> {
         path.is_file() && LICENCE_FILES.iter().any(|start| name.starts_with(start))
     });
     paths.sort();
-    let read = |path: &std::path::PathBuf| {
+    let read = |path: &PathBuf| {
         let bytes = files::read(path)?;
         let lines: Vec<String> =
             String::from_utf8_lossy(&bytes).lines().map(|line| line.trim_end().to_owned()).collect();
