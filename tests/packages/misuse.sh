@@ -118,7 +118,8 @@ home="$(mktemp -d)"
 piped() { env -i PATH="$1" HOME="$home" CAIRN_DOWNLOAD_BASE=http://127.0.0.1:8099 sh -c "$2 http://127.0.0.1:8099/install.sh | sh -s -- --prefix $home/.local"; }
 works "curl | sh" "installed cairn" piped /usr/bin:/bin "curl -fsSL"
 mkdir "$home/bin"
-for name in $(ls /bin /usr/bin | grep -vx curl | sort -u); do ln -s "$(PATH=/usr/bin:/bin command -v "$name")" "$home/bin/$name" 2>/dev/null; done
+for program in /usr/bin/* /bin/*; do ln -s "$program" "$home/bin/" 2>/dev/null; done
+rm "$home/bin/curl"
 works "wget | sh" "installed cairn" piped "$home/bin" "wget -qO-"
 works "remove after it" "removed Cairn" env HOME="$home" sh "$old/install.sh" --prefix "$home/.local" --uninstall
 [ -z "$(ls -A "$home/.local" 2>/dev/null)" ] && echo "ok     remove after it: an empty folder" || echo "FAILED files are left: $(find "$home/.local")"

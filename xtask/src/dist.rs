@@ -32,7 +32,7 @@ pub struct DistArgs {
     /// The platform, as a Rust target; this machine's without it
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
-    /// Only these packages
+    /// Only these packages, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PACKAGES")]
     only: Vec<Package>,
     /// The folder for the packages

@@ -16,7 +16,6 @@ use crate::{
 /// The oldest glibc that the program runs on: that of RHEL 7 and of the tag manylinux2014.
 pub const GLIBC: u32 = 17;
 
-/// A built program.
 pub struct Built {
     /// Folder with the stripped `cairn` and `cairn-sandbox`.
     pub folder: PathBuf,
