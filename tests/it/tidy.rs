@@ -87,7 +87,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("indicatif", &["cairn-cli"]),
     ("syntect", &["cairn-cli"]),
     ("two-face", &["cairn-cli"]),
-    ("jsonschema", &["cairn-harness"]),
+    ("boon", &["cairn-harness"]),
     // The daemon uses it for requests outside of any tool: telemetry.
     ("reqwest", &["cairn-llm", "cairn-harness", "cairn-daemon"]),
     ("opentelemetry", &["cairn-daemon"]),

@@ -19,6 +19,7 @@ mod redact;
 mod registry;
 mod repair;
 mod rule_error;
+mod schema;
 mod snapshot;
 pub mod span;
 mod tool;

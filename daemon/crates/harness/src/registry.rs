@@ -11,7 +11,7 @@ use cairn_protocol::{
 };
 use serde_json::Value;
 
-use crate::{Tool, ToolSpec};
+use crate::{Tool, ToolSpec, schema::ArgumentSchema};
 
 /// Former names of tools, for callers that still use them; they are not listed.
 const ALIASES: &[(&str, &str)] = &[("bash", "run_shell"), ("python3", "evaluate")];
@@ -78,7 +78,7 @@ fn specs(tools: &Tools) -> Vec<ToolSpec> {
 pub(crate) struct Entry {
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) spec: ToolSpec,
-    schema: jsonschema::Validator,
+    schema: ArgumentSchema,
 }
 
 impl Registry {
@@ -196,23 +196,15 @@ fn unfit(spec: &ToolSpec, what: &str) -> Failure {
 impl Entry {
     fn of(tool: Arc<dyn Tool>) -> Result<Self, Failure> {
         let spec = tool.spec();
-        let schema = jsonschema::validator_for(&spec.input_schema)
+        let schema = ArgumentSchema::compile(&spec.input_schema)
             .map_err(|e| unfit(&spec, &format!("schema: {e}")))?;
         Ok(Self { tool, spec, schema })
     }
 
     /// Checks arguments against the schema.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), Failure> {
-        let Some(error) = self.schema.iter_errors(arguments).next() else { return Ok(()) };
-        let location = error.instance_path().to_string();
-        let location = if location.is_empty() {
-            "arguments".to_owned()
-        } else {
-            format!("arguments{location}")
-        };
-        Err(Failure::new(
-            Reason::InvalidParams,
-            format!("tool {}: {location}: {error}", self.spec.name),
-        ))
+        self.schema.check(arguments).map_err(|error| {
+            Failure::new(Reason::InvalidParams, format!("tool {}: {error}", self.spec.name))
+        })
     }
 }
