@@ -668,8 +668,8 @@ export interface Approval {
   sessionId: SessionId;
   /** Name of the tool. */
   tool: string;
-  /** Wider rules that an answer may name instead, as they would be stored, one per entry, each on
-   * one line. */
+  /** Wider rules that an answer may name instead, as they would be stored, one per entry, each
+   * on one line. */
   patterns?: Array<string>;
   /** The answer; absent while the approval is pending. */
   resolution?: Resolution | null;
@@ -990,7 +990,8 @@ export interface DaemonStatus {
   configDir?: string | null;
   /** The reason why this configuration folder applies. */
   configOrigin?: ConfigFolder | null;
-  /** Seconds without a client after which the daemon exits; absent when it never exits by itself. */
+  /** Seconds without a client after which the daemon exits; absent when it never exits by
+   * itself. */
   idleExitSeconds?: number | null;
   /** Path of the log file; absent when the daemon logs to its terminal or the service manager. */
   logFile?: string | null;
@@ -1234,7 +1235,8 @@ export interface ExplorePolicy {
   /** Names of the only tools that may run; all read-only ones when omitted. */
   ops?: Array<string> | null;
   /** The only paths that may be read, relative to the root; all when omitted. A request that
-   * covers more (a search of the complete root, its languages) is answered for these paths only. */
+   * covers more (a search of the complete root, its languages) is answered for these paths
+   * only. */
   paths?: Array<string> | null;
 }
 
@@ -1318,7 +1320,8 @@ export interface FileChange {
   after?: string | null;
   /** Former content as base64 text; absent when the file did not exist. */
   before?: BlobRef | null;
-  /** True if the file existed and its former content was not stored: the change cannot be undone. */
+  /** True if the file existed and its former content was not stored: the change cannot be
+   * undone. */
   lost?: boolean;
 }
 
@@ -1838,8 +1841,8 @@ export interface MapParams {
   /** Files being edited, relative to their root or absolute, at most 200: files that they refer
    * to rank first. */
   files?: Array<string>;
-  /** Text or names that describe the task: files that a search for it finds rank first. At most 4
-   * KiB. */
+  /** Text or names that describe the task: files that a search for it finds rank first. At most
+   * 4 KiB. */
   query?: string | null;
   /** Root ids or absolute root paths; all declared roots when empty. */
   roots?: Array<string>;
@@ -1859,7 +1862,8 @@ export interface MemoryChange {
 export interface MemoryEntry {
   /** Size of the text in bytes. */
   bytes: number;
-  /** True when the entry cannot be changed or deleted through Cairn: its name begins with `fix-`. */
+  /** True when the entry cannot be changed or deleted through Cairn: its name begins with
+   * `fix-`. */
   fixed: boolean;
   /** Keywords of the entry as a list. */
   keywords: Array<string>;
@@ -2569,8 +2573,8 @@ export interface SearchAnswer {
   items: Array<SearchItem>;
   /** Time spent, in microseconds. */
   tookUs: number;
-  /** Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer is
-   * complete. */
+  /** Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer
+   * is complete. */
   degraded?: Array<string>;
   /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
@@ -2723,11 +2727,12 @@ export interface Share {
    * result itself and its name; `fileName` is set if the complete name of the file (of its
    * folder for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`
    * and `nameMeaning` are the similarity of the file's best window, the result and its name;
-   * `line` is the part of the query that one line covers, from six tenths on; `definition` marks
-   * a result that is a definition; `container` marks a type or module that contains others;
-   * `size` is the length, up to ten lines; `rerank` is the similarity by the re-scoring model;
-   * `repeat` is the reduction of a further result of the same file, with the factor as its
-   * value; `prior` is the factor of the path when it is below 1, without a share of its own. */
+   * `line` is the part of the query that one line covers, from six tenths on; `definition`
+   * marks a result that is a definition; `container` marks a type or module that contains
+   * others; `size` is the length, up to ten lines; `rerank` is the similarity by the
+   * re-scoring model; `repeat` is the reduction of a further result of the same file, with
+   * the factor as its value; `prior` is the factor of the path when it is below 1, without
+   * a share of its own. */
   feature: string;
   /** Part of the score: the value times its weight, times the factor of the path. */
   share: number;
@@ -2745,8 +2750,8 @@ export interface SkillFile {
   policy?: SkillPolicy;
   /** Instructions for the agent, at most 16 KiB; the file `prompt.md` beside it when absent. */
   promptBlock?: string | null;
-  /** Names of the tools that the skill uses. The skill is disabled while all of them are disabled
-   * or missing. */
+  /** Names of the tools that the skill uses. The skill is disabled while all of them are
+   * disabled or missing. */
   tools?: Array<string>;
   /** Version of the skill, in its author's numbering. */
   version?: string;

@@ -822,8 +822,8 @@ class Approval(TypedDict):
     tool: str
     """Name of the tool."""
     patterns: NotRequired[list[str]]
-    """Wider rules that an answer may name instead, as they would be stored, one per entry, each on
-    one line."""
+    """Wider rules that an answer may name instead, as they would be stored, one per entry, each
+    on one line."""
     resolution: NotRequired[Resolution | None]
     """The answer; absent while the approval is pending."""
     runId: NotRequired[RunId | None]
@@ -1159,7 +1159,8 @@ class DaemonStatus(TypedDict):
     configOrigin: NotRequired[ConfigFolder | None]
     """The reason why this configuration folder applies."""
     idleExitSeconds: NotRequired[int | None]
-    """Seconds without a client after which the daemon exits; absent when it never exits by itself."""
+    """Seconds without a client after which the daemon exits; absent when it never exits by
+    itself."""
     logFile: NotRequired[str | None]
     """Path of the log file; absent when the daemon logs to its terminal or the service manager."""
 
@@ -1425,7 +1426,8 @@ class ExplorePolicy(TypedDict):
     """Names of the only tools that may run; all read-only ones when omitted."""
     paths: NotRequired[list[str] | None]
     """The only paths that may be read, relative to the root; all when omitted. A request that
-    covers more (a search of the complete root, its languages) is answered for these paths only."""
+    covers more (a search of the complete root, its languages) is answered for these paths
+    only."""
 
 
 class ExploreStartParams(TypedDict):
@@ -1514,7 +1516,8 @@ class FileChange(TypedDict):
     before: NotRequired[BlobRef | None]
     """Former content as base64 text; absent when the file did not exist."""
     lost: NotRequired[bool]
-    """True if the file existed and its former content was not stored: the change cannot be undone."""
+    """True if the file existed and its former content was not stored: the change cannot be
+    undone."""
 
 
 class FileLines(TypedDict):
@@ -2062,8 +2065,8 @@ class MapParams(TypedDict):
     """Files being edited, relative to their root or absolute, at most 200: files that they refer
     to rank first."""
     query: NotRequired[str | None]
-    """Text or names that describe the task: files that a search for it finds rank first. At most 4
-    KiB."""
+    """Text or names that describe the task: files that a search for it finds rank first. At most
+    4 KiB."""
     roots: NotRequired[list[str]]
     """Root ids or absolute root paths; all declared roots when empty."""
 
@@ -2085,7 +2088,8 @@ class MemoryEntry(TypedDict):
     bytes: int
     """Size of the text in bytes."""
     fixed: bool
-    """True when the entry cannot be changed or deleted through Cairn: its name begins with `fix-`."""
+    """True when the entry cannot be changed or deleted through Cairn: its name begins with
+    `fix-`."""
     keywords: list[str]
     """Keywords of the entry as a list."""
     modified: Timestamp
@@ -2831,8 +2835,8 @@ class SearchAnswer(TypedDict):
     tookUs: int
     """Time spent, in microseconds."""
     degraded: NotRequired[list[str]]
-    """Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer is
-    complete."""
+    """Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer
+    is complete."""
     restricted: NotRequired[bool]
     """True if rules hide some of the requested paths, which are omitted."""
 
@@ -2995,11 +2999,12 @@ class Share(TypedDict):
     result itself and its name; `fileName` is set if the complete name of the file (of its
     folder for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`
     and `nameMeaning` are the similarity of the file's best window, the result and its name;
-    `line` is the part of the query that one line covers, from six tenths on; `definition` marks
-    a result that is a definition; `container` marks a type or module that contains others;
-    `size` is the length, up to ten lines; `rerank` is the similarity by the re-scoring model;
-    `repeat` is the reduction of a further result of the same file, with the factor as its
-    value; `prior` is the factor of the path when it is below 1, without a share of its own."""
+    `line` is the part of the query that one line covers, from six tenths on; `definition`
+    marks a result that is a definition; `container` marks a type or module that contains
+    others; `size` is the length, up to ten lines; `rerank` is the similarity by the
+    re-scoring model; `repeat` is the reduction of a further result of the same file, with
+    the factor as its value; `prior` is the factor of the path when it is below 1, without
+    a share of its own."""
     share: float
     """Part of the score: the value times its weight, times the factor of the path."""
     value: float
@@ -3018,8 +3023,8 @@ class SkillFile(TypedDict):
     promptBlock: NotRequired[str | None]
     """Instructions for the agent, at most 16 KiB; the file `prompt.md` beside it when absent."""
     tools: NotRequired[list[str]]
-    """Names of the tools that the skill uses. The skill is disabled while all of them are disabled
-    or missing."""
+    """Names of the tools that the skill uses. The skill is disabled while all of them are
+    disabled or missing."""
     version: NotRequired[str]
     """Version of the skill, in its author's numbering."""
 
