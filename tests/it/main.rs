@@ -16,6 +16,7 @@ mod documents;
 mod drain;
 mod editor;
 mod fake_model;
+mod first_minute;
 mod follow;
 mod foreign;
 mod fresh;

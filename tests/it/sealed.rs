@@ -53,7 +53,7 @@ fn newest_source() -> std::time::SystemTime {
             let inside = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path());
             // Tests and documents do not change the binary.
             waiting.extend(inside.filter(|p| {
-                !["tests", "docs", "schema", "python", "typescript"]
+                !["tests", "docs", "schema", "python", "typescript", "proptest-regressions"]
                     .iter()
                     .any(|skip| p.ends_with(skip))
             }));

@@ -84,6 +84,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tree-sitter", &["cairn-parsing", "cairn-symbols", "cairn-command"]),
     ("mdns-sd", &["cairn-daemon", "cairn-client-sdk"]),
     ("clap", &["cairn-cli", "cairn-daemon", "xtask"]),
+    ("clap_mangen", &["cairn-cli"]),
     ("indicatif", &["cairn-cli"]),
     ("syntect", &["cairn-cli"]),
     ("two-face", &["cairn-cli"]),

@@ -9,6 +9,7 @@ use cairn_client_sdk::{Client, ClientError, Connector, Starter, ensure_daemon};
 use cairn_protocol::{
     index::IndexStatusParams,
     location::{DataRoot, Env},
+    session::Empty,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
@@ -16,10 +17,11 @@ use serde_json::value::RawValue;
 use crate::{
     Globals, Host,
     args::Sessions,
+    commands::stop,
     exit::Failure,
     overrides::{self, Overrides},
     render::output,
-    scope,
+    scope, version,
 };
 
 /// One run of a command.
@@ -139,16 +141,45 @@ impl<'a> App<'a> {
         Ok(self.overrides.get_or_init(|| read))
     }
 
-    async fn connected(&self, connector: Connector) -> Result<Client, ClientError> {
+    async fn connected(&self, connector: Connector) -> Result<Client, Failure> {
         if connector.is_remote() {
-            return connector.connect().await;
+            return Ok(connector.connect().await?);
         }
-        let exe = std::env::current_exe().map_err(|e| ClientError::Start {
-            cause: format!("this program's own path is unknown: {e}"),
-            log: PathBuf::new(),
-        })?;
-        let args = vec!["serve".into(), "--on-demand".into()];
-        ensure_daemon(&self.env, &connector, &Starter { exe, args }).await
+        let exe = std::env::current_exe()
+            .map_err(|e| Failure::failed(format!("this program's own path is unknown: {e}")))?;
+        let starter = Starter { exe, args: vec!["serve".into(), "--on-demand".into()] };
+        let found = ensure_daemon(&self.env, &connector, &starter).await;
+        let daemon = match &found {
+            Ok(client) => client.server().server.version.clone(),
+            // A daemon of another version may share no protocol version with this program.
+            Err(ClientError::Incompatible { daemon, .. }) => daemon.clone(),
+            Err(_) => return Ok(found?),
+        };
+        if !version::is_older(&daemon, version::OWN) || !self.may_restart(found.as_ref()).await {
+            return Ok(found?);
+        }
+        drop(found);
+        self.info(&format!(
+            "the daemon has version {daemon}: restarting it as {}; interrupted sessions can be resumed",
+            version::OWN
+        ));
+        stop::stop(self).await?;
+        Ok(ensure_daemon(&self.env, &connector, &starter).await?)
+    }
+
+    /// Returns true if an older daemon was started by a client, so that another client may replace
+    /// it. A service belongs to its manager.
+    async fn may_restart(&self, found: Result<&Client, &ClientError>) -> bool {
+        let Ok(client) = found else { return true };
+        let Ok(status) = client.daemon_status(&Empty {}).await else { return false };
+        if status.mode != "on_demand" {
+            self.info(&format!(
+                "the daemon has version {} and was not started on demand: restart it to use {}",
+                status.version,
+                version::OWN
+            ));
+        }
+        status.mode == "on_demand"
     }
 
     /// Returns the files of this user's data root.

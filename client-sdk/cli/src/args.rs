@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     chat,
     commands::{
-        audit, clients, completions, config, discover, eval, explore, grep, host, index, map, mcp,
-        memory, models, pair, search, skills, stdio, symbols, tools, trace, viewer,
+        audit, clients, completions, config, discover, eval, explore, grep, host, index, man, map,
+        mcp, memory, models, pair, search, skills, stdio, symbols, tools, trace, viewer,
     },
 };
 
@@ -32,8 +32,9 @@ pub struct Cli {
     /// Flags of every command.
     #[command(flatten)]
     pub globals: Globals,
+    /// Without a command, the project around the current folder is shown.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// Flags of every command.
@@ -126,6 +127,8 @@ pub enum Command {
     Stop,
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
+    /// Write the manual pages into a folder
+    Man(man::ManArgs),
 }
 
 /// The sessions in which a command starts turns.
@@ -209,7 +212,9 @@ mod tests {
             "cairn config --schema",
             "cairn service install --dry-run",
             "cairn serve --on-demand --port 0 --idle-exit 5",
+            "cairn",
             "cairn completions bash",
+            "cairn man pages",
             "cairn chat",
             "cairn chat -p hello -c a.json -m qwen3 --provider ollama --endpoint http://localhost:1 --dry-run",
             "cairn chat --continue --compress --no-local-session -q --verbose --log-file x --system y",
@@ -244,7 +249,6 @@ mod tests {
     #[test]
     fn contradictory_flags_are_refused() {
         for line in [
-            "cairn",
             "cairn search",
             "cairn symbols --exact --fuzzy x",
             "cairn map --tokens 16385",

@@ -9,10 +9,11 @@ mod exit;
 mod overrides;
 mod render;
 mod scope;
+mod version;
 
 use std::{pin::Pin, process::ExitCode};
 
-use clap::Parser as _;
+use clap::{Parser as _, error::ErrorKind};
 
 pub use args::Globals;
 pub use commands::host::{DoctorArgs, Host, ServeArgs, ServiceAction, ServiceArgs};
@@ -20,10 +21,11 @@ pub use exit::{FAILED, INTERRUPTED, OK, REFUSED, UNREACHABLE, USAGE};
 
 use crate::{
     app::App,
-    args::{Cli, Command},
+    args::{Cli, Command, Sessions},
     commands::{
-        audit, clients, completions, config, discover, eval, explore, grep, index, map, mcp,
-        memory, models, pair, search, skills, status, stdio, stop, symbols, tools, trace, viewer,
+        audit, clients, completions, config, discover, eval, explore, grep, index, man, map, mcp,
+        memory, models, overview, pair, search, skills, status, stdio, stop, symbols, tools, trace,
+        viewer,
     },
     exit::Failure,
 };
@@ -34,18 +36,28 @@ pub fn main(host: &dyn Host) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            let has_json = std::env::args_os().any(|argument| argument == "--json");
+            if error.kind() == ErrorKind::DisplayVersion && has_json {
+                let _closed = render::output::json(&version_report());
+                return ExitCode::from(OK);
+            }
             // Standard output may be closed.
             let _closed = error.print();
             return ExitCode::from(if error.use_stderr() { USAGE } else { OK });
         }
     };
     let mut globals = cli.globals;
-    if let Command::Chat(args) = &cli.command {
+    if let Some(Command::Chat(args)) = &cli.command {
         // -c is free for this only in this command.
         globals.config = args.config.clone().or(globals.config);
     }
-    let app = App::new(host, globals, cli.command.sessions());
-    match run(&app, cli.command) {
+    let sessions = cli.command.as_ref().map_or(Sessions::None, Command::sessions);
+    let app = App::new(host, globals, sessions);
+    let outcome = match cli.command {
+        Some(command) => run(&app, command),
+        None => wait(overview::run(&app)).map(ExitCode::from),
+    };
+    match outcome {
         Ok(code) => code,
         Err(failure) => failure.report(app.globals.json),
     }
@@ -62,6 +74,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => Ok(app.host.doctor(args, &app.globals)),
         Command::Config(args) => wait(config::run(app, &args)).and_then(done),
         Command::Reload => wait(config::reload(app)).and_then(done),
+        Command::Man(args) => man::run(&args).and_then(done),
         Command::Completions(args) => completions::run(&args).and_then(done),
         Command::Chat(args) => wait(chat::run(app, *args)).and_then(done),
         Command::Tools(args) => wait(tools::run(app, args)).and_then(done),
@@ -87,6 +100,17 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Stdio(args) => wait(stdio::run(app, args)).and_then(done),
         Command::Stop => wait(stop::run(app)).and_then(done),
     }
+}
+
+/// The answer to `cairn --version --json`.
+fn version_report() -> serde_json::Value {
+    serde_json::json!({
+        "name": "cairn",
+        "version": version::OWN,
+        "protocolVersions": cairn_protocol::PROTOCOL_VERSIONS,
+        "os": std::env::consts::OS,
+        "arch": std::env::consts::ARCH,
+    })
 }
 
 /// Runs a command that uses the daemon.

@@ -32,6 +32,15 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
             Err(error) => return Err(error.into()),
         }
     }
+    match stop(app).await? {
+        true => report(app, true, "the daemon has stopped"),
+        false => report(app, false, "no daemon is running"),
+    }
+}
+
+/// Stops the daemon of this machine and waits until it has released its data root. Returns false if
+/// none is running.
+pub async fn stop(app: &App<'_>) -> Result<bool, Failure> {
     let root = app.data_root()?;
     let is_locked = is_root_locked(&root);
     let mut stopped = None;
@@ -44,7 +53,7 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(_) if !is_locked => return report(app, false, "no daemon is running"),
+        Err(_) if !is_locked => return Ok(false),
         // A daemon that cannot be called, perhaps of another version, understands a signal.
         Err(error) => signal(&root).map_err(|why| Failure::from(error).hint(why))?,
     }
@@ -60,7 +69,7 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
-    report(app, true, "the daemon has stopped")
+    Ok(true)
 }
 
 fn report(app: &App<'_>, stopped: bool, text: &str) -> Result<u8, Failure> {
