@@ -90,9 +90,9 @@ const EFFECTS: &[(&str, &str)] = &[
     ("tools.external", "outside::sighup_adds_replaces_and_removes_configured_programs"),
     ("tools.mode", "config_keys::model_settings_are_sent_in_its_request"),
     ("trust.folders", "config_keys::trusted_folder_sets_its_model"),
-    ("ui.color", "config_keys::terminal_colours_follow_configuration"),
-    ("ui.show_token_usage", "config_keys::terminal_output_follows_configuration"),
-    ("ui.show_tool_calls", "config_keys::terminal_output_follows_configuration"),
+    ("ui.color", "config_keys::terminal::terminal_colours_follow_configuration"),
+    ("ui.show_token_usage", "config_keys::terminal::terminal_output_follows_configuration"),
+    ("ui.show_tool_calls", "config_keys::terminal::terminal_output_follows_configuration"),
     ("version", "config_keys::invalid_value_is_refused_with_its_key"),
 ];
 
@@ -144,8 +144,8 @@ fn every_key_has_a_reader_and_a_test() {
             wrong.push(format!("{}: {} tests", known.key, tests.len() + unseen.len()));
         }
         for (_, test) in tests {
-            let (file, name) = test.split_once("::").unwrap();
-            let text = read(&format!("tests/it/{file}.rs"));
+            let (module, name) = test.rsplit_once("::").unwrap();
+            let text = read(&format!("tests/it/{}.rs", module.replace("::", "/")));
             if !text.contains(&format!("fn {name}(")) || !text.contains(last) {
                 wrong.push(format!("{}: {test} does not name it", known.key));
             }

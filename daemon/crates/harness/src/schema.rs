@@ -6,7 +6,6 @@ use serde_json::Value;
 /// Address of a schema within its own compiler.
 const ADDRESS: &str = "cairn:/arguments.json";
 
-/// A compiled schema.
 pub(crate) struct ArgumentSchema {
     schemas: Schemas,
     index: SchemaIndex,
