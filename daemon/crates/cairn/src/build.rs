@@ -36,7 +36,6 @@ const PROGRESS: usize = 256;
 enum Backend {
     Provider(Arc<dyn Provider>),
     Settings(Box<Settings>),
-    Failed(Failure),
 }
 
 /// Options of the text between the operator's texts and the tools.
@@ -81,16 +80,14 @@ pub struct SessionBuilder {
 }
 
 impl Session {
-    /// Uses a model in a file on this machine, run in this process.
-    ///
-    /// This build has no model runner of its own: [`SessionBuilder::init`] fails with advice on
-    /// alternatives.
+    /// Uses a model in a GGUF file on this machine, run in this process by llama.cpp.
+    #[cfg(feature = "llama")]
     pub fn local(path: impl AsRef<Path>) -> SessionBuilder {
-        let text = format!(
-            "this build runs no models in its own process: serve {} with llama.cpp's server and use Session::remote",
-            path.as_ref().display()
-        );
-        SessionBuilder::new(Backend::Failed(Failure::new(Reason::NotSupported, text)))
+        Self::settings(Settings {
+            provider: "llamaCpp".into(),
+            model: path.as_ref().display().to_string(),
+            ..Settings::default()
+        })
     }
 
     /// Uses a server that supports OpenAI's format; an empty `model` selects the first that it
@@ -268,7 +265,6 @@ impl SessionBuilder {
         let provider = match self.backend {
             Backend::Provider(provider) => provider,
             Backend::Settings(settings) => cairn_llm::connect(&settings)?,
-            Backend::Failed(failure) => return Err(failure),
         };
         let temporary = match &self.data {
             Some(_) => None,

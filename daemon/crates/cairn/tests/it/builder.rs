@@ -32,14 +32,12 @@ fn on(answers: Vec<ScriptedAnswer>) -> (Arc<Scripted>, SessionBuilder) {
     (script, Session::provider(provider))
 }
 
+#[cfg(feature = "llama")]
 #[tokio::test]
-async fn local_model_error_names_the_alternative() {
+async fn local_model_needs_its_file() {
     let failure = Session::local("/models/m.gguf").init().await.err().unwrap();
-    assert_eq!(failure.reason, Reason::NotSupported);
-    assert!(
-        failure.message.contains("/models/m.gguf") && failure.message.contains("Session::remote"),
-        "{failure}"
-    );
+    assert_eq!(failure.reason, Reason::ModelNotFound);
+    assert!(failure.message.contains("/models/m.gguf"), "{failure}");
 }
 
 #[tokio::test]
