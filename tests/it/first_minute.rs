@@ -24,7 +24,7 @@ fn cairn(home: &Path, folder: &Path, args: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn without_a_command_the_project_is_shown() {
+fn overview_describes_the_project_of_the_folder() {
     let dir = tempfile::tempdir().unwrap();
     let (home, repo) = (dir.path().join("home"), dir.path().join("repo"));
     tree(&repo, &[("src/main.rs", "fn main() {}\n"), ("src/deep/a.py", "def a(): pass\n")]);

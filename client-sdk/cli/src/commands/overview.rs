@@ -131,9 +131,9 @@ mod tests {
             "watch": "watching", "embedder": "builtin"
         }))
         .unwrap();
-        let shown = console::strip_ansi_codes(&text(Some(&root))).into_owned();
-        assert_eq!(shown.lines().count(), 11, "{shown}");
-        assert!(shown.contains("rust 631, markdown 62 (files)") && !shown.contains('\u{1b}'));
+        let rendered = console::strip_ansi_codes(&text(Some(&root))).into_owned();
+        assert_eq!(rendered.lines().count(), 11, "{rendered}");
+        assert!(rendered.contains("rust 631, markdown 62 (files)") && !rendered.contains('\u{1b}'));
         root.languages.clear();
         assert!(text(Some(&root)).contains("none known"));
         assert!(text(None).contains("none here"));
