@@ -61,7 +61,7 @@ async fn project(app: &App<'_>) -> Result<Option<RootStatus>, Failure> {
             client.index_add_root(&AddRootParams { path, request_id: None }).await?.path
         }
     };
-    scope::wait(app, &client, &path, Stage::Lexical, INDEX_WAIT).await.map(Some)
+    scope::wait(app, &client, &path, Stage::Complete, INDEX_WAIT).await.map(Some)
 }
 
 fn text(root: Option<&RootStatus>) -> String {
@@ -104,6 +104,7 @@ fn languages(root: &RootStatus) -> String {
         .map(|(name, files)| format!("{} {}", plain(name), number(**files)))
         .collect();
     match (named.is_empty(), all.len() > MAX_LANGUAGES) {
+        (true, _) if root.state != IndexState::Ready => "being counted".to_owned(),
         (true, _) => "none known".to_owned(),
         (false, true) => format!("{}, … (files)", named.join(", ")),
         (false, false) => format!("{} (files)", named.join(", ")),
@@ -136,6 +137,8 @@ mod tests {
         assert!(rendered.contains("rust 631, markdown 62 (files)") && !rendered.contains('\u{1b}'));
         root.languages.clear();
         assert!(text(Some(&root)).contains("none known"));
+        root.state = IndexState::Enriching;
+        assert!(text(Some(&root)).contains("being counted"));
         assert!(text(None).contains("none here"));
     }
 }
