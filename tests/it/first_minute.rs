@@ -36,7 +36,7 @@ fn overview_describes_the_project_of_the_folder() {
 
     git(&repo, &["init", "-q"]);
     let (code, out, err) = cairn(&home, &repo.join("src/deep"), &[]);
-    assert_eq!((code, out.lines().count()), (0, 11), "{out}{err}");
+    assert_eq!((code, out.lines().count()), (0, 10), "{out}{err}");
     let top = repo.canonicalize().unwrap();
     for part in [&*format!("project    {}", top.display()), "rust 1", "2 files", "cairn explore ."]
     {

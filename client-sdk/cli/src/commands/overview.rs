@@ -27,7 +27,10 @@ const NEXT: &[(&str, &str)] = &[
     ("cairn search \"...\"", "passages by words and meaning"),
     ("cairn grep -i PATTERN", "lines by regular expression"),
     ("cairn chat", "a model of yours works in the folder, under your rules"),
-    ("cairn mcp install", "the same tools for an agent that speaks MCP"),
+    (
+        "cairn mcp install",
+        "the same tools for an agent that speaks MCP; 'cairn --help' lists the rest",
+    ),
 ];
 
 pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
@@ -91,7 +94,6 @@ fn text(root: Option<&RootStatus>) -> String {
     for (command, purpose) in NEXT {
         let _infallible = writeln!(out, "{}  {purpose}", style(format!("{command:<22}")).cyan());
     }
-    out.push_str("'cairn --help' lists all commands, 'cairn doctor' checks this machine\n");
     out
 }
 
@@ -133,7 +135,7 @@ mod tests {
         }))
         .unwrap();
         let rendered = console::strip_ansi_codes(&text(Some(&root))).into_owned();
-        assert_eq!(rendered.lines().count(), 11, "{rendered}");
+        assert_eq!(rendered.lines().count(), 10, "{rendered}");
         assert!(rendered.contains("rust 631, markdown 62 (files)") && !rendered.contains('\u{1b}'));
         root.languages.clear();
         assert!(text(Some(&root)).contains("none known"));
