@@ -36,7 +36,7 @@ pub struct DistArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PACKAGES")]
     only: Vec<Package>,
     /// The folder for the packages
-    #[arg(long, default_value = "target/dist", value_name = "DIR")]
+    #[arg(long, default_value = "target/packages", value_name = "DIR")]
     out: PathBuf,
     /// Man pages, instead of those that `cairn man` writes
     #[arg(long, value_name = "DIR")]
