@@ -1,12 +1,10 @@
 //! Commands as a user types them, with the daemon that they start or find.
 
-use std::{path::Path, process::Stdio};
-
 use serde_json::{Value, json};
 
 use crate::{
     contents::index,
-    sealed::{Daemon, Raw, command, tree},
+    sealed::{Daemon, Raw, cairn, tree},
 };
 
 const FILES: &[(&str, &str)] = &[
@@ -17,15 +15,6 @@ const FILES: &[(&str, &str)] = &[
     ("src/server.rs", "pub fn serve_requests() {\n    append_record();\n}\n"),
     ("src/main.rs", "fn main() {\n    append_record();\n    serve_requests();\n}\n"),
 ];
-
-/// Returns exit code, standard output and standard error of a command in a folder.
-fn cairn(home: &Path, folder: &Path, args: &[&str]) -> (i32, String, String) {
-    let mut command = command(home);
-    command.args(args).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
 
 /// Starts a daemon with an indexed repository.
 async fn indexed() -> (tempfile::TempDir, Daemon, Raw) {

@@ -3,7 +3,6 @@
 
 use std::{
     path::Path,
-    process::Stdio,
     sync::{Arc, Mutex},
 };
 
@@ -12,16 +11,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::{accept_async, tungstenite::Message};
 
-use crate::sealed::{Daemon, command, git, hello, tree};
-
-/// Returns exit code, standard output and standard error of a command in a folder.
-fn cairn(home: &Path, folder: &Path, args: &[&str]) -> (i32, String, String) {
-    let mut command = command(home);
-    command.args(args).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
+use crate::sealed::{Daemon, cairn, git, hello, tree};
 
 #[test]
 fn overview_describes_the_project_of_the_folder() {

@@ -219,6 +219,15 @@ pub fn command(home: &Path) -> Command {
     command
 }
 
+/// Returns exit code, standard output and standard error of a command in a folder.
+pub fn cairn(home: &Path, folder: &Path, args: &[&str]) -> (i32, String, String) {
+    let mut command = command(home);
+    command.args(args).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
 fn log(home: &Path) -> Stdio {
     std::fs::create_dir_all(home).unwrap();
     std::fs::OpenOptions::new()
