@@ -108,7 +108,7 @@ struct CancelOnDrop<'a> {
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if let Some(task) = &self.task {
+        if let Some(task) = self.task.take().filter(|task| !task.is_finished()) {
             task.abort();
             self.connection.count(false);
         }

@@ -170,14 +170,5 @@ fn receipt(root: &Root, request_id: Option<String>) -> IndexReceipt {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let (sender, outcome) = tokio::sync::oneshot::channel();
-    // Boxed, so that one instance of the runtime's code serves all kinds of work.
-    let work: Box<dyn FnOnce() + Send> = Box::new(move || drop(sender.send(work())));
-    let failed = |error: String| {
-        Err(Failure::new(Reason::Internal, format!("blocking work failed: {error}")))
-    };
-    match tokio::task::spawn_blocking(work).await {
-        Ok(()) => outcome.await.unwrap_or_else(|error| failed(error.to_string())),
-        Err(error) => failed(error.to_string()),
-    }
+    cairn_harness::off_thread("blocking work", work).await
 }

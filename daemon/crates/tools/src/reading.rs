@@ -2,7 +2,7 @@
 //! threads.
 
 use cairn_harness::{Output, Permit, Tool, ToolSpec, arguments};
-use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::error::Failure;
 use cairn_search::CancelFlag;
 use serde_json::Value;
 
@@ -73,13 +73,5 @@ where
 pub async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let (sender, outcome) = tokio::sync::oneshot::channel();
-    // Boxed, so that one instance of the runtime's code serves all kinds of work.
-    let work: Box<dyn FnOnce() + Send> = Box::new(move || drop(sender.send(work())));
-    let failed =
-        |error: String| Err(Failure::new(Reason::Internal, format!("tool failed: {error}")));
-    match tokio::task::spawn_blocking(work).await {
-        Ok(()) => outcome.await.unwrap_or_else(|error| failed(error.to_string())),
-        Err(error) => failed(error.to_string()),
-    }
+    cairn_harness::off_thread("tool", work).await
 }
