@@ -6,7 +6,7 @@ use cairn_cli::{DoctorArgs, FAILED, Globals, Host, ServeArgs, ServiceArgs, UNREA
 use cairn_client_sdk::ALREADY_RUNNING;
 use cairn_protocol::location::{DataRoot, Env};
 
-use crate::{doctor, instance::InstanceError, logging, serve, service, settings};
+use crate::{doctor, download, instance::InstanceError, logging, serve, service, settings};
 
 const NO_HOME: &str = "there is no home folder to store data in; set CAIRN_HOME";
 
@@ -44,6 +44,18 @@ impl Host for Binary {
                 ExitCode::from(UNREACHABLE)
             }
         }
+    }
+
+    fn service_files(&self) -> Vec<PathBuf> {
+        service::present_files()
+    }
+
+    fn remove_service(&self) -> Result<Vec<PathBuf>, String> {
+        service::remove()
+    }
+
+    fn download(&self, url: &str, max_bytes: u64) -> Result<Vec<u8>, String> {
+        download::download(url, max_bytes)
     }
 
     fn config_inputs(&self, globals: &Globals, project: Option<PathBuf>) -> cairn_config::Inputs {
@@ -87,7 +99,12 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), NotServed> {
     flags.without_environment = mode == serve::Mode::OnDemand;
     flags.overrides.extend(args.port.map(|port| ("listen.port".into(), port.into())));
     flags.overrides.extend(args.listen.map(|ip| ("listen.address".into(), ip.to_string().into())));
-    let log_file = (mode == serve::Mode::OnDemand).then(|| root.log_file());
+    let log_file = match mode {
+        serve::Mode::OnDemand => Some(root.log_file()),
+        // launchd has no journal and does not rotate what it redirects.
+        serve::Mode::Service if cfg!(target_os = "macos") => Some(root.service_log()),
+        _ => None,
+    };
     let from_environment =
         || std::env::var("CAIRN_LOG").ok().filter(|_| mode != serve::Mode::OnDemand);
     let given = args.log.or_else(from_environment);

@@ -1,6 +1,6 @@
 //! Structured logs: to a file for a daemon that was started on demand, to standard error otherwise.
 
-use std::{fs::OpenOptions, io, path::Path};
+use std::{io, path::Path};
 
 use cairn_engine::span::SPANS;
 use tracing_subscriber::{
@@ -8,8 +8,7 @@ use tracing_subscriber::{
     layer::Layered, layer::SubscriberExt, reload, util::SubscriberInitExt,
 };
 
-/// Size in bytes above which the log is rotated at the next start.
-const ROTATE_AT: u64 = 8 * 1024 * 1024;
+use crate::rotating_log::RotatingLog;
 
 /// A layer that exports spans, once there is one.
 type Spans = Option<Box<dyn Layer<Registry> + Send + Sync>>;
@@ -82,7 +81,7 @@ pub fn start(filter: &str, file: Option<&Path>) -> io::Result<Levels> {
     // A test may have installed a subscriber already.
     let _set = match file {
         Some(path) => {
-            let writer = open(path)?;
+            let writer = RotatingLog::open(path)?;
             let lines = fmt::layer().json().with_writer(std::sync::Mutex::new(writer));
             registry.with(lines.with_filter(level_filter)).try_init()
         }
@@ -91,21 +90,6 @@ pub fn start(filter: &str, file: Option<&Path>) -> io::Result<Levels> {
         }
     };
     Ok(Levels { filter, spans, span_filter })
-}
-
-/// Opens the log; one over the limit is renamed to `daemon.log.1` first.
-pub fn open(path: &Path) -> io::Result<std::fs::File> {
-    if let Some(dir) = path.parent() {
-        crate::instance::create_private_dir(dir)?;
-    }
-    if path.metadata().is_ok_and(|m| m.len() > ROTATE_AT) {
-        std::fs::rename(path, path.with_extension("log.1"))?;
-    }
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 #[cfg(test)]

@@ -20,10 +20,36 @@ struct Report {
     code: u8,
 }
 
+/// Lists the unit files of this user's service that exist.
+pub fn present_files() -> Vec<PathBuf> {
+    values().map_or_else(|_| Vec::new(), |values| present(manager(), &values))
+}
+
+/// Stops the service of this user and returns its removed files.
+///
+/// # Errors
+/// A file that cannot be removed.
+pub fn remove() -> Result<Vec<PathBuf>, String> {
+    let values = values()?;
+    let present = present(manager(), &values);
+    if !present.is_empty() {
+        uninstall(manager(), &values, false)?;
+    }
+    Ok(present)
+}
+
+fn manager() -> Manager {
+    if cfg!(target_os = "macos") { Manager::Launchd } else { Manager::Systemd }
+}
+
+fn present(manager: Manager, values: &UnitValues) -> Vec<PathBuf> {
+    units::paths(manager, values).into_iter().filter(|path| path.exists()).collect()
+}
+
 /// Runs an action of `cairn service`.
 pub fn run(action: ServiceAction, globals: &Globals) -> ExitCode {
     let done = values().and_then(|values| {
-        let manager = if cfg!(target_os = "macos") { Manager::Launchd } else { Manager::Systemd };
+        let manager = manager();
         match action {
             ServiceAction::Install { dry_run } => install(manager, &values, dry_run),
             ServiceAction::Uninstall { dry_run } => uninstall(manager, &values, dry_run),
@@ -71,7 +97,7 @@ fn values() -> Result<UnitValues, String> {
         .iter()
         .filter_map(|(name, path)| Some(((*name).to_owned(), path.as_ref()?.to_str()?.to_owned())))
         .collect();
-    let log = root.log_file().with_file_name("service.log");
+    let log = root.service_log();
     let uid = rustix::process::getuid().as_raw();
     Ok(UnitValues { bin, home, xdg_config_home: env.xdg_config_home, log, environment, uid })
 }
@@ -113,8 +139,7 @@ fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Repor
 }
 
 fn uninstall(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Report, String> {
-    let present: Vec<PathBuf> =
-        units::paths(manager, values).into_iter().filter(|p| p.exists()).collect();
+    let present = present(manager, values);
     let commands = units::stop_commands(manager, values);
     if dry_run {
         let files: Vec<(PathBuf, String)> =

@@ -251,6 +251,28 @@ pub struct ExploreDetails {
     /// Description of the project from its manifest or readme.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// One or two sentences: the purpose of the project, from manifests and the readme.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
+    /// Parts of the system, most important first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<Component>,
+    /// Folders that are no part of the system: tests, examples, documents, vendored and generated
+    /// code.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secondary: Vec<Component>,
+    /// Paths of the first request or command through the components.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
+    /// Rules of the project for its contributors, each with the file that states it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conventions: Vec<Convention>,
+    /// Names that a newcomer meets in many files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub concepts: Vec<Concept>,
+    /// Files that changed most often in the latest commits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hotspots: Vec<Hotspot>,
     /// Packages, crates or modules of the repository.
     pub projects: Vec<Project>,
     /// Entrypoints, each with its reason.
@@ -269,6 +291,99 @@ pub struct ExploreDetails {
     pub git: Option<GitFacts>,
     /// Statistics of the explore.
     pub stats: ExploreStats,
+}
+
+/// A part of a system.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Component {
+    /// Name for people: that of its manifest, else of its folder or file.
+    pub name: String,
+    /// Path of its folder, or of the file that represents it, relative to the root.
+    pub path: String,
+    /// Kind: `program`, `library`, `module`, or for secondary folders `tests`, `examples`,
+    /// `documents`, `vendored`, `generated` or `tools`.
+    pub kind: String,
+    /// Role in a few words.
+    pub role: String,
+    /// Source of the role, as `path:line`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+    /// Number of its files.
+    #[serde(default)]
+    pub files: u64,
+    /// Lines of its files.
+    #[serde(default)]
+    pub lines: u64,
+    /// Paths of its files that most others depend on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key_files: Vec<String>,
+    /// Paths of the components that its files import.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+}
+
+/// Path of the first request or command of an entrypoint through the components.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Flow {
+    /// Path of the entrypoint.
+    pub entrypoint: String,
+    /// Steps in order, up to eight.
+    pub steps: Vec<FlowStep>,
+}
+
+/// Step of a flow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FlowStep {
+    /// Name of the definition.
+    pub name: String,
+    /// Path of its file, relative to the root.
+    pub path: String,
+    /// Line of the definition, starting at 1.
+    pub line: u32,
+    /// Path of the component that contains it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+}
+
+/// Rule of a project for its contributors.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Convention {
+    /// Statement of the rule, as `formatted with rustfmt`.
+    pub text: String,
+    /// Path of the file that states it, as `path` or `path:line`.
+    pub source: String,
+}
+
+/// Name that a newcomer meets in many files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Concept {
+    /// Name of the definition.
+    pub name: String,
+    /// Kind of the definition, as in `search.symbols`.
+    pub kind: String,
+    /// Path of its file, relative to the root.
+    pub path: String,
+    /// Line of the definition, starting at 1.
+    pub line: u32,
+    /// Number of other files that use it.
+    pub files: u32,
+}
+
+/// File that changed often lately.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Hotspot {
+    /// Path of the file, relative to the root.
+    pub path: String,
+    /// Number of the latest commits that changed it.
+    pub commits: u32,
+    /// Subjects of some of these commits, newest first.
+    pub subjects: Vec<String>,
 }
 
 /// A package, crate or module of the repository.
@@ -313,6 +428,9 @@ pub struct TopFile {
     pub referring_files: u32,
     /// Names of its most referenced definitions.
     pub symbols: Vec<String>,
+    /// Reason to read it, as `event loop; 41 files depend on it`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
 }
 
 /// Commands of a project, most trusted first.
@@ -325,6 +443,15 @@ pub struct ProjectCommands {
     pub test: Vec<String>,
     /// Commands that run the project.
     pub run: Vec<String>,
+    /// Commands that check the style or types of the code.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lint: Vec<String>,
+    /// Commands that format the code.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub format: Vec<String>,
+    /// The file that states each command.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
 }
 
 /// A top-level folder of the repository.

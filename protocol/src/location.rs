@@ -111,6 +111,26 @@ pub enum ConfigFolder {
 pub struct DataRoot(pub PathBuf);
 
 impl DataRoot {
+    /// The entries of a data root that Cairn writes.
+    pub const ENTRIES: &[&str] = &[
+        "agents",
+        "chat_history",
+        "config",
+        "daemon.json",
+        "daemon.lock",
+        "external",
+        "index",
+        "logs",
+        "memory",
+        "remote",
+        "state.json",
+        "token",
+        "trace.db",
+        "trace.db-shm",
+        "trace.db-wal",
+        "workspaces",
+    ];
+
     /// Returns the path of the log's database.
     pub fn trace_db(&self) -> PathBuf {
         self.0.join("trace.db")
@@ -151,6 +171,10 @@ impl DataRoot {
     /// Returns the path of the log of a daemon that a client started.
     pub fn log_file(&self) -> PathBuf {
         self.0.join("logs").join("daemon.log")
+    }
+    /// Returns the path of the log of a daemon that launchd started.
+    pub fn service_log(&self) -> PathBuf {
+        self.0.join("logs").join("service.log")
     }
     /// Returns the folder with keys, paired devices and known hosts of remote control.
     pub fn remote_dir(&self) -> PathBuf {

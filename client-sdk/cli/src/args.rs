@@ -8,7 +8,8 @@ use crate::{
     chat,
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, host, index, man, map,
-        mcp, memory, models, pair, search, skills, stdio, symbols, tools, trace, viewer,
+        mcp, memory, models, pair, search, skills, stdio, symbols, tools, trace, uninstall, update,
+        viewer,
     },
 };
 
@@ -125,6 +126,10 @@ pub enum Command {
     Reload,
     /// Stop the daemon
     Stop,
+    /// Replace this program by the newest release
+    Update(update::UpdateArgs),
+    /// Remove the service and the program, with --purge also the data
+    Uninstall(uninstall::UninstallArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Write the manual pages into a folder
@@ -160,6 +165,8 @@ impl Command {
             Self::Doctor(_) => Some("doctor"),
             Self::Config(_) => Some("config"),
             Self::Discover(_) => Some("discover"),
+            Self::Update(_) => Some("update"),
+            Self::Uninstall(_) => Some("uninstall"),
             _ => None,
         }
     }
@@ -215,6 +222,8 @@ mod tests {
             "cairn",
             "cairn completions bash",
             "cairn man pages",
+            "cairn update --check --from target/packages --key release.pub",
+            "cairn uninstall --purge --yes",
             "cairn chat",
             "cairn chat -p hello -c a.json -m qwen3 --provider ollama --endpoint http://localhost:1 --dry-run",
             "cairn chat --continue --compress --no-local-session -q --verbose --log-file x --system y",
@@ -257,6 +266,7 @@ mod tests {
             "cairn eval q.jsonl -k 101",
             "cairn explore a --resume x",
             "cairn nope",
+            "cairn uninstall --yes --dry-run",
             "cairn pair den --rights observe",
             "cairn pair --rights all",
             "cairn pair --code 12345678",

@@ -35,6 +35,11 @@ impl Failure {
         Self { code: USAGE, reason: "usage".into(), message: message.into(), hint: None }
     }
 
+    /// Creates a failure for something that is refused.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self { code: REFUSED, reason: "refused".into(), message: message.into(), hint: None }
+    }
+
     /// Creates a failure for a path that cannot be used.
     pub fn path(path: &std::path::Path, error: &io::Error) -> Self {
         let message = format!("{}: {error}", path.display());

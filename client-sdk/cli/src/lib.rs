@@ -7,6 +7,7 @@ mod chat;
 mod commands;
 mod exit;
 mod overrides;
+mod program;
 mod render;
 mod scope;
 mod version;
@@ -25,7 +26,7 @@ use crate::{
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, index, man, map, mcp,
         memory, models, overview, pair, search, skills, status, stdio, stop, symbols, tools, trace,
-        viewer,
+        uninstall, update, viewer,
     },
     exit::Failure,
 };
@@ -74,6 +75,8 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => Ok(app.host.doctor(args, &app.globals)),
         Command::Config(args) => wait(config::run(app, &args)).and_then(done),
         Command::Reload => wait(config::reload(app)).and_then(done),
+        Command::Update(args) => update::run(app, &args).and_then(done),
+        Command::Uninstall(args) => wait(uninstall::run(app, args)).and_then(done),
         Command::Man(args) => man::run(&args).and_then(done),
         Command::Completions(args) => completions::run(&args).and_then(done),
         Command::Chat(args) => wait(chat::run(app, *args)).and_then(done),

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-const SYSTEMD_SERVICE: &str = include_str!("../../../systemd/cairn.service");
-const SYSTEMD_SOCKET: &str = include_str!("../../../systemd/cairn.socket");
-const LAUNCHD_AGENT: &str = include_str!("../../../launchd/dev.cairn.daemon.plist");
+const SYSTEMD_SERVICE: &str = include_str!("../../systemd/cairn.service");
+const SYSTEMD_SOCKET: &str = include_str!("../../systemd/cairn.socket");
+const LAUNCHD_AGENT: &str = include_str!("../../launchd/dev.cairn.daemon.plist");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manager {
@@ -21,7 +21,7 @@ pub struct UnitValues {
     pub home: PathBuf,
     /// `XDG_CONFIG_HOME`, if it is set.
     pub xdg_config_home: Option<PathBuf>,
-    /// The log file for launchd.
+    /// The daemon's log file under launchd; its standard error goes to a file beside it.
     pub log: PathBuf,
     /// Variables that select locations, with their values.
     pub environment: Vec<(String, String)>,
@@ -69,7 +69,7 @@ pub fn files(
                 .collect();
             let agent = LAUNCHD_AGENT
                 .replace("@BIN@", &xml(text(&values.bin)?)?)
-                .replace("@LOG@", &xml(text(&values.log)?)?)
+                .replace("@LOG@", &xml(text(&values.log.with_extension("err"))?)?)
                 .replace("@ENVIRONMENT@\n", &entries?.concat());
             Ok(vec![(agent_path(values), agent)])
         }
@@ -191,7 +191,7 @@ mod tests {
         ] {
             assert!(service.lines().any(|l| l == line), "{line} is not in:\n{service}");
         }
-        assert!(!service.contains('@'), "{service}");
+        assert!(!service.contains("@BIN@") && !service.contains("@ENVIRONMENT@"), "{service}");
         assert!(files[1].1.contains("\nListenStream=127.0.0.1:7433\n"));
         let xdg =
             UnitValues { xdg_config_home: Some("/x".into()), environment: vec![], ..values() };
@@ -208,7 +208,7 @@ mod tests {
         for part in [
             "<string>/opt/my tools/100%/c&amp;a&quot;irn</string>\n    <string>serve</string>",
             "<key>CAIRN_HOME</key>\n    <string>/data/a b\\c</string>",
-            "<string>/home/u/logs/&lt;x&gt;.log</string>",
+            "<string>/home/u/logs/&lt;x&gt;.err</string>",
             "<key>KeepAlive</key>",
         ] {
             assert!(agent.contains(part), "{part} is not in:\n{agent}");
@@ -242,7 +242,7 @@ mod tests {
         let expected = serde_json::json!([
             ["/opt/my tools/100%/c&a\"irn", "serve", "--service"],
             {"CAIRN_HOME": "/data/a b\\c"},
-            "/home/u/logs/<x>.log",
+            "/home/u/logs/<x>.err",
             {"SuccessfulExit": false},
             0o077,
             true,

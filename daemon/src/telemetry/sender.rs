@@ -1,18 +1,15 @@
 //! Requests to the collector. A failure is logged once, and so is the recovery.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use reqwest::{Client, redirect::Policy};
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::runtime::Handle;
+
+use crate::download::{innermost, tls};
 
 /// Maximum bytes read of an answer.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -96,26 +93,4 @@ async fn send(client: Client, request: Request<Bytes>) -> Result<Response<Bytes>
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     Ok(response)
-}
-
-/// Describes an error by its innermost cause.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut at = error;
-    while let Some(cause) = at.source() {
-        at = cause;
-    }
-    at.to_string()
-}
-
-/// Builds the TLS configuration with the system's certificates; without any for plain connections,
-/// because reading them takes a while.
-fn tls(encrypted: bool) -> Result<ClientConfig, rustls::Error> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions()?;
-    let builder = if encrypted {
-        builder.with_platform_verifier()?
-    } else {
-        builder.with_root_certificates(RootCertStore::empty())
-    };
-    Ok(builder.with_no_client_auth())
 }

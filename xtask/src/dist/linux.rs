@@ -95,14 +95,14 @@ fn entries(content: &Content, format: Format) -> Result<Vec<Entry>, String> {
 fn units(content: &Content) -> Result<Vec<Entry>, String> {
     let mut units = Vec::new();
     for name in ["cairn.service", "cairn.socket"] {
-        let template = files::read_text(&project::root().join("systemd").join(name))?;
+        let template = files::read_text(&project::root().join("daemon/systemd").join(name))?;
         let page = if content.man_pages.is_empty() { project::REPOSITORY } else { "man:cairn(1)" };
         let text = template
             .replace(" 'cairn service install' fills in the capitals between at-signs.", "")
             .replace("@BIN@", "/usr/bin/cairn")
             .replace("@ENVIRONMENT@\n", "")
             .replace("[Unit]\n", &format!("[Unit]\nDocumentation={page}\n"));
-        if text.contains('@') {
+        if ["@BIN@", "@ENVIRONMENT@"].iter().any(|word| text.contains(word)) {
             return Err(format!(
                 "systemd/{name} has a word between at-signs that the package does not fill in"
             ));

@@ -18,6 +18,12 @@ pub trait Host {
     fn service(&self, args: ServiceArgs, globals: &Globals) -> ExitCode;
     /// Runs the checks of `cairn doctor`.
     fn doctor(&self, args: DoctorArgs, globals: &Globals) -> ExitCode;
+    /// Lists the unit files of the service that exist.
+    fn service_files(&self) -> Vec<PathBuf>;
+    /// Stops the service and returns its removed files; a missing service is no error.
+    fn remove_service(&self) -> Result<Vec<PathBuf>, String>;
+    /// Reads the file at a URL, of at most `max_bytes`.
+    fn download(&self, url: &str, max_bytes: u64) -> Result<Vec<u8>, String>;
     /// Returns the sources of the configuration; `project` is the folder whose own file applies.
     fn config_inputs(&self, globals: &Globals, project: Option<PathBuf>) -> cairn_config::Inputs;
 }

@@ -25,4 +25,6 @@ pub mod stop;
 pub mod symbols;
 pub mod tools;
 pub mod trace;
+pub mod uninstall;
+pub mod update;
 pub mod viewer;

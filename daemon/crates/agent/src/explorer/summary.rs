@@ -44,6 +44,7 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
             findings: queries.iter().map(finding).collect(),
             git: describe::git(facts),
             stats,
+            ..ExploreDetails::default()
         },
     }
 }
@@ -63,6 +64,7 @@ fn top_files(facts: &Facts) -> Vec<TopFile> {
             score: 0.0,
             referring_files: 0,
             symbols: vec![],
+            reason: String::new(),
         };
         let ends = [".md", ".rst", ".adoc", ".txt", ".org"];
         let mut documents: Vec<&str> = facts

@@ -67,6 +67,7 @@ impl Indexes {
                 score: *score,
                 referring_files: 0,
                 symbols: Vec::new(),
+                reason: String::new(),
             })
             .collect();
         describe(&names, &chosen, &mut files);
