@@ -1,6 +1,7 @@
 //! `cairn doctor`: checks that the requirements of Cairn are met. It works without a daemon.
 
 mod machine;
+mod remedy;
 mod state;
 
 use std::{fmt::Write as _, io::Write as _, process::ExitCode};
@@ -35,13 +36,23 @@ pub struct Check {
 }
 
 impl Check {
-    fn new(name: &'static str, outcome: Outcome, detail: impl Into<String>) -> Self {
-        Self { name, outcome, detail: detail.into(), hint: None }
+    fn ok(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { name, outcome: Outcome::Ok, detail: detail.into(), hint: None }
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
+    fn info(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { name, outcome: Outcome::Info, detail: detail.into(), hint: None }
+    }
+
+    /// A restriction, with the line that lifts it.
+    fn warn(name: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        let hint = Some(hint.into());
+        Self { name, outcome: Outcome::Warn, detail: detail.into(), hint }
+    }
+
+    /// A problem, with the line that mends it.
+    fn fail(name: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Fail, ..Self::warn(name, detail, hint) }
     }
 }
 
@@ -55,11 +66,26 @@ pub fn run(env: &Env, root: &DataRoot, globals: &Globals) -> ExitCode {
     checks.push(state::trace(root));
     checks.extend(state::daemon(env, root, &config));
     checks.extend(machine::all(&config));
+    checks.push(program());
     let bad = checks.iter().any(|c| c.outcome == Outcome::Fail);
     let text = if globals.json { format!("{}\n", json(&checks)) } else { text(&checks) };
     // If the reader of the output is gone, the exit code is enough.
     let _closed = std::io::stdout().write_all(text.as_bytes());
     ExitCode::from(if bad { FAILED } else { OK })
+}
+
+/// Names the installer of this program and the line that updates it.
+fn program() -> Check {
+    let owner = cairn_cli::installed_by();
+    Check::info(
+        "program",
+        format!(
+            "version {}, installed by {}; update it: {}",
+            env!("CARGO_PKG_VERSION"),
+            owner.name(),
+            owner.update_line()
+        ),
+    )
 }
 
 fn json(checks: &[Check]) -> serde_json::Value {
@@ -79,7 +105,7 @@ fn text(checks: &[Check]) -> String {
         };
         let _infallible = writeln!(out, "{word:<4}  {:<width$}  {}", check.name, check.detail);
         if let Some(hint) = &check.hint {
-            let _infallible = writeln!(out, "      {:<width$}  hint: {hint}", "");
+            let _infallible = writeln!(out, "      {:<width$}  fix: {hint}", "");
         }
     }
     let count = |outcome| checks.iter().filter(|c| c.outcome == outcome).count();

@@ -5,13 +5,20 @@ mod units;
 use std::{
     fmt::Write as _,
     io::Write as _,
+    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
 };
 
 use cairn_cli::{FAILED, Globals, OK, ServiceAction};
-use cairn_protocol::location::{DataRoot, Env};
+use cairn_protocol::{
+    location::{DataRoot, Env},
+    rpc::DEFAULT_PORT,
+};
 use units::{Manager, UnitValues};
+
+/// Maximum ports that are tried for a new service.
+const MAX_PORTS: u16 = 100;
 
 /// The performed actions, for people and as JSON.
 struct Report {
@@ -99,7 +106,29 @@ fn values() -> Result<UnitValues, String> {
         .collect();
     let log = root.service_log();
     let uid = rustix::process::getuid().as_raw();
-    Ok(UnitValues { bin, home, xdg_config_home: env.xdg_config_home, log, environment, uid })
+    let values = UnitValues {
+        bin,
+        home,
+        xdg_config_home: env.xdg_config_home,
+        log,
+        environment,
+        uid,
+        port: DEFAULT_PORT,
+    };
+    Ok(UnitValues { port: port(&values), ..values })
+}
+
+/// Returns the port of the installed socket, else the first that is free: each user of a machine
+/// may have a service, and clients read the port from `daemon.json`.
+fn port(values: &UnitValues) -> u16 {
+    let installed = units::paths(Manager::Systemd, values)
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok())
+        .find_map(|text| units::port(&text));
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    installed
+        .or_else(|| (DEFAULT_PORT..DEFAULT_PORT + MAX_PORTS).find(is_free))
+        .unwrap_or(DEFAULT_PORT)
 }
 
 fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Report, String> {
@@ -226,9 +255,10 @@ fn run_one(command: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let message = String::from_utf8_lossy(&output.stderr);
+    // What it did comes first, the failure last.
     let message = message
         .lines()
-        .find(|l| !l.trim().is_empty())
+        .rfind(|l| !l.trim().is_empty())
         .map_or_else(|| output.status.to_string(), str::to_owned);
     Err(format!("{program}: {message}"))
 }

@@ -170,3 +170,93 @@ fn printed_units_are_valid_for_systemd() {
     std::fs::write(&units[0], wrong).unwrap();
     assert!(verify_units().1.contains("WatchdogSecs"), "{}", verify_units().1);
 }
+
+/// The way of the service under a real service manager, as a user without privileges.
+const LIFE: &str = r#"
+cairn() { "$CAIRN" "$@"; }
+cairn service install
+cairn service status
+test "$(systemctl --user is-active cairn.service)" = active
+cairn status --json >status.json
+grep -q '"mode":"service"' status.json
+pid="$(systemctl --user show --property MainPID --value cairn.service)"
+# Two filters: the unit's groups of calls and its families of addresses are in force.
+grep -q 'NoNewPrivs:.1' "/proc/$pid/status"
+grep -q 'Seccomp:.2' "/proc/$pid/status"
+# The sandbox of commands can be built inside them.
+cairn tools call run_shell '{"command": "echo from-the-$((40+2))-sandbox"}' --root project --yes
+cairn explore project --quiet | head -n 4
+echo "purged: $(cairn uninstall --purge --yes --json)"
+systemctl --user list-units --all --no-legend 'cairn*' | grep cairn && exit 3
+test ! -e "/proc/$pid"
+test ! -e "$HOME/.config/systemd/user/cairn.service"
+test ! -e "$HOME/.local/share/cairn"
+test ! -e "$HOME/.config/cairn"
+echo complete
+"#;
+
+#[test]
+fn service_runs_hardened_under_systemd_and_is_removed_without_trace() {
+    let is_root = rustix::process::getuid().is_root();
+    let has = |file: &str| Path::new(file).exists();
+    if !is_root || !has("/lib/systemd/systemd") || !has("/usr/bin/setpriv") {
+        return missing("root, systemd and setpriv");
+    }
+    const USER: u32 = 61_234;
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    crate::sealed::tree(&home, &[("project/README.md", "# Sample\n\nA small tool that counts the words of files.\n")]);
+    // The folder of the build may be closed to other users.
+    let program = dir.path().join("cairn");
+    std::fs::copy(binary(), &program).unwrap();
+    std::fs::write(dir.path().join("life.sh"), LIFE).unwrap();
+    let mode = |path: &Path| {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    mode(dir.path());
+    mode(&program);
+    let owner = format!("{USER}:{USER}");
+    assert!(Command::new("chown").args(["-R", &owner]).arg(&home).status().unwrap().success());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/fixtures/user_manager.sh");
+    let output = Command::new("unshare")
+        .args(["--mount", "sh"])
+        .arg(&script)
+        .arg(USER.to_string())
+        .args([&home, &dir.path().join("life.sh")])
+        .current_dir(&home)
+        .env_clear()
+        .envs([("CAIRN", program.as_os_str())])
+        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if text.contains("NO-MANAGER") {
+        return missing("a machine where systemd runs for a user");
+    }
+    assert!(output.status.success() && text.ends_with("complete\n"), "{text}\n{errors}");
+    assert!(text.contains("from-the-42-sandbox") && text.contains("A small tool that"), "{text}");
+}
+
+#[test]
+fn exposure_of_the_unit_is_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let unit = dir.path().join("cairn.service");
+    let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("../daemon/systemd/cairn.service");
+    let text = std::fs::read_to_string(template).unwrap();
+    std::fs::write(&unit, text.replace("@BIN@", "/bin/true").replace("@ENVIRONMENT@\n", ""))
+        .unwrap();
+    let analyze = |threshold: &str| {
+        Command::new("systemd-analyze")
+            .args(["security", "--user", "--offline=true", "--no-pager", "--threshold", threshold])
+            .arg(&unit)
+            .env("XDG_RUNTIME_DIR", dir.path())
+            .stdout(Stdio::null())
+            .status()
+    };
+    // The documented figure is 7.4, in tenths; the control is below it.
+    let Ok(status) = analyze("74") else { return missing("systemd-analyze") };
+    assert!(status.success());
+    assert!(!analyze("60").unwrap().success());
+}

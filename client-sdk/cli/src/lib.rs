@@ -19,6 +19,7 @@ use clap::{Parser as _, error::ErrorKind};
 pub use args::Globals;
 pub use commands::host::{DoctorArgs, Host, ServeArgs, ServiceAction, ServiceArgs};
 pub use exit::{FAILED, INTERRUPTED, OK, REFUSED, UNREACHABLE, USAGE};
+pub use program::Owner;
 
 use crate::{
     app::App,
@@ -103,6 +104,12 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Stdio(args) => wait(stdio::run(app, args)).and_then(done),
         Command::Stop => wait(stop::run(app)).and_then(done),
     }
+}
+
+/// Returns the installer of this program.
+pub fn installed_by() -> program::Owner {
+    let exe = std::env::current_exe().and_then(|exe| exe.canonicalize());
+    exe.map_or(program::Owner::Unknown, |exe| program::Owner::of(&exe))
 }
 
 /// The answer to `cairn --version --json`.

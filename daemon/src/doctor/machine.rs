@@ -9,7 +9,7 @@ use std::{
 use cairn_config::Config;
 use cairn_harness::sandbox::Tier;
 
-use super::{Check, Outcome};
+use super::{Check, remedy};
 
 /// Time limit of `git --version`.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,8 +42,8 @@ pub fn all(config: &Config) -> Vec<Check> {
 fn git() -> Check {
     const NAME: &str = "git";
     let missing = |why: String| {
-        Check::new(NAME, Outcome::Warn, why)
-            .hint("install git: repositories cannot be cloned without it")
+        let text = format!("{why}: repositories cannot be cloned");
+        Check::warn(NAME, text, remedy::install("git", &remedy::os_release()))
     };
     let Some(path) = in_path("git") else { return missing("git is not installed".into()) };
     let spawned = Command::new(&path)
@@ -72,7 +72,7 @@ fn git() -> Check {
     match child.wait_with_output() {
         Ok(output) if output.status.success() => {
             let version = String::from_utf8_lossy(&output.stdout);
-            Check::new(NAME, Outcome::Ok, format!("{} ({})", version.trim(), path.display()))
+            Check::ok(NAME, format!("{} ({})", version.trim(), path.display()))
         }
         Ok(output) => missing(format!("{} exited with {}", path.display(), output.status)),
         Err(e) => missing(format!("{}: {e}", path.display())),
@@ -91,17 +91,16 @@ fn number(path: &str) -> Option<u64> {
 
 fn limit(name: &'static str, path: &str, recommended: u64) -> Check {
     match number(path) {
-        None => Check::new(name, Outcome::Info, format!("{path} cannot be read")),
+        None => Check::info(name, format!("{path} cannot be read")),
         Some(value) if value < recommended => {
             let key = path.trim_start_matches("/proc/sys/").replace('/', ".");
-            Check::new(
+            Check::warn(
                 name,
-                Outcome::Warn,
                 format!("at most {value}; large trees are then scanned periodically instead"),
+                format!("sudo sysctl {key}={recommended}"),
             )
-            .hint(format!("sudo sysctl {key}={recommended}"))
         }
-        Some(value) => Check::new(name, Outcome::Ok, format!("at most {value}")),
+        Some(value) => Check::ok(name, format!("at most {value}")),
     }
 }
 
@@ -116,12 +115,9 @@ fn openat2() -> Check {
         ResolveFlags::BENEATH,
     );
     match opened {
-        Ok(_) => {
-            Check::new("openat2", Outcome::Ok, "paths are resolved inside their root by the kernel")
-        }
-        Err(e) => Check::new(
+        Ok(_) => Check::ok("openat2", "paths are resolved inside their root by the kernel"),
+        Err(e) => Check::info(
             "openat2",
-            Outcome::Info,
             format!("not available ({e}); paths are resolved step by step instead"),
         ),
     }
@@ -129,11 +125,7 @@ fn openat2() -> Check {
 
 #[cfg(not(target_os = "linux"))]
 fn openat2() -> Check {
-    Check::new(
-        "openat2",
-        Outcome::Info,
-        "only available on Linux; paths are resolved step by step instead",
-    )
+    Check::info("openat2", "only available on Linux; paths are resolved step by step instead")
 }
 
 /// Finds the usable sandbox by trying.
@@ -141,7 +133,8 @@ fn sandbox(config: &Config) -> Vec<Check> {
     const NAME: &str = "sandbox";
     if !config.safety.sandbox_enabled {
         let text = "disabled: commands can do anything that you can";
-        return vec![Check::new(NAME, Outcome::Warn, text).hint("set safety.sandbox_enabled")];
+        let hint = "set safety.sandbox_enabled to true in your configuration";
+        return vec![Check::warn(NAME, text, hint)];
     }
     let sandbox = crate::compose::sandbox(config, config.safety.sandbox_blocked_paths.clone());
     let probe = sandbox.probe();
@@ -155,21 +148,34 @@ fn sandbox(config: &Config) -> Vec<Check> {
         format!("{bubblewrap}, {landlock}, {seccomp}, {group}")
     };
     let main = match (probe.tier, &probe.why_not_full) {
-        (Tier::Full, _) => Check::new(NAME, Outcome::Ok, format!("full: {parts}")),
+        (Tier::Full, _) => Check::ok(NAME, format!("full: {parts}")),
         (tier, why) => {
             let why = why.as_deref().unwrap_or_default();
-            let hint =
-                "install bubblewrap, or set sandbox.whenMissing to ask in your own configuration";
             let text = format!(
                 "commands are refused or need an approval: {} ({parts}): {why}",
                 tier.label()
             );
-            Check::new(NAME, Outcome::Warn, text).hint(hint)
+            Check::warn(NAME, text, sandbox_remedy(probe.bubblewrap.is_none()))
         }
     };
-    let stops =
-        Check::new(NAME, Outcome::Info, format!("does not stop: {}", probe.notes.join("; ")));
+    let stops = Check::info(NAME, format!("does not stop: {}", probe.notes.join("; ")));
     vec![main, stops]
+}
+
+/// Returns the line that makes the sandbox usable.
+fn sandbox_remedy(lacks_bubblewrap: bool) -> String {
+    if lacks_bubblewrap {
+        return remedy::install("bubblewrap", &remedy::os_release());
+    }
+    let switch = remedy::NAMESPACE_SWITCHES
+        .iter()
+        .find(|(file, forbids, _)| number(file) == Some(*forbids))
+        .map(|(_, _, line)| *line);
+    switch
+        .unwrap_or(
+            "set sandbox.whenMissing to ask in your own configuration: you approve each command",
+        )
+        .to_owned()
 }
 
 fn multicast() -> Check {
@@ -177,11 +183,10 @@ fn multicast() -> Check {
     match mdns_sd::ServiceDaemon::new() {
         Ok(daemon) => {
             let _stopped = daemon.shutdown();
-            Check::new(NAME, Outcome::Ok, "multicast can be used")
+            Check::ok(NAME, "multicast can be used")
         }
-        Err(e) => Check::new(
+        Err(e) => Check::info(
             NAME,
-            Outcome::Info,
             format!("multicast cannot be used, so that no daemon is found there: {e}"),
         ),
     }

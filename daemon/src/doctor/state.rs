@@ -9,13 +9,15 @@ use cairn_client_sdk::{ClientError, Connector, is_root_locked};
 use cairn_config::Config;
 use cairn_protocol::location::{DataRoot, Env};
 
-use super::{Check, Outcome};
+use super::Check;
 use crate::settings;
 
 /// Free disk space in bytes: below the first Cairn cannot work, below the second not for long.
 const MIN_FREE_SPACE: (u64, u64) = (64 * 1024 * 1024, 1024 * 1024 * 1024);
 /// A larger log is not verified completely.
 const MAX_CHECKED: u64 = 2 * 1024 * 1024 * 1024;
+
+const CONFIG_HINT: &str = "correct that line of the file; 'cairn config --schema' lists all keys";
 
 /// Loads the configuration, or the defaults if it is invalid.
 pub fn config(env: &Env, flags: &settings::Flags) -> (Config, Vec<Check>) {
@@ -25,16 +27,18 @@ pub fn config(env: &Env, flags: &settings::Flags) -> (Config, Vec<Check>) {
             let mut checks: Vec<Check> = loaded
                 .warnings
                 .iter()
-                .map(|w| Check::new(NAME, Outcome::Warn, w.to_string()))
+                .map(|w| {
+                    Check::warn(NAME, w.to_string(), "correct or remove that line of the file")
+                })
                 .collect();
             if checks.is_empty() {
-                checks.push(Check::new(NAME, Outcome::Ok, "every file can be read"));
+                checks.push(Check::ok(NAME, "every file can be read"));
             }
             (loaded.config, checks)
         }
         Err(errors) => {
             let checks =
-                errors.0.iter().map(|e| Check::new(NAME, Outcome::Fail, e.to_string())).collect();
+                errors.0.iter().map(|e| Check::fail(NAME, e.to_string(), CONFIG_HINT)).collect();
             (Config::default(), checks)
         }
     }
@@ -48,7 +52,9 @@ pub fn rules(config: &Config) -> Vec<Check> {
     let less = all.filter(|rule| rule.takes_no_argument());
     let check = |rule: &cairn_engine::Rule| {
         let text = format!("{rule} allows the command only without arguments");
-        Check::new("rules", Outcome::Warn, text).hint(
+        Check::warn(
+            "rules",
+            text,
             "arguments of this program may be programs: write a rule for each command line, or approve them",
         )
     };
@@ -63,40 +69,41 @@ pub fn folder(root: &DataRoot) -> Vec<Check> {
     if !path.exists() {
         let above = path.ancestors().skip(1).find(|p| p.exists());
         return vec![match above.map(try_create) {
-            Some(Ok(())) => Check::new(
-                NAME,
-                Outcome::Ok,
-                format!("{display_path} will be created at the first start"),
-            ),
-            Some(Err(e)) => {
-                Check::new(NAME, Outcome::Fail, format!("{display_path} cannot be created: {e}"))
-                    .hint("set CAIRN_HOME")
+            Some(Ok(())) => {
+                Check::ok(NAME, format!("{display_path} will be created at the first start"))
             }
-            None => Check::new(NAME, Outcome::Fail, format!("{display_path} has no parent folder"))
-                .hint("set CAIRN_HOME"),
+            Some(Err(e)) => Check::fail(
+                NAME,
+                format!("{display_path} cannot be created: {e}"),
+                "export CAIRN_HOME=FOLDER, one that you may write to",
+            ),
+            None => Check::fail(
+                NAME,
+                format!("{display_path} has no parent folder"),
+                "export CAIRN_HOME=FOLDER, one that exists",
+            ),
         }];
     }
     let mut checks = vec![match try_create(path) {
-        Err(e) => {
-            Check::new(NAME, Outcome::Fail, format!("{display_path} cannot be written to: {e}"))
-        }
-        Ok(()) if open_to_others(path) => {
-            Check::new(NAME, Outcome::Warn, format!("{display_path} can be read by others"))
-                .hint("the next start of the daemon makes it private")
-        }
-        Ok(()) => Check::new(NAME, Outcome::Ok, format!("{display_path} is writable and private")),
+        Err(e) => Check::fail(
+            NAME,
+            format!("{display_path} cannot be written to: {e}"),
+            format!("make it yours: sudo chown -R \"$USER\" '{display_path}'"),
+        ),
+        Ok(()) if open_to_others(path) => Check::warn(
+            NAME,
+            format!("{display_path} can be read by others"),
+            format!("chmod 700 '{display_path}' (the next start of the daemon does it too)"),
+        ),
+        Ok(()) => Check::ok(NAME, format!("{display_path} is writable and private")),
     }];
     for file in [root.token(), root.trace_db()] {
         if file.exists() && open_to_others(&file) {
-            let hint = format!("chmod 600 {}", file.display());
-            checks.push(
-                Check::new(
-                    NAME,
-                    Outcome::Fail,
-                    format!("{} can be read by others", file.display()),
-                )
-                .hint(hint),
-            );
+            checks.push(Check::fail(
+                NAME,
+                format!("{} can be read by others", file.display()),
+                format!("chmod 600 '{}'", file.display()),
+            ));
         }
     }
     checks
@@ -126,22 +133,22 @@ fn open_to_others(path: &Path) -> bool {
 pub fn disk(root: &DataRoot) -> Check {
     const NAME: &str = "disk";
     let Some(there) = root.path().ancestors().find(|p| p.exists()) else {
-        return Check::new(NAME, Outcome::Warn, "the disk of the data folder is unknown");
+        return Check::info(NAME, "the disk of the data folder is unknown");
     };
     match rustix::fs::statvfs(there) {
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let detail = format!("{} MiB free", free / (1024 * 1024));
-            let outcome = if free < MIN_FREE_SPACE.0 {
-                Outcome::Fail
+            let hint = format!("free space there: du -sh '{}'/*", root.path().display());
+            if free < MIN_FREE_SPACE.0 {
+                Check::fail(NAME, detail, hint)
             } else if free < MIN_FREE_SPACE.1 {
-                Outcome::Warn
+                Check::warn(NAME, detail, hint)
             } else {
-                Outcome::Ok
-            };
-            Check::new(NAME, outcome, detail)
+                Check::ok(NAME, detail)
+            }
         }
-        Err(e) => Check::new(NAME, Outcome::Warn, format!("free space cannot be read: {e}")),
+        Err(e) => Check::info(NAME, format!("free space cannot be read: {e}")),
     }
 }
 
@@ -151,7 +158,7 @@ pub fn trace(root: &DataRoot) -> Check {
     let path = root.trace_db();
     let size = match path.metadata() {
         Ok(meta) => meta.len(),
-        Err(_) => return Check::new(NAME, Outcome::Ok, "trace.db does not exist yet"),
+        Err(_) => return Check::ok(NAME, "trace.db does not exist yet"),
     };
     let read = || -> Result<(u32, String), cairn_store::StoreError> {
         let conn = cairn_store::open_read_only(&path)?;
@@ -169,23 +176,25 @@ pub fn trace(root: &DataRoot) -> Check {
             let text = format!(
                 "trace.db has version {version}, which a newer cairn created; this one supports {known}"
             );
-            Check::new(NAME, Outcome::Fail, text)
-                .hint("update cairn, or set CAIRN_HOME to another folder")
+            Check::fail(NAME, text, "cairn update, or export CAIRN_HOME=FOLDER for this version")
         }
-        Ok((version, integrity)) if integrity == "ok" => Check::new(
+        Ok((version, integrity)) if integrity == "ok" => {
+            Check::ok(NAME, format!("trace.db is intact: version {version}, {} KiB", size / 1024))
+        }
+        Ok((version, integrity)) if size > MAX_CHECKED => Check::info(
             NAME,
-            Outcome::Ok,
-            format!("trace.db is intact: version {version}, {} KiB", size / 1024),
-        ),
-        Ok((version, integrity)) if size > MAX_CHECKED => Check::new(
-            NAME,
-            Outcome::Info,
             format!("trace.db: version {version}, {} MiB, {integrity}", size / (1024 * 1024)),
         ),
-        Ok((_, what)) => Check::new(NAME, Outcome::Fail, format!("trace.db is damaged: {what}"))
-            .hint("stop the daemon and move the file away; indexes are not affected"),
-        Err(e) => Check::new(NAME, Outcome::Fail, format!("trace.db cannot be read: {e}")),
+        Ok((_, what)) => {
+            Check::fail(NAME, format!("trace.db is damaged: {what}"), set_aside(&path))
+        }
+        Err(e) => Check::fail(NAME, format!("trace.db cannot be read: {e}"), set_aside(&path)),
     }
+}
+
+/// The line that puts a damaged log aside; indexes are not affected.
+fn set_aside(path: &Path) -> String {
+    format!("cairn stop; mv '{0}' '{0}.damaged' (indexes are not affected)", path.display())
 }
 
 /// Checks the daemon and its port.
@@ -195,43 +204,32 @@ pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => {
-            return vec![Check::new(NAME, Outcome::Fail, format!("cannot start a runtime: {e}"))];
+            return vec![Check::info(NAME, format!("cannot start a runtime: {e}"))];
         }
     };
     let connector = Connector::local(env.clone()).named("cairn-doctor", env!("CARGO_PKG_VERSION"));
     match (runtime.block_on(connector.connect()), is_locked) {
         (Ok(client), _) => {
             let server = &client.server().server;
-            vec![Check::new(
+            vec![Check::ok(
                 NAME,
-                Outcome::Ok,
                 format!("version {} answers ({})", server.version, server.instance_id),
             )]
         }
         (Err(error), true) => {
             let hint = error.hint().unwrap_or_else(|| format!("see {}", root.log_file().display()));
-            vec![
-                Check::new(
-                    NAME,
-                    Outcome::Fail,
-                    format!("a daemon holds the lock but does not answer: {error}"),
-                )
-                .hint(hint),
-            ]
+            let text = format!("a daemon holds the lock but does not answer: {error}");
+            vec![Check::fail(NAME, text, hint)]
         }
         (Err(ClientError::NotRunning { .. }), false) => {
             vec![
-                Check::new(
-                    NAME,
-                    Outcome::Ok,
-                    "not running; a command that needs a daemon starts it",
-                ),
+                Check::ok(NAME, "not running; a command that needs a daemon starts it"),
                 port(config),
             ]
         }
         (Err(error), false) => {
             let text = format!("not running; a previous daemon left its address file: {error}");
-            vec![Check::new(NAME, Outcome::Info, text), port(config)]
+            vec![Check::info(NAME, text), port(config)]
         }
     }
 }
@@ -241,19 +239,21 @@ fn port(config: &Config) -> Check {
     let address = &config.listen.address;
     let port = config.listen.port;
     let Ok(ip) = address.parse::<IpAddr>() else {
-        return Check::new(
+        return Check::fail(
             NAME,
-            Outcome::Fail,
             format!("listen.address '{address}' is not an address"),
+            "set listen.address to 127.0.0.1 in the file that 'cairn config listen.address' names",
         );
     };
     match TcpListener::bind(SocketAddr::new(ip, port)) {
-        Ok(_) => Check::new(NAME, Outcome::Ok, format!("{address}:{port} is free")),
-        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => Check::new(
+        Ok(_) => Check::ok(NAME, format!("{address}:{port} is free")),
+        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {
+            Check::info(NAME, format!("{address}:{port} is in use; the next free one will be used"))
+        }
+        Err(e) => Check::fail(
             NAME,
-            Outcome::Info,
-            format!("{address}:{port} is in use; the next free one will be used"),
+            format!("{address}:{port}: {e}"),
+            "set listen.address and listen.port in the file that 'cairn config listen' names",
         ),
-        Err(e) => Check::new(NAME, Outcome::Fail, format!("{address}:{port}: {e}")),
     }
 }

@@ -26,6 +26,8 @@ pub struct UnitValues {
     /// Variables that select locations, with their values.
     pub environment: Vec<(String, String)>,
     pub uid: u32,
+    /// Port of the socket that systemd opens.
+    pub port: u16,
 }
 
 /// A value that a unit file cannot contain.
@@ -56,7 +58,10 @@ pub fn files(
             );
             Ok(vec![
                 (unit(values, "cairn.service"), service),
-                (unit(values, "cairn.socket"), SYSTEMD_SOCKET.to_owned()),
+                (
+                    unit(values, "cairn.socket"),
+                    SYSTEMD_SOCKET.replace("@PORT@", &values.port.to_string()),
+                ),
             ])
         }
         Manager::Launchd => {
@@ -82,6 +87,12 @@ pub fn paths(manager: Manager, values: &UnitValues) -> Vec<PathBuf> {
         Manager::Systemd => vec![unit(values, "cairn.service"), unit(values, "cairn.socket")],
         Manager::Launchd => vec![agent_path(values)],
     }
+}
+
+/// Returns the port in the text of a socket unit.
+pub fn port(socket: &str) -> Option<u16> {
+    let line = socket.lines().find_map(|line| line.strip_prefix("ListenStream="))?;
+    line.rsplit_once(':')?.1.parse().ok()
 }
 
 /// Lists the commands that start the service once its files exist.
@@ -173,6 +184,7 @@ mod tests {
             log: "/home/u/logs/<x>.log".into(),
             environment: vec![("CAIRN_HOME".into(), "/data/a b\\c".into())],
             uid: 501,
+            port: 7434,
         }
     }
 
@@ -192,7 +204,7 @@ mod tests {
             assert!(service.lines().any(|l| l == line), "{line} is not in:\n{service}");
         }
         assert!(!service.contains("@BIN@") && !service.contains("@ENVIRONMENT@"), "{service}");
-        assert!(files[1].1.contains("\nListenStream=127.0.0.1:7433\n"));
+        assert!(files[1].1.contains("\nListenStream=127.0.0.1:7434\n"));
         let xdg =
             UnitValues { xdg_config_home: Some("/x".into()), environment: vec![], ..values() };
         let plain = super::files(Manager::Systemd, &xdg).unwrap();

@@ -101,8 +101,9 @@ fn units(content: &Content) -> Result<Vec<Entry>, String> {
             .replace(" 'cairn service install' fills in the capitals between at-signs.", "")
             .replace("@BIN@", "/usr/bin/cairn")
             .replace("@ENVIRONMENT@\n", "")
+            .replace("@PORT@", "7433")
             .replace("[Unit]\n", &format!("[Unit]\nDocumentation={page}\n"));
-        if ["@BIN@", "@ENVIRONMENT@"].iter().any(|word| text.contains(word)) {
+        if ["@BIN@", "@ENVIRONMENT@", "@PORT@"].iter().any(|word| text.contains(word)) {
             return Err(format!(
                 "systemd/{name} has a word between at-signs that the package does not fill in"
             ));

@@ -66,9 +66,6 @@ pub async fn run(app: &App<'_>, args: UninstallArgs) -> Result<u8, Failure> {
 }
 
 fn plan(app: &App<'_>) -> Result<Plan, Failure> {
-    let exe = std::env::current_exe()
-        .and_then(|exe| exe.canonicalize())
-        .map_err(|e| Failure::failed(format!("this program's own path is unknown: {e}")))?;
     let root = app.data_root()?;
     let mut data = Vec::new();
     if root.path().is_dir() {
@@ -82,7 +79,7 @@ fn plan(app: &App<'_>) -> Result<Plan, Failure> {
         }
         _ => {}
     }
-    Ok(Plan { units: app.host.service_files(), owner: Owner::of(&exe), data })
+    Ok(Plan { units: app.host.service_files(), owner: crate::installed_by(), data })
 }
 
 /// Returns the existing entries of a data root that Cairn writes.

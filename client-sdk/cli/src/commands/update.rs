@@ -70,10 +70,7 @@ impl Manifest {
 }
 
 pub fn run(app: &App<'_>, args: &UpdateArgs) -> Result<u8, Failure> {
-    let exe = std::env::current_exe()
-        .and_then(|exe| exe.canonicalize())
-        .map_err(|e| Failure::failed(format!("this program's own path is unknown: {e}")))?;
-    let owner = Owner::of(&exe);
+    let owner = crate::installed_by();
     let prefix = match &owner {
         Owner::Script(prefix) => Some(prefix),
         _ if args.check => None,
