@@ -13,22 +13,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-protocol", &[]),
     ("cairn-pairing", &[]),
     ("cairn-config", &[]),
-    ("cairn-store", &[]),
+    ("cairn-sqlite", &[]),
     ("cairn-parsing", &[]),
-    ("cairn-test-support", &["cairn-engine", "cairn-harness", "cairn-search", "cairn-workspace"]),
+    ("cairn-test-support", &["cairn-engine", "cairn-harness", "cairn-code-search", "cairn-workspace"]),
     ("cairn-workspace", &[]),
-    ("cairn-trace", &["cairn-store"]),
+    ("cairn-trace", &["cairn-sqlite"]),
     ("cairn-symbols", &["cairn-parsing"]),
-    ("cairn-index-base", &["cairn-store", "cairn-workspace"]),
+    ("cairn-index-base", &["cairn-sqlite", "cairn-workspace"]),
     ("cairn-tokenizer", &[]),
-    ("cairn-text-index", &["cairn-index-base", "cairn-store", "cairn-tokenizer"]),
-    ("cairn-trigram-index", &["cairn-index-base", "cairn-store", "cairn-workspace"]),
+    ("cairn-text-index", &["cairn-index-base", "cairn-sqlite", "cairn-tokenizer"]),
+    ("cairn-trigram-index", &["cairn-index-base", "cairn-sqlite", "cairn-workspace"]),
     ("cairn-vectors", &["cairn-index-base", "cairn-tokenizer"]),
     (
-        "cairn-search",
+        "cairn-code-search",
         &[
             "cairn-index-base",
-            "cairn-store",
+            "cairn-sqlite",
             "cairn-symbols",
             "cairn-text-index",
             "cairn-tokenizer",
@@ -41,33 +41,33 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-sandbox", &["cairn-workspace"]),
     (
         "cairn-harness",
-        &["cairn-command", "cairn-sandbox", "cairn-store", "cairn-trace", "cairn-workspace"],
+        &["cairn-command", "cairn-sandbox", "cairn-sqlite", "cairn-trace", "cairn-workspace"],
     ),
-    ("cairn-tools", &["cairn-harness", "cairn-memory", "cairn-search", "cairn-workspace"]),
+    ("cairn-tools", &["cairn-harness", "cairn-knowledge", "cairn-code-search", "cairn-workspace"]),
     ("cairn-llm", &[]),
-    ("cairn-memory", &[]),
+    ("cairn-knowledge", &[]),
     (
         "cairn-engine",
         &[
             "cairn-harness",
             "cairn-llm",
-            "cairn-search",
-            "cairn-store",
+            "cairn-code-search",
+            "cairn-sqlite",
             "cairn-trace",
             "cairn-workspace",
         ],
     ),
     ("cairn-agent", &["cairn-engine"]),
-    ("cairn-api", &["cairn-engine"]),
-    ("cairn-transport", &["cairn-api", "cairn-pairing"]),
+    ("cairn-methods", &["cairn-engine"]),
+    ("cairn-transport", &["cairn-methods", "cairn-pairing"]),
     ("cairn-client-sdk", &["cairn-pairing"]),
     ("cairn-search-metrics", &[]),
-    ("cairn-cli", &["cairn-client-sdk", "cairn-config", "cairn-search-metrics"]),
+    ("cairn-command-line", &["cairn-client-sdk", "cairn-config", "cairn-search-metrics"]),
     ("xtask", &[]),
 ];
 
 /// Crates that may import everything.
-const COMPOSERS: &[&str] = &["cairn-daemon", "cairn", "cairn-tests", "cairn-bench"];
+const COMPOSERS: &[&str] = &["cairn-daemon", "cairn-embedded", "cairn-tests", "cairn-bench"];
 
 /// Crates that may depend on a heavy library.
 const OWNERS: &[(&str, &[&str])] = &[
@@ -75,40 +75,40 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tower-http", &["cairn-transport"]),
     ("tokio-tungstenite", &["cairn-transport", "cairn-client-sdk"]),
     ("jsonrpsee-core", &["cairn-client-sdk"]),
-    ("jsonrpsee-types", &["cairn-api", "cairn-client-sdk"]),
-    ("rusqlite", &["cairn-store"]),
+    ("jsonrpsee-types", &["cairn-methods", "cairn-client-sdk"]),
+    ("rusqlite", &["cairn-sqlite"]),
     ("git2", &["cairn-workspace"]),
     ("notify", &["cairn-workspace"]),
     ("tokei", &["cairn-workspace"]),
     ("cap-std", &["cairn-workspace"]),
     ("tree-sitter", &["cairn-parsing", "cairn-symbols", "cairn-command"]),
     ("mdns-sd", &["cairn-daemon", "cairn-client-sdk"]),
-    ("clap", &["cairn-cli", "cairn-daemon", "xtask"]),
-    ("clap_mangen", &["cairn-cli"]),
-    ("indicatif", &["cairn-cli"]),
-    ("syntect", &["cairn-cli"]),
-    ("two-face", &["cairn-cli"]),
+    ("clap", &["cairn-command-line", "cairn-daemon", "xtask"]),
+    ("clap_mangen", &["cairn-command-line"]),
+    ("indicatif", &["cairn-command-line"]),
+    ("syntect", &["cairn-command-line"]),
+    ("two-face", &["cairn-command-line"]),
     ("boon", &["cairn-harness"]),
     // The daemon uses it for requests outside of any tool: telemetry.
     ("reqwest", &["cairn-llm", "cairn-harness", "cairn-daemon"]),
     ("opentelemetry", &["cairn-daemon"]),
     ("llama-cpp-2", &["cairn-llm"]),
-    ("candle-core", &["cairn-vectors", "cairn-search"]),
+    ("candle-core", &["cairn-vectors", "cairn-code-search"]),
     ("candle-nn", &["cairn-vectors"]),
     ("tokenizers", &["cairn-vectors"]),
     ("landlock", &["cairn-sandbox"]),
     ("seccompiler", &["cairn-sandbox"]),
-    ("reedline", &["cairn-cli"]),
+    ("reedline", &["cairn-command-line"]),
     ("html2text", &["cairn-tools"]),
-    ("crossterm", &["cairn-cli"]),
+    ("crossterm", &["cairn-command-line"]),
     // The server is part of the transport; the client is part of the daemon, which starts servers
     // that outlive every permit.
     ("rmcp", &["cairn-transport", "cairn-daemon"]),
     ("spake2", &["cairn-pairing"]),
     ("rcgen", &["cairn-pairing"]),
     ("tokio-rustls", &["cairn-transport", "cairn-client-sdk", "cairn-pairing"]),
-    ("jsonc-parser", &["cairn-cli"]),
-    ("toml_edit", &["cairn-cli"]),
+    ("jsonc-parser", &["cairn-command-line"]),
+    ("toml_edit", &["cairn-command-line"]),
 ];
 
 /// Files that may check for macOS at compile time.
@@ -200,10 +200,14 @@ fn crates_import_only_what_they_may() {
 fn folders_are_named_like_their_crates() {
     for package in metadata().workspace_packages() {
         let folder = package.manifest_path.parent().unwrap().file_name().unwrap();
+        // Some packages have another name than their library, which belongs to another project on
+        // crates.io.
+        let library = package.targets.iter().find(|target| target.is_lib());
+        let name = library.map_or_else(|| package.name.to_string(), |t| t.name.replace('_', "-"));
         let prefixed = format!("cairn-{folder}");
         // The second one has the name that cargo's users know.
         let expected = if matches!(folder, "cairn" | "xtask") { folder } else { prefixed.as_str() };
-        assert_eq!(package.name.as_str(), expected);
+        assert_eq!(name, expected);
     }
 }
 

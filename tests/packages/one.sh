@@ -12,7 +12,7 @@ one() { [ $# = 1 ] && [ -e "$1" ] || fail "expected one file, not: $*"; echo "$1
 # Each package defines: files DIR (for the size), setup, install DIR, remove, cairn ARGS, listed (the folder to compare), data.
 home=""
 case "$package" in
-  deb | rpm | tar) fresh_root "$package" ;;
+  deb | rpm | tar | update) fresh_root "$package" ;;
   *)
     # Beside this machine's Python and Node: a new folder, which is the home as well.
     home="$(mktemp -d "$work/home-XXXXXX")"
@@ -43,6 +43,23 @@ case "$package" in
     files() { one "$1"/cairn-[0-9]*-linux.tar.gz; }
     install() { as_user env CAIRN_DOWNLOAD_BASE="/packages-$1" sh "/packages-$1/install.sh"; }
     remove() { as_user sh /packages-new/install.sh --uninstall; }
+    cairn() { as_user cairn "$@"; }
+    ;;
+  update)
+    files() { one "$1"/cairn-[0-9]*-linux.tar.gz; }
+    install() {
+      if [ "$1" = old ]; then
+        as_user env CAIRN_DOWNLOAD_BASE=/packages-old sh /packages-old/install.sh
+        return
+      fi
+      as_user cp -r /packages-signed /tmp/altered
+      as_user sed -i 's/"size": /"size": 1/' /tmp/altered/manifest.json
+      ! as_user cairn update --from /tmp/altered --key /packages-signed/release.pub || fail "an altered manifest was accepted"
+      as_user cairn update --check --from /packages-signed --key /packages-signed/release.pub
+      as_user cairn update --from /packages-signed --key /packages-signed/release.pub
+      as_user rm -r /tmp/altered
+    }
+    remove() { as_user cairn uninstall --yes; }
     cairn() { as_user cairn "$@"; }
     ;;
   wheel)
@@ -135,6 +152,17 @@ seconds="$(since "$started")"
 grep -q Python "$work/$package.summary" || fail "no summary: $(cat "$work/$package.summary")"
 cairn search 'drop a job after too many attempts' --root "$(folder)" | grep -q worker.py || fail "search after the install"
 example
+case "$package" in
+  deb) owner=dpkg ;;
+  rpm) owner=rpm ;;
+  wheel) owner=pip ;;
+  npm) owner=npm ;;
+  *) owner="" ;;
+esac
+if [ -n "$owner" ]; then
+  seen="$(cairn update 2>&1 || true)"
+  grep -q "belongs to $owner" <<<"$seen" || fail "cairn update in a package of $owner printed: $seen"
+fi
 if [ "$package" = deb ]; then
   if [ -e "$root/etc/apparmor.d/abi/4.0" ]; then
     grep -q userns "$root/etc/apparmor.d/cairn" || fail "there is no profile for AppArmor"

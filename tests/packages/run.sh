@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Installs each package that `cargo xtask dist` builds in a clean system, runs the first minute, upgrades under a running daemon, removes
 # it, and looks for what was left behind. Then the misuse that the packages have to refuse. Needs root on a Debian with debootstrap,
-# rpm, iproute2, npm, python3 with venv; everything runs in namespaces without a network.
+# rpm, iproute2, minisign, npm, python3 with venv; everything runs in namespaces without a network.
 #
-#   tests/packages/run.sh --old DIR --new DIR [--suite bookworm] [--only deb,rpm,tar,wheel,npm,python,typescript,misuse] [--work DIR]
+#   tests/packages/run.sh --old DIR --new DIR [--suite bookworm] [--only deb,rpm,tar,update,wheel,npm,python,typescript,misuse] [--work DIR]
 #
 # DIR are out folders of `cargo xtask dist` for two versions (`--package-version`).
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 project="$(cd "$here/../.." && pwd)"
 suite=bookworm
-only=deb,rpm,tar,wheel,npm,python,typescript,misuse
+only=deb,rpm,tar,update,wheel,npm,python,typescript,misuse
 work="$project/target/dist-test"
 old="" new=""
 while [ $# -gt 0 ]; do
@@ -66,6 +66,17 @@ npm cache add --cache "$npm_cache" ws@8 >/dev/null 2>&1
 for name in busybox-static musl; do
   [ -e "$work/$name.deb" ] || (cd "$work" && apt-get download -qq "$name" >/dev/null 2>&1 && mv "$name"_*.deb "$name.deb")
 done
+
+# The newer release once more, signed with a key of this run.
+case ",$only," in
+  *,update,*)
+    rm -rf "$work/signed"
+    mkdir -p "$work/signed"
+    cp "$new"/cairn-[0-9]*-linux.tar.gz "$new/install.sh" "$new/manifest.json" "$work/signed"
+    (cd "$work" && rm -f release.key && minisign -G -W -f -p signed/release.pub -s release.key >/dev/null)
+    minisign -S -s "$work/release.key" -m "$work/signed/manifest.json" >/dev/null
+    ;;
+esac
 
 export old new work suite project npm_cache
 failed=0

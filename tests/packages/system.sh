@@ -18,6 +18,10 @@ fresh_root() {
   mkdir -p "$root/packages-old" "$root/packages-new"
   mount --bind "$old" "$root/packages-old"
   mount --bind "$new" "$root/packages-new"
+  if [ -d "$work/signed" ]; then
+    mkdir -p "$root/packages-signed"
+    mount --bind "$work/signed" "$root/packages-signed"
+  fi
 }
 
 # Runs a command in the system as root, or as its user.

@@ -1,4 +1,4 @@
-// Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.
+// Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated.
 
 import type {
   AddRootParams,

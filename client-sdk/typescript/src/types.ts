@@ -1,4 +1,4 @@
-// Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.
+// Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated.
 
 /** Versions of the protocol that this client supports, best first. */
 export const PROTOCOL_VERSIONS = ["1"];

@@ -1,5 +1,5 @@
 """Every method of the daemon, typed."""
-# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.
+# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated.
 
 from __future__ import annotations
 

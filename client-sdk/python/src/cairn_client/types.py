@@ -1,5 +1,5 @@
 """Types of the wire, as plain dictionaries."""
-# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.
+# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated.
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ fn check(path: &str, content: &str) {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == content,
-        "{} is stale: run CAIRN_UPDATE=1 cargo test -p cairn-api --test generated",
+        "{} is stale: run CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated",
         path.display()
     );
 }

@@ -1,6 +1,6 @@
 //! A custom agent with its own tool and system text, without a daemon:
 //!
-//! `cargo run -p cairn --example own_agent -- http://localhost:8080/v1 "days until 2030-01-01?"`
+//! `cargo run -p cairn-embedded --example own_agent -- http://localhost:8080/v1 "days until 2030-01-01?"`
 //!
 //! Without arguments a scripted model demonstrates the flow.
 

@@ -1,7 +1,7 @@
 //! Measures extracting the definitions of trees compared with parsing alone, and whether reducing
 //! the text changes them.
 //!
-//! `cargo run --release -p cairn-search --example symbols -- FOLDER... [--differ] [--names]`;
+//! `cargo run --release -p cairn-code-search --example symbols -- FOLDER... [--differ] [--names]`;
 //! `--names` measures queries for names among 400,000 derived from those found.
 
 use std::cell::RefCell;

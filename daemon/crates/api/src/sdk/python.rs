@@ -8,7 +8,7 @@ use super::{
 };
 
 const HEAD: &str =
-    "# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.\n";
+    "# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated.\n";
 
 pub fn types(table: &Table) -> String {
     let mut out = format!(

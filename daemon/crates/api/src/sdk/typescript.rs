@@ -7,7 +7,7 @@ use super::{
     shape::{Field, NamedShape, Shape},
 };
 
-const HEAD: &str = "// Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.\n";
+const HEAD: &str = "// Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated.\n";
 
 pub fn types(table: &Table) -> String {
     let reasons: Vec<String> = table.reasons().iter().map(|r| format!("\n  | \"{r}\"")).collect();
