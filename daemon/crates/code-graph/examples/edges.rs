@@ -63,10 +63,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let Ok(text) = std::fs::read(Path::new(&tree.root).join(path)) else { continue };
         extracted.push((path, lang, extract_imports(lang, path, &text)));
     }
-    let sources: Vec<SourceFile<'_>> = extracted
-        .iter()
-        .map(|(path, lang, imports)| SourceFile { path, lang, imports })
-        .collect();
+    let sources: Vec<SourceFile<'_>> =
+        extracted.iter().map(|(path, lang, imports)| SourceFile { path, lang, imports }).collect();
     let resolver = Resolver::new(&tree, &sources);
     if is_verbose {
         for source in &sources {

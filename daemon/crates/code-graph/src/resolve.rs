@@ -105,7 +105,7 @@ impl Resolver {
     ) -> Resolved {
         let paths = &self.paths;
         match lang {
-            "rust" => self.rust.resolve(paths, importer, file, import),
+            "rust" => self.rust.resolve(paths, importer, import),
             "python" => self.python.resolve(paths, importer, import),
             "javascript" | "typescript" | "tsx" | "vue" | "svelte" => {
                 self.script.resolve(paths, importer, import)

@@ -10,7 +10,13 @@ use crate::import::{Import, ImportKind};
 const MAX_FOLDERS: usize = 2_000;
 /// Names of build files that may name such folders.
 const BUILD_FILES: [&str; 7] = [
-    "CMakeLists.txt", "Makefile", "Makefile.am", "Makefile.in", "GNUmakefile", "meson.build", "Makefile.inc",
+    "CMakeLists.txt",
+    "Makefile",
+    "Makefile.am",
+    "Makefile.in",
+    "GNUmakefile",
+    "meson.build",
+    "Makefile.inc",
 ];
 /// Folders that are searched by convention, below the folders of build files and above the
 /// importer.
@@ -39,7 +45,8 @@ impl Includes {
         let mut folders: Vec<String> = folders.into_iter().take(MAX_FOLDERS).collect();
         folders.sort_unstable();
         let is_public = |f: &&str| matches!(file_name(f), "include" | "inc" | "Include");
-        let mut public: Vec<String> = paths.folders().filter(is_public).map(str::to_owned).collect();
+        let mut public: Vec<String> =
+            paths.folders().filter(is_public).map(str::to_owned).collect();
         public.sort_unstable();
         public.truncate(MAX_FOLDERS);
         Self { folders, public }
@@ -127,8 +134,7 @@ fn expand(paths: &Paths, folder: &str, argument: &str) -> Vec<String> {
         return Vec::new();
     }
     let is_local = variable.is_empty() || variable.contains("current") || variable == "srcdir";
-    let bases: Vec<&str> =
-        if is_local { vec![folder] } else { ancestors(folder).collect() };
+    let bases: Vec<&str> = if is_local { vec![folder] } else { ancestors(folder).collect() };
     let folders = bases.iter().filter_map(|base| join(base, rest));
     // The outermost folder that exists is the root of the project.
     folders.filter(|f| paths.has_folder(f)).last().into_iter().collect()

@@ -18,7 +18,8 @@ impl LoadPaths {
     pub fn new(paths: &Paths) -> Self {
         let below = |names: &[&str]| {
             let is_named = |f: &&str| names.contains(&super::paths::file_name(f));
-            let mut folders: Vec<String> = paths.folders().filter(is_named).map(str::to_owned).collect();
+            let mut folders: Vec<String> =
+                paths.folders().filter(is_named).map(str::to_owned).collect();
             folders.push(String::new());
             folders.sort_unstable();
             folders.truncate(MAX_FOLDERS);
@@ -29,7 +30,8 @@ impl LoadPaths {
 
     pub fn resolve_ruby(&self, paths: &Paths, importer: &str, import: &Import) -> Resolved {
         let file = |path: &str| paths.id(path).or_else(|| paths.id(&format!("{path}.rb")));
-        let one = |id: Option<FileId>| id.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]));
+        let one =
+            |id: Option<FileId>| id.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]));
         if import.specifier.starts_with('.') {
             return one(join(parent(importer), &import.specifier).and_then(|p| file(&p)));
         }
@@ -56,7 +58,9 @@ impl LoadPaths {
         let file = |path: &str| {
             paths.id(path).or_else(|| {
                 ["lua", "luau"].iter().find_map(|e| {
-                    paths.id(&format!("{path}.{e}")).or_else(|| paths.id(&format!("{path}/init.{e}")))
+                    paths
+                        .id(&format!("{path}.{e}"))
+                        .or_else(|| paths.id(&format!("{path}/init.{e}")))
                 })
             })
         };
@@ -92,7 +96,8 @@ fn snake_case(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut out = String::with_capacity(name.len() + 4);
     for (at, c) in chars.iter().enumerate() {
-        let after_lower = at > 0 && (chars[at - 1].is_lowercase() || chars[at - 1].is_ascii_digit());
+        let after_lower =
+            at > 0 && (chars[at - 1].is_lowercase() || chars[at - 1].is_ascii_digit());
         let before_lower = at > 0 && chars.get(at + 1).is_some_and(|n| n.is_lowercase());
         if c.is_uppercase() && (after_lower || before_lower && chars[at - 1].is_uppercase()) {
             out.push('_');
@@ -106,7 +111,8 @@ fn snake_case(name: &str) -> String {
 mod tests {
     #[test]
     fn constants_become_names_of_files() {
-        let names = [("FooBar", "foo_bar"), ("HTTPServer", "http_server"), ("A", "a"), ("S3Key", "s3_key")];
+        let names =
+            [("FooBar", "foo_bar"), ("HTTPServer", "http_server"), ("A", "a"), ("S3Key", "s3_key")];
         for (constant, file) in names {
             assert_eq!(super::snake_case(constant), file);
         }

@@ -50,7 +50,8 @@ impl Modules {
         let replaced = self.replaced.iter().filter(|(folder, ..)| below(folder));
         folders.extend(replaced.filter_map(|(_, from, to)| within(name, from, to)));
         // Of two modules with one path, the nearest is meant.
-        let mut own: Vec<_> = self.modules.iter().filter(|(m, f)| within(name, m, f).is_some()).collect();
+        let mut own: Vec<_> =
+            self.modules.iter().filter(|(m, f)| within(name, m, f).is_some()).collect();
         own.sort_by_key(|(module, folder)| {
             let common = common_folders(importer, &format!("{folder}/x"));
             (std::cmp::Reverse(module.len()), std::cmp::Reverse(common))

@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn comments_and_trailing_commas_are_removed_outside_of_strings() {
-        let text = "\u{feff}{ // c\n \"a\": \"x//y,}\", /* b, */ \"c\": [1, 2,\n], \"d\\\"//\": 1,\n}";
+        let text =
+            "\u{feff}{ // c\n \"a\": \"x//y,}\", /* b, */ \"c\": [1, 2,\n], \"d\\\"//\": 1,\n}";
         assert_eq!(
             plain_json(text).split_whitespace().collect::<String>(),
             "{\"a\":\"x//y,}\",\"c\":[1,2],\"d\\\"//\":1}"

@@ -40,7 +40,13 @@ impl Packages {
     }
 
     /// The file of a type; of several, the one nearest to the importer.
-    pub fn file_of(&self, paths: &Paths, importer: &str, package: &str, name: &str) -> Option<FileId> {
+    pub fn file_of(
+        &self,
+        paths: &Paths,
+        importer: &str,
+        package: &str,
+        name: &str,
+    ) -> Option<FileId> {
         let files = self.types.get(&(package.to_owned(), name.to_owned()))?;
         paths.closest(importer, files)
     }
@@ -138,7 +144,8 @@ impl Packages {
         let declared = self.files.get(package).into_iter().flatten();
         let declared = declared.filter(|(other, _)| *other == id).flat_map(|(_, names)| names);
         let is_bound = |name: &String| {
-            let names = file.imports.iter().filter(|i| i.specifier != package).flat_map(|i| &i.names);
+            let names =
+                file.imports.iter().filter(|i| i.specifier != package).flat_map(|i| &i.names);
             names.into_iter().any(|n| n.local() == name)
         };
         debug_assert!(!paths.path(id).is_empty(), "the file is in the tree");

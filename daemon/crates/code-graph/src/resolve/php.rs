@@ -14,11 +14,7 @@ pub struct Autoload {
 }
 
 impl Autoload {
-    pub fn new(
-        tree: &dyn SourceTree,
-        paths: &Paths,
-        sources: Vec<(FileId, FileImports)>,
-    ) -> Self {
+    pub fn new(tree: &dyn SourceTree, paths: &Paths, sources: Vec<(FileId, FileImports)>) -> Self {
         let mut prefixes = Vec::new();
         for id in paths.named("composer.json") {
             let path = paths.path(*id);
@@ -40,7 +36,8 @@ impl Autoload {
     }
 
     pub fn resolve(&self, paths: &Paths, importer: &str, import: &Import) -> Resolved {
-        let one = |id: Option<FileId>| id.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]));
+        let one =
+            |id: Option<FileId>| id.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]));
         if matches!(import.kind, ImportKind::Require | ImportKind::Include) {
             let beside = join(parent(importer), &import.specifier).and_then(|p| paths.id(&p));
             return one(beside.or_else(|| paths.id(&join("", &import.specifier)?)));
@@ -53,7 +50,8 @@ impl Autoload {
         match Resolved::from_files(files) {
             Resolved::Unresolved => {
                 let vendor = import.specifier.split('\\').next().unwrap_or_default();
-                let is_own = self.prefixes.iter().any(|(p, _)| p.split('\\').next() == Some(vendor));
+                let is_own =
+                    self.prefixes.iter().any(|(p, _)| p.split('\\').next() == Some(vendor));
                 if is_own { Resolved::Unresolved } else { Resolved::External(vendor.to_owned()) }
             }
             resolved => resolved,
@@ -61,9 +59,11 @@ impl Autoload {
     }
 
     fn class(&self, paths: &Paths, importer: &str, namespace: &str, name: &str) -> Option<FileId> {
-        let full = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}\\{name}") };
+        let full =
+            if namespace.is_empty() { name.to_owned() } else { format!("{namespace}\\{name}") };
         let mapped = self.prefixes.iter().find_map(|(prefix, folder)| {
-            let rest = full.strip_prefix(prefix.as_str())?.trim_start_matches('\\').replace('\\', "/");
+            let rest =
+                full.strip_prefix(prefix.as_str())?.trim_start_matches('\\').replace('\\', "/");
             paths.id(&join(folder, &format!("{rest}.php"))?)
         });
         mapped.or_else(|| self.packages.file_of(paths, importer, namespace, name))

@@ -88,11 +88,13 @@ impl Modules {
         let above = ancestors(folder).skip_while(|f| is_package(paths, f));
         let is_near = |f: &str| f == folder || self.projects.contains(f);
         roots.extend(above.filter(|f| is_near(f)).map(str::to_owned));
-        let common = |root: &String| std::cmp::Reverse(common_folders(importer, &format!("{root}/x")));
+        let common =
+            |root: &String| std::cmp::Reverse(common_folders(importer, &format!("{root}/x")));
         let mut known = self.roots.get(head).cloned().unwrap_or_default();
         known.retain(|root| {
             let is_module = !is_package(paths, &join(root, head).unwrap_or_default());
-            let is_above = root.is_empty() || folder == root || folder.starts_with(&format!("{root}/"));
+            let is_above =
+                root.is_empty() || folder == root || folder.starts_with(&format!("{root}/"));
             let hides_standard = STANDARD.contains(&head);
             is_above || self.projects.contains(root) || !is_module && !hides_standard
         });

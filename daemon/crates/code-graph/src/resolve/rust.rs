@@ -1,6 +1,6 @@
 //! Rust: the module trees of all targets, and crates by the names that manifests give them.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::paths::{Paths, ancestors, file_name, join, parent, stem};
 use super::{FileId, Resolved, SourceTree, manifest};
@@ -8,13 +8,17 @@ use crate::import::{FileImports, Import, ImportKind};
 
 /// Maximum files of one crate's module tree.
 const MAX_MODULES: usize = 50_000;
-/// Maximum imports that are followed to find the head of a path.
-const MAX_STEPS: usize = 4;
+/// Maximum imports that are followed to resolve one path.
+const MAX_STEPS: usize = 48;
+/// Maximum glob imports of a file that are searched for a name.
+const MAX_GLOBS: usize = 16;
+
+/// Names that were looked up in files while one path is resolved, each of which is looked up once.
+type Seen = FxHashSet<(FileId, u32)>;
 
 /// A package with a manifest.
 #[derive(Debug, Default)]
 struct Package {
-    dir: String,
     name: String,
     /// Name of the library in code.
     lib_name: String,
@@ -31,9 +35,27 @@ struct Position {
     root: FileId,
     package: usize,
     module: String,
+    /// True if the files of its modules are beside it, as for `mod.rs`.
+    owns_folder: bool,
+}
+
+/// Names that the `use` items of a file bind, with the paths that they stand for.
+#[derive(Debug, Default)]
+struct Bindings {
+    names: FxHashMap<String, String>,
+    globs: Vec<String>,
+    exported: FxHashSet<String>,
+}
+
+/// The module that a path leads to; `is_exact` if no segment is left.
+#[derive(Debug, Clone, Copy)]
+struct Located {
+    file: FileId,
+    is_exact: bool,
 }
 
 pub struct Crates {
+    bindings: FxHashMap<FileId, Bindings>,
     packages: Vec<Package>,
     /// Packages with a library, by package name.
     by_name: FxHashMap<String, usize>,
@@ -44,18 +66,17 @@ pub struct Crates {
 }
 
 impl Crates {
-    pub fn new(
-        tree: &dyn SourceTree,
-        paths: &Paths,
-        sources: Vec<(FileId, FileImports)>,
-    ) -> Self {
+    pub fn new(tree: &dyn SourceTree, paths: &Paths, sources: Vec<(FileId, FileImports)>) -> Self {
         let mut manifests = Vec::new();
         for id in paths.named("Cargo.toml") {
             let path = paths.path(*id);
             manifests.extend(manifest::toml(tree, path).map(|table| (parent(path), table)));
         }
-        let workspaces: FxHashMap<&str, &toml::Table> =
-            manifests.iter().filter(|(_, t)| t.contains_key("workspace")).map(|(d, t)| (*d, t)).collect();
+        let workspaces: FxHashMap<&str, &toml::Table> = manifests
+            .iter()
+            .filter(|(_, t)| t.contains_key("workspace"))
+            .map(|(d, t)| (*d, t))
+            .collect();
         let packages: Vec<Package> = manifests
             .iter()
             .filter_map(|(dir, table)| {
@@ -67,6 +88,7 @@ impl Crates {
             by_name: index(&packages, |p| &p.name),
             by_lib: index(&packages, |p| &p.lib_name),
             packages,
+            bindings: sources.iter().map(|(id, file)| (*id, bindings(file))).collect(),
             modules: FxHashMap::default(),
             positions: FxHashMap::default(),
         };
@@ -88,15 +110,14 @@ impl Crates {
         root: FileId,
     ) {
         let mut queue = vec![(root, String::new(), true)];
-        let mut count = 0;
+        let mut seen = FxHashSet::default();
         while let Some((file, module, owns_folder)) = queue.pop() {
-            count += 1;
-            let is_known = self.modules.contains_key(&(root, module.clone()));
-            if count > MAX_MODULES || is_known || module.len() > crate::import::MAX_NAME {
+            let is_long = module.len() > crate::import::MAX_NAME;
+            if seen.len() > MAX_MODULES || is_long || !seen.insert(file) {
                 continue;
             }
-            self.modules.insert((root, module.clone()), file);
-            let position = Position { root, package, module: module.clone() };
+            self.modules.entry((root, module.clone())).or_insert(file);
+            let position = Position { root, package, module: module.clone(), owns_folder };
             self.positions.entry(file).or_insert(position);
             let Some(imports) = sources.get(&file) else { continue };
             let children = imports.imports.iter().filter(|i| i.kind == ImportKind::Module);
@@ -108,38 +129,40 @@ impl Crates {
         }
     }
 
-    pub fn resolve(
-        &self,
-        paths: &Paths,
-        importer: &str,
-        file: &FileImports,
-        import: &Import,
-    ) -> Resolved {
+    pub fn resolve(&self, paths: &Paths, importer: &str, import: &Import) -> Resolved {
         let Some(id) = paths.id(importer) else { return Resolved::Unresolved };
         let Some(position) = self.positions.get(&id) else {
             return self.resolve_orphan(paths, importer, import);
         };
         if import.kind == ImportKind::Module {
-            let module = join_module(&position.module, &import.specifier);
-            let target = self.modules.get(&(position.root, module));
-            return target.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![*f]));
+            let target = module_file(paths, importer, position.owns_folder, import);
+            return target.map_or(Resolved::Unresolved, |(f, _)| Resolved::Files(vec![f]));
         }
         let mut files = Vec::new();
-        let mut external = None;
         let heads: Vec<&str> = import.specifier.split("::").filter(|s| !s.is_empty()).collect();
         let names = import.names.iter().map(|n| Some(n.name.as_str()));
         let names: Vec<_> = if import.names.is_empty() { vec![None] } else { names.collect() };
         for name in names {
             let path: Vec<&str> = heads.iter().copied().chain(name).collect();
-            match self.locate(position, file, import, &path, 0) {
-                Resolved::Files(found) => files.extend(found),
-                Resolved::External(package) => external = Some(package),
-                Resolved::Unresolved => {}
-            }
+            files.extend(self.locate(id, &path, &mut Seen::default()).map(|l| l.file));
         }
-        match (Resolved::from_files(files), external) {
-            (Resolved::Unresolved, Some(package)) => Resolved::External(package),
+        let head = heads.first().copied().or(import.names.first().map(|n| n.name.as_str()));
+        match (Resolved::from_files(files), head) {
+            (Resolved::Unresolved, Some(head)) => self.external(position, import, head),
             (resolved, _) => resolved,
+        }
+    }
+
+    /// The package outside of the tree that a path begins with.
+    fn external(&self, from: &Position, import: &Import, head: &str) -> Resolved {
+        match self.packages[from.package].dependencies.get(head) {
+            Some(name) => Resolved::External(name.clone()),
+            // A bare path may begin with anything in scope, and so may `use` of an enum's names.
+            None if import.kind == ImportKind::Path || head.starts_with(char::is_uppercase) => {
+                Resolved::Unresolved
+            }
+            None if matches!(head, "crate" | "self" | "super") => Resolved::Unresolved,
+            None => Resolved::External(head.to_owned()),
         }
     }
 
@@ -155,74 +178,178 @@ impl Crates {
         library.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]))
     }
 
-    /// The file of the longest prefix of `path` that is a module.
-    fn locate(
-        &self,
-        from: &Position,
-        file: &FileImports,
-        import: &Import,
-        path: &[&str],
-        steps: usize,
-    ) -> Resolved {
-        let Some((head, rest)) = path.split_first() else { return Resolved::Unresolved };
+    /// The file of the longest prefix of `path` that is a module, seen from the module `file`.
+    fn locate(&self, file: FileId, path: &[&str], seen: &mut Seen) -> Option<Located> {
+        let (head, rest) = path.split_first()?;
+        let from = self.positions.get(&file)?;
         match *head {
-            "crate" => return self.descend(from.root, "", rest),
-            "self" => return self.descend(from.root, &from.module, rest),
+            "crate" => return self.descend(from.root, "", rest, seen),
+            "self" => return self.descend(from.root, &from.module, rest, seen),
             "super" => {
                 let mut module = from.module.as_str();
                 let ups = path.iter().take_while(|s| **s == "super").count();
                 for _ in 0..ups {
                     module = module.rsplit_once("::").map_or("", |(outer, _)| outer);
                 }
-                return self.descend(from.root, module, &path[ups..]);
+                return self.descend(from.root, module, &path[ups..], seen);
             }
             _ => {}
         }
         if self.modules.contains_key(&(from.root, join_module(&from.module, head))) {
-            return self.descend(from.root, &from.module, path);
+            return self.descend(from.root, &from.module, path, seen);
         }
-        if steps < MAX_STEPS
-            && let Some((other, target)) = imported(file, import, head)
+        let bindings = self.bindings.get(&file);
+        if let Some(full) = bindings.and_then(|b| b.names.get(*head))
+            && let Some(found) = self.alias(file, head, full, rest, seen)
         {
-            let full: Vec<&str> = target.into_iter().chain(rest.iter().copied()).collect();
-            return self.locate(from, file, other, &full, steps + 1);
+            return Some(found);
         }
         let package = &self.packages[from.package];
         if package.lib_name == *head
             && let Some(lib) = package.lib
         {
-            return self.descend(lib, "", rest);
+            return self.descend(lib, "", rest, seen);
         }
-        let dependency = package.dependencies.get(*head);
-        let internal = match dependency {
+        let internal = match package.dependencies.get(*head) {
             Some(name) => self.by_name.get(name),
             None => self.by_lib.get(*head),
         };
         if let Some(lib) = internal.and_then(|p| self.packages[*p].lib) {
-            return self.descend(lib, "", rest);
+            return self.descend(lib, "", rest, seen);
         }
-        match dependency {
-            Some(name) => Resolved::External(name.clone()),
-            // A bare path may begin with anything in scope.
-            None if import.kind == ImportKind::Path || rest.is_empty() => Resolved::Unresolved,
-            None => Resolved::External((*head).to_owned()),
-        }
+        let is_external = package.dependencies.contains_key(*head);
+        if is_external { None } else { self.through_globs(file, head, rest, seen) }
     }
 
-    fn descend(&self, root: FileId, module: &str, path: &[&str]) -> Resolved {
+    /// The module of a path whose head stands for the path `full`.
+    fn alias(
+        &self,
+        file: FileId,
+        head: &str,
+        full: &str,
+        rest: &[&str],
+        seen: &mut Seen,
+    ) -> Option<Located> {
+        let key = (file, cairn_symbols::extract::ident_hash(head.as_bytes()));
+        if seen.len() >= MAX_STEPS || !seen.insert(key) {
+            return None;
+        }
+        let full: Vec<&str> = full.split("::").chain(rest.iter().copied()).collect();
+        self.locate(file, &full, seen)
+    }
+
+    /// The module of a path whose head `file` exports.
+    fn exported(
+        &self,
+        file: FileId,
+        head: &str,
+        rest: &[&str],
+        seen: &mut Seen,
+    ) -> Option<Located> {
+        let bindings = self.bindings.get(&file)?;
+        if bindings.exported.contains(head)
+            && let Some(full) = bindings.names.get(head)
+        {
+            return self.alias(file, head, full, rest, seen);
+        }
+        self.through_globs(file, head, rest, seen)
+    }
+
+    /// The module of a path whose head is among the names of a glob import of `file`.
+    fn through_globs(
+        &self,
+        file: FileId,
+        head: &str,
+        rest: &[&str],
+        seen: &mut Seen,
+    ) -> Option<Located> {
+        let bindings = self.bindings.get(&file)?;
+        let key = (file, !cairn_symbols::extract::ident_hash(head.as_bytes()));
+        if bindings.globs.is_empty() || seen.len() >= MAX_STEPS || !seen.insert(key) {
+            return None;
+        }
+        bindings.globs.iter().take(MAX_GLOBS).find_map(|glob| {
+            let glob: Vec<&str> = glob.split("::").collect();
+            let module = self.locate(file, &glob, seen)?;
+            if !module.is_exact || module.file == file {
+                return None;
+            }
+            let position = self.positions.get(&module.file)?;
+            if self.modules.contains_key(&(position.root, join_module(&position.module, head))) {
+                let path: Vec<&str> = std::iter::once(head).chain(rest.iter().copied()).collect();
+                return self.descend(position.root, &position.module, &path, seen);
+            }
+            // A child sees the private names of its parents.
+            let names = &self.bindings.get(&module.file)?.names;
+            match names.get(head) {
+                Some(full) => self.alias(module.file, head, full, rest, seen),
+                None => self.through_globs(module.file, head, rest, seen),
+            }
+        })
+    }
+
+    /// Follows `path` from a module. A segment that is no module may be one that the file exports.
+    fn descend(
+        &self,
+        root: FileId,
+        module: &str,
+        path: &[&str],
+        seen: &mut Seen,
+    ) -> Option<Located> {
         let mut at = module.to_owned();
-        let mut found = self.modules.get(&(root, at.clone())).copied();
-        for segment in path {
+        let mut file = self.modules.get(&(root, at.clone())).copied();
+        // The number of segments up to the last one that is a module.
+        let mut reached = 0;
+        for (index, segment) in path.iter().enumerate() {
             at = join_module(&at, segment);
-            match self.modules.get(&(root, at.clone())) {
-                Some(file) => found = Some(*file),
-                // An inline module may contain modules with files.
-                None if at.len() > crate::import::MAX_NAME => break,
-                None => {}
+            if at.len() > crate::import::MAX_NAME {
+                break;
+            }
+            if let Some(found) = self.modules.get(&(root, at.clone())) {
+                file = Some(*found);
+                reached = index + 1;
             }
         }
-        found.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]))
+        let file = file?;
+        if let Some((segment, rest)) = path[reached..].split_first()
+            && let Some(exported) = self.exported(file, segment, &[], seen)
+            && exported.is_exact
+        {
+            let position = self.positions.get(&exported.file)?;
+            return self.descend(position.root, &position.module, rest, seen);
+        }
+        Some(Located { file, is_exact: reached == path.len() })
     }
+}
+
+/// The names that the `use` items of a file bind.
+fn bindings(file: &FileImports) -> Bindings {
+    let mut all = Bindings::default();
+    let is_use = |i: &&Import| matches!(i.kind, ImportKind::Static | ImportKind::ReExport);
+    for import in file.imports.iter().filter(is_use) {
+        for name in &import.names {
+            if name.name == "*" {
+                all.globs.push(import.specifier.clone());
+                continue;
+            }
+            let path = join_module(&import.specifier, &name.name);
+            // `use a::{self}` binds what its head is already.
+            let is_same = path.split("::").next() == Some(name.local());
+            // An inline module may import a name of the file.
+            let is_own = path.strip_prefix("self::") == Some(name.local());
+            if is_same || is_own || name.local() == "_" {
+                continue;
+            }
+            let is_exported = import.kind == ImportKind::ReExport;
+            let is_new = is_exported && all.exported.insert(name.local().to_owned());
+            if is_new {
+                all.names.insert(name.local().to_owned(), path);
+            } else {
+                all.names.entry(name.local().to_owned()).or_insert(path);
+            }
+        }
+    }
+    all
 }
 
 fn index(packages: &[Package], key: impl Fn(&Package) -> &String) -> FxHashMap<String, usize> {
@@ -237,25 +364,6 @@ fn index(packages: &[Package], key: impl Fn(&Package) -> &String) -> FxHashMap<S
 
 fn join_module(outer: &str, inner: &str) -> String {
     if outer.is_empty() { inner.to_owned() } else { format!("{outer}::{inner}") }
-}
-
-/// The import of `file` that binds `head`, and the full path that it stands for.
-fn imported<'a>(
-    file: &'a FileImports,
-    import: &Import,
-    head: &str,
-) -> Option<(&'a Import, Vec<&'a str>)> {
-    let is_use = |i: &&Import| {
-        matches!(i.kind, ImportKind::Static | ImportKind::ReExport) && !std::ptr::eq(*i, import)
-    };
-    file.imports.iter().filter(is_use).find_map(|other| {
-        let name = other.names.iter().find(|n| n.local() == head)?;
-        if other.specifier.is_empty() && name.name == head {
-            return None;
-        }
-        let path = other.specifier.split("::").filter(|s| !s.is_empty());
-        Some((other, path.chain([name.name.as_str()]).collect()))
-    })
 }
 
 /// The file of a `mod` item; true if its own modules are in the same folder.
@@ -309,17 +417,14 @@ fn package(
     }
     let build = table.get("package").and_then(|p| p.get("build")).and_then(|b| b.as_str());
     roots.extend(build.and_then(file));
-    let mut seen = rustc_hash::FxHashSet::default();
+    let mut seen = FxHashSet::default();
     roots.retain(|root| seen.insert(*root));
     let dependencies = dependencies(table, workspace);
-    Some(Package { dir: dir.to_owned(), name, lib_name, lib, roots, dependencies })
+    Some(Package { name, lib_name, lib, roots, dependencies })
 }
 
 /// All dependencies of a manifest, also those of one platform.
-fn dependencies(
-    table: &toml::Table,
-    workspace: Option<&toml::Table>,
-) -> FxHashMap<String, String> {
+fn dependencies(table: &toml::Table, workspace: Option<&toml::Table>) -> FxHashMap<String, String> {
     const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
     let shared = workspace.and_then(|w| w.get("workspace")?.get("dependencies")?.as_table());
     let platforms = table.get("target").and_then(|t| t.as_table());

@@ -9,9 +9,8 @@ use super::{FileId, Resolved, SourceTree, manifest};
 use crate::import::Import;
 
 /// Extensions that a specifier may omit, in order.
-const EXTENSIONS: [&str; 12] = [
-    "ts", "tsx", "d.ts", "js", "jsx", "mts", "cts", "mjs", "cjs", "json", "vue", "svelte",
-];
+const EXTENSIONS: [&str; 12] =
+    ["ts", "tsx", "js", "jsx", "d.ts", "mts", "cts", "mjs", "cjs", "json", "vue", "svelte"];
 /// Folders of built files, which stand for sources.
 const BUILT: [&str; 9] = ["dist", "lib", "build", "out", "esm", "cjs", "es", "types", "umd"];
 /// Fields of a manifest with an entry point, those of sources first.
@@ -41,7 +40,8 @@ impl Packages {
                 by_name.entry(name.to_owned()).or_insert_with(|| folder.to_owned());
             }
             if let Some(fields) = value.as_object_mut() {
-                let used = |key: &str| matches!(key, "exports" | "imports") || ENTRIES.contains(&key);
+                let used =
+                    |key: &str| matches!(key, "exports" | "imports") || ENTRIES.contains(&key);
                 fields.retain(|key, _| used(key));
             }
             manifests.insert(folder.to_owned(), value);
@@ -54,7 +54,8 @@ impl Packages {
         // Bundlers append options to a path.
         let specifier = import.specifier.split(['?', '!']).next().unwrap_or_default();
         let folder = parent(importer);
-        let found = |file: Option<FileId>| file.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]));
+        let found =
+            |file: Option<FileId>| file.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]));
         if specifier.starts_with('.') {
             return found(join(folder, specifier).and_then(|path| self.probe(paths, &path)));
         }
@@ -91,12 +92,13 @@ impl Packages {
         if path.is_empty() {
             return None;
         }
-        let sources = source_names(path);
-        let sources = || sources.iter().find_map(|p| paths.id(p));
-        // A source precedes the built file beside it, as in the compiler.
-        let exact = || paths.id(path);
+        // A source precedes the built file beside it, as in the compiler, and that its declaration.
+        let candidates = source_names(path);
+        let is_declaration = |p: &&String| p.contains(".d.");
+        let source = candidates.iter().filter(|p| !is_declaration(p)).find_map(|p| paths.id(p));
+        let declaration = || candidates.iter().filter(is_declaration).find_map(|p| paths.id(p));
         let extended = || EXTENSIONS.iter().find_map(|e| paths.id(&format!("{path}.{e}")));
-        exact().or_else(sources).or_else(extended)
+        source.or_else(|| paths.id(path)).or_else(declaration).or_else(extended)
     }
 
     /// The file of `name/rest`, where `dir` is the package's folder.
@@ -147,7 +149,8 @@ impl Packages {
 
     /// The file that `exports` or `imports` maps `key` to.
     fn conditional(&self, paths: &Paths, dir: &str, map: &Value, key: &str) -> Option<FileId> {
-        let has_keys = |o: &serde_json::Map<String, Value>| o.keys().any(|k| k.starts_with(['.', '#']));
+        let has_keys =
+            |o: &serde_json::Map<String, Value>| o.keys().any(|k| k.starts_with(['.', '#']));
         match map {
             Value::Object(fields) if has_keys(fields) => {
                 let exact = fields.get(key).map(|value| (value, ""));
@@ -160,9 +163,9 @@ impl Packages {
                     rows.max_by_key(|(length, _)| *length).map(|(_, found)| found)
                 };
                 let (value, rest) = exact.or_else(pattern)?;
-                self.targets(value, 0).iter().find_map(|t| {
-                    self.source_of(paths, dir, &t.replace('*', rest))
-                })
+                self.targets(value, 0)
+                    .iter()
+                    .find_map(|t| self.source_of(paths, dir, &t.replace('*', rest)))
             }
             value if key == "." => {
                 self.targets(value, 0).iter().find_map(|t| self.source_of(paths, dir, t))
@@ -213,12 +216,17 @@ fn source_names(path: &str) -> Vec<String> {
         let base = path.strip_suffix(built)?;
         Some(sources.iter().map(|s| format!("{base}{s}")).collect::<Vec<_>>())
     };
-    if file_name(path).contains('.') { rows.iter().filter_map(of).flatten().collect() } else { Vec::new() }
+    if file_name(path).contains('.') {
+        rows.iter().filter_map(of).flatten().collect()
+    } else {
+        Vec::new()
+    }
 }
 
 /// The package of a bare specifier, and the path in it.
 pub fn split_package(specifier: &str) -> (&str, &str) {
-    let scope = if specifier.starts_with('@') { specifier.find('/').map_or(0, |i| i + 1) } else { 0 };
+    let scope =
+        if specifier.starts_with('@') { specifier.find('/').map_or(0, |i| i + 1) } else { 0 };
     match specifier[scope..].find('/') {
         Some(at) => (&specifier[..scope + at], &specifier[scope + at + 1..]),
         None => (specifier, ""),

@@ -12,11 +12,7 @@ pub struct Targets {
 }
 
 impl Targets {
-    pub fn new(
-        tree: &dyn SourceTree,
-        paths: &Paths,
-        sources: Vec<(FileId, FileImports)>,
-    ) -> Self {
+    pub fn new(tree: &dyn SourceTree, paths: &Paths, sources: Vec<(FileId, FileImports)>) -> Self {
         let mut folders: FxHashMap<String, String> = FxHashMap::default();
         for id in paths.named("Package.swift") {
             let path = paths.path(*id);
@@ -55,7 +51,8 @@ fn declared_targets(text: &str, root: &str, folders: &mut FxHashMap<String, Stri
     for kind in [".target(", ".testTarget(", ".executableTarget(", ".macro("] {
         for (at, _) in text.match_indices(kind) {
             let body = &text[at + kind.len()..];
-            let body = &body[..body.find("Target(").or(body.find(".target(")).unwrap_or(body.len())];
+            let body =
+                &body[..body.find("Target(").or(body.find(".target(")).unwrap_or(body.len())];
             let field = |key: &str| {
                 let rest = &body[body.find(key)? + key.len()..];
                 let rest = rest.trim_start().strip_prefix('"')?;

@@ -23,11 +23,7 @@ pub struct Configs {
 
 impl Configs {
     /// `packages` maps names of packages in the tree to their folders.
-    pub fn new(
-        tree: &dyn SourceTree,
-        paths: &Paths,
-        packages: &FxHashMap<String, String>,
-    ) -> Self {
+    pub fn new(tree: &dyn SourceTree, paths: &Paths, packages: &FxHashMap<String, String>) -> Self {
         let mut by_folder = FxHashMap::default();
         for name in ["tsconfig.json", "jsconfig.json"] {
             for id in paths.named(name) {

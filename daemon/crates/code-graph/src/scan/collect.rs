@@ -29,7 +29,8 @@ impl<'a> Collector<'a> {
     /// The line of a position, counted from 1.
     pub fn line_at(&mut self, at: usize) -> u32 {
         let at = at.min(self.text.len());
-        let count = |from: usize, to: usize| memchr_iter(b'\n', &self.text[from..to]).count() as u32;
+        let count =
+            |from: usize, to: usize| memchr_iter(b'\n', &self.text[from..to]).count() as u32;
         if at >= self.at {
             self.line += count(self.at, at);
         } else {

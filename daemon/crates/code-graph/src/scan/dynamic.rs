@@ -1,7 +1,10 @@
 //! Ruby and Lua, whose imports are calls.
 
 use super::collect::Collector;
-use super::read::{Comments, Reader, Stops, after, before, line_end, line_end_near, line_start, starts_word, string_end, word_at};
+use super::read::{
+    Comments, Reader, Stops, after, before, line_end, line_end_near, line_start, starts_word,
+    string_end, word_at,
+};
 use crate::import::{Import, ImportKind, ImportedName};
 
 static RUBY: Stops = Stops::new(b"\"'#rla=<_");
@@ -101,7 +104,10 @@ fn heredoc_end(text: &[u8], at: usize) -> usize {
     // `a << B` appends and `class << self` opens a class.
     let is_bare = marker == 0 && !quoted;
     let follows = before(text, at).map_or(b'\n', |i| text[i]);
-    if word.is_empty() || !(is_constant || quoted) || is_bare && !matches!(follows, b'=' | b'(' | b',') {
+    if word.is_empty()
+        || !(is_constant || quoted)
+        || is_bare && !matches!(follows, b'=' | b'(' | b',')
+    {
         return at + 2;
     }
     let text = &text[..text.len().min(at + MAX_HEREDOC)];

@@ -37,8 +37,7 @@ fn spec<'a>(reader: &mut Reader<'a>, out: &mut Collector<'a>) -> Option<()> {
     reader.skip_blank();
     let start = reader.at;
     let alias = if reader.eat(b".") { Some(".") } else { reader.ident() };
-    let mut import =
-        Import::new(ImportKind::Static, reader.string(b"\"`")?, out.line_at(start));
+    let mut import = Import::new(ImportKind::Static, reader.string(b"\"`")?, out.line_at(start));
     import.alias = alias.map(str::to_owned);
     out.push(import);
     Some(())

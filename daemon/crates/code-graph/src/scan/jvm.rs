@@ -74,7 +74,8 @@ fn starts_statement(text: &[u8], at: usize) -> bool {
 /// The name of a function or property at the top level, after type parameters and a receiver.
 fn function_name(text: &[u8], end: usize) -> Option<&[u8]> {
     let head = &text[end..line_end_near(text, end)];
-    let stop = head.iter().position(|b| matches!(b, b'(' | b'=' | b':' | b'{')).unwrap_or(head.len());
+    let stop =
+        head.iter().position(|b| matches!(b, b'(' | b'=' | b':' | b'{')).unwrap_or(head.len());
     let head = head[..stop].trim_ascii_end();
     let start = head.iter().rposition(|b| matches!(b, b' ' | b'.' | b'>')).map_or(0, |i| i + 1);
     let name = word_at(head, start);

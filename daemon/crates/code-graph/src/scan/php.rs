@@ -1,9 +1,7 @@
 //! PHP: namespace, `use`, `require` and `include`, declared and used types.
 
 use super::collect::Collector;
-use super::read::{
-    Comments, Reader, Stops, after, line_end, long_string_end, slash_comment_end, word_at,
-};
+use super::read::{Comments, Reader, Stops, line_end, long_string_end, slash_comment_end, word_at};
 use super::types::{self, Language};
 use crate::import::{Import, ImportKind, ImportedName, MAX_NAMES};
 
@@ -159,9 +157,14 @@ fn required<'a>(text: &'a [u8], at: usize, end: usize, out: &mut Collector<'a>) 
         ups -= i32::from(is_file && ups > 0);
     }
     let Some(path) = reader.string(b"\"'") else { return };
-    let prefix = if is_local || is_file { format!("./{}", "../".repeat(ups as usize)) } else { String::new() };
+    let prefix = if is_local || is_file {
+        format!("./{}", "../".repeat(ups as usize))
+    } else {
+        String::new()
+    };
     let path = if prefix.is_empty() { path } else { path.trim_start_matches('/') };
-    let kind = if word_at(text, at).starts_with(b"r") { ImportKind::Require } else { ImportKind::Include };
+    let kind =
+        if word_at(text, at).starts_with(b"r") { ImportKind::Require } else { ImportKind::Include };
     let line = out.line_at(at);
     out.push(Import::new(kind, format!("{prefix}{path}"), line));
 }

@@ -3,7 +3,8 @@
 
 use super::collect::Collector;
 use super::read::{
-    Comments, Reader, Stops, after, before, line_end, line_end_near, line_start, starts_word, string_end, word_at,
+    Comments, Reader, Stops, after, before, line_end, line_end_near, line_start, starts_word,
+    string_end, word_at,
 };
 use crate::import::{Import, ImportKind, ImportedName, MAX_NAMES};
 
@@ -181,7 +182,11 @@ fn from_statement<'a>(text: &'a [u8], at: usize, end: usize, out: &mut Collector
         }
         let Some(name) = reader.ident() else { break };
         let mut name = ImportedName::new(name);
-        if in_brackets { reader.skip_blank() } else { reader.skip_spaces() }
+        if in_brackets {
+            reader.skip_blank()
+        } else {
+            reader.skip_spaces()
+        }
         if word_at(text, reader.at) == b"as" {
             reader.at += 2;
             name.alias = reader.ident().map(str::to_owned);

@@ -153,14 +153,18 @@ impl<'a> Reader<'a> {
             match self.peek() {
                 Some(b' ' | b'\t' | b'\r' | b'\n') => self.at += 1,
                 Some(b'\\') if self.comments == Comments::Hash => self.at += 1,
-                Some(b'/') if matches!(self.comments, Comments::Slashes | Comments::SlashesAndHash) => {
+                Some(b'/')
+                    if matches!(self.comments, Comments::Slashes | Comments::SlashesAndHash) =>
+                {
                     let end = slash_comment_end(self.text, self.at);
                     if end == self.at + 1 {
                         return;
                     }
                     self.at = end;
                 }
-                Some(b'#') if matches!(self.comments, Comments::Hash | Comments::SlashesAndHash) => {
+                Some(b'#')
+                    if matches!(self.comments, Comments::Hash | Comments::SlashesAndHash) =>
+                {
                     self.at = line_end(self.text, self.at);
                 }
                 _ => return,

@@ -3,7 +3,10 @@
 //! Specifiers are relative to the module of the file: an inline module is part of the path.
 
 use super::collect::Collector;
-use super::read::{Comments, Reader, Stops, after, is_ident, line_end, line_start, starts_word, word_at};
+use super::read::{
+    Comments, Reader, Stops, after, is_ident, line_end, line_end_near, line_start, starts_word,
+    word_at,
+};
 use crate::import::{Import, ImportKind, ImportedName, MAX_NAME};
 
 static STOPS: Stops = Stops::new(b"\"'/:#{}ume");
@@ -23,8 +26,8 @@ struct Scan<'a, 'o> {
     out: &'o mut Collector<'a>,
     depth: usize,
     inline: Vec<Inline<'a>>,
-    /// The value of `#[path]` before the next module.
-    path: Option<&'a str>,
+    /// The value of `#[path]` before the next module; true if it holds under a condition only.
+    path: Option<(&'a str, bool)>,
 }
 
 pub fn scan<'a>(text: &'a [u8], out: &mut Collector<'a>) {
@@ -71,13 +74,20 @@ impl<'a> Scan<'a, '_> {
 
     fn attribute(&mut self, at: usize) -> usize {
         let mut reader = Reader::new(self.text, at + 1, Comments::Slashes);
-        if reader.peek() == Some(b'[')
-            && reader.eat(b"[")
-            && reader.eat_word(b"path")
+        if reader.peek() != Some(b'[') || !reader.eat(b"[") {
+            return at + 1;
+        }
+        let is_conditional = reader.eat_word(b"cfg_attr");
+        if is_conditional {
+            let line = &self.text[reader.at..line_end_near(self.text, reader.at)];
+            let Some(found) = memchr::memmem::find(line, b", path") else { return at + 1 };
+            reader.at += found + 1;
+        }
+        if reader.eat_word(b"path")
             && reader.eat(b"=")
             && let Some(path) = reader.string(b"\"")
         {
-            self.path = Some(path);
+            self.path = Some((path, is_conditional));
             return reader.at;
         }
         at + 1
@@ -91,8 +101,13 @@ impl<'a> Scan<'a, '_> {
             let mut import = Import::new(ImportKind::Module, "", self.out.line_at(start));
             let scopes = self.inline.iter().map(|(scope, _)| *scope);
             import.specifier = scopes.chain([name]).collect::<Vec<_>>().join("::");
-            import.alias = path.map(str::to_owned);
-            self.out.push(import);
+            if path.is_none_or(|(_, is_conditional)| is_conditional) {
+                self.out.push(import.clone());
+            }
+            if let Some((path, _)) = path {
+                import.alias = Some(path.to_owned());
+                self.out.push(import);
+            }
             return Some(reader.at);
         }
         if reader.eat(b"{") {
@@ -130,7 +145,8 @@ impl<'a> Scan<'a, '_> {
         }
         let leaves = use_leaves(&mut reader)?;
         let line = self.out.line_at(start);
-        let kind = if is_exported(self.text, start) { ImportKind::ReExport } else { ImportKind::Static };
+        let kind =
+            if is_exported(self.text, start) { ImportKind::ReExport } else { ImportKind::Static };
         let mut imports: Vec<Import> = Vec::new();
         for (mut path, alias) in leaves {
             if path.last() == Some(&"self") && path.len() > 1 {
@@ -264,7 +280,8 @@ fn string_end(text: &[u8], at: usize) -> usize {
     let hashes = text[..at].iter().rev().take(255).take_while(|b| **b == b'#').count();
     let is_raw = at > hashes && text[at - hashes - 1] == b'r' && {
         let start = at - hashes - 1;
-        starts_word(text, start) || (matches!(text[start - 1], b'b' | b'c') && starts_word(text, start - 1))
+        starts_word(text, start)
+            || (matches!(text[start - 1], b'b' | b'c') && starts_word(text, start - 1))
     };
     if !is_raw {
         return super::read::long_string_end(text, at);

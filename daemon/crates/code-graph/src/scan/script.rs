@@ -4,7 +4,9 @@
 use memchr::memmem;
 
 use super::collect::Collector;
-use super::read::{Comments, Reader, Stops, after, is_ident, line_start, slash_comment_end, string_end, word_at};
+use super::read::{
+    Comments, Reader, Stops, after, is_ident, line_start, slash_comment_end, string_end, word_at,
+};
 use crate::import::{Import, ImportKind, ImportedName, MAX_NAMES};
 
 static STOPS: Stops = Stops::new(b"\"'`/ier");
@@ -280,7 +282,9 @@ fn template_end(text: &[u8], at: usize) -> usize {
         match byte {
             b'`' => in_template = true,
             b'"' | b'\'' => at = string_end(text, at - 1),
-            b'/' if matches!(text.get(at), Some(b'/' | b'*')) => at = slash_comment_end(text, at - 1),
+            b'/' if matches!(text.get(at), Some(b'/' | b'*')) => {
+                at = slash_comment_end(text, at - 1)
+            }
             b'{' => parts.iter_mut().last().into_iter().for_each(|depth| *depth += 1),
             b'}' => match parts.pop() {
                 Some(0) | None => in_template = true,
@@ -329,8 +333,20 @@ fn may_begin_regex(text: &[u8], at: usize) -> bool {
             let length = head[..=last].iter().rev().take(12).take_while(|b| is_ident(**b)).count();
             matches!(
                 &head[last + 1 - length..=last],
-                b"return" | b"typeof" | b"case" | b"in" | b"of" | b"delete" | b"void" | b"throw"
-                    | b"new" | b"do" | b"else" | b"await" | b"yield" | b"instanceof"
+                b"return"
+                    | b"typeof"
+                    | b"case"
+                    | b"in"
+                    | b"of"
+                    | b"delete"
+                    | b"void"
+                    | b"throw"
+                    | b"new"
+                    | b"do"
+                    | b"else"
+                    | b"await"
+                    | b"yield"
+                    | b"instanceof"
             )
         }
         _ => true,
