@@ -19,6 +19,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-workspace", &[]),
     ("cairn-trace", &["cairn-sqlite"]),
     ("cairn-symbols", &["cairn-parsing"]),
+    ("cairn-code-graph", &["cairn-parsing", "cairn-symbols"]),
     ("cairn-index-base", &["cairn-sqlite", "cairn-workspace"]),
     ("cairn-tokenizer", &[]),
     ("cairn-text-index", &["cairn-index-base", "cairn-sqlite", "cairn-tokenizer"]),
@@ -27,6 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "cairn-code-search",
         &[
+            "cairn-code-graph",
             "cairn-index-base",
             "cairn-sqlite",
             "cairn-symbols",
@@ -81,7 +83,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("notify", &["cairn-workspace"]),
     ("tokei", &["cairn-workspace"]),
     ("cap-std", &["cairn-workspace"]),
-    ("tree-sitter", &["cairn-parsing", "cairn-symbols", "cairn-command"]),
+    ("tree-sitter", &["cairn-code-graph", "cairn-parsing", "cairn-symbols", "cairn-command"]),
     ("mdns-sd", &["cairn-daemon", "cairn-client-sdk"]),
     ("clap", &["cairn-command-line", "cairn-daemon", "xtask"]),
     ("clap_mangen", &["cairn-command-line"]),

@@ -1,0 +1,7 @@
+//! Tests of imports and their resolution.
+
+mod extraction;
+mod graph;
+mod hostile;
+mod resolution;
+mod trees;
