@@ -323,6 +323,60 @@ pub struct Component {
     pub depends_on: Vec<String>,
 }
 
+/// Imports between files, resolved; answer of the tool `code_graph`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CodeGraph {
+    /// Files by the number of files that import them, most first.
+    pub files: Vec<GraphFile>,
+    /// Requested folders and files with the imports between them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GraphGroup>,
+    /// Packages from elsewhere by the number of files that import them, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub externals: Vec<GraphEdge>,
+}
+
+/// File of a code graph.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphFile {
+    /// Path of the file, relative to the root.
+    pub path: String,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// Number of files outside of tests and examples that import it.
+    pub dependents: u32,
+    /// Number of files that it imports.
+    pub dependencies: u32,
+}
+
+/// Folder or file of a code graph with the files in it, without those of a longer requested path.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphGroup {
+    /// Path of the folder or file, relative to the root.
+    pub path: String,
+    /// Number of its source files.
+    pub files: u64,
+    /// Lines of these files.
+    pub lines: u64,
+    /// Paths of its files that most other files import.
+    pub key_files: Vec<String>,
+    /// Groups that its files import, most imports first.
+    pub depends_on: Vec<GraphEdge>,
+}
+
+/// Edge to a group or package.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphEdge {
+    /// Path of the group, or name of the package.
+    pub name: String,
+    /// Number of pairs of files with an import.
+    pub imports: u32,
+}
+
 /// Path of the first request or command of an entrypoint through the components.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -205,7 +205,10 @@ fn service_runs_hardened_under_systemd_and_is_removed_without_trace() {
     const USER: u32 = 61_234;
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
-    crate::sealed::tree(&home, &[("project/README.md", "# Sample\n\nA small tool that counts the words of files.\n")]);
+    crate::sealed::tree(
+        &home,
+        &[("project/README.md", "# Sample\n\nA small tool that counts the words of files.\n")],
+    );
     // The folder of the build may be closed to other users.
     let program = dir.path().join("cairn");
     std::fs::copy(binary(), &program).unwrap();

@@ -15,7 +15,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-config", &[]),
     ("cairn-sqlite", &[]),
     ("cairn-parsing", &[]),
-    ("cairn-test-support", &["cairn-engine", "cairn-harness", "cairn-code-search", "cairn-workspace"]),
+    (
+        "cairn-test-support",
+        &["cairn-engine", "cairn-harness", "cairn-code-search", "cairn-workspace"],
+    ),
     ("cairn-workspace", &[]),
     ("cairn-trace", &["cairn-sqlite"]),
     ("cairn-symbols", &["cairn-parsing"]),

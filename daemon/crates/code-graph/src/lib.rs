@@ -13,4 +13,4 @@ mod scan;
 pub use graph::{Direction, Edge, Group, ImportGraph};
 pub use import::{FileImports, Import, ImportKind, ImportedName};
 pub use resolve::{FileId, Resolved, Resolver, SourceFile, SourceTree};
-pub use scan::extract_imports;
+pub use scan::{extract_imports, has_imports};

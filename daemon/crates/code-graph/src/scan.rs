@@ -21,6 +21,35 @@ use collect::Collector;
 /// Maximum bytes of a file that are scanned.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
+/// True if imports of this language are extracted.
+pub fn has_imports(lang: &str) -> bool {
+    LANGUAGES.contains(&lang)
+}
+
+/// Languages with a scanner.
+const LANGUAGES: &[&str] = &[
+    "c",
+    "cpp",
+    "csharp",
+    "go",
+    "groovy",
+    "java",
+    "javascript",
+    "kotlin",
+    "lua",
+    "objc",
+    "php",
+    "python",
+    "ruby",
+    "rust",
+    "scala",
+    "svelte",
+    "swift",
+    "tsx",
+    "typescript",
+    "vue",
+];
+
 /// The imports of a file, in time linear in its size. A language without a scanner has none.
 pub fn extract_imports(lang: &str, path: &str, text: &[u8]) -> FileImports {
     let text = &text[..text.len().min(MAX_BYTES)];

@@ -22,9 +22,9 @@ const MIGRATIONS: &[Migration] = &[
     // recognise.
     Migration { version: 2, sql: "" },
 ];
-/// Version of the derived data (words, windows, symbols); an index of another format is deleted and
+/// Version of the derived data (words, windows, symbols, imports); an index of another format is deleted and
 /// rebuilt.
-const FORMAT: i64 = 6;
+const FORMAT: i64 = 7;
 /// Idle readers that stay open.
 const MAX_IDLE: usize = 4;
 

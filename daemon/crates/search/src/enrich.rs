@@ -1,7 +1,9 @@
 //! The stages after the text, in small batches: vectors of chunks, symbols and references of files.
 
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cairn_code_graph::{FileImports, extract_imports, has_imports};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_store::StoreError;
 use cairn_store::rusqlite::{Connection, Row, params};
@@ -197,10 +199,14 @@ pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
     if files.is_empty() {
         return Ok(None);
     }
-    let extracted: Vec<(i64, Option<Extracted>)> = index.opts.pool.install(|| {
+    let parsed: Vec<ParsedFile> = index.opts.pool.install(|| {
         let parse = |(id, path, text): &(i64, String, Vec<u8>)| {
             let lang = language_of(path).filter(|_| !index.is_stopping());
-            (*id, lang.and_then(|lang| extract::extract(lang, path, text, &index.stop)))
+            ParsedFile {
+                id: *id,
+                definitions: lang.and_then(|l| extract::extract(l, path, text, &index.stop)),
+                imports: lang.map(|lang| extract_imports(lang, path, text)).unwrap_or_default(),
+            }
         };
         files.par_iter().map(parse).collect()
     });
@@ -210,16 +216,17 @@ pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
     if files.iter().any(|(_, _, text)| text.len() > extract::TRIM_BYTES) {
         (index.opts.trim_memory)();
     }
-    let ids: Vec<i64> = extracted.iter().map(|(id, _)| *id).collect();
-    let count = extracted
+    let ids: Vec<i64> = parsed.iter().map(|file| file.id).collect();
+    let count = parsed
         .iter()
-        .filter_map(|(_, e)| e.as_ref())
-        .map(|e| e.symbols.len() as u64)
+        .filter_map(|file| file.definitions.as_ref())
+        .map(|definitions| definitions.symbols.len() as u64)
         .sum::<u64>();
     write(index, conn, |tx| {
-        extracted.iter().try_for_each(|(id, symbols)| write_symbols(tx, *id, symbols.as_ref()))?;
+        parsed.iter().try_for_each(|file| write_parsed(tx, file))?;
         clear_pending(tx, &ids, pending::SYMBOLS)
     })?;
+    index.imports_version.fetch_add(1, Ordering::Release);
     index.update(|p| {
         p.counts.symbols += count;
         p.counts.symbol_files += ids.len() as u64;
@@ -239,7 +246,8 @@ fn pending_symbols(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, Sto
     while let Some(row) = rows.next()? {
         let (id, path): (i64, String) = (row.get(0)?, row.get(1)?);
         let mut text = Vec::new();
-        if extract::has_definitions(language_of(&path).unwrap_or("")) {
+        let lang = language_of(&path).unwrap_or("");
+        if extract::has_definitions(lang) || has_imports(lang) {
             let mut rows = chunks.query([id])?;
             while let Some(c) = rows.next()? {
                 text.extend_from_slice(&unpack(c.get_ref(0)?.as_blob().unwrap_or(&[])));
@@ -254,14 +262,23 @@ fn pending_symbols(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, Sto
     Ok(files)
 }
 
-fn write_symbols(
-    tx: &Connection,
-    file: i64,
-    extracted: Option<&Extracted>,
-) -> Result<(), StoreError> {
-    tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([file])?;
-    tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([file])?;
-    let Some(extracted) = extracted else { return Ok(()) };
+/// The definitions and imports of a file.
+struct ParsedFile {
+    id: i64,
+    definitions: Option<Extracted>,
+    imports: FileImports,
+}
+
+fn write_parsed(tx: &Connection, parsed: &ParsedFile) -> Result<(), StoreError> {
+    let file = parsed.id;
+    for table in ["symbol", "file_ref", "file_import"] {
+        tx.prepare_cached(&format!("DELETE FROM {table} WHERE file_id = ?"))?.execute([file])?;
+    }
+    if parsed.imports != FileImports::default() {
+        tx.prepare_cached("INSERT INTO file_import(file_id, imports) VALUES(?, ?)")?
+            .execute(params![file, parsed.imports.encode()])?;
+    }
+    let Some(extracted) = &parsed.definitions else { return Ok(()) };
     let mut add = tx.prepare_cached(
         "INSERT INTO symbol(file_id, name, folded, kind, container, start_line, end_line) VALUES(?, ?, ?, ?, ?, ?, ?)",
     )?;

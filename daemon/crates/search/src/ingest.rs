@@ -180,6 +180,7 @@ pub fn remove_file(
     remove_chunks(tx, id, removed_chunks)?;
     tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([id])?;
     tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([id])?;
+    tx.prepare_cached("DELETE FROM file_import WHERE file_id = ?")?.execute([id])?;
     tx.prepare_cached("DELETE FROM file WHERE id = ?")?.execute([id])?;
     Ok(())
 }

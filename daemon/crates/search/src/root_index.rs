@@ -15,6 +15,7 @@ use cairn_workspace::Root;
 use crossbeam_channel::Sender;
 
 use crate::db::Readers;
+use crate::graph::GraphCache;
 use crate::indexes::IndexOptions;
 use crate::symbols::names::NameCache;
 use cairn_text_index::Postings;
@@ -41,6 +42,10 @@ pub struct RootIndex {
     /// Incremented when files are added or removed.
     pub files_version: AtomicU64,
     files: Mutex<Option<(u64, Arc<FileTable>)>>,
+    /// Incremented when imports of files are written.
+    pub imports_version: AtomicU64,
+    /// Imports resolved to files.
+    pub graph: GraphCache,
     /// Names of all definitions, for queries by name.
     pub names: NameCache,
     pub notify: Option<Sender<IndexProgress>>,
@@ -161,6 +166,8 @@ impl RootIndex {
             changed: Condvar::new(),
             files_version: AtomicU64::new(1),
             files: Mutex::new(None),
+            imports_version: AtomicU64::new(1),
+            graph: GraphCache::default(),
             names: NameCache::default(),
             notify,
             reporting: AtomicU8::new(Reporting::Everything as u8),

@@ -74,3 +74,6 @@ CREATE INDEX symbol_name ON symbol(folded);
 
 -- Distinct identifiers of a file as sorted 32-bit hashes, little-endian.
 CREATE TABLE file_ref(file_id INTEGER PRIMARY KEY, idents BLOB NOT NULL);
+
+-- Import statements of a file, in the form of `cairn_code_graph::FileImports::encode`; no row for a file without any.
+CREATE TABLE file_import(file_id INTEGER PRIMARY KEY, imports BLOB NOT NULL);

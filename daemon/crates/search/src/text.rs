@@ -352,6 +352,7 @@ fn write_file(
     if file.skipped.is_some() {
         tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([file.id])?;
         tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([file.id])?;
+        tx.prepare_cached("DELETE FROM file_import WHERE file_id = ?")?.execute([file.id])?;
         return Ok(false);
     }
     delta.files += 1;

@@ -1,9 +1,13 @@
-//! Views of a complete root: `count_languages`, `rank_files` and `list_folders`.
+//! Views of a complete root: `count_languages`, `rank_files`, `list_folders` and `code_graph`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use cairn_harness::Tool;
-use cairn_protocol::{explore::LayoutEntry, session::Empty};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    explore::LayoutEntry,
+    session::Empty,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -21,6 +25,38 @@ struct RankFilesParams {
 fn default_k() -> u32 {
     20
 }
+
+/// Arguments of the tool `list_folders`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ListFoldersParams {
+    /// Levels of folders, 1 to 8.
+    #[serde(default = "default_depth")]
+    depth: u32,
+}
+
+fn default_depth() -> u32 {
+    1
+}
+
+/// Most folders of an answer; deeper ones are left out first.
+const MAX_FOLDERS: usize = 2_000;
+
+/// Arguments of the tool `code_graph`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CodeGraphParams {
+    /// Folders and files whose imports of each other are counted, at most 100; a file belongs to
+    /// the longest path that contains it.
+    #[serde(default)]
+    groups: Vec<String>,
+    /// Number of files, at most 1000.
+    #[serde(default = "default_k")]
+    k: u32,
+}
+
+/// Most groups of one request.
+const MAX_GROUPS: usize = 100;
 
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let languages = reading(
@@ -52,36 +88,56 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let folders = reading(
         deps,
         "list_folders",
-        "Top-level folders with their files and main language.",
+        "Folders with the number of files in them and their main language.",
         "folders",
-        |deps, permit, _: Empty, _| {
-            let entry = |f: cairn_search::Folder| LayoutEntry {
-                path: f.path,
-                files: f.files,
-                role: f.language.unwrap_or_default().to_owned(),
-            };
-            let root = &permit.require_root()?.id;
-            let folders: Vec<LayoutEntry> = if permit.shows_all() {
-                deps.indexes.folders(root)?.into_iter().map(entry).collect()
-            } else {
-                let paths = deps.indexes.paths(root)?;
-                folders_of(paths.iter().filter(|path| permit.shows(path)))
-            };
-            Ok((serde_json::json!({"folders": folders}), false))
+        |deps, permit, params: ListFoldersParams, _| {
+            let paths = deps.indexes.paths(&permit.require_root()?.id)?;
+            let visible = paths.iter().filter(|path| permit.shows(path));
+            let mut folders = folders_of(visible, params.depth.clamp(1, 8) as usize);
+            let is_cut = folders.len() > MAX_FOLDERS;
+            folders.sort_by_key(|folder| folder.path.matches('/').count());
+            folders.truncate(MAX_FOLDERS);
+            folders.sort_by(|a, b| a.path.cmp(&b.path));
+            Ok((serde_json::json!({"folders": folders}), is_cut))
         },
     );
-    vec![Arc::new(languages), Arc::new(rank), Arc::new(folders)]
+    let graph = reading(
+        deps,
+        "code_graph",
+        "The files that most others import, and the imports between folders, resolved to files.",
+        "code_graph",
+        |deps, permit, params: CodeGraphParams, _| {
+            if params.groups.len() > MAX_GROUPS {
+                let text = format!("{} groups; at most {MAX_GROUPS}", params.groups.len());
+                return Err(Failure::new(Reason::InvalidParams, text));
+            }
+            let root = &permit.require_root()?.id;
+            let k = params.k.clamp(1, 1000) as usize;
+            let shows = |path: &str| permit.shows(path);
+            let graph = deps.indexes.code_graph(root, &params.groups, k, &shows)?;
+            Ok((serde_json::to_value(graph).unwrap_or_default(), false))
+        },
+    );
+    vec![Arc::new(languages), Arc::new(rank), Arc::new(folders), Arc::new(graph)]
 }
 
-/// Returns the top-level folders of these files, in the form of `list_folders`.
-fn folders_of<'a>(paths: impl Iterator<Item = &'a String>) -> Vec<LayoutEntry> {
+/// Returns the folders of these files to `depth` levels, each with all files below it; `.` has the
+/// files beside the top-level folders.
+fn folders_of<'a>(paths: impl Iterator<Item = &'a String>, depth: usize) -> Vec<LayoutEntry> {
     let mut folders: BTreeMap<&str, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
-    for path in paths {
-        let (files, languages) =
-            folders.entry(path.split_once('/').map_or(".", |(top, _)| top)).or_default();
+    let mut add = |folder, path| {
+        let (files, languages) = folders.entry(folder).or_default();
         *files += 1;
         if let Some(language) = cairn_workspace::language_of(path) {
             *languages.entry(language).or_default() += 1;
+        }
+    };
+    for path in paths {
+        if !path.contains('/') {
+            add(".", path);
+        }
+        for (at, _) in path.match_indices('/').take(depth) {
+            add(&path[..at], path);
         }
     }
     let entry = |(path, (files, languages)): (&str, (u64, BTreeMap<&str, u64>))| {

@@ -7,8 +7,7 @@ use super::{
     shape::{Field, NamedShape, Shape, Variant},
 };
 
-const HEAD: &str =
-    "# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated.\n";
+const HEAD: &str = "# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated.\n";
 
 pub fn types(table: &Table) -> String {
     let mut out = format!(

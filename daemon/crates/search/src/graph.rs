@@ -1,0 +1,273 @@
+//! The graph of imports between the files of a root, resolved when it is first requested after a
+//! change.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use cairn_code_graph::{FileId, FileImports, ImportGraph, Resolver, SourceFile, SourceTree};
+use cairn_index_base::{FileTable, lock};
+use cairn_protocol::error::Failure;
+use cairn_protocol::explore::{CodeGraph, GraphEdge, GraphFile, GraphGroup};
+use cairn_protocol::id::RootId;
+use cairn_store::StoreError;
+use cairn_store::rusqlite::Connection;
+use cairn_workspace::{Root, language_of};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::indexes::Indexes;
+use crate::rank::is_secondary;
+use crate::root_index::RootIndex;
+
+/// Maximum bytes of a manifest.
+const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
+/// Maximum files of an answer.
+const MAX_FILES: usize = 1_000;
+/// Maximum packages from elsewhere of an answer.
+const MAX_EXTERNALS: usize = 60;
+/// Files that are listed for a group.
+const KEY_FILES: usize = 6;
+
+/// The resolved graph of a root with the state of the index that it was made from.
+#[derive(Default)]
+pub struct GraphCache(Mutex<Option<(Version, Arc<Resolved>)>>);
+
+/// Counters of changes of the file table and of the imports.
+type Version = (u64, u64);
+
+/// The edges of a root; a file's id is its position in the table.
+pub struct Resolved {
+    table: Arc<FileTable>,
+    graph: ImportGraph,
+    /// Bytes and lines of each file.
+    sizes: Vec<(u64, u64)>,
+    is_secondary: Vec<bool>,
+}
+
+/// The files of a root as the resolver reads them.
+struct Tree<'a> {
+    root: &'a Root,
+    paths: Vec<String>,
+}
+
+impl SourceTree for Tree<'_> {
+    fn files(&self) -> &[String] {
+        &self.paths
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        let bytes = self.root.read_file(path, MAX_MANIFEST).ok()??;
+        String::from_utf8(bytes).ok()
+    }
+}
+
+impl RootIndex {
+    /// The graph of the current imports.
+    fn resolved(&self, conn: &Connection) -> Result<Arc<Resolved>, StoreError> {
+        let version = (
+            self.files_version.load(Ordering::Acquire),
+            self.imports_version.load(Ordering::Acquire),
+        );
+        if let Some((made_from, graph)) = &*lock(&self.graph.0)
+            && *made_from == version
+        {
+            return Ok(Arc::clone(graph));
+        }
+        let graph = Arc::new(resolve(&self.root, self.files(conn)?, conn)?);
+        *lock(&self.graph.0) = Some((version, Arc::clone(&graph)));
+        Ok(graph)
+    }
+}
+
+fn resolve(root: &Root, table: Arc<FileTable>, conn: &Connection) -> Result<Resolved, StoreError> {
+    let positions: FxHashMap<u32, usize> =
+        table.files.iter().enumerate().map(|(at, file)| (file.id, at)).collect();
+    let mut imports: Vec<(usize, FileImports)> = Vec::new();
+    let mut all = conn.prepare_cached("SELECT file_id, imports FROM file_import")?;
+    let mut rows = all.query([])?;
+    while let Some(row) = rows.next()? {
+        let at = positions.get(&row.get(0)?);
+        let stored = FileImports::decode(row.get_ref(1)?.as_blob().unwrap_or(&[]));
+        if let (Some(at), Some(stored)) = (at, stored) {
+            imports.push((*at, stored));
+        }
+    }
+    let sources: Vec<SourceFile<'_>> = imports
+        .iter()
+        .filter_map(|(at, imports)| {
+            let path = &table.files[*at].path;
+            Some(SourceFile { path, lang: language_of(path)?, imports })
+        })
+        .collect();
+    let paths = table.files.iter().map(|file| file.path.to_string()).collect();
+    let resolver = Resolver::new(&Tree { root, paths }, &sources);
+    let id = |path: &str| {
+        let at = table.files.binary_search_by(|file| (*file.path).cmp(path));
+        at.ok().and_then(|at| FileId::try_from(at).ok())
+    };
+    let graph = ImportGraph::build(&resolver, &sources, id);
+    Ok(Resolved {
+        graph,
+        sizes: sizes(conn, &positions, table.files.len())?,
+        is_secondary: table.files.iter().map(|file| is_secondary(&file.path)).collect(),
+        table,
+    })
+}
+
+/// Bytes and lines of the files.
+fn sizes(
+    conn: &Connection,
+    positions: &FxHashMap<u32, usize>,
+    count: usize,
+) -> Result<Vec<(u64, u64)>, StoreError> {
+    let mut sizes = vec![(0, 0); count];
+    let mut all = conn.prepare_cached(
+        "SELECT f.id, f.size_bytes, (SELECT max(end_line) FROM chunk c WHERE c.file_id = f.id)
+         FROM file f",
+    )?;
+    let mut rows = all.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(at) = positions.get(&row.get(0)?) {
+            sizes[*at] = (row.get(1)?, row.get::<_, Option<u64>>(2)?.unwrap_or(0));
+        }
+    }
+    Ok(sizes)
+}
+
+impl Indexes {
+    /// The imports of a root: its most imported files, and the imports between `groups`, which are
+    /// folders and files. `shows` limits the files.
+    ///
+    /// # Errors
+    /// `root_not_found`, or a storage failure.
+    pub fn code_graph(
+        &self,
+        root: &RootId,
+        groups: &[String],
+        k: usize,
+        shows: &dyn Fn(&str) -> bool,
+    ) -> Result<CodeGraph, Failure> {
+        let index = self.index(root)?;
+        let conn = index.readers.get()?;
+        let resolved = index.resolved(&conn)?;
+        let view = index.root.view();
+        let visible: Vec<bool> = resolved
+            .table
+            .files
+            .iter()
+            .map(|file| view.shows(&file.path) && shows(&file.path))
+            .collect();
+        Ok(CodeGraph {
+            files: resolved.files(&visible, k.min(MAX_FILES)),
+            groups: resolved.groups(groups, &visible),
+            externals: resolved.externals(&visible),
+        })
+    }
+}
+
+impl Resolved {
+    /// Pairs of a visible file and one that it imports, each once.
+    fn pairs<'a>(&'a self, visible: &'a [bool]) -> impl Iterator<Item = (usize, usize)> + 'a {
+        let mut last = None;
+        self.graph.edges().iter().filter_map(move |edge| {
+            let pair = (edge.from as usize, edge.to as usize);
+            let is_new = last.replace(pair) != Some(pair);
+            (is_new && visible[pair.0] && visible[pair.1]).then_some(pair)
+        })
+    }
+
+    fn files(&self, visible: &[bool], k: usize) -> Vec<GraphFile> {
+        let mut counts: FxHashMap<usize, (u32, u32)> = FxHashMap::default();
+        for (from, to) in self.pairs(visible) {
+            counts.entry(from).or_default().1 += 1;
+            let target = counts.entry(to).or_default();
+            target.0 += u32::from(!self.is_secondary[from]);
+        }
+        let mut files: Vec<(usize, (u32, u32))> = counts.into_iter().collect();
+        files.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        files.truncate(k);
+        let file = |(at, (dependents, dependencies)): (usize, (u32, u32))| GraphFile {
+            path: self.table.files[at].path.to_string(),
+            bytes: self.sizes[at].0,
+            dependents,
+            dependencies,
+        };
+        files.into_iter().map(file).collect()
+    }
+
+    fn groups(&self, groups: &[String], visible: &[bool]) -> Vec<GraphGroup> {
+        let member: Vec<Option<usize>> =
+            self.table.files.iter().map(|file| group_of(groups, &file.path)).collect();
+        let mut answer: Vec<GraphGroup> = groups
+            .iter()
+            .map(|path| GraphGroup { path: path.clone(), ..GraphGroup::default() })
+            .collect();
+        for (at, group) in member.iter().enumerate().filter(|(at, _)| visible[*at]) {
+            let has_code = language_of(&self.table.files[at].path).is_some();
+            if let Some(group) = group.filter(|_| has_code) {
+                answer[group].files += 1;
+                answer[group].lines += self.sizes[at].1;
+            }
+        }
+        let mut between: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+        let mut dependents: FxHashMap<usize, u32> = FxHashMap::default();
+        for (from, to) in self.pairs(visible) {
+            if self.is_secondary[from] && !self.is_secondary[to] {
+                continue;
+            }
+            *dependents.entry(to).or_default() += 1;
+            if let (Some(a), Some(b)) = (member[from], member[to])
+                && a != b
+            {
+                *between.entry((a, b)).or_default() += 1;
+            }
+        }
+        for ((from, to), imports) in between {
+            answer[from].depends_on.push(GraphEdge { name: groups[to].clone(), imports });
+        }
+        let mut best: Vec<(usize, u32)> = dependents.into_iter().collect();
+        best.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        for (at, _) in best {
+            if let Some(group) = member[at]
+                && answer[group].key_files.len() < KEY_FILES
+            {
+                answer[group].key_files.push(self.table.files[at].path.to_string());
+            }
+        }
+        for group in &mut answer {
+            group.depends_on.sort_by(|a, b| b.imports.cmp(&a.imports).then(a.name.cmp(&b.name)));
+        }
+        answer
+    }
+
+    fn externals(&self, visible: &[bool]) -> Vec<GraphEdge> {
+        let mut all: Vec<GraphEdge> = self
+            .graph
+            .externals()
+            .iter()
+            .filter_map(|(name, uses)| {
+                let files: FxHashSet<FileId> = uses
+                    .iter()
+                    .map(|(file, _)| *file)
+                    .filter(|file| visible[*file as usize] && !self.is_secondary[*file as usize])
+                    .collect();
+                let imports = u32::try_from(files.len()).unwrap_or(u32::MAX);
+                (imports > 0).then(|| GraphEdge { name: name.clone(), imports })
+            })
+            .collect();
+        all.sort_by(|a, b| b.imports.cmp(&a.imports).then(a.name.cmp(&b.name)));
+        all.truncate(MAX_EXTERNALS);
+        all
+    }
+}
+
+/// The longest of `groups` that contains a path; `.` contains all.
+fn group_of(groups: &[String], path: &str) -> Option<usize> {
+    let contains = |group: &str| {
+        group == "."
+            || path == group
+            || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let all = groups.iter().enumerate().filter(|(_, group)| contains(group));
+    all.max_by_key(|(_, group)| if *group == "." { 0 } else { group.len() }).map(|(at, _)| at)
+}
