@@ -2,14 +2,20 @@
 //! summary.
 
 mod commands;
+mod components;
+mod conventions;
 mod describe;
 mod entrypoints;
 mod facts;
 mod followups;
 mod guided;
 mod manifests;
+mod order;
 mod paths;
 mod planner;
+mod prose;
+mod purpose;
+mod roles;
 mod summary;
 
 use std::time::Instant;

@@ -82,6 +82,7 @@ pub fn layout(facts: &Facts) -> Vec<LayoutEntry> {
     let mut all: Vec<LayoutEntry> = facts
         .folders
         .iter()
+        .filter(|entry| !entry.path.contains('/'))
         .map(|entry| {
             let role = match role(&entry.path) {
                 Some(role) if entry.role.is_empty() => role.to_owned(),
@@ -97,7 +98,7 @@ pub fn layout(facts: &Facts) -> Vec<LayoutEntry> {
 }
 
 /// Returns the conventional purpose of a folder with this name.
-fn role(folder: &str) -> Option<&'static str> {
+pub fn role(folder: &str) -> Option<&'static str> {
     Some(match folder.to_ascii_lowercase().as_str() {
         "test" | "tests" | "spec" | "__tests__" | "e2e" | "testing" => "tests",
         "doc" | "docs" | "documentation" => "documentation",

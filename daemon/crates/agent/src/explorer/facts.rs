@@ -6,7 +6,7 @@ use cairn_protocol::{
     command::ToolCall,
     content::{DirListing, EntryKind, Span},
     error::Failure,
-    explore::{LayoutEntry, TopFile},
+    explore::{CodeGraph, GraphGroup, LayoutEntry, TopFile},
     git::{GitCommit, GitStatus},
     index::RootStatus,
     search::{GrepAnswer, GrepItem, SearchAnswer},
@@ -56,7 +56,18 @@ pub struct Facts {
     pub index_waited: bool,
     /// Files ordered by centrality.
     pub ranking: Vec<TopFile>,
+    /// Folders to some levels, with the files below each.
     pub folders: Vec<LayoutEntry>,
+    /// True if the request for folders has finished, successfully or not.
+    pub has_folders: bool,
+    /// Imports between files; without groups.
+    pub graph: CodeGraph,
+    /// True if the request for imports has finished, successfully or not.
+    pub has_graph: bool,
+    /// Parts of the repository with the imports between them.
+    pub groups: Vec<GraphGroup>,
+    /// True if the request for groups has finished, successfully or not.
+    pub has_groups: bool,
     /// Lines that probes found.
     pub hits: Vec<Hit>,
     /// Conditionals of C files with a main function, by file: line and text.
@@ -121,6 +132,8 @@ impl Facts {
             Purpose::Index => self.index = typed(value),
             Purpose::Ranking => self.ranking = field(value, "files").unwrap_or_default(),
             Purpose::Folders => self.folders = field(value, "folders").unwrap_or_default(),
+            Purpose::Graph => self.graph = typed(value).unwrap_or_default(),
+            Purpose::Groups => self.groups = field(value, "groups").unwrap_or_default(),
             Purpose::LookUp(_) => {
                 let counts = typed::<GrepAnswer>(value).map(|answer| answer.counts);
                 self.files.extend(counts.unwrap_or_default().into_iter().map(|count| count.path));
@@ -141,6 +154,9 @@ impl Facts {
         match purpose {
             Purpose::Listing { is_root: true } => self.looked = true,
             Purpose::Index => self.index_waited = true,
+            Purpose::Graph => self.has_graph = true,
+            Purpose::Groups => self.has_groups = true,
+            Purpose::Folders => self.has_folders = true,
             Purpose::Probe(probe) => {
                 self.probed.insert(*probe);
             }

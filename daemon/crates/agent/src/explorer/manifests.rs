@@ -47,6 +47,25 @@ pub const GLOBS: &[&str] = &[
     "artisan",
 ];
 
+/// Files whose first comment describes their folder, relative to it.
+pub const MODULE_ROOTS: &[&str] = &[
+    "README.md",
+    "README.rst",
+    "README",
+    "doc.go",
+    "src/lib.rs",
+    "lib.rs",
+    "mod.rs",
+    "src/main.rs",
+    "__init__.py",
+    "src/index.ts",
+    "index.ts",
+    "index.js",
+    "src/main.ts",
+    "package-info.java",
+    "main.go",
+];
+
 /// An entrypoint that a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use cairn_protocol::{command::ToolCall, explore::AgentOp};
 use serde_json::{Value, json};
 
-use super::{facts::Facts, manifests, paths};
+use super::{components, conventions, facts::Facts, manifests, paths};
 
 /// Seconds to wait for the index; the explore then continues with its current state.
 const INDEX_WAIT: u32 = 18;
@@ -21,6 +21,15 @@ const LOOK_UP: usize = 150;
 const LOOK_UPS: usize = 6;
 /// Most lines that a probe returns.
 const PROBE_LINES: u32 = 300;
+
+/// Levels of folders that parts of the repository may be in: Java's packages are deep.
+const FOLDER_DEPTH: u32 = 8;
+/// Files of the graph of imports.
+const GRAPH_FILES: u32 = 1000;
+/// Most files that are read for the roles of parts.
+const MAX_ROLE_FILES: usize = 60;
+/// Commits whose files are counted.
+const COMMITS: u32 = 1000;
 
 /// A search for entrypoints.
 pub struct Probe {
@@ -128,6 +137,10 @@ pub enum Purpose {
     Index,
     Ranking,
     Folders,
+    /// Imports between files.
+    Graph,
+    /// Imports between the parts of the repository.
+    Groups,
     /// Files that exist, by name.
     LookUp(LookUp),
     /// Lines that a probe finds, by its index in [`PROBES`].
@@ -148,6 +161,8 @@ pub enum LookUp {
     Manifests,
     /// Files that manifests name.
     NamedFiles,
+    /// Files that describe the parts of the repository.
+    Roots,
 }
 
 /// An operation of the plan.
@@ -261,7 +276,8 @@ impl Planner {
         let mut ops = vec![
             look_up(LookUp::Manifests, manifests::GLOBS),
             tool(Purpose::Ranking, "rank_files", json!({"k": 120})),
-            tool(Purpose::Folders, "list_folders", json!({})),
+            tool(Purpose::Folders, "list_folders", json!({"depth": FOLDER_DEPTH})),
+            tool(Purpose::Graph, "code_graph", json!({"k": GRAPH_FILES})),
         ];
         for (index, probe) in PROBES.iter().enumerate() {
             ops.push(tool(
@@ -284,6 +300,7 @@ impl Planner {
         // Files that manifests name are looked up together, once all manifests are read.
         let reading = files_to_read(facts).into_iter().any(|p| !facts.texts.contains_key(p));
         if !reading && facts.lookups.contains(&LookUp::Manifests) {
+            ops.extend(after_manifests(facts));
             let mut seen = BTreeSet::new();
             let named: Vec<String> = manifests::named_files(facts)
                 .filter(|path| !facts.exists(path) && seen.insert(path.clone()))
@@ -296,6 +313,34 @@ impl Planner {
         }
         ops
     }
+}
+
+/// Requests the imports between the parts of the repository, then the files that tell their roles.
+fn after_manifests(facts: &Facts) -> Vec<PlannedOp> {
+    if !facts.has_folders || !facts.has_graph {
+        return vec![];
+    }
+    let manifests = manifests::read_all(facts);
+    let parts = components::parts(facts, &manifests);
+    if parts.is_empty() {
+        return vec![];
+    }
+    let names = components::names_of(&parts);
+    let roots: Vec<String> = parts
+        .iter()
+        .flat_map(|part| {
+            manifests::MODULE_ROOTS.iter().map(|root| format!("/{}/{root}", part.path))
+        })
+        .collect();
+    let mut ops = vec![tool(Purpose::Groups, "code_graph", json!({"k": 1, "groups": names}))];
+    if !facts.lookups.contains(&LookUp::Roots) {
+        ops.extend(roots.chunks(LOOK_UP).take(1).map(|globs| look_up(LookUp::Roots, globs)));
+    }
+    if facts.has_groups && facts.lookups.contains(&LookUp::Roots) {
+        let files = components::files_to_read(facts, &parts);
+        ops.extend(files.iter().take(MAX_ROLE_FILES).map(|path| read(path)));
+    }
+    ops
 }
 
 /// Requests the conditionals of the C files that have a main function, once all of these are known.
@@ -327,14 +372,14 @@ fn first_look() -> Vec<PlannedOp> {
         tool(Purpose::GitStatus, "git_status", json!({"path": "."})),
         tool(Purpose::Index, "index_build", json!({"timeoutSeconds": INDEX_WAIT})),
         tool(Purpose::Languages, "count_languages", json!({})),
-        tool(Purpose::GitLog, "git_log", json!({"limit": 200})),
+        tool(Purpose::GitLog, "git_log", json!({"limit": COMMITS})),
     ]
 }
 
 /// Returns the files to read, the product's own and outermost first.
 fn files_to_read(facts: &Facts) -> Vec<&str> {
     let mut all: Vec<&str> = facts.known_files().filter(|p| worth_reading(p)).collect();
-    all.sort_by_key(|p| (paths::secondary(p), paths::depth(p), *p));
+    all.sort_by_key(|p| (paths::secondary(p) && !is_guide(p), paths::depth(p), *p));
     all.truncate(MAX_READ);
     all
 }
@@ -344,7 +389,21 @@ fn worth_reading(path: &str) -> bool {
     let readme = name.starts_with("readme") && paths::depth(path) == 0;
     let workflow = path.starts_with(".github/workflows/")
         && (name.ends_with(".yml") || name.ends_with(".yaml"));
-    readme || workflow || manifests::is_manifest(path)
+    let is_version = [".nvmrc", ".node-version", ".ruby-version", ".python-version"]
+        .contains(&path)
+        || ["rust-toolchain.toml", "global.json"].contains(&path);
+    readme || workflow || is_version || is_guide(path) || manifests::is_manifest(path)
+}
+
+/// True for a document that describes the structure of the project or the rules of its
+/// contributors.
+fn is_guide(path: &str) -> bool {
+    let name = paths::file_name(path).to_ascii_lowercase();
+    let is_map = ["architecture.", "design.", "impl.", "overview.", "structure."]
+        .iter()
+        .any(|start| name.starts_with(start));
+    let is_text = [".md", ".rst", ".txt"].iter().any(|end| name.ends_with(end));
+    conventions::is_contributing(path) || (is_map && is_text && paths::depth(path) < 3)
 }
 
 /// Returns the tool call of an operation.

@@ -2,7 +2,10 @@
 
 use cairn_protocol::explore::{ExploreDetails, ExploreStats, ExploreSummary, Finding, TopFile};
 
-use super::{commands, describe, entrypoints, facts::Facts, followups, manifests, paths};
+use super::{
+    commands, components, conventions, describe, entrypoints, facts::Facts, followups, manifests,
+    order, paths, purpose,
+};
 
 /// Most top files of a summary.
 const TOP_FILES: usize = 15;
@@ -12,7 +15,12 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
     let manifests = manifests::read_all(facts);
     let entries = entrypoints::find(facts, &manifests);
     let commands = commands::find(facts, &manifests, &entries);
-    let top = top_files(facts);
+    let parts = components::parts(facts, &manifests);
+    let components = components::describe(facts, &manifests, &parts);
+    let mut top = order::top_files(facts, &entries, &components);
+    if top.is_empty() {
+        top = documents(facts);
+    }
     let queries: Vec<String> =
         goals.iter().filter(|g| facts.locations.contains_key(*g)).cloned().collect();
     let followups = followups::find(facts, &manifests, &entries, &commands, &queries);
@@ -36,6 +44,11 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
         followups,
         details: ExploreDetails {
             description: describe::description(facts, &manifests),
+            purpose: purpose::of(facts, &manifests),
+            components,
+            secondary: components::secondary(facts),
+            conventions: conventions::find(facts),
+            hotspots: order::hotspots(facts),
             projects: manifests::projects(&manifests),
             entrypoints: entries,
             top_files: top,
@@ -49,33 +62,23 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
     }
 }
 
-/// Returns files by centrality, the product before its tests; if nothing refers to anything, the
-/// documents.
-fn top_files(facts: &Facts) -> Vec<TopFile> {
-    let (mut first, second): (Vec<TopFile>, Vec<TopFile>) =
-        facts.ranking.iter().cloned().partition(|t| !paths::secondary(&t.path));
-    if first.len() < TOP_FILES / 3 {
-        first.extend(second);
-    }
-    first.truncate(TOP_FILES);
-    if first.is_empty() {
-        let document = |path: &str| TopFile {
-            path: path.into(),
-            score: 0.0,
-            referring_files: 0,
-            symbols: vec![],
-            reason: String::new(),
-        };
-        let ends = [".md", ".rst", ".adoc", ".txt", ".org"];
-        let mut documents: Vec<&str> = facts
-            .known_files()
-            .filter(|p| ends.iter().any(|e| p.to_ascii_lowercase().ends_with(e)))
-            .collect();
-        documents.sort_by_key(|p| {
-            let name = paths::file_name(p).to_ascii_lowercase();
-            (paths::depth(p), !name.starts_with("readme"), !name.starts_with("index"), p.to_owned())
-        });
-        first.extend(documents.into_iter().take(TOP_FILES).map(document));
-    }
-    first
+/// Returns the documents of a repository without code.
+fn documents(facts: &Facts) -> Vec<TopFile> {
+    let document = |path: &str| TopFile {
+        path: path.into(),
+        score: 0.0,
+        referring_files: 0,
+        symbols: vec![],
+        reason: String::new(),
+    };
+    let ends = [".md", ".rst", ".adoc", ".txt", ".org"];
+    let mut documents: Vec<&str> = facts
+        .known_files()
+        .filter(|p| ends.iter().any(|e| p.to_ascii_lowercase().ends_with(e)))
+        .collect();
+    documents.sort_by_key(|p| {
+        let name = paths::file_name(p).to_ascii_lowercase();
+        (paths::depth(p), !name.starts_with("readme"), !name.starts_with("index"), p.to_owned())
+    });
+    documents.into_iter().take(TOP_FILES).map(document).collect()
 }

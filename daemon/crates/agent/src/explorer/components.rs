@@ -1,0 +1,346 @@
+//! Parts of a system: packages of its manifests, folders, and in a flat folder its files.
+
+use std::collections::BTreeSet;
+
+use cairn_protocol::explore::{Component, GraphGroup, LayoutEntry};
+
+use super::{
+    describe,
+    facts::Facts,
+    manifests::{self, Manifest},
+    paths, roles,
+};
+
+/// Most components of a summary.
+const MAX: usize = 15;
+/// Components above which a large part is not divided further.
+const ENOUGH: usize = 12;
+/// Share of the source files above which a part is divided, in percent.
+const LARGE: u64 = 25;
+/// Share of a folder's files in one of its folders above which the folder only wraps it, in
+/// percent.
+const WRAPS: u64 = 80;
+/// Subfolders below which a folder counts as flat, so that its files are the parts.
+const FLAT: usize = 4;
+/// Most secondary folders of a summary.
+const MAX_SECONDARY: usize = 10;
+
+/// A part before its role and its imports are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    pub path: String,
+    /// Index of the manifest in its folder.
+    pub manifest: Option<usize>,
+    is_file: bool,
+}
+
+impl Part {
+    fn folder(path: &str) -> Self {
+        Self { path: path.to_owned(), manifest: None, is_file: false }
+    }
+}
+
+/// The folders of a root as a tree.
+struct Folders<'a> {
+    facts: &'a Facts,
+    all: Vec<&'a LayoutEntry>,
+}
+
+impl<'a> Folders<'a> {
+    /// The folders that are part of the product.
+    fn new(facts: &'a Facts) -> Self {
+        let is_product = |entry: &&LayoutEntry| {
+            entry.path != "." && !entry.path.starts_with('.') && !is_secondary_folder(&entry.path)
+        };
+        Self { facts, all: facts.folders.iter().filter(is_product).collect() }
+    }
+
+    fn files(&self, path: &str) -> u64 {
+        if path.is_empty() {
+            return self.children("").iter().map(|folder| folder.files).sum();
+        }
+        self.all.iter().find(|folder| folder.path == path).map_or(0, |folder| folder.files)
+    }
+
+    /// The folders directly in a folder, those with code first, then by size.
+    fn children(&self, path: &str) -> Vec<&'a LayoutEntry> {
+        let mut children: Vec<&LayoutEntry> =
+            self.all.iter().copied().filter(|f| paths::folder(&f.path) == path).collect();
+        children.sort_by(|a, b| (b.files, &a.path).cmp(&(a.files, &b.path)));
+        children
+    }
+
+    /// Descends as long as nearly all files are in one folder.
+    fn unwrapped(&self, path: &str) -> String {
+        let mut at = path.to_owned();
+        for _ in 0..12 {
+            let children = self.children(&at);
+            let total = self.files(&at);
+            match children.first() {
+                Some(first) if first.files * 100 >= total * WRAPS && !self.has_code(&at) => {
+                    at.clone_from(&first.path);
+                }
+                _ => break,
+            }
+        }
+        at
+    }
+
+    /// True if at least two source files are directly in a folder.
+    fn has_code(&self, path: &str) -> bool {
+        self.files_in(path).take(2).count() == 2
+    }
+
+    /// The source files directly in a folder, the most imported first.
+    fn files_in(&self, path: &str) -> impl Iterator<Item = &'a cairn_protocol::explore::GraphFile> {
+        self.facts
+            .graph
+            .files
+            .iter()
+            .filter(move |file| paths::folder(&file.path) == path && !paths::secondary(&file.path))
+    }
+}
+
+/// True if a folder is not part of the product; a folder of templates or builds is, if it is code.
+fn is_secondary_folder(path: &str) -> bool {
+    paths::secondary(&format!("{path}/x"))
+}
+
+/// Returns the parts of the repository, the packages of manifests first.
+pub fn parts(facts: &Facts, manifests: &[Manifest]) -> Vec<Part> {
+    let folders = Folders::new(facts);
+    let total = folders.files("").max(1);
+    let mut parts = packages(manifests, &folders);
+    let is_covered = |parts: &[Part], path: &str| {
+        parts.iter().any(|p| p.path == path || contains(path, &p.path) || contains(&p.path, path))
+    };
+    for folder in folders.children("") {
+        let is_large = folder.files * 100 >= total * 5;
+        let is_code = is_code(&folder.role);
+        if !is_covered(&parts, &folder.path) && (is_large || (is_code && parts.len() < ENOUGH)) {
+            parts.push(Part::folder(&folder.path));
+        }
+    }
+    if parts.is_empty() {
+        parts.push(Part::folder(""));
+    }
+    divide(&mut parts, &folders, total);
+    parts.retain(|part| !part.path.is_empty());
+    parts.sort_by_key(|part| std::cmp::Reverse(weight(&folders, part)));
+    parts.truncate(MAX);
+    parts
+}
+
+/// The folders of manifests that describe a package, without the root's own.
+fn packages(manifests: &[Manifest], folders: &Folders<'_>) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for (at, manifest) in manifests.iter().enumerate() {
+        let path = paths::folder(&manifest.path);
+        let is_package = !path.is_empty()
+            && manifest.name.is_some()
+            && !is_secondary_folder(path)
+            && folders.files(path) > 1;
+        if is_package && parts.iter().all(|part| part.path != path) {
+            parts.push(Part { manifest: Some(at), ..Part::folder(path) });
+        }
+    }
+    parts.sort_by_key(|part| std::cmp::Reverse(weight(folders, part)));
+    parts
+}
+
+fn weight(folders: &Folders<'_>, part: &Part) -> u64 {
+    if part.is_file { 1 } else { folders.files(&part.path) + 2 }
+}
+
+/// Divides the largest parts until there are enough.
+fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64) {
+    let mut divided = BTreeSet::new();
+    while parts.len() < ENOUGH {
+        let next = parts
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| !part.is_file && !divided.contains(&part.path))
+            .map(|(at, part)| {
+                let files = if part.path.is_empty() { total } else { folders.files(&part.path) };
+                (files, at)
+            })
+            .filter(|(files, _)| *files * 100 >= total * LARGE || parts.len() < 3)
+            .max();
+        let Some((_, at)) = next else { return };
+        let part = parts[at].clone();
+        divided.insert(part.path.clone());
+        let inner = folders.unwrapped(&part.path);
+        let children = children(folders, &inner, total);
+        if children.is_empty() {
+            continue;
+        }
+        // A part that only wraps its children says nothing of its own.
+        let keeps = part.manifest.is_some() || folders.has_code(&part.path);
+        if !keeps {
+            parts.remove(at);
+        }
+        let has_code = folders.has_code(&inner) && inner != part.path && !inner.is_empty();
+        if has_code && !keeps && children.iter().all(|child| !child.is_file) {
+            parts.push(Part::folder(&inner));
+        }
+        for child in children {
+            if parts.len() < MAX && parts.iter().all(|p| p.path != child.path) {
+                parts.push(child);
+            }
+        }
+    }
+}
+
+/// The parts directly in a folder: its folders with code, and its files if it is flat.
+fn children(folders: &Folders<'_>, path: &str, total: u64) -> Vec<Part> {
+    let least = (total / 100).max(2);
+    let inner: Vec<Part> = folders
+        .children(path)
+        .into_iter()
+        .filter(|folder| folder.files >= least || (folder.files >= 2 && is_code(&folder.role)))
+        .filter(|folder| is_code(&folder.role))
+        .map(|folder| Part::folder(&folder.path))
+        .collect();
+    let is_flat = inner.len() < FLAT;
+    let mut parts = inner;
+    if is_flat {
+        let mut files: Vec<_> = folders.files_in(path).collect();
+        let worth = |bytes: u64, dependents: u32| u64::from(dependents) * 1000 + bytes / 8;
+        files.sort_by_key(|f| std::cmp::Reverse(worth(f.bytes, f.dependents)));
+        let is_part = |file: &&&cairn_protocol::explore::GraphFile| {
+            let stem = stem(&file.path);
+            file.bytes > 1_500 && !["__init__", "index", "mod", "lib", "doc"].contains(&stem)
+        };
+        let mut seen = BTreeSet::new();
+        parts.extend(
+            files
+                .iter()
+                .filter(is_part)
+                // A header and its source are one part.
+                .filter(|file| seen.insert(stem(&file.path).to_owned()))
+                .take(ENOUGH)
+                .map(|file| Part { is_file: true, ..Part::folder(&file.path) }),
+        );
+    }
+    parts
+}
+
+fn stem(path: &str) -> &str {
+    let name = paths::file_name(path);
+    name.split_once('.').map_or(name, |(stem, _)| stem)
+}
+
+/// True for a language of programs, not of text or data.
+fn is_code(language: &str) -> bool {
+    const TEXTS: &[&str] = &[
+        "", "markdown", "rst", "text", "json", "yaml", "toml", "xml", "html", "css", "ini", "svg",
+    ];
+    !TEXTS.contains(&language)
+}
+
+/// True if `path` is below `folder`.
+fn contains(folder: &str, path: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Returns the parts with their roles and imports.
+pub fn describe(facts: &Facts, manifests: &[Manifest], parts: &[Part]) -> Vec<Component> {
+    let mut all: Vec<Component> = parts
+        .iter()
+        .map(|part| {
+            let manifest = part.manifest.map(|at| &manifests[at]);
+            let group = facts.groups.iter().find(|group| group.path == part.path);
+            let role = roles::of(facts, part, manifest, group);
+            let name = manifest.and_then(|m| m.name.clone());
+            Component {
+                name: name.unwrap_or_else(|| paths::file_name(&part.path).to_owned()),
+                path: part.path.clone(),
+                kind: kind(facts, part, manifest).to_owned(),
+                role: role.text,
+                evidence: role.evidence,
+                files: group.map_or(0, |g| g.files),
+                lines: group.map_or(0, |g| g.lines),
+                key_files: group.map(|g| g.key_files.clone()).unwrap_or_default(),
+                depends_on: group.map(dependencies).unwrap_or_default(),
+            }
+        })
+        .collect();
+    all.sort_by_key(|component| std::cmp::Reverse((component.lines, component.files)));
+    all
+}
+
+/// The groups that a group imports.
+fn dependencies(group: &GraphGroup) -> Vec<String> {
+    group.depends_on.iter().map(|edge| edge.name.clone()).collect()
+}
+
+fn kind(facts: &Facts, part: &Part, manifest: Option<&Manifest>) -> &'static str {
+    let Some(manifest) = manifest else { return "module" };
+    let mut starts = manifest.starts.iter().filter(|start| start.kind != "library");
+    let is_program = starts.any(|start| start.candidates.iter().any(|path| facts.exists(path)));
+    if is_program && !part.is_file { "program" } else { "library" }
+}
+
+/// Returns the folders that are not part of the product, the largest first.
+pub fn secondary(facts: &Facts) -> Vec<Component> {
+    let outermost = |entry: &&LayoutEntry| {
+        entry.path != "."
+            && is_secondary_folder(&entry.path)
+            && !paths::folder(&entry.path).split('/').any(|f| is_secondary_folder(f))
+    };
+    let mut all: Vec<Component> = facts
+        .folders
+        .iter()
+        .filter(outermost)
+        .map(|entry| Component {
+            name: paths::file_name(&entry.path).to_owned(),
+            path: entry.path.clone(),
+            kind: secondary_kind(&entry.path).to_owned(),
+            role: describe::role(paths::file_name(&entry.path)).unwrap_or("").to_owned(),
+            files: entry.files,
+            ..Component::default()
+        })
+        .collect();
+    all.sort_by(|a, b| b.files.cmp(&a.files).then(a.path.cmp(&b.path)));
+    all.truncate(MAX_SECONDARY);
+    all
+}
+
+fn secondary_kind(path: &str) -> &'static str {
+    let name = paths::file_name(path).to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&["test", "spec", "e2e", "fixture", "mock", "fuzz"]) {
+        "tests"
+    } else if has(&["example", "sample", "demo", "playground", "template", "skeleton"]) {
+        "examples"
+    } else if has(&["doc", "site"]) {
+        "documents"
+    } else if has(&["vendor", "third", "deps", "extern", "node_modules"]) {
+        "vendored"
+    } else if has(&["generated", "dist", "build", "out", "target"]) {
+        "generated"
+    } else {
+        "tools"
+    }
+}
+
+/// Returns the manifests that `parts` are named after, for their entrypoints and descriptions.
+pub fn names_of(parts: &[Part]) -> Vec<String> {
+    parts.iter().map(|part| part.path.clone()).collect()
+}
+
+/// Returns the files to read for the roles of parts: their documents and their roots.
+pub fn files_to_read(facts: &Facts, parts: &[Part]) -> Vec<String> {
+    let mut files = Vec::new();
+    for part in parts {
+        if part.is_file {
+            files.push(part.path.clone());
+            continue;
+        }
+        let roots = manifests::MODULE_ROOTS.iter().map(|name| format!("{}/{name}", part.path));
+        files.extend(roots.filter(|path| facts.exists(path)));
+        let group = facts.groups.iter().find(|group| group.path == part.path);
+        files.extend(group.and_then(|group| group.key_files.first()).cloned());
+    }
+    files
+}

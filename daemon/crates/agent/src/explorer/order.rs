@@ -1,0 +1,245 @@
+//! The order in which files are read first, and the files that changed most.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cairn_protocol::explore::{Component, Entrypoint, Hotspot, TopFile};
+
+use super::{facts::Facts, paths};
+
+/// Most files of a summary.
+const MAX: usize = 20;
+/// Most files of one component before others have had their turn.
+const MAX_OF_COMPONENT: usize = 5;
+/// A commit that changed more files is a move or a mass edit.
+const MASS: usize = 40;
+/// Commits that hotspots are counted in.
+const LATELY: usize = 200;
+/// Most hotspots of a summary.
+const MAX_HOTSPOTS: usize = 8;
+
+/// The evidence for a file.
+#[derive(Debug, Default, Clone)]
+struct Evidence {
+    commits: u32,
+    dependents: u32,
+    dependencies: u32,
+    bytes: u64,
+    rank: f64,
+    is_entrypoint: bool,
+    is_documented: bool,
+}
+
+/// Returns the commits that changed each file, newest first, without mass edits.
+pub fn commits(facts: &Facts, most: usize) -> BTreeMap<&str, Vec<usize>> {
+    let mut all: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, commit) in facts.commits.iter().enumerate().take(most) {
+        if commit.paths.len() <= MASS {
+            for path in &commit.paths {
+                all.entry(path).or_default().push(at);
+            }
+        }
+    }
+    all
+}
+
+/// Returns the files to read first, each with the reason.
+pub fn top_files(facts: &Facts, entries: &[Entrypoint], components: &[Component]) -> Vec<TopFile> {
+    let evidence = collect(facts, entries);
+    let most =
+        |value: fn(&Evidence) -> f64| evidence.values().map(value).fold(0.0_f64, f64::max).max(1.0);
+    let maxima = [
+        most(|e| f64::from(e.commits)),
+        most(|e| f64::from(e.dependents)),
+        most(|e| f64::from(e.dependencies)),
+        most(|e| e.bytes as f64),
+        most(|e| e.rank * 1e6) / 1e6,
+    ];
+    let mut scored: Vec<(f64, &str, &Evidence)> = evidence
+        .iter()
+        .map(|(path, evidence)| (score(evidence, maxima), path.as_str(), evidence))
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    let total: f64 = scored.iter().map(|(score, ..)| score).sum::<f64>().max(f64::MIN_POSITIVE);
+    let chosen = spread(&scored, components);
+    chosen
+        .into_iter()
+        .map(|(score, path, evidence)| {
+            let symbols = facts.ranking.iter().find(|file| file.path == path);
+            let symbols = symbols.map(|file| file.symbols.clone()).unwrap_or_default();
+            TopFile {
+                path: path.to_owned(),
+                score: score / total,
+                referring_files: evidence.dependents,
+                reason: reason(evidence, &symbols),
+                symbols,
+            }
+        })
+        .collect()
+}
+
+fn collect(facts: &Facts, entries: &[Entrypoint]) -> BTreeMap<String, Evidence> {
+    let mut all: BTreeMap<String, Evidence> = BTreeMap::new();
+    let is_candidate = |path: &str| !paths::secondary(path) && is_source(path);
+    for file in facts.graph.files.iter().filter(|file| is_candidate(&file.path)) {
+        let evidence = all.entry(file.path.clone()).or_default();
+        evidence.dependents = file.dependents;
+        evidence.dependencies = file.dependencies;
+        evidence.bytes = file.bytes;
+    }
+    for (path, commits) in commits(facts, usize::MAX) {
+        if is_candidate(path) && (facts.graph.files.is_empty() || all.contains_key(path)) {
+            all.entry(path.to_owned()).or_default().commits = commits.len() as u32;
+        }
+    }
+    for file in facts.ranking.iter().filter(|file| is_candidate(&file.path)) {
+        let evidence = all.entry(file.path.clone()).or_default();
+        evidence.rank = file.score;
+        evidence.dependents = evidence.dependents.max(file.referring_files / 4);
+    }
+    for entry in entries.iter().filter(|e| e.kind != "ci" && is_candidate(&e.path)) {
+        all.entry(entry.path.clone()).or_default().is_entrypoint = true;
+    }
+    let documents: Vec<&String> = facts
+        .texts
+        .iter()
+        .filter(|(path, _)| path.ends_with(".md") || path.ends_with(".rst"))
+        .map(|(_, text)| text)
+        .collect();
+    for (path, evidence) in &mut all {
+        evidence.is_documented = documents.iter().any(|text| text.contains(path.as_str()));
+    }
+    pair_headers(&mut all);
+    all
+}
+
+/// A header and its source count as one file, named by the source.
+fn pair_headers(all: &mut BTreeMap<String, Evidence>) {
+    let headers: Vec<String> = all
+        .keys()
+        .filter(|path| [".h", ".hpp", ".hh"].iter().any(|end| path.ends_with(end)))
+        .cloned()
+        .collect();
+    for header in headers {
+        let stem = header.rsplit_once('.').map_or("", |(stem, _)| stem);
+        let source = ["c", "cc", "cpp", "cxx"]
+            .iter()
+            .map(|end| format!("{stem}.{end}"))
+            .find(|source| all.contains_key(source));
+        if let Some(source) = source
+            && let Some(of_header) = all.remove(&header)
+            && let Some(of_source) = all.get_mut(&source)
+        {
+            of_source.dependents += of_header.dependents;
+            of_source.commits = of_source.commits.max(of_header.commits);
+            of_source.rank = of_source.rank.max(of_header.rank);
+            of_source.is_documented |= of_header.is_documented;
+        }
+    }
+}
+
+fn is_source(path: &str) -> bool {
+    const ENDS: &[&str] = &[
+        "rs", "py", "ts", "tsx", "js", "jsx", "mjs", "cjs", "go", "c", "h", "cc", "cpp", "cxx",
+        "hpp", "hh", "java", "kt", "kts", "scala", "rb", "cs", "php", "swift", "lua", "ex", "exs",
+        "erl", "hs", "ml", "vue", "svelte", "dart", "zig", "sh", "pl", "proto", "sql",
+    ];
+    let name = paths::file_name(path);
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+    let is_generated =
+        [".pb.go", ".pb.gw.go", ".generated.", "_generated.", ".min.js", ".d.ts", "_pb2.py"]
+            .iter()
+            .any(|mark| name.contains(mark));
+    ENDS.contains(&end) && !is_generated
+}
+
+fn score(evidence: &Evidence, [commits, dependents, dependencies, bytes, rank]: [f64; 5]) -> f64 {
+    let log = |value: f64, most: f64| (1.0 + value).ln() / (1.0 + most).ln();
+    3.0 * log(f64::from(evidence.commits), commits)
+        + 1.2 * log(f64::from(evidence.dependents), dependents)
+        + 0.8 * log(f64::from(evidence.dependencies), dependencies)
+        + 1.2 * log(evidence.bytes as f64, bytes)
+        + 0.6 * (evidence.rank / rank).sqrt()
+        + if evidence.is_entrypoint { 0.8 } else { 0.0 }
+        + if evidence.is_documented { 0.6 } else { 0.0 }
+}
+
+/// The best files, so that each component has a share of them.
+fn spread<'a>(
+    scored: &[(f64, &'a str, &'a Evidence)],
+    components: &[Component],
+) -> Vec<(f64, &'a str, &'a Evidence)> {
+    let component = |path: &str| {
+        let inside = components.iter().filter(|c| {
+            path == c.path || path.strip_prefix(&c.path).is_some_and(|rest| rest.starts_with('/'))
+        });
+        inside.max_by_key(|c| c.path.len()).map(|c| c.path.clone()).unwrap_or_default()
+    };
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut chosen = Vec::new();
+    let mut later = Vec::new();
+    for file in scored {
+        let count = counts.entry(component(file.1)).or_default();
+        *count += 1;
+        if *count <= MAX_OF_COMPONENT {
+            chosen.push(*file)
+        } else {
+            later.push(*file)
+        }
+        if chosen.len() == MAX {
+            break;
+        }
+    }
+    chosen.extend(later);
+    let mut seen = BTreeSet::new();
+    chosen.retain(|file| seen.insert(file.1));
+    chosen.truncate(MAX);
+    chosen
+}
+
+fn reason(evidence: &Evidence, symbols: &[String]) -> String {
+    let mut parts = Vec::new();
+    if evidence.is_entrypoint {
+        parts.push("entrypoint".to_owned());
+    }
+    if let Some(first) = symbols.first() {
+        parts.push(format!("defines {first}"));
+    }
+    let plural = |count: u32, one: &str, many: &str| {
+        format!("{count} {}", if count == 1 { one } else { many })
+    };
+    if evidence.dependents > 0 {
+        parts.push(plural(evidence.dependents, "file depends on it", "files depend on it"));
+    }
+    if evidence.commits > 1 {
+        parts.push(format!("changed in {} commits", evidence.commits));
+    }
+    if evidence.is_documented {
+        parts.push("named in the documents".to_owned());
+    }
+    if parts.is_empty() {
+        parts.push("large source file".to_owned());
+    }
+    parts.join("; ")
+}
+
+/// Returns the files that changed most often lately, with subjects of the commits.
+pub fn hotspots(facts: &Facts) -> Vec<Hotspot> {
+    let mut all: Vec<(&str, Vec<usize>)> = commits(facts, LATELY)
+        .into_iter()
+        .filter(|(path, commits)| commits.len() > 2 && is_source(path) && !paths::secondary(path))
+        .collect();
+    all.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then(a.0.cmp(b.0)));
+    all.truncate(MAX_HOTSPOTS);
+    all.into_iter()
+        .map(|(path, commits)| Hotspot {
+            path: path.to_owned(),
+            commits: commits.len() as u32,
+            subjects: commits
+                .iter()
+                .filter_map(|at| facts.commits.get(*at))
+                .take(3)
+                .map(|commit| commit.subject.clone())
+                .collect(),
+        })
+        .collect()
+}

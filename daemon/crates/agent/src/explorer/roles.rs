@@ -1,0 +1,130 @@
+//! The role of a part in a few words, with the line that states it.
+
+use cairn_protocol::explore::GraphGroup;
+
+use super::{components::Part, describe, facts::Facts, manifests::Manifest, paths, prose};
+
+/// Most characters of a role.
+const MAX_ROLE: usize = 160;
+
+/// A role with its source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Role {
+    pub text: String,
+    /// The source as `path:line`.
+    pub evidence: Option<String>,
+}
+
+impl Role {
+    fn new(text: &str, path: &str, line: usize) -> Option<Self> {
+        let text = prose::shortened(&prose::plain(text), MAX_ROLE);
+        let is_useful = text.split_whitespace().count() >= 2;
+        is_useful.then(|| Self { text, evidence: Some(format!("{path}:{line}")) })
+    }
+}
+
+/// Returns the role of a part: of its manifest, a document, the comment of its root, its readme,
+/// the comment of its main definition, or of its name.
+pub fn of(
+    facts: &Facts,
+    part: &Part,
+    manifest: Option<&Manifest>,
+    group: Option<&GraphGroup>,
+) -> Role {
+    of_manifest(manifest)
+        .or_else(|| of_documents(facts, part))
+        .or_else(|| of_roots(facts, part))
+        .or_else(|| of_readme(facts, part))
+        .or_else(|| of_key_file(facts, part, group))
+        .unwrap_or_else(|| of_name(facts, part))
+}
+
+fn of_manifest(manifest: Option<&Manifest>) -> Option<Role> {
+    let manifest = manifest?;
+    Role::new(manifest.description.as_deref()?, &manifest.path, 1)
+}
+
+/// A line of a document that begins with the part's path or name and goes on with words.
+fn of_documents(facts: &Facts, part: &Part) -> Option<Role> {
+    let name = paths::file_name(&part.path);
+    let documents = facts.texts.iter().filter(|(path, _)| is_document(path));
+    let mut best: Option<(usize, Role)> = None;
+    for (path, text) in documents {
+        for (at, line) in text.lines().enumerate() {
+            for (rank, word) in [(0, part.path.as_str()), (1, name)] {
+                let Some(rest) = prose::described(line, word) else { continue };
+                if best.as_ref().is_none_or(|(known, _)| rank < *known)
+                    && let Some(role) = Role::new(rest, path, at + 1)
+                {
+                    best = Some((rank, role));
+                }
+            }
+        }
+    }
+    best.map(|(_, role)| role)
+}
+
+fn is_document(path: &str) -> bool {
+    [".md", ".rst", ".adoc", ".txt"].iter().any(|end| path.ends_with(end))
+}
+
+/// The comment at the head of the part's root module.
+fn of_roots(facts: &Facts, part: &Part) -> Option<Role> {
+    let inside = |path: &str| {
+        path == part.path
+            || path.strip_prefix(part.path.as_str()).is_some_and(|rest| {
+                let rest = rest.trim_start_matches('/');
+                super::manifests::MODULE_ROOTS.contains(&rest)
+            })
+    };
+    facts.texts.iter().filter(|(path, _)| inside(path)).find_map(|(path, text)| {
+        let (line, comment) = prose::head_comment(path, text)?;
+        Role::new(&comment, path, line)
+    })
+}
+
+fn of_readme(facts: &Facts, part: &Part) -> Option<Role> {
+    let inside = |path: &str| {
+        paths::folder(path) == part.path
+            && paths::file_name(path).to_ascii_lowercase().starts_with("readme")
+    };
+    facts
+        .texts
+        .iter()
+        .filter(|(path, _)| inside(path))
+        .find_map(|(path, text)| Role::new(&prose::first_sentence(text)?, path, 1))
+}
+
+/// The comment of the main definition in the file that most others import.
+fn of_key_file(facts: &Facts, part: &Part, group: Option<&GraphGroup>) -> Option<Role> {
+    let key = group.and_then(|group| group.key_files.first());
+    let candidates = [Some(&part.path), key];
+    candidates.into_iter().flatten().find_map(|path| {
+        let text = facts.text(path)?;
+        let (line, comment) =
+            prose::head_comment(path, text).or_else(|| prose::definition_comment(path, text))?;
+        Role::new(&comment, path, line)
+    })
+}
+
+/// The usual meaning of the name, else the most used definitions.
+fn of_name(facts: &Facts, part: &Part) -> Role {
+    let name = paths::file_name(&part.path);
+    let folder = format!("{}/", part.path);
+    let inside = |path: &str| path == part.path || path.starts_with(&folder);
+    let mut symbols: Vec<&str> = facts
+        .ranking
+        .iter()
+        .filter(|file| inside(&file.path))
+        .flat_map(|file| file.symbols.iter().take(2).map(String::as_str))
+        .collect();
+    symbols.truncate(4);
+    let usual = describe::role(name);
+    let text = match (usual, symbols.is_empty()) {
+        (Some(usual), true) => usual.to_owned(),
+        (Some(usual), false) => format!("{usual}: {}", symbols.join(", ")),
+        (None, false) => format!("defines {}", symbols.join(", ")),
+        (None, true) => String::new(),
+    };
+    Role { text, evidence: None }
+}
