@@ -22,6 +22,8 @@ const LARGE: u64 = 25;
 const WRAPS: u64 = 80;
 /// Subfolders below which a folder counts as flat, so that its files are the parts.
 const FLAT: usize = 4;
+/// Most parts that one of several packages is divided into.
+const MAX_CHILDREN: usize = 6;
 /// Most secondary folders of a summary.
 const MAX_SECONDARY: usize = 10;
 
@@ -32,11 +34,13 @@ pub struct Part {
     /// Index of the manifest in its folder.
     pub manifest: Option<usize>,
     is_file: bool,
+    /// True if it came from dividing a part that stays.
+    is_inner: bool,
 }
 
 impl Part {
     fn folder(path: &str) -> Self {
-        Self { path: path.to_owned(), manifest: None, is_file: false }
+        Self { path: path.to_owned(), manifest: None, is_file: false, is_inner: false }
     }
 }
 
@@ -70,12 +74,30 @@ impl<'a> Folders<'a> {
         children
     }
 
+    fn is_code(&self, path: &str) -> bool {
+        self.all.iter().any(|folder| folder.path == path && is_code(&folder.role))
+    }
+
+    /// Commits that changed something in a folder or file: how much it matters to its authors.
+    /// Without a history, the imports from and to it.
+    fn importance(&self, path: &str) -> u64 {
+        let is_inside = |file: &str| file == path || contains(path, file);
+        if self.facts.commits.is_empty() {
+            let inside = self.facts.graph.files.iter().filter(|file| is_inside(&file.path));
+            return inside.map(|file| u64::from(file.dependents + file.dependencies)).sum();
+        }
+        let touches = |commit: &&cairn_protocol::git::GitCommit| {
+            commit.paths.len() <= super::order::MASS && commit.paths.iter().any(|p| is_inside(p))
+        };
+        self.facts.commits.iter().filter(touches).count() as u64
+    }
+
     /// Descends as long as nearly all files are in one folder.
     fn unwrapped(&self, path: &str) -> String {
         let mut at = path.to_owned();
         for _ in 0..12 {
             let children = self.children(&at);
-            let total = self.files(&at);
+            let total: u64 = children.iter().map(|folder| folder.files).sum();
             match children.first() {
                 Some(first) if first.files * 100 >= total * WRAPS && !self.has_code(&at) => {
                     at.clone_from(&first.path);
@@ -124,7 +146,8 @@ pub fn parts(facts: &Facts, manifests: &[Manifest]) -> Vec<Part> {
     if parts.is_empty() {
         parts.push(Part::folder(""));
     }
-    divide(&mut parts, &folders, total);
+    let has_root_package = manifests.iter().any(|m| paths::depth(&m.path) == 0 && m.name.is_some());
+    divide(&mut parts, &folders, total, has_root_package);
     parts.retain(|part| !part.path.is_empty());
     parts.sort_by_key(|part| std::cmp::Reverse(weight(&folders, part)));
     parts.truncate(MAX);
@@ -148,30 +171,54 @@ fn packages(manifests: &[Manifest], folders: &Folders<'_>) -> Vec<Part> {
     parts
 }
 
-fn weight(folders: &Folders<'_>, part: &Part) -> u64 {
-    if part.is_file { 1 } else { folders.files(&part.path) + 2 }
+/// The order of parts: packages first, then by importance and size.
+fn weight(folders: &Folders<'_>, part: &Part) -> (bool, u64) {
+    let size = if part.is_file { 0 } else { folders.files(&part.path) / 4 };
+    (part.manifest.is_some(), folders.importance(&part.path) + size)
 }
 
-/// Divides the largest parts until there are enough.
-fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64) {
+/// Divides parts that only wrap others, then the main one, then large ones, as long as there is
+/// room. `has_root_package` is true if the root's own manifest names a package.
+fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64, has_root_package: bool) {
     let mut divided = BTreeSet::new();
-    while parts.len() < ENOUGH {
+    for _ in 0..ENOUGH {
+        let urgency = |part: &Part| {
+            let files = if part.path.is_empty() { total } else { folders.files(&part.path) };
+            let is_wrapper = part.manifest.is_none() && !folders.has_code(&part.path);
+            let is_main = has_root_package && part.manifest.is_none();
+            let is_large = files * 100 >= total * LARGE && !part.is_inner;
+            let rank = if is_wrapper {
+                3
+            } else if is_large {
+                2
+            } else if is_main && parts.len() < ENOUGH {
+                1
+            } else {
+                usize::from(parts.len() < FLAT) * usize::from(files > 4)
+            };
+            (rank, files)
+        };
         let next = parts
             .iter()
             .enumerate()
             .filter(|(_, part)| !part.is_file && !divided.contains(&part.path))
-            .map(|(at, part)| {
-                let files = if part.path.is_empty() { total } else { folders.files(&part.path) };
-                (files, at)
-            })
-            .filter(|(files, _)| *files * 100 >= total * LARGE || parts.len() < 3)
+            .filter(|(_, part)| part.path.is_empty() || folders.is_code(&part.path))
+            .map(|(at, part)| (urgency(part), at))
+            .filter(|((rank, _), _)| *rank > 0)
             .max();
         let Some((_, at)) = next else { return };
         let part = parts[at].clone();
         divided.insert(part.path.clone());
         let inner = folders.unwrapped(&part.path);
-        let children = children(folders, &inner, total);
-        if children.is_empty() {
+        let may_be_flat = parts.len() < FLAT;
+        let mut children = children(folders, &inner, total, may_be_flat);
+        if part.manifest.is_some() || parts.len() >= FLAT {
+            children.truncate(MAX_CHILDREN);
+        }
+        if children.len() < 2 {
+            if part.manifest.is_none() && !inner.is_empty() && !folders.has_code(&part.path) {
+                parts[at].path = inner;
+            }
             continue;
         }
         // A part that only wraps its children says nothing of its own.
@@ -184,24 +231,25 @@ fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64) {
             parts.push(Part::folder(&inner));
         }
         for child in children {
-            if parts.len() < MAX && parts.iter().all(|p| p.path != child.path) {
-                parts.push(child);
+            if parts.iter().all(|p| p.path != child.path) {
+                parts.push(Part { is_inner: keeps, ..child });
             }
         }
     }
 }
 
 /// The parts directly in a folder: its folders with code, and its files if it is flat.
-fn children(folders: &Folders<'_>, path: &str, total: u64) -> Vec<Part> {
+fn children(folders: &Folders<'_>, path: &str, total: u64, may_be_flat: bool) -> Vec<Part> {
     let least = (total / 100).max(2);
-    let inner: Vec<Part> = folders
-        .children(path)
+    let mut all = folders.children(path);
+    all.sort_by_key(|folder| std::cmp::Reverse(folders.importance(&folder.path)));
+    let inner: Vec<Part> = all
         .into_iter()
         .filter(|folder| folder.files >= least || (folder.files >= 2 && is_code(&folder.role)))
         .filter(|folder| is_code(&folder.role))
         .map(|folder| Part::folder(&folder.path))
         .collect();
-    let is_flat = inner.len() < FLAT;
+    let is_flat = may_be_flat && inner.len() < FLAT;
     let mut parts = inner;
     if is_flat {
         let mut files: Vec<_> = folders.files_in(path).collect();
@@ -209,7 +257,9 @@ fn children(folders: &Folders<'_>, path: &str, total: u64) -> Vec<Part> {
         files.sort_by_key(|f| std::cmp::Reverse(worth(f.bytes, f.dependents)));
         let is_part = |file: &&&cairn_protocol::explore::GraphFile| {
             let stem = stem(&file.path);
-            file.bytes > 1_500 && !["__init__", "index", "mod", "lib", "doc"].contains(&stem)
+            let is_script = ["setup", "conftest", "Rakefile", "Gemfile"].contains(&stem);
+            let is_root = ["__init__", "index", "mod", "lib", "doc"].contains(&stem);
+            file.bytes > 1_500 && !is_root && !is_script
         };
         let mut seen = BTreeSet::new();
         parts.extend(
@@ -341,6 +391,14 @@ pub fn files_to_read(facts: &Facts, parts: &[Part]) -> Vec<String> {
         files.extend(roots.filter(|path| facts.exists(path)));
         let group = facts.groups.iter().find(|group| group.path == part.path);
         files.extend(group.and_then(|group| group.key_files.first()).cloned());
+        // The package that is nearest to the folder of the part.
+        let is_package = |path: &&str| {
+            ["package-info.java", "doc.go"].contains(&paths::file_name(path))
+                && contains(&part.path, path)
+                && !paths::secondary(path)
+        };
+        let nearest = facts.known_files().filter(is_package).min_by_key(|path| path.len());
+        files.extend(nearest.map(str::to_owned));
     }
     files
 }

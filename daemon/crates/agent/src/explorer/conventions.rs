@@ -251,9 +251,8 @@ fn sentences(facts: &Facts) -> Vec<Convention> {
     documents.sort_by_key(|(path, _)| (rank(path), path.len()));
     let mut scored: Vec<(usize, usize, Convention, &str)> = Vec::new();
     for (order, (path, text)) in documents.iter().enumerate() {
-        for (at, line) in text.lines().enumerate() {
-            let line =
-                line.trim_start_matches(['-', '*', ' ', '#', '>', '1', '2', '3', '4', '5', '.']);
+        for (at, item) in items(text) {
+            let line = item.as_str();
             let lower = line.to_lowercase();
             let Some(subject) = SUBJECTS.iter().find(|subject| lower.contains(**subject)) else {
                 continue;
@@ -278,6 +277,34 @@ fn sentences(facts: &Facts) -> Vec<Convention> {
         .map(|(_, _, convention, _)| convention)
         .take(MAX_SENTENCES)
         .collect()
+}
+
+/// The list items and sentences of a document, each with its first line, counted from 0.
+fn items(text: &str) -> Vec<(usize, String)> {
+    let mut items: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (at, line) in text.lines().enumerate() {
+        let trimmed = line.trim();
+        let rest =
+            trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || "-*>#. )".contains(c));
+        let is_item = rest.len() < trimmed.len();
+        if trimmed.is_empty() || trimmed.starts_with("```") {
+            is_open = false;
+        } else if is_open && !is_item {
+            if let Some((_, text)) = items.last_mut() {
+                text.push(' ');
+                text.push_str(trimmed);
+            }
+        } else {
+            items.push((at, rest.to_owned()));
+            is_open = !trimmed.starts_with('#');
+        }
+    }
+    let sentences = |(at, text): (usize, String)| {
+        let ends = text.split(". ").map(str::to_owned).collect::<Vec<_>>();
+        ends.into_iter().map(move |sentence| (at, sentence))
+    };
+    items.into_iter().flat_map(sentences).collect()
 }
 
 /// True for a document that addresses contributors.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cairn_protocol::explore::Entrypoint;
 
 use super::{
-    commands,
+    describe,
     facts::{Facts, Hit},
     manifests::{Manifest, Start},
     paths,
@@ -59,18 +59,15 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
             Entrypoint { path: path.into(), line: None, kind: "script".into(), reason },
         );
     }
-    for (path, commands) in commands::workflows(facts) {
-        let reason = format!("CI runs {}", shortened(&commands.join(", ")));
-        offer(&mut entries, Entrypoint { path, line: None, kind: "ci".into(), reason });
-    }
     sorted(facts, entries.into_values().collect())
 }
 
 /// Returns true for a script in the top-level folder of programs that users run.
 fn is_launcher(path: &str) -> bool {
     let name = paths::file_name(path);
+    // Those of npm are named by its manifest.
     let script = !name.contains('.')
-        || [".sh", ".bash", ".py", ".rb", ".js", ".pl"].iter().any(|e| name.ends_with(e));
+        || [".sh", ".bash", ".py", ".rb", ".pl"].iter().any(|e| name.ends_with(e));
     ["bin", "exe"].contains(&paths::folder(path)) && script && !name.starts_with('_')
 }
 
@@ -153,6 +150,53 @@ fn offer(entries: &mut BTreeMap<String, Entrypoint>, new: Entrypoint) {
     }
 }
 
+/// The file of a library that bears its name, or the public header that most files include.
+fn facade(facts: &Facts) -> Option<Entrypoint> {
+    let name = describe::name(facts).to_lowercase().replace(['-', '_', '.'], "");
+    let stem = |path: &str| {
+        let file = paths::file_name(path);
+        file.split('.').next().unwrap_or(file).to_lowercase().replace(['-', '_'], "")
+    };
+    let files = || facts.graph.files.iter().filter(|file| !paths::secondary(&file.path));
+    let named = files()
+        .find(|file| stem(&file.path) == name)
+        .map(|file| (file, "has the name of the project"));
+    let header = || {
+        let public = files().find(|file| paths::parts(&file.path).any(|part| part == "include"))?;
+        Some((public, "public header that most files include"))
+    };
+    named.or_else(header).map(|(file, reason)| Entrypoint {
+        path: file.path.clone(),
+        line: None,
+        kind: "library".into(),
+        reason: reason.into(),
+    })
+}
+
+/// True for a program that developers of the project run.
+fn is_tool(path: &str) -> bool {
+    const TOOLS: &[&str] = &[
+        "scripts",
+        "script",
+        "tools",
+        "tool",
+        "hack",
+        "misc",
+        "ci",
+        ".github",
+        "util",
+        "dev",
+        "sandbox",
+        "playground",
+        "cmake",
+        "packaging",
+        "projects",
+        "docker",
+        "support",
+    ];
+    paths::parts(paths::folder(path)).any(|f| TOOLS.contains(&f.to_ascii_lowercase().as_str()))
+}
+
 fn rank(kind: &str) -> usize {
     KINDS.iter().position(|k| *k == kind).unwrap_or(KINDS.len())
 }
@@ -160,10 +204,17 @@ fn rank(kind: &str) -> usize {
 fn sorted(facts: &Facts, mut all: Vec<Entrypoint>) -> Vec<Entrypoint> {
     let central =
         |path: &str| facts.ranking.iter().position(|t| t.path == path).unwrap_or(usize::MAX);
-    // A program among tests or examples counts only if there is nothing else.
-    let primary = all.iter().any(|e| !paths::secondary(&e.path) && e.kind != "ci");
-    if primary {
-        all.retain(|e| !paths::secondary(&e.path) || e.kind == "ci");
+    // A program among tests, examples or tools of developers counts only if there is nothing else.
+    let is_own = |e: &Entrypoint| !paths::secondary(&e.path) && !is_tool(&e.path);
+    if !all.iter().any(|e| is_own(e) && e.kind != "container") {
+        all.extend(facade(facts));
+    }
+    if all.iter().any(is_own) {
+        all.retain(is_own);
+    }
+    // The image of a container starts one of the programs.
+    if all.iter().any(|e| e.kind != "container") {
+        all.retain(|e| e.kind != "container");
     }
     all.sort_by_cached_key(|e| {
         (

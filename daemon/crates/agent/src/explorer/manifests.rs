@@ -45,6 +45,8 @@ pub const GLOBS: &[&str] = &[
     "build.rs",
     "config.ru",
     "artisan",
+    "package-info.java",
+    "doc.go",
 ];
 
 /// Files whose first comment describes their folder, relative to it.

@@ -28,6 +28,8 @@ const FOLDER_DEPTH: u32 = 8;
 const GRAPH_FILES: u32 = 1000;
 /// Most files that are read for the roles of parts.
 const MAX_ROLE_FILES: usize = 60;
+/// Most lines that are read of each: the comment of the main definition may be far down.
+const ROLE_LINES: u32 = 1_500;
 /// Commits whose files are counted.
 const COMMITS: u32 = 1000;
 
@@ -91,6 +93,18 @@ pub const PROBES: &[Probe] = &[
         globs: &["*.py"],
         kind: "server",
         reason: "creates the web application",
+    },
+    Probe {
+        pattern: r"\bget_(asgi|wsgi)_application\s*\(\)|^app\s*=\s*Celery\(",
+        globs: &["*.py"],
+        kind: "server",
+        reason: "application object of a server",
+    },
+    Probe {
+        pattern: r"\b(bootstrapApplication|platformBrowserDynamic|createRoot|createApp)\s*\(",
+        globs: &["main.ts", "main.tsx", "main.js", "main.jsx", "index.tsx", "index.jsx"],
+        kind: "main",
+        reason: "starts the application in the browser",
     },
     Probe {
         pattern: r"\b(app|server|fastify|httpServer|http)\.listen\s*\(",
@@ -217,8 +231,11 @@ fn look_up(purpose: LookUp, globs: &[impl serde::Serialize]) -> PlannedOp {
 }
 
 fn read(path: &str) -> PlannedOp {
-    let op =
-        AgentOp::ReadSpan { path: path.into(), start_line: 1, end_line: READ_LINES, context: None };
+    read_to(path, READ_LINES)
+}
+
+fn read_to(path: &str, end_line: u32) -> PlannedOp {
+    let op = AgentOp::ReadSpan { path: path.into(), start_line: 1, end_line, context: None };
     PlannedOp { op, purpose: Purpose::Text { path: path.into() } }
 }
 
@@ -338,7 +355,7 @@ fn after_manifests(facts: &Facts) -> Vec<PlannedOp> {
     }
     if facts.has_groups && facts.lookups.contains(&LookUp::Roots) {
         let files = components::files_to_read(facts, &parts);
-        ops.extend(files.iter().take(MAX_ROLE_FILES).map(|path| read(path)));
+        ops.extend(files.iter().take(MAX_ROLE_FILES).map(|path| read_to(path, ROLE_LINES)));
     }
     ops
 }

@@ -103,15 +103,23 @@ pub fn described<'a>(line: &'a str, word: &str) -> Option<&'a str> {
         &[' ', '\t', '-', '*', '|', '`', '+', '#', '[', '│', '├', '└', '─', '>', '/', '"'];
     let start = line.trim_start_matches(MARKS).trim_start_matches("./");
     let rest = start.strip_prefix(word)?;
+    // The only file of a folder stands for it: `app/app.go   Wiring`.
+    let rest = match rest.strip_prefix('/').and_then(|file| file.split_once("  ")) {
+        Some((file, _)) if !file.is_empty() && !file.contains(' ') => &rest[file.len()..],
+        _ => rest,
+    };
     let after = rest.trim_start_matches(['/', '`', ']', '*', '"']);
     // The target of a link.
     let after = match after.strip_prefix('(') {
         Some(target) => target.split_once(')').map(|(_, after)| after)?,
         None => after,
     };
+    // A listing of files: the name, spaces, and a comment.
+    let is_listed = after.trim_start_matches(['`', '*', '/']).starts_with("  ");
     let after = after.trim_start_matches(['`', '*', '/', ' ']);
     let mark = after.chars().next()?;
-    let is_separated = [':', '|', '-', '–', '—', '#', '→', '='].contains(&mark)
+    let is_separated = is_listed
+        || [':', '|', '-', '–', '—', '#', '→', '='].contains(&mark)
         || ["is ", "are ", "contains ", "provides ", "has "].iter().any(|v| after.starts_with(v));
     if !is_separated || (rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-')) {
         return None;
@@ -121,10 +129,30 @@ pub fn described<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     (text.split_whitespace().count() >= 2).then_some(text)
 }
 
+/// Returns the description of the first file in a folder that a listing names without words of its
+/// own.
+pub fn nested<'a>(line: &str, word: &str, next: &&'a str) -> Option<&'a str> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let name = line.trim().trim_end_matches('/');
+    if name != word || !line.trim().ends_with('/') || indent(next) <= indent(line) {
+        return None;
+    }
+    let (file, text) = next.trim().split_once("  ")?;
+    let text = text.trim();
+    (file.contains('.') && text.split_whitespace().count() >= 2).then_some(text)
+}
+
 /// Returns the first sentences of prose in a document.
 pub fn first_sentence(text: &str) -> Option<String> {
     let mut paragraphs = paragraphs(text);
-    paragraphs.find(|paragraph| is_statement(paragraph))
+    paragraphs.find_map(|paragraph| {
+        let paragraph = match paragraph.trim_end().strip_suffix(':') {
+            // "…, with a focus on being:" leads to a list.
+            Some(lead) => lead.rsplit_once(',').map_or(lead, |(head, _)| head).to_owned(),
+            None => paragraph,
+        };
+        is_statement(&paragraph).then_some(paragraph)
+    })
 }
 
 /// Phrases of text that says nothing about the project itself.
@@ -157,7 +185,6 @@ const EMPTY_PHRASES: &[&str] = &[
     "translations",
     "read this in",
     "if you ",
-    "available in",
 ];
 
 /// True if a paragraph says something about its subject.
@@ -169,7 +196,8 @@ fn is_statement(paragraph: &str) -> bool {
     words >= 5
         && ends_well
         && !EMPTY_PHRASES.iter().any(|phrase| head.contains(phrase))
-        && lower.matches("http").count() == 0
+        && !lower.contains("http://")
+        && !lower.contains("https://")
         && paragraph.chars().filter(|c| *c == '|' || *c == '•' || *c == '·').count() < 2
 }
 
@@ -234,7 +262,10 @@ fn without_tags(line: &str) -> String {
     for c in line.chars() {
         match c {
             '<' => is_tag = true,
-            '>' if is_tag => is_tag = false,
+            '>' if is_tag => {
+                is_tag = false;
+                out.push(' ');
+            }
             _ if !is_tag => out.push(c),
             _ => {}
         }
@@ -313,7 +344,9 @@ fn comment_at(path: &str, lines: &[&str], at: usize) -> Option<(usize, String)> 
     }
     let marks: &[&str] = match path.rsplit_once('.').map_or("", |(_, end)| end) {
         "rs" => &["//!", "///"],
-        "py" | "rb" | "sh" | "ex" | "exs" | "pl" => &["#"],
+        // In Python a comment is seldom about the module.
+        "py" => return None,
+        "rb" | "sh" | "ex" | "exs" | "pl" => &["#"],
         "lua" | "hs" | "sql" => &["--"],
         _ => &["//"],
     };
@@ -355,56 +388,122 @@ fn block(lines: &[&str], at: usize, open: &str, close: &str) -> Option<(usize, S
     None
 }
 
-/// Returns the comment of the first documented public definition of a file, with its line.
-pub fn definition_comment(path: &str, text: &str) -> Option<(usize, String)> {
+/// Returns the comment of the definition in a file that `words` name best, with its line.
+pub fn definition_comment(path: &str, text: &str, words: &[String]) -> Option<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
-    if path.ends_with(".py") {
-        for (at, line) in lines.iter().enumerate() {
-            let is_class = line.starts_with("class ") || line.starts_with("def ");
-            let opening = lines.iter().enumerate().skip(at).take(12).find(|(_, l)| {
-                let l = l.trim();
-                l.starts_with("\"\"\"") || l.starts_with("r\"\"\"")
-            });
-            if is_class
-                && let Some((opening, _)) = opening
-                && let Some((_, comment)) = comment_at(path, &lines, opening)
-                && is_description(&comment)
-            {
-                return Some((at + 1, comment));
-            }
-        }
-        return None;
-    }
-    let starts = [
-        "pub ",
-        "export ",
-        "public ",
-        "func ",
-        "class ",
-        "type ",
-        "module ",
-        "struct ",
-        "interface ",
-        "abstract ",
-        "final ",
-    ];
-    let mut at = 0;
-    while at < lines.len() {
-        let line = lines[at].trim();
-        if (line.starts_with("/**")
-            || line.starts_with("///")
-            || line.starts_with("// ")
-            || (line.starts_with("# ") && path.ends_with(".rb")))
-            && let Some((end, comment)) = comment_at(path, &lines, at)
-        {
-            let follows = lines.get(end).map_or("", |line| line.trim());
-            if starts.iter().any(|start| follows.starts_with(start)) && is_description(&comment) {
-                return Some((at + 1, comment));
-            }
-            at = end.max(at + 1);
+    let mut best: Option<(usize, usize, String)> = None;
+    for (at, line) in lines.iter().enumerate() {
+        let Some(name) = defined_name(line.trim_start()) else { continue };
+        let Some(rank) = closeness(&name, words) else { continue };
+        if best.as_ref().is_some_and(|(known, ..)| *known <= rank) {
             continue;
         }
-        at += 1;
+        if let Some(comment) = comment_of(path, &lines, at).filter(|c| is_description(c)) {
+            best = Some((rank, at + 1, comment));
+        }
     }
-    None
+    best.map(|(_, line, comment)| (line, comment))
+}
+
+/// The name that a line defines, if it is public by its spelling.
+fn defined_name(line: &str) -> Option<String> {
+    const MODIFIERS: &[&str] = &[
+        "pub",
+        "pub(crate)",
+        "export",
+        "default",
+        "public",
+        "abstract",
+        "final",
+        "open",
+        "internal",
+        "sealed",
+        "static",
+        "async",
+        "declare",
+        "partial",
+        "data",
+        "unsafe",
+        "virtual",
+        "protected",
+    ];
+    const KEYWORDS: &[&str] = &[
+        "class",
+        "def",
+        "defmodule",
+        "struct",
+        "interface",
+        "trait",
+        "enum",
+        "type",
+        "func",
+        "fn",
+        "function",
+        "module",
+        "object",
+        "protocol",
+        "const",
+        "record",
+        "extension",
+        "actor",
+    ];
+    let mut words = line.split_whitespace().skip_while(|word| MODIFIERS.contains(word));
+    if !KEYWORDS.contains(&words.next()?) {
+        return None;
+    }
+    let mut rest = words.next()?;
+    // The receiver of a method in Go.
+    if rest.starts_with('(') {
+        rest = words.find(|word| !word.ends_with(')'))?;
+    }
+    let name: String =
+        rest.chars().take_while(|c| c.is_alphanumeric() || "_.:".contains(*c)).collect();
+    let last = name.trim_end_matches([':', '.']).rsplit(['.', ':']).next().unwrap_or("").to_owned();
+    (!last.is_empty() && !last.starts_with('_')).then_some(last)
+}
+
+/// The rank of a name by how near it is to one of the words: equal, beginning with it, or with it
+/// inside.
+fn closeness(name: &str, words: &[String]) -> Option<usize> {
+    let name = normalised(name);
+    let rank = |word: &String| {
+        if word.len() < 3 {
+            return None;
+        }
+        let singular = name.trim_end_matches('s');
+        match name.find(word.as_str()) {
+            _ if singular == word || name == *word => Some(0),
+            Some(0) => Some(1),
+            Some(_) => Some(2),
+            None => None,
+        }
+    };
+    words.iter().filter_map(rank).min()
+}
+
+/// The comment that belongs to the definition at a line: below it in Python and Elixir, else above.
+fn comment_of(path: &str, lines: &[&str], at: usize) -> Option<String> {
+    if path.ends_with(".py") || path.ends_with(".ex") {
+        let is_opening = |at: &usize| {
+            let line = lines[*at].trim();
+            ["\"\"\"", "r\"\"\"", "@moduledoc \"\"\""].iter().any(|quotes| line.starts_with(quotes))
+        };
+        let opening = (at + 1..lines.len().min(at + 12)).find(is_opening)?;
+        return comment_at(path, lines, opening).map(|(_, comment)| comment);
+    }
+    let is_comment =
+        |line: &str| ["/**", "*", "///", "//", "#", "@", "["].iter().any(|m| line.starts_with(m));
+    let mut first = at;
+    while first > 0 && is_comment(lines[first - 1].trim()) && at - first < 200 {
+        first -= 1;
+        if lines[first].trim().starts_with("/**") {
+            break;
+        }
+    }
+    (first < at).then(|| comment_at(path, lines, first)).flatten().map(|(_, comment)| comment)
+}
+
+/// A name in lower case without separators.
+pub fn normalised(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric() || *c == ' ').flat_map(char::to_lowercase).collect()
 }

@@ -50,18 +50,46 @@ fn of_documents(facts: &Facts, part: &Part) -> Option<Role> {
     let documents = facts.texts.iter().filter(|(path, _)| is_document(path));
     let mut best: Option<(usize, Role)> = None;
     for (path, text) in documents {
-        for (at, line) in text.lines().enumerate() {
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
             for (rank, word) in [(0, part.path.as_str()), (1, name)] {
-                let Some(rest) = prose::described(line, word) else { continue };
-                if best.as_ref().is_none_or(|(known, _)| rank < *known)
-                    && let Some(role) = Role::new(rest, path, at + 1)
-                {
+                // The name of the project means all of it.
+                if rank == 1 && word.eq_ignore_ascii_case(&facts.folder) {
+                    continue;
+                }
+                let nested = || prose::nested(line, word, lines.get(at + 1)?);
+                let Some(rest) = prose::described(line, word).or_else(nested) else { continue };
+                if best.as_ref().is_some_and(|(known, _)| rank >= *known) {
+                    continue;
+                }
+                let text = continued(rest, &lines[at + 1..]);
+                if let Some(role) = Role::new(&text, path, at + 1) {
                     best = Some((rank, role));
                 }
             }
         }
     }
     best.map(|(_, role)| role)
+}
+
+/// The rest of an item with its following lines, which are indented.
+fn continued(rest: &str, following: &[&str]) -> String {
+    let mut text = rest.to_owned();
+    if rest.contains('|') || rest.ends_with('.') {
+        return text;
+    }
+    for line in following.iter().take(4) {
+        let is_indented = line.starts_with([' ', '\t']);
+        let trimmed = line.trim();
+        let is_item = trimmed.starts_with(['-', '*', '|', '#', '+', '│', '├', '└'])
+            || trimmed.split_whitespace().next().is_some_and(|word| word.ends_with('/'));
+        if !is_indented || is_item || trimmed.is_empty() {
+            break;
+        }
+        text.push(' ');
+        text.push_str(trimmed);
+    }
+    text
 }
 
 fn is_document(path: &str) -> bool {
@@ -74,10 +102,14 @@ fn of_roots(facts: &Facts, part: &Part) -> Option<Role> {
         path == part.path
             || path.strip_prefix(part.path.as_str()).is_some_and(|rest| {
                 let rest = rest.trim_start_matches('/');
-                super::manifests::MODULE_ROOTS.contains(&rest)
+                let is_package = ["package-info.java", "doc.go"].contains(&paths::file_name(rest));
+                super::manifests::MODULE_ROOTS.contains(&rest) || is_package
             })
     };
-    facts.texts.iter().filter(|(path, _)| inside(path)).find_map(|(path, text)| {
+    let mut roots: Vec<(&String, &String)> =
+        facts.texts.iter().filter(|(path, _)| inside(path)).collect();
+    roots.sort_by_key(|(path, _)| paths::depth(path));
+    roots.into_iter().find_map(|(path, text)| {
         let (line, comment) = prose::head_comment(path, text)?;
         Role::new(&comment, path, line)
     })
@@ -99,10 +131,19 @@ fn of_readme(facts: &Facts, part: &Part) -> Option<Role> {
 fn of_key_file(facts: &Facts, part: &Part, group: Option<&GraphGroup>) -> Option<Role> {
     let key = group.and_then(|group| group.key_files.first());
     let candidates = [Some(&part.path), key];
+    let name = paths::file_name(&part.path);
+    let words: Vec<String> = name
+        .split(['.', '_', '-'])
+        .chain([name.split('.').next().unwrap_or(name)])
+        .map(|word| prose::normalised(word).trim_end_matches('s').to_owned())
+        .filter(|word| {
+            !["rs", "py", "go", "ts", "js", "src", "lib", "java"].contains(&word.as_str())
+        })
+        .collect();
     candidates.into_iter().flatten().find_map(|path| {
         let text = facts.text(path)?;
-        let (line, comment) =
-            prose::head_comment(path, text).or_else(|| prose::definition_comment(path, text))?;
+        let (line, comment) = prose::head_comment(path, text)
+            .or_else(|| prose::definition_comment(path, text, &words))?;
         Role::new(&comment, path, line)
     })
 }
@@ -118,8 +159,17 @@ fn of_name(facts: &Facts, part: &Part) -> Role {
         .filter(|file| inside(&file.path))
         .flat_map(|file| file.symbols.iter().take(2).map(String::as_str))
         .collect();
+    // Types tell more than functions.
+    symbols.sort_by_key(|symbol| !symbol.starts_with(char::is_uppercase));
     symbols.truncate(4);
-    let usual = describe::role(name);
+    let is_main = |hit: &super::facts::Hit| {
+        inside(&hit.path) && super::planner::PROBES[hit.probe].kind == "main"
+    };
+    let usual = describe::role(name.split('.').next().unwrap_or(name)).map(|usual| match usual {
+        "sources" if facts.hits.iter().any(is_main) => "program (command line tool)",
+        "sources" if name == "lib" => "library",
+        usual => usual,
+    });
     let text = match (usual, symbols.is_empty()) {
         (Some(usual), true) => usual.to_owned(),
         (Some(usual), false) => format!("{usual}: {}", symbols.join(", ")),

@@ -17,7 +17,7 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
     let commands = commands::find(facts, &manifests, &entries);
     let parts = components::parts(facts, &manifests);
     let components = components::describe(facts, &manifests, &parts);
-    let mut top = order::top_files(facts, &entries, &components);
+    let mut top = order::top_files(facts, &entries);
     if top.is_empty() {
         top = documents(facts);
     }
