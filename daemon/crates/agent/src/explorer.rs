@@ -122,6 +122,7 @@ impl Work {
     /// Requests the next operations from the planner; new ones are queued and, as a snapshot,
     /// logged.
     async fn revise(&mut self) -> Result<(), Failure> {
+        planner::determine_parts(&mut self.facts);
         let mut fresh = Vec::new();
         for PlannedOp { op, purpose } in self.planner.next(&self.facts) {
             match self.queue.offer(planner::call_of(&op), purpose) {

@@ -1,6 +1,6 @@
 //! Parts of a system: packages of its manifests, folders, and in a flat folder its files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cairn_protocol::explore::{Component, GraphGroup, LayoutEntry};
 
@@ -48,6 +48,7 @@ impl Part {
 struct Folders<'a> {
     facts: &'a Facts,
     all: Vec<&'a LayoutEntry>,
+    importance: BTreeMap<&'a str, u64>,
 }
 
 impl<'a> Folders<'a> {
@@ -56,7 +57,8 @@ impl<'a> Folders<'a> {
         let is_product = |entry: &&LayoutEntry| {
             entry.path != "." && !entry.path.starts_with('.') && !is_secondary_folder(&entry.path)
         };
-        Self { facts, all: facts.folders.iter().filter(is_product).collect() }
+        let all = facts.folders.iter().filter(is_product).collect();
+        Self { facts, all, importance: importance(facts) }
     }
 
     fn files(&self, path: &str) -> u64 {
@@ -81,15 +83,7 @@ impl<'a> Folders<'a> {
     /// Commits that changed something in a folder or file: how much it matters to its authors.
     /// Without a history, the imports from and to it.
     fn importance(&self, path: &str) -> u64 {
-        let is_inside = |file: &str| file == path || contains(path, file);
-        if self.facts.commits.is_empty() {
-            let inside = self.facts.graph.files.iter().filter(|file| is_inside(&file.path));
-            return inside.map(|file| u64::from(file.dependents + file.dependencies)).sum();
-        }
-        let touches = |commit: &&cairn_protocol::git::GitCommit| {
-            commit.paths.len() <= super::order::MASS && commit.paths.iter().any(|p| is_inside(p))
-        };
-        self.facts.commits.iter().filter(touches).count() as u64
+        self.importance.get(path).copied().unwrap_or(0)
     }
 
     /// Descends as long as nearly all files are in one folder.
@@ -121,6 +115,34 @@ impl<'a> Folders<'a> {
             .iter()
             .filter(move |file| paths::folder(&file.path) == path && !paths::secondary(&file.path))
     }
+}
+
+/// The importance of each folder and file.
+fn importance(facts: &Facts) -> BTreeMap<&str, u64> {
+    let mut all: BTreeMap<&str, u64> = BTreeMap::new();
+    let with_folders = |path: &'_ str| -> Vec<usize> {
+        path.match_indices('/').map(|(at, _)| at).chain([path.len()]).collect()
+    };
+    if facts.commits.is_empty() {
+        for file in &facts.graph.files {
+            for end in with_folders(&file.path) {
+                *all.entry(&file.path[..end]).or_default() +=
+                    u64::from(file.dependents + file.dependencies);
+            }
+        }
+        return all;
+    }
+    for commit in facts.commits.iter().filter(|c| c.paths.len() <= super::order::MASS) {
+        let touched: BTreeSet<&str> = commit
+            .paths
+            .iter()
+            .flat_map(|path| with_folders(path).into_iter().map(|end| &path[..end]))
+            .collect();
+        for path in touched {
+            *all.entry(path).or_default() += 1;
+        }
+    }
+    all
 }
 
 /// True if a folder is not part of the product; a folder of templates or builds is, if it is code.

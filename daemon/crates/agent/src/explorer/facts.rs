@@ -14,7 +14,10 @@ use cairn_protocol::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::planner::{LookUp, Purpose};
+use super::{
+    components::Part,
+    planner::{LookUp, Purpose},
+};
 
 /// A line that a probe for entrypoints found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +67,9 @@ pub struct Facts {
     pub graph: CodeGraph,
     /// True if the request for imports has finished, successfully or not.
     pub has_graph: bool,
-    /// Parts of the repository with the imports between them.
+    /// Parts of the repository, once manifests, folders and imports are known.
+    pub parts: Option<Vec<Part>>,
+    /// The same parts with the imports between them.
     pub groups: Vec<GraphGroup>,
     /// True if the request for groups has finished, successfully or not.
     pub has_groups: bool,

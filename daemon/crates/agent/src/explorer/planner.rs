@@ -334,15 +334,11 @@ impl Planner {
 
 /// Requests the imports between the parts of the repository, then the files that tell their roles.
 fn after_manifests(facts: &Facts) -> Vec<PlannedOp> {
-    if !facts.has_folders || !facts.has_graph {
-        return vec![];
-    }
-    let manifests = manifests::read_all(facts);
-    let parts = components::parts(facts, &manifests);
-    if parts.is_empty() {
-        return vec![];
-    }
-    let names = components::names_of(&parts);
+    let parts = match &facts.parts {
+        Some(parts) if !parts.is_empty() => parts,
+        _ => return vec![],
+    };
+    let names = components::names_of(parts);
     let roots: Vec<String> = parts
         .iter()
         .flat_map(|part| {
@@ -354,10 +350,22 @@ fn after_manifests(facts: &Facts) -> Vec<PlannedOp> {
         ops.extend(roots.chunks(LOOK_UP).take(1).map(|globs| look_up(LookUp::Roots, globs)));
     }
     if facts.has_groups && facts.lookups.contains(&LookUp::Roots) {
-        let files = components::files_to_read(facts, &parts);
+        let files = components::files_to_read(facts, parts);
         ops.extend(files.iter().take(MAX_ROLE_FILES).map(|path| read_to(path, ROLE_LINES)));
     }
     ops
+}
+
+/// Determines the parts of the repository as soon as all that they follow from is known.
+pub fn determine_parts(facts: &mut Facts) {
+    let is_known = facts.parts.is_none()
+        && facts.has_folders
+        && facts.has_graph
+        && facts.lookups.contains(&LookUp::Manifests)
+        && files_to_read(facts).into_iter().all(|path| facts.texts.contains_key(path));
+    if is_known {
+        facts.parts = Some(components::parts(facts, &manifests::read_all(facts)));
+    }
 }
 
 /// Requests the conditionals of the C files that have a main function, once all of these are known.

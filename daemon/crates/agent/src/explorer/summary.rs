@@ -15,7 +15,7 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
     let manifests = manifests::read_all(facts);
     let entries = entrypoints::find(facts, &manifests);
     let commands = commands::find(facts, &manifests, &entries);
-    let parts = components::parts(facts, &manifests);
+    let parts = facts.parts.clone().unwrap_or_else(|| components::parts(facts, &manifests));
     let components = components::describe(facts, &manifests, &parts);
     let mut top = order::top_files(facts, &entries);
     if top.is_empty() {
