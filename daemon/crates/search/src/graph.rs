@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use cairn_code_graph::{FileId, FileImports, ImportGraph, Resolver, SourceFile, SourceTree};
+use cairn_code_graph::{
+    FileId, FileImports, ImportGraph, Resolver, SourceFile, SourceTree, has_imports,
+};
 use cairn_index_base::{FileTable, lock};
 use cairn_protocol::error::Failure;
 use cairn_protocol::explore::{CodeGraph, GraphEdge, GraphFile, GraphGroup};
 use cairn_protocol::id::RootId;
 use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
+use cairn_symbols::extract::has_definitions;
 use cairn_workspace::{Root, language_of};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -203,7 +206,7 @@ impl Resolved {
             .map(|path| GraphGroup { path: path.clone(), ..GraphGroup::default() })
             .collect();
         for (at, group) in member.iter().enumerate().filter(|(at, _)| visible[*at]) {
-            let has_code = language_of(&self.table.files[at].path).is_some();
+            let has_code = language_of(&self.table.files[at].path).is_some_and(is_program_text);
             if let Some(group) = group.filter(|_| has_code) {
                 answer[group].files += 1;
                 answer[group].lines += self.sizes[at].1;
@@ -259,6 +262,11 @@ impl Resolved {
         all.truncate(MAX_EXTERNALS);
         all
     }
+}
+
+/// True for a language of programs, not of text or data.
+fn is_program_text(lang: &str) -> bool {
+    has_imports(lang) || (lang != "markdown" && has_definitions(lang))
 }
 
 /// The longest of `groups` that contains a path; `.` contains all.

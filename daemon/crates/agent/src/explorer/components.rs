@@ -13,6 +13,8 @@ use super::{
 
 /// Most components of a summary.
 const MAX: usize = 15;
+/// Most parts whose imports are requested: a file belongs to the nearest, shown or not.
+const MAX_GROUPS: usize = 100;
 /// Components above which a large part is not divided further.
 const ENOUGH: usize = 12;
 /// Share of the source files above which a part is divided, in percent.
@@ -22,6 +24,8 @@ const LARGE: u64 = 25;
 const WRAPS: u64 = 80;
 /// Subfolders below which a folder counts as flat, so that its files are the parts.
 const FLAT: usize = 4;
+/// Share of the commits above which a flat folder is shown by its files, in percent.
+const FLAT_SHARE: u64 = 60;
 /// Most parts that one of several packages is divided into.
 const MAX_CHILDREN: usize = 6;
 /// Most secondary folders of a summary.
@@ -84,6 +88,11 @@ impl<'a> Folders<'a> {
     /// Without a history, the imports from and to it.
     fn importance(&self, path: &str) -> u64 {
         self.importance.get(path).copied().unwrap_or(0)
+    }
+
+    /// The importance of all top-level folders.
+    fn total_importance(&self) -> u64 {
+        self.children("").iter().map(|folder| self.importance(&folder.path)).sum()
     }
 
     /// Descends as long as nearly all files are in one folder.
@@ -172,7 +181,7 @@ pub fn parts(facts: &Facts, manifests: &[Manifest]) -> Vec<Part> {
     divide(&mut parts, &folders, total, has_root_package);
     parts.retain(|part| !part.path.is_empty());
     parts.sort_by_key(|part| std::cmp::Reverse(weight(&folders, part)));
-    parts.truncate(MAX);
+    parts.truncate(MAX_GROUPS);
     parts
 }
 
@@ -232,7 +241,9 @@ fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64, has_root_pac
         let part = parts[at].clone();
         divided.insert(part.path.clone());
         let inner = folders.unwrapped(&part.path);
-        let may_be_flat = parts.len() < FLAT;
+        // The folder that nearly all work is done in is shown by its files.
+        let share = folders.importance(&part.path) * 100 / folders.total_importance().max(1);
+        let may_be_flat = parts.len() < FLAT || share >= FLAT_SHARE;
         let mut children = children(folders, &inner, total, may_be_flat);
         if part.manifest.is_some() || parts.len() >= FLAT {
             children.truncate(MAX_CHILDREN);
@@ -317,7 +328,9 @@ fn contains(folder: &str, path: &str) -> bool {
 
 /// Returns the parts with their roles and imports.
 pub fn describe(facts: &Facts, manifests: &[Manifest], parts: &[Part]) -> Vec<Component> {
-    let mut all: Vec<Component> = parts
+    let shown = &parts[..parts.len().min(MAX)];
+    let is_shown = |path: &String| shown.iter().any(|part| part.path == *path);
+    let mut all: Vec<Component> = shown
         .iter()
         .map(|part| {
             let manifest = part.manifest.map(|at| &manifests[at]);
@@ -333,7 +346,9 @@ pub fn describe(facts: &Facts, manifests: &[Manifest], parts: &[Part]) -> Vec<Co
                 files: group.map_or(0, |g| g.files),
                 lines: group.map_or(0, |g| g.lines),
                 key_files: group.map(|g| g.key_files.clone()).unwrap_or_default(),
-                depends_on: group.map(dependencies).unwrap_or_default(),
+                depends_on: group
+                    .map(|group| dependencies(group).into_iter().filter(is_shown).collect())
+                    .unwrap_or_default(),
             }
         })
         .collect();
@@ -404,7 +419,7 @@ pub fn names_of(parts: &[Part]) -> Vec<String> {
 /// Returns the files to read for the roles of parts: their documents and their roots.
 pub fn files_to_read(facts: &Facts, parts: &[Part]) -> Vec<String> {
     let mut files = Vec::new();
-    for part in parts {
+    for part in parts.iter().take(MAX) {
         if part.is_file {
             files.push(part.path.clone());
             continue;

@@ -193,6 +193,7 @@ fn is_tool(path: &str) -> bool {
         "projects",
         "docker",
         "support",
+        "xtask",
     ];
     paths::parts(paths::folder(path)).any(|f| TOOLS.contains(&f.to_ascii_lowercase().as_str()))
 }
@@ -211,6 +212,11 @@ fn sorted(facts: &Facts, mut all: Vec<Entrypoint>) -> Vec<Entrypoint> {
     }
     if all.iter().any(is_own) {
         all.retain(is_own);
+    }
+    // Scripts matter where there is no program.
+    let is_program = |e: &Entrypoint| ["manifest", "main", "server"].contains(&e.kind.as_str());
+    if all.iter().any(is_program) {
+        all.retain(|e| e.kind != "script" || paths::file_name(&e.path) == "manage.py");
     }
     // The image of a container starts one of the programs.
     if all.iter().any(|e| e.kind != "container") {

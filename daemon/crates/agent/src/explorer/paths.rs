@@ -93,7 +93,9 @@ pub fn secondary(path: &str) -> bool {
 
 fn secondary_folder(name: &str) -> bool {
     SECONDARY.contains(&name)
-        || ["test-", "test_", "tests-", "template-"].iter().any(|s| name.starts_with(s))
+        || ["test-", "test_", "tests-", "template-", "docs_", "docs-"]
+            .iter()
+            .any(|s| name.starts_with(s))
         || ["-test", "_test", "-tests", "_tests"].iter().any(|s| name.ends_with(s))
 }
 

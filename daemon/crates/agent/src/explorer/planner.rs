@@ -28,6 +28,8 @@ const FOLDER_DEPTH: u32 = 8;
 const GRAPH_FILES: u32 = 1000;
 /// Most files that are read for the roles of parts.
 const MAX_ROLE_FILES: usize = 60;
+/// Most parts whose roots are looked up.
+const MAX_ROLE_PARTS: usize = 15;
 /// Most lines that are read of each: the comment of the main definition may be far down.
 const ROLE_LINES: u32 = 1_500;
 /// Commits whose files are counted.
@@ -341,13 +343,14 @@ fn after_manifests(facts: &Facts) -> Vec<PlannedOp> {
     let names = components::names_of(parts);
     let roots: Vec<String> = parts
         .iter()
+        .take(MAX_ROLE_PARTS)
         .flat_map(|part| {
             manifests::MODULE_ROOTS.iter().map(|root| format!("/{}/{root}", part.path))
         })
         .collect();
     let mut ops = vec![tool(Purpose::Groups, "code_graph", json!({"k": 1, "groups": names}))];
     if !facts.lookups.contains(&LookUp::Roots) {
-        ops.extend(roots.chunks(LOOK_UP).take(1).map(|globs| look_up(LookUp::Roots, globs)));
+        ops.extend(roots.chunks(LOOK_UP).take(2).map(|globs| look_up(LookUp::Roots, globs)));
     }
     if facts.has_groups && facts.lookups.contains(&LookUp::Roots) {
         let files = components::files_to_read(facts, parts);
