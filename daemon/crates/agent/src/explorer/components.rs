@@ -90,6 +90,11 @@ impl<'a> Folders<'a> {
         self.importance.get(path).copied().unwrap_or(0)
     }
 
+    /// True if a file below a folder takes part in imports.
+    fn has_imports(&self, path: &str) -> bool {
+        path.is_empty() || self.facts.graph.files.iter().any(|file| contains(path, &file.path))
+    }
+
     /// The importance of all top-level folders.
     fn total_importance(&self) -> u64 {
         self.children("").iter().map(|folder| self.importance(&folder.path)).sum()
@@ -180,9 +185,22 @@ pub fn parts(facts: &Facts, manifests: &[Manifest]) -> Vec<Part> {
     let has_root_package = manifests.iter().any(|m| paths::depth(&m.path) == 0 && m.name.is_some());
     divide(&mut parts, &folders, total, has_root_package);
     parts.retain(|part| !part.path.is_empty());
+    parts.extend(facade(facts, &parts));
     parts.sort_by_key(|part| std::cmp::Reverse(weight(&folders, part)));
     parts.truncate(MAX_GROUPS);
     parts
+}
+
+/// The file that bears the name of the project, if its folder is a part.
+fn facade(facts: &Facts, parts: &[Part]) -> Option<Part> {
+    let name = describe::name(facts).to_lowercase();
+    let file = facts.graph.files.iter().find(|file| {
+        !paths::secondary(&file.path)
+            && stem(&file.path).to_lowercase() == name
+            && parts.iter().any(|part| part.path == paths::folder(&file.path))
+    })?;
+    let is_new = parts.iter().all(|part| part.path != file.path);
+    is_new.then(|| Part { is_file: true, ..Part::folder(&file.path) })
 }
 
 /// The folders of manifests that describe a package, without the root's own.
@@ -202,10 +220,11 @@ fn packages(manifests: &[Manifest], folders: &Folders<'_>) -> Vec<Part> {
     parts
 }
 
-/// The order of parts: packages first, then by importance and size.
-fn weight(folders: &Folders<'_>, part: &Part) -> (bool, u64) {
+/// The order of parts: by importance and size; inner ones count half, since their parent is shown.
+fn weight(folders: &Folders<'_>, part: &Part) -> u64 {
     let size = if part.is_file { 0 } else { folders.files(&part.path) / 4 };
-    (part.manifest.is_some(), folders.importance(&part.path) + size)
+    let weight = 2 * (folders.importance(&part.path) + size);
+    if part.is_inner { weight / 2 } else { weight }
 }
 
 /// Divides parts that only wrap others, then the main one, then large ones, as long as there is
@@ -215,7 +234,10 @@ fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64, has_root_pac
     for _ in 0..ENOUGH {
         let urgency = |part: &Part| {
             let files = if part.path.is_empty() { total } else { folders.files(&part.path) };
-            let is_wrapper = part.manifest.is_none() && !folders.has_code(&part.path);
+            let is_wrapper = part.manifest.is_none()
+                && !part.is_inner
+                && folders.has_imports(&part.path)
+                && !folders.has_code(&part.path);
             let is_main = has_root_package && part.manifest.is_none();
             let is_large = files * 100 >= total * LARGE && !part.is_inner;
             let rank = if is_wrapper {
@@ -249,13 +271,16 @@ fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64, has_root_pac
             children.truncate(MAX_CHILDREN);
         }
         if children.len() < 2 {
-            if part.manifest.is_none() && !inner.is_empty() && !folders.has_code(&part.path) {
+            let is_wrapper = part.manifest.is_none() && !part.is_inner;
+            if is_wrapper && !inner.is_empty() && !folders.has_code(&part.path) {
                 parts[at].path = inner;
             }
             continue;
         }
         // A part that only wraps its children says nothing of its own.
-        let keeps = part.manifest.is_some() || folders.has_code(&part.path);
+        let keeps = part.manifest.is_some()
+            || folders.has_code(&part.path)
+            || !(part.path.is_empty() || describe::is_generic(paths::file_name(&part.path)));
         if !keeps {
             parts.remove(at);
         }

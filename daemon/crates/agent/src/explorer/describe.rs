@@ -184,6 +184,32 @@ pub fn role(folder: &str) -> Option<&'static str> {
     })
 }
 
+/// True for a folder whose name says nothing of what is in it.
+pub fn is_generic(folder: &str) -> bool {
+    const GENERIC: &[&str] = &[
+        "src",
+        "source",
+        "sources",
+        "lib",
+        "libs",
+        "internal",
+        "pkg",
+        "packages",
+        "crates",
+        "modules",
+        "app",
+        "apps",
+        "include",
+        "main",
+        "java",
+        "kotlin",
+        "code",
+        "projects",
+        "components",
+    ];
+    GENERIC.contains(&folder.to_ascii_lowercase().as_str())
+}
+
 /// Returns facts about git, for a repository.
 pub fn git(facts: &Facts) -> Option<GitFacts> {
     let status = facts.git.as_ref().filter(|g| g.is_repository)?;

@@ -207,9 +207,7 @@ fn sorted(facts: &Facts, mut all: Vec<Entrypoint>) -> Vec<Entrypoint> {
         |path: &str| facts.ranking.iter().position(|t| t.path == path).unwrap_or(usize::MAX);
     // A program among tests, examples or tools of developers counts only if there is nothing else.
     let is_own = |e: &Entrypoint| !paths::secondary(&e.path) && !is_tool(&e.path);
-    if !all.iter().any(|e| is_own(e) && e.kind != "container") {
-        all.extend(facade(facts));
-    }
+    all.extend(facade(facts).filter(|file| all.iter().all(|known| known.path != file.path)));
     if all.iter().any(is_own) {
         all.retain(is_own);
     }

@@ -83,7 +83,8 @@ fn continued(rest: &str, following: &[&str]) -> String {
         let trimmed = line.trim();
         let is_item = trimmed.starts_with(['-', '*', '|', '#', '+', '│', '├', '└'])
             || trimmed.split_whitespace().next().is_some_and(|word| word.ends_with('/'));
-        if !is_indented || is_item || trimmed.is_empty() {
+        let is_listing = trimmed.contains("  ");
+        if !is_indented || is_item || is_listing || trimmed.is_empty() {
             break;
         }
         text.push(' ');
@@ -170,11 +171,33 @@ fn of_name(facts: &Facts, part: &Part) -> Role {
         "sources" if name == "lib" => "library",
         usual => usual,
     });
-    let text = match (usual, symbols.is_empty()) {
+    let has_types = symbols.iter().any(|symbol| symbol.starts_with(char::is_uppercase));
+    let files = file_names(facts, &part.path);
+    let names = if has_types || files.len() < 2 { symbols.join(", ") } else { files.join(", ") };
+    let text = match (usual, names.is_empty()) {
         (Some(usual), true) => usual.to_owned(),
-        (Some(usual), false) => format!("{usual}: {}", symbols.join(", ")),
-        (None, false) => format!("defines {}", symbols.join(", ")),
+        (Some(usual), false) => format!("{usual}: {names}"),
+        (None, false) if has_types || files.len() < 2 => format!("defines {names}"),
+        (None, false) => names,
         (None, true) => String::new(),
     };
     Role { text, evidence: None }
+}
+
+/// Names of the largest files in a folder, without their ends.
+fn file_names(facts: &Facts, folder: &str) -> Vec<String> {
+    let prefix = format!("{folder}/");
+    let mut files: Vec<_> =
+        facts.graph.files.iter().filter(|file| file.path.starts_with(&prefix)).collect();
+    files.sort_by_key(|file| std::cmp::Reverse(file.bytes));
+    let mut names: Vec<String> = Vec::new();
+    for file in files {
+        let name = paths::file_name(&file.path);
+        let stem = name.split('.').next().unwrap_or(name).to_owned();
+        let is_telling = !["__init__", "index", "mod", "lib", "main"].contains(&stem.as_str());
+        if is_telling && !names.contains(&stem) && names.len() < 6 {
+            names.push(stem);
+        }
+    }
+    names
 }
