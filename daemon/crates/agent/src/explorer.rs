@@ -3,6 +3,7 @@
 
 mod commands;
 mod components;
+mod concepts;
 mod conventions;
 mod describe;
 mod entrypoints;

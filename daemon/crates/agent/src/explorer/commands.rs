@@ -50,6 +50,19 @@ pub fn find(facts: &Facts, manifests: &[Manifest], entrypoints: &[Entrypoint]) -
         add(&mut commands.build, fill(&manifest.build));
         add(&mut commands.test, fill(&manifest.test));
         add(&mut commands.run, fill(&manifest.run));
+        add(&mut commands.lint, fill(&manifest.lint));
+        add(&mut commands.format, fill(&manifest.format));
+        let stated =
+            [&manifest.build, &manifest.test, &manifest.run, &manifest.lint, &manifest.format];
+        for command in stated.into_iter().flat_map(|list| fill(list)) {
+            commands.sources.entry(command).or_insert_with(|| manifest.path.clone());
+        }
+    }
+    tools_of_languages(facts, manifests, &mut commands);
+    for (path, lines) in workflows(facts) {
+        for line in lines {
+            commands.sources.entry(line).or_insert_with(|| path.clone());
+        }
     }
     for line in workflows(facts).into_iter().flat_map(|(_, lines)| lines) {
         if tests(&line) {
@@ -69,7 +82,42 @@ pub fn find(facts: &Facts, manifests: &[Manifest], entrypoints: &[Entrypoint]) -
         add(&mut commands.test, python_tests(facts));
     }
     runs(&mut commands, manifests, entrypoints);
+    let kept = |command: &String| {
+        [&commands.build, &commands.test, &commands.run, &commands.lint, &commands.format]
+            .into_iter()
+            .any(|list| list.contains(command))
+    };
+    commands.sources = commands
+        .sources
+        .iter()
+        .filter(|(command, _)| kept(command))
+        .map(|(command, path)| (command.clone(), path.clone()))
+        .collect();
     commands
+}
+
+/// Adds the usual checks of a language if the project is set up for them.
+fn tools_of_languages(facts: &Facts, manifests: &[Manifest], commands: &mut ProjectCommands) {
+    let has_kind = |kind: &str| manifests.iter().any(|m| m.kind == kind);
+    let pyproject = facts.text("pyproject.toml").unwrap_or_default();
+    let checks: &[(bool, &str, &str, &str)] = &[
+        (has_kind("cargo"), "cargo clippy", "cargo fmt", "Cargo.toml"),
+        (has_kind("go"), "go vet ./...", "gofmt -w .", "go.mod"),
+        (pyproject.contains("[tool.ruff"), "ruff check", "ruff format", "pyproject.toml"),
+        (
+            facts.exists(".rubocop.yml"),
+            "bundle exec rubocop",
+            "bundle exec rubocop -a",
+            ".rubocop.yml",
+        ),
+    ];
+    for (_, lint, format, source) in checks.iter().filter(|(is_used, ..)| *is_used) {
+        add(&mut commands.lint, vec![(*lint).to_owned()]);
+        add(&mut commands.format, vec![(*format).to_owned()]);
+        for command in [lint, format] {
+            commands.sources.entry((*command).to_owned()).or_insert_with(|| (*source).to_owned());
+        }
+    }
 }
 
 fn add(to: &mut Vec<String>, new: Vec<String>) {
@@ -135,6 +183,16 @@ fn localised(facts: &Facts, command: &str) -> String {
         ];
         let manager = manager.iter().find(|(lock, _)| has(lock)).map_or("npm", |(_, m)| m);
         return format!("{manager} {rest}");
+    }
+    if command.starts_with("pip install") {
+        let manager = [
+            ("uv.lock", "uv sync"),
+            ("poetry.lock", "poetry install"),
+            ("pdm.lock", "pdm install"),
+        ];
+        if let Some((_, line)) = manager.iter().find(|(lock, _)| has(lock)) {
+            return (*line).to_owned();
+        }
     }
     if let Some(rest) = command.strip_prefix("mvn ")
         && has("mvnw")

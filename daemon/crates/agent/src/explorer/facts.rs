@@ -9,7 +9,7 @@ use cairn_protocol::{
     explore::{CodeGraph, GraphGroup, LayoutEntry, TopFile},
     git::{GitCommit, GitStatus},
     index::RootStatus,
-    search::{GrepAnswer, GrepItem, SearchAnswer},
+    search::{GrepAnswer, GrepItem, SearchAnswer, SymbolItem, SymbolsAnswer},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -67,6 +67,8 @@ pub struct Facts {
     pub graph: CodeGraph,
     /// True if the request for imports has finished, successfully or not.
     pub has_graph: bool,
+    /// Definitions found for each name.
+    pub definitions: BTreeMap<String, Vec<SymbolItem>>,
     /// Parts of the repository, once manifests, folders and imports are known.
     pub parts: Option<Vec<Part>>,
     /// The same parts with the imports between them.
@@ -150,6 +152,10 @@ impl Facts {
                 }
             }
             Purpose::Question { query } => self.absorb_search(query, value),
+            Purpose::Definition { name } => {
+                let items = typed::<SymbolsAnswer>(value).map(|answer| answer.items);
+                self.definitions.insert(name.clone(), items.unwrap_or_default());
+            }
             Purpose::ForModel => {}
         }
     }

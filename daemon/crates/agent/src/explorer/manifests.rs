@@ -93,6 +93,8 @@ pub struct Manifest {
     pub build: Vec<String>,
     pub test: Vec<String>,
     pub run: Vec<String>,
+    pub lint: Vec<String>,
+    pub format: Vec<String>,
 }
 
 impl Manifest {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use cairn_protocol::{command::ToolCall, explore::AgentOp};
 use serde_json::{Value, json};
 
-use super::{components, conventions, facts::Facts, manifests, paths};
+use super::{components, concepts, conventions, facts::Facts, manifests, paths};
 
 /// Seconds to wait for the index; the explore then continues with its current state.
 const INDEX_WAIT: u32 = 18;
@@ -163,6 +163,10 @@ pub enum Purpose {
     Probe(usize),
     /// Conditional parts of C files.
     Conditionals,
+    /// Definitions of a name.
+    Definition {
+        name: String,
+    },
     /// Locations that answer a question.
     Question {
         query: String,
@@ -311,6 +315,10 @@ impl Planner {
                 }),
             ));
         }
+        ops.extend(concepts::names(facts).into_iter().map(|(name, ..)| {
+            let purpose = Purpose::Definition { name: name.to_owned() };
+            tool(purpose, "search_symbols", json!({"query": name, "match": "exact", "k": 10}))
+        }));
         ops.extend(conditionals(facts));
         ops.extend(self.questions.iter().map(|query| PlannedOp {
             op: AgentOp::Hybrid { query: query.clone(), k: 5 },

@@ -3,8 +3,8 @@
 use cairn_protocol::explore::{ExploreDetails, ExploreStats, ExploreSummary, Finding, TopFile};
 
 use super::{
-    commands, components, conventions, describe, entrypoints, facts::Facts, followups, manifests,
-    order, paths, purpose,
+    commands, components, concepts, conventions, describe, entrypoints, facts::Facts, followups,
+    manifests, order, paths, purpose,
 };
 
 /// Most top files of a summary.
@@ -49,6 +49,7 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
             secondary: components::secondary(facts),
             conventions: conventions::find(facts),
             hotspots: order::hotspots(facts),
+            concepts: concepts::find(facts),
             projects: manifests::projects(&manifests),
             entrypoints: entries,
             top_files: top,

@@ -81,6 +81,10 @@ pub fn make(path: &str, content: &str) -> Manifest {
             .take(1)
             .map(|t| format!("make {t}")),
     );
+    let target =
+        |names: &[&str]| names.iter().find(|name| has(name)).map(|name| format!("make {name}"));
+    manifest.lint.extend(target(&["lint", "verify", "checksrc", "vet"]));
+    manifest.format.extend(target(&["format", "fmt", "fix"]));
     manifest.run.extend(
         ["run", "serve", "start"]
             .into_iter()

@@ -115,6 +115,8 @@ fn scripts(manifest: &mut Manifest, scripts: &Value, dir: &str, name: &str) {
             "test" if !line.contains("no test specified") => manifest.test.push("npm test".into()),
             _ if script.starts_with("test:") && manifest.test.len() < 3 => manifest.test.push(run),
             "start" | "dev" | "serve" => manifest.run.push(run),
+            "lint" | "typecheck" | "check" | "check-types" => manifest.lint.push(run),
+            "format" | "fmt" | "prettier" | "lint:fix" | "lint-fix" => manifest.format.push(run),
             _ => {}
         }
     }
