@@ -109,6 +109,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tokio-rustls", &["cairn-transport", "cairn-client-sdk", "cairn-pairing"]),
     ("jsonc-parser", &["cairn-cli"]),
     ("toml_edit", &["cairn-cli"]),
+    ("dagre", &["cairn-cli"]),
 ];
 
 /// Files that may check for macOS at compile time.

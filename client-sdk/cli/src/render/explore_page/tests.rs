@@ -1,0 +1,1 @@
+//! Rendering of summaries in this form.

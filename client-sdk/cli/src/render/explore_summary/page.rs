@@ -1,0 +1,331 @@
+//! The page: at most [`MAX_LINES`] lines that never wrap.
+
+use cairn_protocol::{
+    explore::{Component, ExploreSummary},
+    id::SessionId,
+};
+use console::Style;
+
+use super::{FEWEST_COLUMNS, Line, MOST_COLUMNS, PIPED_COLUMNS, figures, heading};
+use crate::render::{
+    cells,
+    explore_facts::{self as facts, FileRow, single_line},
+    output::plain,
+};
+
+/// Maximum lines of the page.
+pub const MAX_LINES: usize = 40;
+/// Columns from which labels are in a margin; below, they are lines of their own.
+const MARGIN_FROM: usize = 76;
+/// Columns of the margin.
+const MARGIN: usize = 12;
+/// Maximum columns of a name or path in a table, as a share of the line: two fifths.
+const NAME_SHARE: (usize, usize) = (2, 5);
+
+/// Lines of the page under one label.
+struct Section {
+    label: String,
+    /// Second line of the label: the number of entries, where some are left out.
+    total: usize,
+    lines: Vec<String>,
+    /// Lines that are left when others need the room.
+    fewest: usize,
+}
+
+impl Section {
+    fn new(label: &str, fewest: usize, total: usize, lines: Vec<String>) -> Self {
+        Self { label: label.to_owned(), total, lines, fewest }
+    }
+}
+
+/// Renders the page for a terminal of these columns, coloured if standard output supports it.
+pub fn page(summary: &ExploreSummary, session: &SessionId, columns: Option<usize>) -> String {
+    let columns = columns.unwrap_or(PIPED_COLUMNS).clamp(FEWEST_COLUMNS, MOST_COLUMNS);
+    let has_margin = columns >= MARGIN_FROM;
+    let content = if has_margin { columns - MARGIN } else { columns - 2 };
+    let mut head = vec![heading(summary, columns)];
+    if let Some(purpose) = facts::purpose(&summary.details) {
+        head.extend(cells::wrap_at_most(&plain(&purpose), columns, 2));
+    }
+    let dim = Style::new().dim();
+    let mut tail = vec![String::new()];
+    let more = "the rest: cairn explore --full, --html FILE, --markdown, --agents-md";
+    for text in [figures(summary, session), more.to_owned()] {
+        tail.extend(cells::wrap(&text, columns).iter().map(|l| dim.apply_to(l).to_string()));
+    }
+    let mut sections = sections(summary, content);
+    sections.retain(|section| !section.lines.is_empty());
+    let titles = if has_margin { 0 } else { sections.len() };
+    let fixed = head.len() + tail.len() + titles;
+    let is_spaced = shrink(&mut sections, MAX_LINES.saturating_sub(fixed));
+    for (at, section) in sections.iter().enumerate() {
+        if is_spaced || at == 0 {
+            head.push(String::new());
+        }
+        render_section(&mut head, section, has_margin);
+    }
+    head.extend(tail);
+    head.join("\n") + "\n"
+}
+
+/// Shortens sections until they fit into `lines` with a blank line before each; returns false if
+/// only one blank line fits.
+fn shrink(sections: &mut [Section], lines: usize) -> bool {
+    let used = |sections: &[Section]| sections.iter().map(|s| s.lines.len()).sum::<usize>();
+    for blanks in [sections.len(), 1] {
+        while used(sections) + blanks > lines {
+            // Of sections with the same surplus, the last one is the least important.
+            let surplus = |s: &Section| s.lines.len().saturating_sub(s.fewest);
+            let Some(longest) =
+                sections.iter_mut().filter(|s| surplus(s) > 0).max_by_key(|s| surplus(s))
+            else {
+                break;
+            };
+            longest.lines.pop();
+        }
+        if used(sections) + blanks <= lines {
+            return blanks > 1;
+        }
+    }
+    false
+}
+
+fn render_section(out: &mut Vec<String>, section: &Section, has_margin: bool) {
+    let bold = Style::new().bold();
+    let dim = Style::new().dim();
+    let listed = section.lines.len();
+    let note = if section.total > listed { format!("{listed} of {}", section.total) } else { String::new() };
+    if !has_margin {
+        let mut title = bold.apply_to(&section.label).to_string();
+        if !note.is_empty() {
+            title = format!("{title}  {}", dim.apply_to(&note));
+        }
+        out.push(title);
+        out.extend(section.lines.iter().map(|line| format!("  {line}")));
+        return;
+    }
+    for (at, line) in section.lines.iter().enumerate() {
+        let mut margin = Line::new(MARGIN);
+        match at {
+            0 => margin.cell(&section.label, MARGIN, &bold),
+            1 => margin.cell(&note, MARGIN, &dim),
+            _ => margin.space(MARGIN),
+        }
+        out.push(format!("{}{line}", margin.text));
+    }
+}
+
+fn sections(summary: &ExploreSummary, columns: usize) -> Vec<Section> {
+    let details = &summary.details;
+    let starts = facts::entrypoints(summary);
+    let reads = facts::top_files(summary);
+    let commands = commands(summary, columns);
+    let mut all = vec![Section::new("languages", 1, 0, languages(summary, columns))];
+    for finding in &details.findings {
+        let mut lines = cells::wrap_at_most(&plain(&single_line(&finding.goal)), columns, 2);
+        let green = Style::new().green();
+        let mut add = |text: &str| {
+            let mut line = Line::new(columns);
+            line.path(text, columns, &green);
+            lines.push(line.finish());
+        };
+        finding.places.iter().take(5).for_each(|found| add(&plain(found)));
+        if finding.places.is_empty() {
+            lines.push("nothing was found".to_owned());
+        }
+        all.push(Section::new("goal", 3, 0, lines));
+    }
+    all.extend([
+        Section::new("components", 5, details.components.len(), components(&details.components, columns)),
+        Section::new("start", 3, starts.len(), files(&starts, 5, columns)),
+        Section::new("read first", 4, reads.len(), files(&reads, 7, columns)),
+        Section::new("commands", 3, 0, commands),
+        Section::new("flow", 1, 0, flow(summary, columns)),
+        Section::new("hotspots", 1, 0, hotspots(summary, columns)),
+        Section::new("open", 1, 0, questions(summary, columns)),
+    ]);
+    if details.components.is_empty() {
+        all.insert(1, Section::new("folders", 3, details.layout.len(), layout(summary, columns)));
+    }
+    all
+}
+
+fn languages(summary: &ExploreSummary, columns: usize) -> Vec<String> {
+    let shares = facts::languages(summary);
+    let mut line = Line::new(columns);
+    for (at, share) in shares.iter().enumerate() {
+        let text = format!("{} {} %", plain(share.name), share.permille.div_ceil(10));
+        let rest = format!("{} more", shares.len() - at);
+        let room = cells::width(&text) + 3 + cells::width(&rest) + 3;
+        let is_small = share.permille < 10 && at > 0;
+        if at > 0 {
+            line.push(" · ", &Style::new().dim());
+        }
+        if is_small || (at > 0 && room > line.remaining) {
+            line.push(&rest, &Style::new().dim());
+            break;
+        }
+        line.push(&text, &Style::new());
+    }
+    [line.finish()].into_iter().filter(|line| !line.is_empty()).collect()
+}
+
+/// Columns of the first cell of a table: the longest one, within its share.
+fn first_cell<'a>(texts: impl Iterator<Item = &'a str>, columns: usize) -> usize {
+    let longest = texts.map(cells::width).max().unwrap_or_default();
+    longest.min(columns * NAME_SHARE.0 / NAME_SHARE.1)
+}
+
+fn components(all: &[Component], columns: usize) -> Vec<String> {
+    let listed = &all[..all.len().min(9)];
+    let names: Vec<String> = listed.iter().map(|c| plain(facts::name(c))).collect();
+    let roles: Vec<String> = listed.iter().map(|c| plain(&single_line(&c.role))).collect();
+    let name_columns = first_cell(names.iter().map(String::as_str), columns);
+    let rest = columns.saturating_sub(name_columns + 2);
+    let has_dependencies = listed.iter().any(|c| !c.depends_on.is_empty()) && rest >= 44;
+    let longest_role = roles.iter().map(|role| cells::width(role)).max().unwrap_or_default();
+    let role_columns = if has_dependencies { longest_role.min(rest * 3 / 5) } else { rest };
+    listed
+        .iter()
+        .zip(names.iter().zip(&roles))
+        .map(|(component, (name, role))| {
+            let mut line = Line::new(columns);
+            line.cell(name, name_columns, &Style::new().cyan());
+            line.space(2);
+            line.cell(role, role_columns, &Style::new());
+            if has_dependencies {
+                line.space(2);
+                let names = facts::dependency_names(all, component);
+                let text = dependencies(&names, line.remaining);
+                line.push(&text, &Style::new().dim());
+            }
+            line.finish()
+        })
+        .collect()
+}
+
+/// Lists as many names as fit, and the number of the others.
+fn dependencies(names: &[&str], columns: usize) -> String {
+    let Some((first, others)) = names.split_first() else { return String::new() };
+    let mut text = format!("→ {}", plain(first));
+    for (at, name) in others.iter().enumerate() {
+        let next = format!("{text}, {}", plain(name));
+        let rest = names.len() - at - 2;
+        let suffix = if rest > 0 { format!(", +{rest}") } else { String::new() };
+        if cells::width(&next) + cells::width(&suffix) > columns {
+            return format!("{text}, +{}", rest + 1);
+        }
+        text = next;
+    }
+    text
+}
+
+fn files(all: &[FileRow<'_>], most: usize, columns: usize) -> Vec<String> {
+    let listed = &all[..all.len().min(most)];
+    let positions: Vec<String> = listed.iter().map(|row| plain(&row.position())).collect();
+    let path_columns = first_cell(positions.iter().map(String::as_str), columns);
+    listed
+        .iter()
+        .zip(&positions)
+        .map(|(row, position)| {
+            let mut line = Line::new(columns);
+            line.path(position, path_columns, &Style::new().green());
+            line.space(2);
+            line.push(&plain(&row.reason), &Style::new().dim());
+            line.finish()
+        })
+        .collect()
+}
+
+/// One command of each kind, and a second one while fewer than five are listed.
+fn commands(summary: &ExploreSummary, columns: usize) -> Vec<String> {
+    let mut rows = facts::commands(&summary.details);
+    let mut seen: Vec<&str> = Vec::new();
+    let mut rank = |kind: &'static str| {
+        seen.push(kind);
+        seen.iter().filter(|other| **other == kind).count()
+    };
+    let ranks: Vec<usize> = rows.iter().map(|row| rank(row.kind)).collect();
+    let firsts = ranks.iter().filter(|rank| **rank == 1).count();
+    let mut spare = 5_usize.saturating_sub(firsts);
+    let mut at = 0;
+    rows.retain(|_| {
+        let rank = ranks[at];
+        at += 1;
+        let is_extra = rank == 2 && spare > 0;
+        spare -= usize::from(is_extra);
+        rank == 1 || is_extra
+    });
+    let texts: Vec<String> = rows.iter().map(|row| plain(&single_line(row.command))).collect();
+    let longest = texts.iter().map(|text| cells::width(text)).max().unwrap_or_default();
+    let command_columns = longest.min(columns.saturating_sub(8));
+    let mut before = "";
+    rows.iter()
+        .zip(&texts)
+        .map(|(row, text)| {
+            let mut line = Line::new(columns);
+            line.cell(if before == row.kind { "" } else { row.kind }, 8, &Style::new());
+            before = row.kind;
+            line.cell(text, command_columns, &Style::new().yellow());
+            if let Some(source) = row.source
+                && line.remaining > 12
+            {
+                line.space(2);
+                line.path(&plain(source), line.remaining, &Style::new().dim());
+            }
+            line.finish()
+        })
+        .collect()
+}
+
+/// Names of the steps of the first flow, in at most two lines.
+fn flow(summary: &ExploreSummary, columns: usize) -> Vec<String> {
+    let Some(flow) = facts::flows(&summary.details).next() else { return Vec::new() };
+    let names: Vec<String> =
+        flow.steps.iter().map(|step| plain(&step.name).replace(' ', "\u{a0}")).collect();
+    let lines = cells::wrap_at_most(&names.join(" → "), columns, 2);
+    lines.iter().map(|line| line.replace('\u{a0}', " ")).collect()
+}
+
+fn hotspots(summary: &ExploreSummary, columns: usize) -> Vec<String> {
+    let spot = |h: &cairn_protocol::explore::Hotspot| format!("{} ({})", plain(&h.path), h.commits);
+    let all: Vec<String> = summary.details.hotspots.iter().take(6).map(spot).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for text in all {
+        match lines.last_mut() {
+            Some(line) if cells::width(line) + 2 + cells::width(&text) <= columns => {
+                line.push_str(", ");
+                line.push_str(&text);
+            }
+            _ => lines.push(cells::fit(&text, columns).into_owned()),
+        }
+    }
+    lines.truncate(2);
+    lines
+}
+
+/// The first open questions, each in at most two lines.
+fn questions(summary: &ExploreSummary, columns: usize) -> Vec<String> {
+    let indented = |text: &String| {
+        let lines = cells::wrap_at_most(&plain(&single_line(text)), columns.saturating_sub(2), 2);
+        let prefix = |at: usize| if at == 0 { "?" } else { " " };
+        let numbered = lines.into_iter().enumerate();
+        numbered.map(|(at, line)| format!("{} {line}", prefix(at))).collect::<Vec<_>>()
+    };
+    summary.followups.iter().take(3).flat_map(indented).collect()
+}
+
+fn layout(summary: &ExploreSummary, columns: usize) -> Vec<String> {
+    let folders = &summary.details.layout;
+    let paths: Vec<String> = folders.iter().take(6).map(|l| plain(&l.path)).collect();
+    let path_columns = first_cell(paths.iter().map(String::as_str), columns);
+    let folder = |(path, entry): (&String, &cairn_protocol::explore::LayoutEntry)| {
+        let mut line = Line::new(columns);
+        line.path(path, path_columns, &Style::new().green());
+        line.space(2);
+        line.cell(&facts::count(entry.files, "file"), 12, &Style::new());
+        line.push(&plain(&single_line(&entry.role)), &Style::new().dim());
+        line.finish()
+    };
+    paths.iter().zip(folders).map(folder).collect()
+}
