@@ -9,10 +9,15 @@ pub fn width(text: &str) -> usize {
 
 /// Truncates at the end to a number of cells.
 pub fn fit(text: &str, cells: usize) -> Cow<'_, str> {
-    match cells {
-        0 => Cow::Borrowed(""),
-        _ => console::truncate_str(text, cells, "…"),
+    if width(text) <= cells {
+        return Cow::Borrowed(text);
     }
+    let mut fitted = console::truncate_str(text, cells, "").into_owned();
+    // Joined characters are counted one by one when cut.
+    while !fitted.is_empty() && width(&fitted) + 1 > cells {
+        fitted.pop();
+    }
+    Cow::Owned(if cells == 0 { fitted } else { fitted + "…" })
 }
 
 /// Truncates a path at its start, because its end distinguishes it.
@@ -28,7 +33,7 @@ pub fn fit_path(path: &str, cells: usize) -> Cow<'_, str> {
     // A cut at a separator is preferred, unless it costs most of the text.
     let tail = &path[start..];
     let tail = match tail.find('/') {
-        Some(at) if at * 3 < tail.len() => &tail[at..],
+        Some(at) if at * 4 <= tail.len() => &tail[at..],
         _ => tail,
     };
     Cow::Owned(format!("…{tail}"))
@@ -87,7 +92,7 @@ mod tests {
     fn paths_are_truncated_at_their_start() {
         for (path, cells, expected) in [
             ("src/a.rs", 8, "src/a.rs"),
-            ("src/render/a.rs", 8, "…/a.rs"),
+            ("src/render/a.rs", 8, "…er/a.rs"),
             ("src/render/a.rs", 12, "…render/a.rs"),
             ("関係/関係.rs", 7, "…係.rs"),
             ("abc", 1, "…"),

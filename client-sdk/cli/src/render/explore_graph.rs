@@ -64,7 +64,8 @@ fn without_implied(nodes: usize, edges: Vec<(usize, usize)>) -> Vec<(usize, usiz
     let mut remaining = edges.clone();
     for edge in edges {
         let (from, to) = edge;
-        let others: Vec<(usize, usize)> = remaining.iter().copied().filter(|e| *e != edge).collect();
+        let others: Vec<(usize, usize)> =
+            remaining.iter().copied().filter(|e| *e != edge).collect();
         if reaches(nodes, &others, from, to) && !reaches(nodes, &remaining, to, from) {
             remaining = others;
         }

@@ -24,6 +24,11 @@ const FEWEST_COLUMNS: usize = 40;
 /// Most columns: longer lines are hard to read.
 const MOST_COLUMNS: usize = 120;
 
+/// Sanitises text for a cell. A tab has no width of its own and is escaped too.
+fn clean(text: &str) -> String {
+    plain(text).replace('\t', "\\t")
+}
+
 /// Returns the columns to use for standard output; `None` if it is not a terminal.
 pub fn terminal_columns() -> Option<usize> {
     let terminal = Term::stdout();
@@ -33,12 +38,12 @@ pub fn terminal_columns() -> Option<usize> {
 
 /// Name of the repository and its checked-out commit.
 fn heading(summary: &ExploreSummary, columns: usize) -> String {
-    let name = plain(&summary.repo_name);
+    let name = clean(&summary.repo_name);
     let mut line = Line::new(columns);
     line.push(&name, &Style::new().bold().cyan());
     if let Some(revision) = revision(&summary.details) {
         line.push("  ", &Style::new());
-        line.push(&plain(&revision), &Style::new().dim());
+        line.push(&clean(&revision), &Style::new().dim());
     }
     line.text
 }
@@ -76,7 +81,7 @@ impl Line {
         let columns = columns.min(self.remaining);
         let text = cells::fit(text, columns);
         self.append(&text, style);
-        self.space(columns - cells::width(&text));
+        self.space(columns.saturating_sub(cells::width(&text)));
     }
 
     /// Appends a path as a cell of a table.

@@ -7,6 +7,8 @@ pub mod explore_facts;
 pub mod explore_graph;
 pub mod explore_markdown;
 pub mod explore_page;
+#[cfg(test)]
+mod explore_samples;
 pub mod explore_summary;
 pub mod highlight;
 pub mod match_reasons;

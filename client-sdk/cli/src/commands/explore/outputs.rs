@@ -79,8 +79,7 @@ impl OutputArgs {
         }
         for (at, output) in outputs.iter().enumerate() {
             if let Some(other) = outputs[..at].iter().find(|other| other.path == output.path) {
-                let target =
-                    if output.is_stdout() { "standard output" } else { "the same file" };
+                let target = if output.is_stdout() { "standard output" } else { "the same file" };
                 return Err(Failure::usage(format!(
                     "{} and {} both write to {target}",
                     other.flag, output.flag

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use cairn_protocol::explore::Component;
 
-use crate::render::{cells, explore_facts as facts, explore_graph::ComponentGraph, sanitize::plain};
+use crate::render::{
+    cells, explore_facts as facts, explore_graph::ComponentGraph, sanitize::plain,
+};
 
 /// Cells of a label.
 const LABEL_CELLS: usize = 40;

@@ -1,1 +1,76 @@
-//! Rendering of summaries in this form.
+//! The documents: escaping, structure and bounds.
+
+use super::*;
+use crate::render::{
+    explore_agents,
+    explore_samples::{HOSTILE, assert_golden, cyclic, flask, hostile, many, of_components},
+};
+
+/// Checks that each line has the structure that the renderer gave it.
+fn assert_structure(document: &str) {
+    let mut fences = 0;
+    let mut columns = None;
+    for line in document.lines() {
+        fences += usize::from(line.starts_with("```"));
+        let is_title = line.starts_with("# ") || line.starts_with("## ");
+        assert!(is_title || !line.starts_with('#'), "{line}");
+        // Code spans have no backticks inside, and text has none that are not escaped.
+        let text: String = line.replace("\\`", "").split('`').step_by(2).collect();
+        assert!(!text.replace("<code>", "").replace("</code>", "").contains('<'), "{line}");
+        assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line}");
+        // All cells of a table are in one column each.
+        let cells = line.starts_with('|').then(|| line.matches('|').count());
+        if let (Some(before), Some(now)) = (columns, cells) {
+            assert_eq!(before, now, "{line}");
+        }
+        columns = cells;
+        let is_node = line.starts_with("  c");
+        assert!(!is_node || line.ends_with("\"]") || line.contains(" --> c"), "{line}");
+        assert!(!is_node || line.matches('"').count() % 2 == 0, "{line}");
+        assert!(!line.contains("](javascript") || line.contains("\\]("), "{line}");
+    }
+    assert!(fences == 0 || fences == 2, "{document}");
+    let titles = document.lines().filter(|line| line.starts_with("# ")).count();
+    assert_eq!(titles, 1, "{document}");
+}
+
+#[test]
+fn hostile_text_cannot_break_out() {
+    for text in HOSTILE {
+        let summary = hostile(text);
+        assert_structure(&document(&summary));
+        assert_structure(&explore_agents::draft(&summary));
+    }
+}
+
+#[test]
+fn documents_of_a_repository_are_unchanged() {
+    let summary = flask();
+    let text = document(&summary);
+    assert_structure(&text);
+    assert_golden("explore-flask.md", &text);
+    let draft = explore_agents::draft(&summary);
+    assert_structure(&draft);
+    assert_golden("explore-flask-agents.md", &draft);
+    assert_eq!((document(&flask()), explore_agents::draft(&flask())), (text, draft));
+}
+
+#[test]
+fn empty_summary_has_a_title_alone() {
+    assert_eq!(document(&ExploreSummary::default()), "# Overview\n");
+    assert_eq!(explore_agents::draft(&ExploreSummary::default()), "# Overview\n");
+}
+
+#[test]
+fn diagrams_are_bounded_and_drawn_with_cycles() {
+    let text = document(&of_components(cyclic()));
+    assert_structure(&text);
+    for edge in ["  c2 --> c7\n", "  c7 --> c2\n"] {
+        assert!(text.contains(edge), "{edge} is not in:\n{text}");
+    }
+    assert!(!text.contains("c4 --> c4"));
+    let text = document(&of_components(many()));
+    assert_structure(&text);
+    assert_eq!(text.lines().filter(|line| line.ends_with("\"]")).count(), 24);
+    assert!(text.contains("The first 24 of 300 components."));
+}

@@ -25,14 +25,13 @@ pub fn components(all: &[Component]) -> String {
                 .depends_on
                 .iter()
                 .filter(|path| **path != component.path)
-                .map(|target| positions.get(target.as_str()).map_or_else(|| path(target), |at| link(*at)))
+                .map(|target| {
+                    positions.get(target.as_str()).map_or_else(|| path(target), |at| link(*at))
+                })
                 .collect();
             let users: Vec<String> = users[at].iter().map(|user| link(*user)).collect();
-            let lists = format!(
-                "{}{}",
-                labelled("Depends on", &dependencies),
-                labelled("Used by", &users)
-            );
+            let lists =
+                format!("{}{}", labelled("Depends on", &dependencies), labelled("Used by", &users));
             format!(
                 "<article class=\"card\" id=\"c-{at}\" tabindex=\"-1\">\n{}{lists}</article>\n",
                 card(component)

@@ -10,26 +10,30 @@ use dagre::{
 };
 
 use super::markup::{escape, text};
-use crate::render::{cells, explore_facts as facts, explore_graph::ComponentGraph, sanitize::plain};
+use crate::render::{
+    cells, explore_facts as facts, explore_graph::ComponentGraph, sanitize::plain,
+};
 
 /// Width of a box in pixels.
-const BOX_WIDTH: f64 = 216.0;
+const BOX_WIDTH: f64 = 226.0;
 /// Height of a box with a name alone.
 const NAME_HEIGHT: f64 = 38.0;
 /// Height of each line of a role.
 const ROLE_HEIGHT: f64 = 16.0;
 /// Space around the diagram, and between boxes of a grid.
 const GAP: f64 = 20.0;
-/// Cells of a name in a box; a cell of its font is 8 pixels wide.
-const NAME_CELLS: usize = 24;
+/// Cells of a name in a box; a cell of its font is up to 9 pixels wide.
+const NAME_CELLS: usize = 22;
 /// Cells of a line of a role in a box.
-const ROLE_CELLS: usize = 31;
+const ROLE_CELLS: usize = 29;
+/// Space between layers, where edges bend.
+const LAYER_GAP: f64 = 60.0;
+/// Farthest end of an edge from the centre of a box.
+const PORT_SPREAD: f64 = 20.0;
 /// Columns of a grid of boxes without edges.
 const GRID_COLUMNS: usize = 4;
-/// Width from which a diagram is scrolled on small screens instead of shrunk.
-const WIDE: f64 = 720.0;
-/// Width from which a diagram is scrolled on tablets too.
-const WIDER: f64 = 1300.0;
+/// Width of the page's column: a wider diagram is shrunk or scrolled.
+const COLUMN_WIDTH: f64 = 1100.0;
 
 /// Point of an edge, or centre of a box.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,10 +42,18 @@ struct Point {
     y: f64,
 }
 
-/// Positions of boxes and edges.
+/// An edge: between two components, with the data of its path.
+struct Edge {
+    from: usize,
+    to: usize,
+    is_mutual: bool,
+    path: String,
+}
+
+/// Positions of boxes, and edges.
 struct Drawing {
     centres: Vec<Point>,
-    edges: Vec<((usize, usize), Vec<Point>)>,
+    edges: Vec<Edge>,
     width: f64,
     height: f64,
 }
@@ -61,12 +73,12 @@ pub fn figure(components: &[Component]) -> String {
     let height = NAME_HEIGHT + ROLE_HEIGHT * f64::from(u8::try_from(role_lines).unwrap_or(2));
     let drawing = arrange(&graph, height);
     let mut svg = svg_start(&drawing);
-    for ((from, to), points) in &drawing.edges {
-        let path = curve(points);
-        let _infallible = write!(
+    for Edge { from, to, is_mutual, path } in &drawing.edges {
+        let start = if *is_mutual { " marker-start=\"url(#arrow)\"" } else { "" };
+        let _infallible = writeln!(
             svg,
-            "<path class=\"edge\" data-from=\"{from}\" data-to=\"{to}\" d=\"{path}\" \
-             marker-end=\"url(#arrow)\"/>\n"
+            "<path class=\"edge\" data-from=\"{from}\" data-to=\"{to}\" d=\"{path}\"\
+             {start} marker-end=\"url(#arrow)\"/>"
         );
     }
     for (at, component) in drawn.iter().enumerate() {
@@ -86,18 +98,14 @@ pub fn figure(components: &[Component]) -> String {
 }
 
 fn svg_start(drawing: &Drawing) -> String {
-    let class = match drawing.width {
-        width if width > WIDER => "graph wider",
-        width if width > WIDE => "graph wide",
-        _ => "graph",
-    };
-    let (width, height) = (drawing.width.ceil(), drawing.height.ceil());
+    let width = drawing.width.ceil();
+    let height = drawing.height.ceil();
     format!(
-        "<svg class=\"{class}\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" \
+        "<svg class=\"graph\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" \
          height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"group\" \
          aria-label=\"Components and their dependencies\">\n\
          <defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" \
-         markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/></marker></defs>\n"
+         markerHeight=\"7\" orient=\"auto-start-reverse\"><path d=\"M0 0L8 4L0 8z\"/></marker></defs>\n"
     )
 }
 
@@ -167,11 +175,18 @@ fn round(value: f64) -> f64 {
     if rounded == 0.0 { 0.0 } else { rounded }
 }
 
-/// Arranges connected boxes in layers from left to right, and the others in a grid below.
+/// Arranges connected boxes in layers, and the others in a grid below. Layers go from left to right
+/// if that fits the page, else in the direction that is narrower.
 fn arrange(graph: &ComponentGraph, box_height: f64) -> Drawing {
     let has_edge: Vec<bool> =
         (0..graph.nodes).map(|at| graph.edges.iter().any(|(a, b)| *a == at || *b == at)).collect();
-    let mut drawing = layered(graph, &has_edge, box_height);
+    let mut drawing = layered(graph, &has_edge, box_height, RankDir::LR);
+    if drawing.width > COLUMN_WIDTH {
+        let upright = layered(graph, &has_edge, box_height, RankDir::TB);
+        if upright.width < drawing.width {
+            drawing = upright;
+        }
+    }
     let isolated: Vec<usize> = (0..graph.nodes).filter(|at| !has_edge[*at]).collect();
     let step = BOX_WIDTH + GAP;
     let columns = grid_columns(drawing.width, isolated.len(), isolated.len() == graph.nodes);
@@ -205,7 +220,12 @@ fn grid_columns(width: f64, boxes: usize, is_alone: bool) -> usize {
     usize::from(columns)
 }
 
-fn layered(graph: &ComponentGraph, has_edge: &[bool], box_height: f64) -> Drawing {
+fn layered(
+    graph: &ComponentGraph,
+    has_edge: &[bool],
+    box_height: f64,
+    direction: RankDir,
+) -> Drawing {
     let options = GraphOptions { directed: true, multigraph: false, compound: false };
     let mut layers: Graph<NodeLabel, EdgeLabel> = Graph::with_options(options);
     // Numbers of one width: the library orders nodes by their names in a few steps.
@@ -214,7 +234,11 @@ fn layered(graph: &ComponentGraph, has_edge: &[bool], box_height: f64) -> Drawin
         let label = NodeLabel { width: BOX_WIDTH, height: box_height, ..NodeLabel::default() };
         layers.set_node(name(at), Some(label));
     }
-    for (from, to) in &graph.edges {
+    // Two components that depend on each other share a line with two arrows.
+    let is_mutual = |edge: &(usize, usize)| graph.edges.contains(&(edge.1, edge.0));
+    let lines: Vec<(usize, usize)> =
+        graph.edges.iter().copied().filter(|edge| edge.0 < edge.1 || !is_mutual(edge)).collect();
+    for (from, to) in &lines {
         layers.set_edge(name(*from), name(*to), Some(EdgeLabel::default()), None);
     }
     let mut drawing = Drawing {
@@ -227,9 +251,9 @@ fn layered(graph: &ComponentGraph, has_edge: &[bool], box_height: f64) -> Drawin
         return drawing;
     }
     let options = LayoutOptions {
-        rankdir: RankDir::LR,
+        rankdir: direction,
         nodesep: GAP,
-        ranksep: 56.0,
+        ranksep: LAYER_GAP,
         edgesep: 12.0,
         marginx: GAP,
         marginy: GAP,
@@ -243,15 +267,28 @@ fn layered(graph: &ComponentGraph, has_edge: &[bool], box_height: f64) -> Drawin
         drawing.centres[at] = Point { x, y };
         drawing.extend(Point { x: x + BOX_WIDTH / 2.0, y: y + box_height / 2.0 });
     }
-    for (from, to) in &graph.edges {
-        let points: Vec<Point> = layers
-            .edge(&name(*from), &name(*to), None)
-            .map(|edge| edge.points.iter().map(|p| Point { x: p.x, y: p.y }).collect())
+    let is_upright = direction == RankDir::TB;
+    let size = if is_upright { box_height } else { BOX_WIDTH };
+    for edge in &lines {
+        let (from, to) = *edge;
+        let label = layers.edge(&name(from), &name(to), None);
+        let bends: Vec<Point> = label
+            .map(|label| label.points.iter().map(|p| Point { x: p.x, y: p.y }).collect())
             .unwrap_or_default();
-        for point in &points {
-            drawing.extend(*point);
+        for bend in &bends {
+            drawing.extend(*bend);
         }
-        drawing.edges.push(((*from, *to), points));
+        let ends = [drawing.centres[from], drawing.centres[to]];
+        let path = match is_upright {
+            true => path(&route(ends, &bends, &drawing.centres, size), false),
+            false => {
+                let flip =
+                    |points: &[Point]| points.iter().map(|p| p.flipped()).collect::<Vec<_>>();
+                let ends = ends.map(Point::flipped);
+                path(&route(ends, &flip(&bends), &flip(&drawing.centres), size), true)
+            }
+        };
+        drawing.edges.push(Edge { from, to, is_mutual: is_mutual(edge), path });
     }
     drawing
 }
@@ -264,19 +301,62 @@ impl Drawing {
     }
 }
 
-/// Renders a smooth line through the first and last point, guided by the others.
-fn curve(points: &[Point]) -> String {
-    let Some((first, rest)) = points.split_first() else { return String::new() };
-    let mut path = format!("M{} {}", round(first.x), round(first.y));
-    for (at, point) in rest.iter().enumerate() {
-        let _infallible = match rest.get(at + 1) {
-            Some(next) => {
-                let x = round((point.x + next.x) / 2.0);
-                let y = round((point.y + next.y) / 2.0);
-                write!(path, "Q{} {} {x} {y}", round(point.x), round(point.y))
-            }
-            None => write!(path, "L{} {}", round(point.x), round(point.y)),
-        };
+impl Point {
+    /// Exchanges the axes: layers from left to right become layers from top to bottom.
+    fn flipped(self) -> Self {
+        Self { x: self.y, y: self.x }
     }
-    path
+}
+
+/// Points of an edge between layers from top to bottom, in pairs: each second stretch crosses a
+/// layer straight, so that the line bends only between layers and touches no box.
+fn route(ends: [Point; 2], bends: &[Point], centres: &[Point], size: f64) -> Vec<Point> {
+    let [from, to] = ends;
+    let sign = if to.y >= from.y { 1.0 } else { -1.0 };
+    let half = size / 2.0 * sign;
+    let inner = bends.get(1..bends.len().saturating_sub(1)).unwrap_or_default();
+    let crossed: Vec<Point> = inner
+        .iter()
+        .copied()
+        .filter(|bend| centres.iter().any(|centre| (centre.y - bend.y).abs() < 1.0))
+        .filter(|bend| (bend.y - from.y) * sign > 1.0 && (to.y - bend.y) * sign > 1.0)
+        .collect();
+    // Ends lean towards the next point, so that edges of a box are apart.
+    let port = |centre: Point, next: Point| {
+        centre.x + ((next.x - centre.x) * 0.15).clamp(-PORT_SPREAD, PORT_SPREAD)
+    };
+    let first = port(from, crossed.first().copied().unwrap_or(to));
+    let last = port(to, crossed.last().copied().unwrap_or(from));
+    let mut points = vec![Point { x: first, y: from.y + half }];
+    for bend in crossed {
+        points.push(Point { x: bend.x, y: bend.y - half });
+        points.push(Point { x: bend.x, y: bend.y + half });
+    }
+    points.push(Point { x: last, y: to.y - half });
+    points
+}
+
+/// Renders a route as the data of a path; `is_flipped` exchanges the axes.
+fn path(points: &[Point], is_flipped: bool) -> String {
+    let format = |point: Point| {
+        let point = if is_flipped { point.flipped() } else { point };
+        format!("{} {}", round(point.x), round(point.y))
+    };
+    let mut data = String::new();
+    for (at, pair) in points.chunks_exact(2).enumerate() {
+        let (from, to) = (pair[0], pair[1]);
+        let middle = (from.y + to.y) / 2.0;
+        let start = if at == 0 { "M" } else { "L" };
+        let near_start = Point { x: from.x, y: middle };
+        let near_end = Point { x: to.x, y: middle };
+        let _infallible = write!(
+            data,
+            "{start}{}C{} {} {}",
+            format(from),
+            format(near_start),
+            format(near_end),
+            format(to)
+        );
+    }
+    data
 }

@@ -14,6 +14,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
+            '\t' => out.push_str("\\t"),
             _ => out.push(c),
         }
     }

@@ -10,8 +10,6 @@ for (const figure of document.querySelectorAll('figure')) {
     const next = Math.min(Math.max(width, natural / 5), natural * 4);
     const atX = (x - before.left) / before.width;
     const atY = (y - before.top) / before.height;
-    svg.style.maxWidth = 'none';
-    svg.style.minWidth = '0';
     svg.style.width = next + 'px';
     const after = svg.getBoundingClientRect();
     box.scrollLeft += after.left + atX * after.width - x;
@@ -25,6 +23,14 @@ for (const figure of document.querySelectorAll('figure')) {
   const fit = () => resize(box.clientWidth, ...centre());
   const act = { in: () => zoom(1.25), out: () => zoom(0.8), fit };
   tools.hidden = false;
+  // Shrunk to the window as far as its text stays readable; the rest is scrolled.
+  svg.style.width = Math.min(natural, Math.max(box.clientWidth, natural * 0.75)) + 'px';
+  const first = svg.querySelector('a');
+  if (first && box.scrollWidth > box.clientWidth) {
+    const at = first.getBoundingClientRect();
+    const frame = box.getBoundingClientRect();
+    box.scrollLeft += at.left + at.width / 2 - frame.left - frame.width / 2;
+  }
   tools.addEventListener('click', (event) => {
     const button = event.target.closest('button');
     if (button) act[button.dataset.zoom]();

@@ -6,15 +6,17 @@ use cairn_protocol::{
 };
 use console::Style;
 
-use super::{FEWEST_COLUMNS, figures, heading};
+use super::{FEWEST_COLUMNS, clean, figures, heading};
 use crate::render::{
     cells,
     explore_facts::{self as facts, position, single_line},
-    output::{number, plain},
+    output::number,
 };
 
 /// Cells of the longest bar of the languages.
 const BAR_CELLS: u64 = 20;
+/// Cells of the figures of a language and the spaces around them.
+const FIGURE_CELLS: usize = 24;
 
 /// Renders everything, wrapped at these columns, or unwrapped without them.
 pub fn full(summary: &ExploreSummary, session: &SessionId, columns: Option<usize>) -> String {
@@ -22,7 +24,7 @@ pub fn full(summary: &ExploreSummary, session: &SessionId, columns: Option<usize
     let mut out = Sections { text: String::new(), columns };
     out.push(&heading(summary, columns));
     if let Some(purpose) = facts::purpose(&summary.details) {
-        out.wrapped(&plain(&purpose), 0, &Style::new());
+        out.wrapped(&clean(&purpose), 0, &Style::new());
     }
     languages(&mut out, summary);
     findings(&mut out, summary);
@@ -42,7 +44,7 @@ pub fn full(summary: &ExploreSummary, session: &SessionId, columns: Option<usize
     packages_and_folders(&mut out, summary);
     out.title("Open questions", summary.followups.len());
     for question in &summary.followups {
-        out.wrapped(&plain(&single_line(question)), 2, &Style::new());
+        out.wrapped(&clean(&single_line(question)), 2, &Style::new());
     }
     out.push("");
     out.wrapped(&figures(summary, session), 0, &Style::new().dim());
@@ -77,7 +79,7 @@ impl Sections {
 
     /// Adds an entry and its explanation: on the same line if they fit, else below it.
     fn entry(&mut self, name: &str, style: &Style, explanation: &str) {
-        let explanation = plain(&single_line(explanation));
+        let explanation = clean(&single_line(explanation));
         let both = 4 + cells::width(name) + cells::width(&explanation);
         let dim = Style::new().dim();
         if both <= self.columns {
@@ -92,8 +94,9 @@ impl Sections {
 
 fn languages(out: &mut Sections, summary: &ExploreSummary) {
     let all = facts::languages(summary);
+    let most = out.columns.saturating_sub(FIGURE_CELLS).min(24);
     let names: Vec<String> =
-        all.iter().map(|l| cells::fit(&plain(l.name), 24).into_owned()).collect();
+        all.iter().map(|l| cells::fit(&clean(l.name), most).into_owned()).collect();
     let width = names.iter().map(|name| cells::width(name)).max().unwrap_or_default();
     let largest = all.first().map_or(1, |language| language.lines.max(1));
     out.title("Languages (lines)", all.len());
@@ -108,18 +111,18 @@ fn languages(out: &mut Sections, summary: &ExploreSummary) {
         );
         let room = out.columns.saturating_sub(cells::width(&figures) + 2);
         let bar = Style::new().cyan().apply_to("▪".repeat(cells.min(room)));
-        out.push(&format!("{figures}  {bar}"));
+        out.push(format!("{figures}  {bar}").trim_end());
     }
 }
 
 fn findings(out: &mut Sections, summary: &ExploreSummary) {
     for finding in &summary.details.findings {
-        out.title(&format!("Goal: {}", plain(&single_line(&finding.goal))), 1);
+        out.title(&format!("Goal: {}", clean(&single_line(&finding.goal))), 1);
         if finding.places.is_empty() {
             out.wrapped("nothing was found", 2, &Style::new());
         }
         for found in &finding.places {
-            out.wrapped(&plain(found), 2, &Style::new().green());
+            out.wrapped(&clean(found), 2, &Style::new().green());
         }
     }
 }
@@ -128,24 +131,24 @@ fn findings(out: &mut Sections, summary: &ExploreSummary) {
 fn components(out: &mut Sections, title: &str, listed: &[Component], all: &[Component]) {
     out.title(title, listed.len());
     for component in listed {
-        let name = plain(facts::name(component));
+        let name = clean(facts::name(component));
         let style = Style::new().cyan();
-        let kind = plain(&component.kind);
+        let kind = clean(&component.kind);
         let size = facts::size(component);
         let facts_of_it: Vec<&str> =
             [kind.as_str(), size.as_str()].into_iter().filter(|text| !text.is_empty()).collect();
         out.entry(&name, &style, &component.role);
-        let mut location = plain(&component.path);
+        let mut location = clean(&component.path);
         if !facts_of_it.is_empty() {
             location = format!("{location} ({})", facts_of_it.join(", "));
         }
         out.wrapped(&location, 6, &Style::new().dim());
         let dependencies: Vec<String> =
-            facts::dependency_names(all, component).into_iter().map(plain).collect();
+            facts::dependency_names(all, component).into_iter().map(clean).collect();
         for (label, names) in [
             ("depends on", dependencies),
-            ("key files", component.key_files.iter().map(|path| plain(path)).collect()),
-            ("stated in", component.evidence.iter().map(|path| plain(path)).collect()),
+            ("key files", component.key_files.iter().map(|path| clean(path)).collect()),
+            ("stated in", component.evidence.iter().map(|path| clean(path)).collect()),
         ] {
             if !names.is_empty() {
                 out.wrapped(&format!("{label}: {}", names.join(", ")), 6, &Style::new().dim());
@@ -157,7 +160,7 @@ fn components(out: &mut Sections, title: &str, listed: &[Component], all: &[Comp
 fn files(out: &mut Sections, title: &str, rows: &[facts::FileRow<'_>]) {
     out.title(title, rows.len());
     for row in rows {
-        out.entry(&plain(&row.position()), &Style::new().green(), &row.reason);
+        out.entry(&clean(&row.position()), &Style::new().green(), &row.reason);
     }
 }
 
@@ -165,16 +168,16 @@ fn commands(out: &mut Sections, summary: &ExploreSummary) {
     let rows = facts::commands(&summary.details);
     out.title("Commands", rows.len());
     for row in rows {
-        let text = format!("{:<7} {}", row.kind, plain(&single_line(row.command)));
+        let text = format!("{:<7} {}", row.kind, clean(&single_line(row.command)));
         out.entry(&text, &Style::new().yellow(), row.source.unwrap_or_default());
     }
 }
 
 fn flows(out: &mut Sections, summary: &ExploreSummary) {
     for flow in facts::flows(&summary.details) {
-        out.title(&format!("Flow from {}", plain(&flow.entrypoint)), 1);
+        out.title(&format!("Flow from {}", clean(&flow.entrypoint)), 1);
         for (at, step) in flow.steps.iter().enumerate() {
-            let name = format!("{}. {}", at + 1, plain(&step.name));
+            let name = format!("{}. {}", at + 1, clean(&step.name));
             out.entry(&name, &Style::new().cyan(), &position(&step.path, Some(step.line)));
         }
     }
@@ -184,14 +187,14 @@ fn rules_and_names(out: &mut Sections, summary: &ExploreSummary) {
     let details = &summary.details;
     out.title("Conventions", details.conventions.len());
     for convention in &details.conventions {
-        out.entry(&plain(&single_line(&convention.text)), &Style::new(), &convention.source);
+        out.entry(&clean(&single_line(&convention.text)), &Style::new(), &convention.source);
     }
     out.title("Concepts", details.concepts.len());
     for concept in &details.concepts {
         let users = facts::count(concept.files.into(), "file");
         let at = position(&concept.path, Some(concept.line));
         let explanation = format!("{} in {at}, used by {users}", concept.kind);
-        out.entry(&plain(&concept.name), &Style::new().cyan(), &explanation);
+        out.entry(&clean(&concept.name), &Style::new().cyan(), &explanation);
     }
 }
 
@@ -200,15 +203,15 @@ fn history(out: &mut Sections, summary: &ExploreSummary) {
     out.title("Hotspots", details.hotspots.len());
     for spot in &details.hotspots {
         let commits = facts::count(spot.commits.into(), "commit");
-        out.entry(&plain(&spot.path), &Style::new().green(), &commits);
+        out.entry(&clean(&spot.path), &Style::new().green(), &commits);
         for subject in &spot.subjects {
-            out.wrapped(&format!("· {}", plain(&single_line(subject))), 6, &Style::new().dim());
+            out.wrapped(&format!("· {}", clean(&single_line(subject))), 6, &Style::new().dim());
         }
     }
     let recent = details.git.as_ref().map_or(&[][..], |git| &git.recent);
     out.title("Latest commits", recent.len());
     for subject in recent {
-        out.wrapped(&plain(&single_line(subject)), 2, &Style::new());
+        out.wrapped(&clean(&single_line(subject)), 2, &Style::new());
     }
 }
 
@@ -218,11 +221,15 @@ fn packages_and_folders(out: &mut Sections, summary: &ExploreSummary) {
     for project in &details.projects {
         let name = format!("{} ({}, {})", project.name, project.kind, project.manifest);
         let description = project.description.as_deref().unwrap_or_default();
-        out.entry(&plain(&single_line(&name)), &Style::new(), description);
+        out.entry(&clean(&single_line(&name)), &Style::new(), description);
     }
     out.title("Folders", details.layout.len());
     for folder in &details.layout {
         let files = facts::count(folder.files, "file");
-        out.entry(&plain(&folder.path), &Style::new().green(), &format!("{files}  {}", folder.role));
+        out.entry(
+            &clean(&folder.path),
+            &Style::new().green(),
+            &format!("{files}  {}", folder.role),
+        );
     }
 }
