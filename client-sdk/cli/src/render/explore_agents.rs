@@ -14,6 +14,9 @@ use crate::render::{
 /// Maximum entries of a list: agents read the file in every session.
 const ENTRIES: usize = 12;
 
+/// Comment below the title.
+pub const NOTE: &str = "<!-- A draft by cairn explore --agents-md; review it. -->";
+
 /// Renders the draft. The same summary has the same draft.
 pub fn draft(summary: &ExploreSummary) -> String {
     let details = &summary.details;
@@ -21,6 +24,7 @@ pub fn draft(summary: &ExploreSummary) -> String {
     if let Some(purpose) = facts::purpose(details) {
         out.paragraph(&text(&purpose));
     }
+    out.paragraph(NOTE);
     commands(&mut out, details);
     layout(&mut out, details);
     let rules = details.conventions.iter();
@@ -49,14 +53,8 @@ fn layout(out: &mut Document, details: &ExploreDetails) {
         let about = if role.is_empty() { facts::single_line(&c.kind) } else { role };
         explained(&c.path, &about)
     };
-    let parts = details.components.iter().map(component);
-    let secondary = |c: &Component| {
-        let role = facts::single_line(&c.role);
-        let kind = facts::single_line(&c.kind);
-        let about = [kind, role].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
-        explained(&c.path, &about.join(": "))
-    };
-    out.list("Layout", parts.chain(details.secondary.iter().map(secondary)));
+    let all = details.components.iter().chain(&details.secondary);
+    out.list("Layout", all.map(component));
 }
 
 fn locations(out: &mut Document, summary: &ExploreSummary) {
@@ -67,7 +65,7 @@ fn locations(out: &mut Document, summary: &ExploreSummary) {
         format!("{} ({}): {at}", code(&concept.name), text(&concept.kind))
     });
     let files = facts::top_files(summary);
-    let files = files.iter().take(ENTRIES).map(|row| explained(&row.path, &row.reason));
+    let files = files.iter().take(ENTRIES).map(|row| explained(row.path, &row.reason));
     out.list("Where execution starts", starts);
     out.list("Where things are defined", concepts);
     out.list("Files that most others depend on", files);

@@ -13,6 +13,9 @@ use escape::{code, text};
 /// Maximum entries of a list of files.
 const FILES: usize = 15;
 
+/// Comment above the first section.
+pub const NOTE: &str = "<!-- Written by cairn explore --markdown. -->";
+
 /// Renders the document. The same summary has the same document.
 pub fn document(summary: &ExploreSummary) -> String {
     let details = &summary.details;
@@ -30,6 +33,7 @@ pub fn document(summary: &ExploreSummary) -> String {
     if !shares.is_empty() {
         out.paragraph(&format!("Languages: {}.", shares.join(", ")));
     }
+    out.paragraph(NOTE);
     components(&mut out, details);
     out.files("Where it starts", &facts::entrypoints(summary));
     flows(&mut out, details);

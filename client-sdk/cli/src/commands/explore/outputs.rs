@@ -40,12 +40,35 @@ pub struct OutputArgs {
 
 /// A document and its destination.
 struct Output<'a> {
-    flag: &'static str,
+    form: Form,
     path: &'a Path,
-    render: fn(&ExploreSummary) -> String,
+}
+
+/// Form of a document.
+#[derive(Clone, Copy)]
+enum Form {
+    Html,
+    Markdown,
+    AgentsMd,
 }
 
 impl Output<'_> {
+    fn flag(&self) -> &'static str {
+        match self.form {
+            Form::Html => "--html",
+            Form::Markdown => "--markdown",
+            Form::AgentsMd => "--agents-md",
+        }
+    }
+
+    fn render(&self, summary: &ExploreSummary) -> String {
+        match self.form {
+            Form::Html => explore_page::page(summary),
+            Form::Markdown => explore_markdown::document(summary),
+            Form::AgentsMd => explore_agents::draft(summary),
+        }
+    }
+
     fn is_stdout(&self) -> bool {
         self.path == Path::new(STDOUT)
     }
@@ -53,22 +76,16 @@ impl Output<'_> {
 
 impl OutputArgs {
     fn outputs(&self) -> Vec<Output<'_>> {
-        let all: [(&'static str, &Option<PathBuf>, fn(&ExploreSummary) -> String); 3] = [
-            ("--html", &self.html, explore_page::page),
-            ("--markdown", &self.markdown, explore_markdown::document),
-            ("--agents-md", &self.agents_md, explore_agents::draft),
-        ];
-        all.into_iter()
-            .filter_map(|(flag, path, render)| {
-                path.as_deref().map(|path| Output { flag, path, render })
-            })
-            .collect()
+        let html = self.html.as_deref().map(|path| Output { form: Form::Html, path });
+        let markdown = self.markdown.as_deref().map(|path| Output { form: Form::Markdown, path });
+        let agents = self.agents_md.as_deref().map(|path| Output { form: Form::AgentsMd, path });
+        [html, markdown, agents].into_iter().flatten().collect()
     }
 
     /// Checks the flags and the files before anything is explored.
     pub fn check(&self, json: bool) -> Result<(), Failure> {
         let outputs = self.outputs();
-        let flag = if self.full { Some("--full") } else { outputs.first().map(|o| o.flag) };
+        let flag = if self.full { Some("--full") } else { outputs.first().map(Output::flag) };
         if let (true, Some(flag)) = (json, flag) {
             let message = format!("{flag} cannot be used with --json, which prints every event");
             return Err(Failure::usage(message));
@@ -82,7 +99,8 @@ impl OutputArgs {
                 let target = if output.is_stdout() { "standard output" } else { "the same file" };
                 return Err(Failure::usage(format!(
                     "{} and {} both write to {target}",
-                    other.flag, output.flag
+                    other.flag(),
+                    output.flag()
                 )));
             }
             self.check_file(output)?;
@@ -95,8 +113,9 @@ impl OutputArgs {
             return Ok(());
         }
         if output.path.is_dir() {
-            let message = format!("{} {}: is a folder", output.flag, output.path.display());
-            let hint = format!("name a file, or put the folder to explore before {}", output.flag);
+            let message = format!("{} {}: is a folder", output.flag(), output.path.display());
+            let hint =
+                format!("name a file, or put the folder to explore before {}", output.flag());
             return Err(Failure::usage(message).hint(hint));
         }
         if output.path.symlink_metadata().is_ok() && !self.force {
@@ -133,7 +152,7 @@ impl OutputArgs {
             output::print(&text)?;
         }
         for output in outputs {
-            let text = (output.render)(summary);
+            let text = output.render(summary);
             if output.is_stdout() {
                 output::print(&text)?;
             } else {

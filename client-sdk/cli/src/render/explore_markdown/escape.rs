@@ -9,8 +9,9 @@ pub fn text(text: &str) -> String {
     let text = plain(&single_line(text));
     let mut out = String::with_capacity(text.len());
     let mut is_first = true;
-    for c in text.chars() {
+    for (at, c) in text.char_indices() {
         match c {
+            '_' if is_inside_word(&text, at) => out.push('_'),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
@@ -30,6 +31,13 @@ pub fn text(text: &str) -> String {
         is_first = false;
     }
     numbered(&out)
+}
+
+/// Returns true for an underscore between letters or digits, which emphasises nothing.
+fn is_inside_word(text: &str, at: usize) -> bool {
+    let before = text[..at].trim_end_matches('_').chars().next_back();
+    let after = text[at..].trim_start_matches('_').chars().next();
+    before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphanumeric)
 }
 
 /// Escapes the point of a number at the start, which would be that of a list.
@@ -72,6 +80,7 @@ mod tests {
         for (raw, expected) in [
             ("plain text, a.b", "plain text, a.b"),
             ("*a* _b_ `c` ~d~ $e$", "\\*a\\* \\_b\\_ \\`c\\` \\~d\\~ \\$e\\$"),
+            ("a_b__c _d e_", "a_b__c \\_d e\\_"),
             ("[x](javascript:y)", "\\[x\\](javascript:y)"),
             ("<img src=x>&copy;", "&lt;img src=x&gt;&amp;copy;"),
             ("a|b\\|c", "a&#124;b\\\\&#124;c"),

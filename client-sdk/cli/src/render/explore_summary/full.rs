@@ -15,6 +15,8 @@ use crate::render::{
 
 /// Cells of the longest bar of the languages.
 const BAR_CELLS: u64 = 20;
+/// Cells before a command.
+const COMMAND_INDENT: usize = 10;
 /// Cells of the figures of a language and the spaces around them.
 const FIGURE_CELLS: usize = 24;
 
@@ -168,8 +170,22 @@ fn commands(out: &mut Sections, summary: &ExploreSummary) {
     let rows = facts::commands(&summary.details);
     out.title("Commands", rows.len());
     for row in rows {
-        let text = format!("{:<7} {}", row.kind, clean(&single_line(row.command)));
-        out.entry(&text, &Style::new().yellow(), row.source.unwrap_or_default());
+        let command = clean(&single_line(row.command));
+        let source = clean(&single_line(row.source.unwrap_or_default()));
+        let lines = cells::wrap(&command, out.columns - COMMAND_INDENT);
+        for (at, line) in lines.iter().enumerate() {
+            let kind = if at == 0 { row.kind } else { "" };
+            let is_last = at + 1 == lines.len();
+            let room = out.columns - COMMAND_INDENT - cells::width(line);
+            let is_beside = is_last && cells::width(&source) + 2 <= room;
+            let beside = if is_beside { source.as_str() } else { "" };
+            let line = Style::new().yellow().apply_to(line);
+            let beside = Style::new().dim().apply_to(beside);
+            out.push(format!("  {kind:<8}{line}  {beside}").trim_end());
+            if is_last && !is_beside {
+                out.wrapped(&source, COMMAND_INDENT, &Style::new().dim());
+            }
+        }
     }
 }
 
