@@ -169,13 +169,42 @@ pub fn name(component: &Component) -> &str {
     if component.name.trim().is_empty() { &component.path } else { &component.name }
 }
 
+/// Fewest characters of a prefix that is left out of names.
+const LONG_PREFIX: usize = 10;
+
+/// Returns the names of components for narrow cells: without the folders that most of them begin
+/// with, such as `go.etcd.io/etcd/`.
+pub fn short_names<'a>(components: &'a [Component]) -> Vec<&'a str> {
+    let names: Vec<&str> = components.iter().map(name).collect();
+    let users = |prefix: &str| names.iter().filter(|name| name.starts_with(prefix)).count();
+    let prefixes =
+        names.iter().flat_map(|name| name.match_indices('/').map(|(at, _)| &name[..=at]));
+    let long = prefixes.filter(|prefix| prefix.len() >= LONG_PREFIX);
+    let common = long.filter(|prefix| users(prefix) * 2 > names.len()).max_by_key(|p| p.len());
+    let short = |name: &'a str| match common.and_then(|prefix| name.strip_prefix(prefix)) {
+        Some(rest) if !rest.is_empty() => rest,
+        _ => name,
+    };
+    names.iter().map(|name| short(name)).collect()
+}
+
 /// Returns the names of the components that one depends on; unknown ones by their paths.
 pub fn dependency_names<'a>(components: &'a [Component], of: &'a Component) -> Vec<&'a str> {
+    let names: Vec<&str> = components.iter().map(name).collect();
+    named_dependencies(components, &names, of)
+}
+
+/// Like [`dependency_names`], with these names of the components.
+pub fn named_dependencies<'a>(
+    components: &'a [Component],
+    names: &[&'a str],
+    of: &'a Component,
+) -> Vec<&'a str> {
     let positions = positions(components);
     of.depends_on
         .iter()
         .filter(|path| **path != of.path)
-        .map(|path| positions.get(path.as_str()).map_or(path.as_str(), |at| name(&components[*at])))
+        .map(|path| positions.get(path.as_str()).map_or(path.as_str(), |at| names[*at]))
         .collect()
 }
 
@@ -244,6 +273,23 @@ mod tests {
             let details = ExploreDetails { top_files: vec![file], ..Default::default() };
             let summary = ExploreSummary { details, ..Default::default() };
             assert_eq!(top_files(&summary)[0].reason, expected);
+        }
+    }
+
+    #[test]
+    fn names_lose_a_long_common_prefix() {
+        let of = |names: &[&str]| -> Vec<Component> {
+            let component = |name: &&str| Component { name: (*name).into(), ..Default::default() };
+            names.iter().map(component).collect()
+        };
+        for (names, expected) in [
+            (&["go.etcd.io/etcd/a/v3", "go.etcd.io/etcd/b", "c"][..], &["a/v3", "b", "c"][..]),
+            (&["@trpc/a", "@trpc/b"], &["@trpc/a", "@trpc/b"]),
+            (&["example.org/x/", "example.org/x/y"], &["example.org/x/", "y"]),
+            (&["example.org/x", "y", "z"], &["example.org/x", "y", "z"]),
+            (&[], &[]),
+        ] {
+            assert_eq!(short_names(&of(names)), expected);
         }
     }
 

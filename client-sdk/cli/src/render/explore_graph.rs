@@ -7,7 +7,7 @@ use crate::render::explore_facts::positions;
 /// Maximum number of components in a diagram; more are unreadable.
 pub const MAX_NODES: usize = 24;
 /// Edges per ten nodes above which edges that follow from others are left out.
-const DENSE: usize = 15;
+const DENSE: usize = 12;
 
 /// The drawn part of a graph of components.
 #[derive(Debug, Clone, PartialEq, Eq)]

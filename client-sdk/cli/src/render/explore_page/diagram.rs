@@ -65,6 +65,7 @@ pub fn figure(components: &[Component]) -> String {
     }
     let graph = ComponentGraph::new(components);
     let drawn = &components[..graph.nodes];
+    let names = facts::short_names(components);
     let roles: Vec<Vec<String>> = drawn
         .iter()
         .map(|c| cells::wrap_at_most(&plain(&facts::single_line(&c.role)), ROLE_CELLS, 2))
@@ -82,7 +83,10 @@ pub fn figure(components: &[Component]) -> String {
         );
     }
     for (at, component) in drawn.iter().enumerate() {
-        node(&mut svg, at, component, &roles[at], drawing.centres[at], height, components);
+        let centre = drawing.centres[at];
+        let name = names[at];
+        let roles = &roles[at];
+        node(&mut svg, &Node { at, component, name, roles, centre, height }, components);
     }
     svg.push_str("</svg>");
     let caption = caption(&graph, drawn);
@@ -127,40 +131,44 @@ fn caption(graph: &ComponentGraph, drawn: &[Component]) -> String {
     parts.join(" ")
 }
 
-fn node(
-    svg: &mut String,
+/// Box of a component.
+struct Node<'a> {
     at: usize,
-    component: &Component,
-    roles: &[String],
+    component: &'a Component,
+    name: &'a str,
+    roles: &'a [String],
     centre: Point,
     height: f64,
-    all: &[Component],
-) {
+}
+
+fn node(svg: &mut String, node: &Node<'_>, all: &[Component]) {
+    let Node { at, component, name, roles, centre, height } = node;
     let class = match component.kind.as_str() {
         "program" => "program",
         "module" => "module",
         _ => "library",
     };
-    let name = plain(&facts::single_line(facts::name(component)));
     let dependencies = facts::dependency_names(all, component).join(", ");
-    let mut title = format!("{name}: {}", facts::single_line(&component.role));
+    let mut title = format!("{}: {}", facts::name(component), component.role);
     if !dependencies.is_empty() {
         title = format!("{title}; depends on {dependencies}");
     }
-    let (left, top) = (centre.x - BOX_WIDTH / 2.0, centre.y - height / 2.0);
-    let short = escape(&cells::fit(&name, NAME_CELLS));
+    let left = centre.x - BOX_WIDTH / 2.0;
+    let top = centre.y - height / 2.0;
+    let name = plain(&facts::single_line(name));
     let text_x = round(left + 12.0);
     let _infallible = write!(
         svg,
         "<a href=\"#c-{at}\" class=\"{class}\" data-node=\"{at}\"><title>{}</title>\
          <rect x=\"{}\" y=\"{}\" width=\"{BOX_WIDTH}\" height=\"{height}\" rx=\"6\"/>\
-         <text x=\"{text_x}\" y=\"{}\">{short}</text>",
+         <text x=\"{text_x}\" y=\"{}\">{}</text>",
         text(&title),
         round(left),
         round(top),
         round(top + 24.0),
+        escape(&cells::fit(&name, NAME_CELLS)),
     );
-    for (line, role) in (0_u8..).zip(roles) {
+    for (line, role) in (0_u8..).zip(*roles) {
         let y = round(top + 42.0 + ROLE_HEIGHT * f64::from(line));
         let _infallible =
             write!(svg, "<text class=\"role\" x=\"{text_x}\" y=\"{y}\">{}</text>", escape(role));

@@ -20,6 +20,8 @@ const MARGIN_FROM: usize = 76;
 const NARROW_EXTRA: usize = 6;
 /// Columns of the margin.
 const MARGIN: usize = 12;
+/// Maximum number of components.
+const COMPONENTS: usize = 14;
 /// Maximum number of goals.
 const GOALS: usize = 3;
 /// Maximum percentage of a line for the name or path in a table.
@@ -166,8 +168,8 @@ fn sections(summary: &ExploreSummary, columns: usize) -> Vec<Section> {
     }
     all.extend([
         Section::new("components", 7, details.components.len(), components),
-        Section::new("start", 3, starts.len(), files(&starts, 5, columns)),
-        Section::new("read first", 4, reads.len(), files(&reads, 7, columns)),
+        Section::new("start", 3, starts.len(), files(&starts, 6, columns)),
+        Section::new("read first", 4, reads.len(), files(&reads, 8, columns)),
         Section::of("commands", kinds, 0, commands),
         Section::of("flow", 1, 0, flow(summary, columns)),
         Section::new("hotspots", 1, 0, hotspots(summary, columns)).joined(),
@@ -206,8 +208,9 @@ fn first_cell<'a>(texts: impl Iterator<Item = &'a str>, columns: usize) -> usize
 }
 
 fn components(all: &[Component], columns: usize) -> Vec<String> {
-    let listed = &all[..all.len().min(9)];
-    let names: Vec<String> = listed.iter().map(|c| clean(facts::name(c))).collect();
+    let listed = &all[..all.len().min(COMPONENTS)];
+    let short = facts::short_names(all);
+    let names: Vec<String> = short.iter().take(COMPONENTS).map(|name| clean(name)).collect();
     let roles: Vec<String> = listed.iter().map(|c| clean(&single_line(&c.role))).collect();
     let name_columns = first_cell(names.iter().map(String::as_str), columns);
     let rest = columns.saturating_sub(name_columns + 2);
@@ -224,7 +227,7 @@ fn components(all: &[Component], columns: usize) -> Vec<String> {
             line.cell(role, role_columns, &Style::new());
             if has_dependencies {
                 line.space(2);
-                let names = facts::dependency_names(all, component);
+                let names = facts::named_dependencies(all, &short, component);
                 let text = dependencies(&names, line.remaining);
                 line.push(&text, &Style::new().dim());
             }
@@ -239,7 +242,7 @@ fn dependencies(names: &[&str], columns: usize) -> String {
     let mut text = format!("→ {}", clean(first));
     let suffix = if others.is_empty() { String::new() } else { format!(", +{}", others.len()) };
     if cells::width(&text) + cells::width(&suffix) > columns {
-        return format!("→ {} others", names.len());
+        return format!("→ {}", facts::count(others.len() as u64 + 1, "other"));
     }
     for (at, name) in others.iter().enumerate() {
         let next = format!("{text}, {}", clean(name));
