@@ -306,6 +306,7 @@ impl Watch<'_> {
         match event {
             AgentEvt::Completed { summary } => {
                 if !self.app.globals.json {
+                    self.progress.pause();
                     self.outputs.emit(self.app, summary, &self.run.session)?;
                 }
                 Ok(OK)

@@ -60,7 +60,8 @@ pub fn page(summary: &ExploreSummary) -> String {
          <header><div class=\"column\">\n<h1>{name}</h1>\n{purpose}\
          <p class=\"faint\">{figures}</p>\n{nav}</div></header>\n\
          <main id=\"main\" tabindex=\"-1\"><div class=\"column\">\n{body}</div></main>\n\
-         <footer><div class=\"column\">Written by <code>cairn explore --html</code>.</div></footer>\n\
+         <footer><div class=\"column\">Written by <code>cairn explore --html</code>.\
+         </div></footer>\n\
          <script>{SCRIPT}</script>\n</body>\n</html>\n",
         policy = policy(),
         figures = figures(summary),

@@ -48,15 +48,20 @@ fn heading(summary: &ExploreSummary, columns: usize) -> String {
     line.text
 }
 
-/// Figures of the explore, as plain text.
-fn figures(summary: &ExploreSummary, session: &SessionId) -> String {
+/// Figures of the explore and its session, as lines of plain text.
+fn figures(summary: &ExploreSummary, session: &SessionId, columns: usize) -> Vec<String> {
     let stats = &summary.details.stats;
-    format!(
-        "{}, {} in {}; session {session}",
+    let figures = format!(
+        "{}, {} in {}",
         count(stats.files, "file"),
         count(stats.symbols, "symbol"),
         millis(stats.millis),
-    )
+    );
+    let session = format!("session {session}");
+    if cells::width(&figures) + 2 + cells::width(&session) <= columns {
+        return vec![format!("{figures}; {session}")];
+    }
+    [figures, session].iter().flat_map(|text| cells::wrap(text, columns)).collect()
 }
 
 /// A line that never exceeds its columns.

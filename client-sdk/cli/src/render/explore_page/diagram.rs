@@ -109,7 +109,8 @@ fn svg_start(drawing: &Drawing) -> String {
          height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"group\" \
          aria-label=\"Components and their dependencies\">\n\
          <defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" \
-         markerHeight=\"7\" orient=\"auto-start-reverse\"><path d=\"M0 0L8 4L0 8z\"/></marker></defs>\n"
+         markerHeight=\"7\" orient=\"auto-start-reverse\"><path d=\"M0 0L8 4L0 8z\"/>\
+         </marker></defs>\n"
     )
 }
 

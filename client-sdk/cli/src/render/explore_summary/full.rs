@@ -49,7 +49,9 @@ pub fn full(summary: &ExploreSummary, session: &SessionId, columns: Option<usize
         out.wrapped(&clean(&single_line(question)), 2, &Style::new());
     }
     out.push("");
-    out.wrapped(&figures(summary, session), 0, &Style::new().dim());
+    for line in figures(summary, session, columns) {
+        out.wrapped(&line, 0, &Style::new().dim());
+    }
     out.text
 }
 

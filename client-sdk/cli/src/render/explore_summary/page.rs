@@ -14,6 +14,8 @@ use crate::render::{
 
 /// Maximum lines of the page.
 pub const MAX_LINES: usize = 40;
+/// The last line: how to get the rest.
+const MORE: &str = "the rest: cairn explore --full, --html FILE, --markdown, --agents-md";
 /// Columns from which labels are in a margin; below, they are lines of their own.
 const MARGIN_FROM: usize = 76;
 /// Additional lines of a page without a margin, beside its titles.
@@ -24,8 +26,10 @@ const MARGIN: usize = 12;
 const COMPONENTS: usize = 14;
 /// Maximum number of goals.
 const GOALS: usize = 3;
-/// Maximum percentage of a line for the name or path in a table.
-const NAME_PERCENT: usize = 45;
+/// Maximum percentage of a line for the name of a component.
+const NAME_PERCENT: usize = 30;
+/// Maximum percentage of a line for the path of a file.
+const PATH_PERCENT: usize = 45;
 
 /// Lines of the page under one label.
 struct Section {
@@ -71,10 +75,9 @@ pub fn page(summary: &ExploreSummary, session: &SessionId, columns: Option<usize
     }
     let dim = Style::new().dim();
     let mut tail = vec![String::new()];
-    let more = "the rest: cairn explore --full, --html FILE, --markdown, --agents-md";
-    for text in [figures(summary, session), more.to_owned()] {
-        tail.extend(cells::wrap(&text, columns).iter().map(|l| dim.apply_to(l).to_string()));
-    }
+    let mut last = figures(summary, session, columns);
+    last.extend(cells::wrap(MORE, columns));
+    tail.extend(last.iter().map(|line| dim.apply_to(line).to_string()));
     let mut sections = sections(summary, content);
     sections.retain(|section| !section.entries.is_empty());
     let titles = if has_margin { 0 } else { sections.len() };
@@ -201,10 +204,9 @@ fn languages(summary: &ExploreSummary, columns: usize) -> Vec<String> {
     [line.finish()].into_iter().filter(|line| !line.is_empty()).collect()
 }
 
-/// Columns of the first cell of a table: the longest one, within its share.
-fn first_cell<'a>(texts: impl Iterator<Item = &'a str>, columns: usize) -> usize {
-    let longest = texts.map(cells::width).max().unwrap_or_default();
-    longest.min(columns * NAME_PERCENT / 100)
+/// Columns of the first cell of a table: the longest one, up to a limit.
+fn first_cell(texts: &[String], limit: usize) -> usize {
+    texts.iter().map(|text| cells::width(text)).max().unwrap_or_default().min(limit)
 }
 
 fn components(all: &[Component], columns: usize) -> Vec<String> {
@@ -212,9 +214,9 @@ fn components(all: &[Component], columns: usize) -> Vec<String> {
     let short = facts::short_names(all);
     let names: Vec<String> = short.iter().take(COMPONENTS).map(|name| clean(name)).collect();
     let roles: Vec<String> = listed.iter().map(|c| clean(&single_line(&c.role))).collect();
-    let name_columns = first_cell(names.iter().map(String::as_str), columns);
+    let name_columns = first_cell(&names, columns * NAME_PERCENT / 100);
     let rest = columns.saturating_sub(name_columns + 2);
-    let has_dependencies = listed.iter().any(|c| !c.depends_on.is_empty()) && rest >= 44;
+    let has_dependencies = listed.iter().any(|c| !c.depends_on.is_empty()) && rest >= 38;
     let longest_role = roles.iter().map(|role| cells::width(role)).max().unwrap_or_default();
     let role_columns = if has_dependencies { longest_role.min(rest * 3 / 5) } else { rest };
     listed
@@ -259,7 +261,7 @@ fn dependencies(names: &[&str], columns: usize) -> String {
 fn files(all: &[FileRow<'_>], most: usize, columns: usize) -> Vec<String> {
     let listed = &all[..all.len().min(most)];
     let positions: Vec<String> = listed.iter().map(|row| clean(&row.position())).collect();
-    let path_columns = first_cell(positions.iter().map(String::as_str), columns);
+    let path_columns = first_cell(&positions, columns * PATH_PERCENT / 100);
     listed
         .iter()
         .zip(&positions)
@@ -363,7 +365,7 @@ fn questions(summary: &ExploreSummary, columns: usize) -> Vec<Vec<String>> {
 fn layout(summary: &ExploreSummary, columns: usize) -> Vec<String> {
     let folders = &summary.details.layout;
     let paths: Vec<String> = folders.iter().take(6).map(|l| clean(&l.path)).collect();
-    let path_columns = first_cell(paths.iter().map(String::as_str), columns);
+    let path_columns = first_cell(&paths, columns * PATH_PERCENT / 100);
     let folder = |(path, entry): (&String, &cairn_protocol::explore::LayoutEntry)| {
         let mut line = Line::new(columns);
         line.path(path, path_columns, &Style::new().green());
