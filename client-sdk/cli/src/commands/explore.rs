@@ -306,7 +306,7 @@ impl Watch<'_> {
         match event {
             AgentEvt::Completed { summary } => {
                 if !self.app.globals.json {
-                    self.progress.pause();
+                    self.progress.finish();
                     self.outputs.emit(self.app, summary, &self.run.session)?;
                 }
                 Ok(OK)
