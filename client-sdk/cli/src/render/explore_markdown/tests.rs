@@ -81,3 +81,27 @@ fn diagrams_are_bounded_and_drawn_with_cycles() {
     assert_eq!(text.lines().filter(|line| line.ends_with("\"]")).count(), 24);
     assert!(text.contains("The first 24 of 300 components."));
 }
+
+/// The real parsers of Mermaid and Markdown, from npm in `target/peers`.
+#[test]
+#[ignore = "needs npm's mermaid, jsdom, micromark and micromark-extension-gfm in target/peers"]
+fn real_parsers_find_no_markup_in_text() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new("node");
+    command.current_dir(root.join("target/peers"));
+    command.arg(root.join("tests/conformance/markdown.mjs"));
+    let mut summaries: Vec<ExploreSummary> = HOSTILE.iter().map(|text| hostile(text)).collect();
+    summaries.extend([flask(), of_components(cyclic()), of_components(many())]);
+    for (at, summary) in summaries.iter().enumerate() {
+        let name = |form: &str| dir.path().join(format!("{at}-{form}.md"));
+        std::fs::write(name("architecture"), document(summary)).unwrap();
+        std::fs::write(name("agents"), explore_agents::draft(summary)).unwrap();
+        command.args([name("architecture"), name("agents")]);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let count = summaries.len();
+    assert_eq!(text, format!("{} documents, {count} diagrams, 0 problems\n", count * 2));
+}
