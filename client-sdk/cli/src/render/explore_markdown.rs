@@ -74,14 +74,19 @@ impl Document {
         }
     }
 
-    /// Adds a table of cells that are escaped already, unless it is empty.
+    /// Adds a table of cells that are escaped already, unless it is empty. Columns without any text
+    /// are left out.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
-        if rows.is_empty() {
+        let has_text = |at: usize| rows.iter().any(|row| !row[at].is_empty());
+        let columns: Vec<usize> = (0..head.len()).filter(|at| has_text(*at)).collect();
+        if columns.is_empty() {
             return;
         }
-        let mut table = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
+        let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
+        let mut table = line(columns.iter().map(|at| head[*at]).collect());
+        table.push_str(&format!("|{}\n", "---|".repeat(columns.len())));
         for row in rows {
-            table.push_str(&format!("| {} |\n", row.join(" | ")));
+            table.push_str(&line(columns.iter().map(|at| row[*at].as_str()).collect()));
         }
         self.paragraph(table.trim_end());
     }

@@ -13,8 +13,8 @@ pub fn text(text: &str) -> String {
         match c {
             '_' if is_inside_word(&text, at) => out.push('_'),
             '<' => out.push_str("&lt;"),
-            // It starts a quotation.
-            '>' if is_first => out.push_str("&gt;"),
+            // It starts a quotation, or would be part of an address.
+            '>' if !text[..at].ends_with(' ') => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             // A backslash before it does not count in a cell whose text ends with a backslash.
             '|' => out.push_str("&#124;"),
@@ -83,7 +83,7 @@ mod tests {
             ("*a* _b_ `c` ~d~ $e$", "\\*a\\* \\_b\\_ \\`c\\` \\~d\\~ \\$e\\$"),
             ("a_b__c _d e_", "a_b__c \\_d e\\_"),
             ("[x](javascript:y)", "\\[x\\](javascript:y)"),
-            ("<img src=x>&copy;", "&lt;img src=x>&amp;copy;"),
+            ("<img src=x>&copy;", "&lt;img src=x&gt;&amp;copy;"),
             ("a|b\\|c", "a&#124;b\\\\&#124;c"),
             ("> quoted, a > b", "&gt; quoted, a > b"),
             ("# title", "\\# title"),

@@ -105,3 +105,19 @@ fn real_parsers_find_no_markup_in_text() {
     let count = summaries.len();
     assert_eq!(text, format!("{} documents, {count} diagrams, 0 problems\n", count * 2));
 }
+
+#[test]
+fn empty_columns_of_a_table_are_left_out() {
+    let cells = |all: &[&str]| all.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+    let table = |rows: &[Vec<String>]| {
+        let mut document = Document { text: String::new() };
+        document.table(&["a", "b"], rows);
+        document.text
+    };
+    assert_eq!(table(&[cells(&["1", ""]), cells(&["2", ""])]), "\n| a |\n|---|\n| 1 |\n| 2 |\n");
+    assert_eq!(
+        table(&[cells(&["1", ""]), cells(&["", "2"])]),
+        "\n| a | b |\n|---|---|\n| 1 |  |\n|  | 2 |\n"
+    );
+    assert_eq!((table(&[]), table(&[cells(&["", ""])])), (String::new(), String::new()));
+}

@@ -71,7 +71,7 @@ pub fn page(summary: &ExploreSummary, session: &SessionId, columns: Option<usize
     let content = if has_margin { columns - MARGIN } else { columns - 2 };
     let mut head = vec![heading(summary, columns)];
     if let Some(purpose) = facts::purpose(&summary.details) {
-        head.extend(cells::wrap_at_most(&clean(&purpose), columns, 2));
+        head.extend(cells::wrap_at_most(&clean(&purpose), columns, 3));
     }
     let dim = Style::new().dim();
     let mut tail = vec![String::new()];
