@@ -112,6 +112,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("spake2", &["cairn-pairing"]),
     ("rcgen", &["cairn-pairing"]),
     ("tokio-rustls", &["cairn-transport", "cairn-client-sdk", "cairn-pairing"]),
+    ("dagre", &["cairn-command-line"]),
     ("jsonc-parser", &["cairn-command-line"]),
     ("toml_edit", &["cairn-command-line"]),
 ];

@@ -1,5 +1,7 @@
 //! `cairn explore`: start, follow, display, summarise.
 
+mod outputs;
+
 use std::{path::Path, time::Duration};
 
 use cairn_client_sdk::{Client, ClientError, Item, Record};
@@ -16,7 +18,7 @@ use crate::{
     app::{App, current_dir},
     commands::tools::{self, Approver},
     exit::{FAILED, Failure, INTERRUPTED, OK},
-    render::{explore_summary, output, progress::Progress},
+    render::{output, progress::Progress},
     scope,
 };
 
@@ -36,6 +38,10 @@ Examples:
   cairn explore                             this folder
   cairn explore ~/src/project --goal auth   with a question to answer
   cairn explore https://github.com/owner/name --branch main
+  cairn explore --full                      everything, not one page
+  cairn explore --html overview.html        a page with a diagram, for a browser
+  cairn explore --markdown ARCHITECTURE.md --agents-md AGENTS.md
+                                            documents to review and commit
   cairn explore --json | tail -n 1          the last event, with the summary
   cairn explore --resume ses_…              resume an interrupted one, or follow a running one
 
@@ -61,6 +67,9 @@ pub struct ExploreArgs {
     /// Resume an interrupted session, or follow a running one
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["target", "goal", "branch", "model"])]
     resume: Option<SessionId>,
+    /// The form of the summary.
+    #[command(flatten)]
+    outputs: outputs::OutputArgs,
 }
 
 /// A followed run and the position in it.
@@ -75,6 +84,7 @@ struct Run {
 }
 
 pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
+    args.outputs.check(app.globals.json)?;
     // Problems with a local folder are reported before a daemon is started.
     let early = if args.resume.is_none() && !app.is_remote() {
         Some(start_params(app, &args, &current_dir()?)?)
@@ -111,6 +121,7 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
         progress: Progress::new(!app.globals.quiet && !app.globals.json),
         aborting: false,
         approver,
+        outputs: args.outputs,
     }
     .follow()
     .await
@@ -187,6 +198,7 @@ struct Watch<'a> {
     progress: Progress,
     aborting: bool,
     approver: Approver,
+    outputs: outputs::OutputArgs,
 }
 
 /// The effect of a record on the command.
@@ -294,7 +306,8 @@ impl Watch<'_> {
         match event {
             AgentEvt::Completed { summary } => {
                 if !self.app.globals.json {
-                    output::print(&explore_summary::text(summary, &self.run.session))?;
+                    self.progress.finish();
+                    self.outputs.emit(self.app, summary, &self.run.session)?;
                 }
                 Ok(OK)
             }

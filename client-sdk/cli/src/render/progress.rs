@@ -46,6 +46,11 @@ impl Progress {
         self.0.set_draw_target(ProgressDrawTarget::hidden());
     }
 
+    /// Removes the line for good, before the result is printed.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+
     /// Draws again after a pause.
     pub fn resume(&self) {
         self.0.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
