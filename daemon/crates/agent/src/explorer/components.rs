@@ -24,7 +24,7 @@ const LARGE: u64 = 25;
 const WRAPS: u64 = 80;
 /// Subfolders below which a folder counts as flat, so that its files are the parts.
 const FLAT: usize = 4;
-/// Share of the commits above which a flat folder is shown by its files, in percent.
+/// Share of the imports above which a flat folder is shown by its files, in percent.
 const FLAT_SHARE: u64 = 60;
 /// Most parts that one of several packages is divided into.
 const MAX_CHILDREN: usize = 6;
@@ -84,8 +84,7 @@ impl<'a> Folders<'a> {
         self.all.iter().any(|folder| folder.path == path && is_code(&folder.role))
     }
 
-    /// Commits that changed something in a folder or file: how much it matters to its authors.
-    /// Without a history, the imports from and to it.
+    /// Imports from and to the files in a folder, or a file.
     fn importance(&self, path: &str) -> u64 {
         self.importance.get(path).copied().unwrap_or(0)
     }
@@ -131,29 +130,15 @@ impl<'a> Folders<'a> {
     }
 }
 
-/// The importance of each folder and file.
+/// The importance of each folder and file: the imports from and to the files in it. The history
+/// tells less, since it favours what is changed by machines and what is unfinished.
 fn importance(facts: &Facts) -> BTreeMap<&str, u64> {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
-    let with_folders = |path: &'_ str| -> Vec<usize> {
-        path.match_indices('/').map(|(at, _)| at).chain([path.len()]).collect()
-    };
-    if facts.commits.is_empty() {
-        for file in &facts.graph.files {
-            for end in with_folders(&file.path) {
-                *all.entry(&file.path[..end]).or_default() +=
-                    u64::from(file.dependents + file.dependencies);
-            }
-        }
-        return all;
-    }
-    for commit in facts.commits.iter().filter(|c| c.paths.len() <= super::order::MASS) {
-        let touched: BTreeSet<&str> = commit
-            .paths
-            .iter()
-            .flat_map(|path| with_folders(path).into_iter().map(|end| &path[..end]))
-            .collect();
-        for path in touched {
-            *all.entry(path).or_default() += 1;
+    for file in &facts.graph.files {
+        let ends = file.path.match_indices('/').map(|(at, _)| at).chain([file.path.len()]);
+        for end in ends {
+            *all.entry(&file.path[..end]).or_default() +=
+                u64::from(file.dependents + file.dependencies);
         }
     }
     all

@@ -9,7 +9,7 @@ use super::{facts::Facts, paths};
 /// Most files of a summary.
 const MAX: usize = 20;
 /// A commit that changed more files is a move or a mass edit.
-pub const MASS: usize = 40;
+const MASS: usize = 40;
 /// Commits that hotspots are counted in.
 const LATELY: usize = 200;
 /// Most hotspots of a summary.
@@ -153,13 +153,13 @@ fn is_source(path: &str) -> bool {
 fn score(evidence: &Evidence, [commits, dependents, dependencies, bytes, rank]: [f64; 5]) -> f64 {
     let log = |value: f64, most: f64| (1.0 + value).ln() / (1.0 + most).ln();
     // Weights were fitted on eleven labelled repositories.
-    2.0 * (f64::from(evidence.commits) / commits).powf(0.7)
-        + 1.1 * log(f64::from(evidence.dependents), dependents)
-        + 1.5 * log(f64::from(evidence.dependencies), dependencies)
-        + 2.4 * log(evidence.bytes as f64, bytes)
-        + 0.3 * (evidence.rank / rank).sqrt()
-        + if evidence.is_entrypoint { 1.0 } else { 0.0 }
-        + if evidence.is_documented { 0.45 } else { 0.0 }
+    2.6 * (f64::from(evidence.commits) / commits).powf(0.7)
+        + 1.5 * log(f64::from(evidence.dependents), dependents)
+        + 1.8 * log(f64::from(evidence.dependencies), dependencies)
+        + 3.9 * log(evidence.bytes as f64, bytes)
+        + 1.0 * (evidence.rank / rank).sqrt()
+        + if evidence.is_entrypoint { 0.2 } else { 0.0 }
+        + if evidence.is_documented { 0.2 } else { 0.0 }
 }
 
 fn reason(evidence: &Evidence, symbols: &[String]) -> String {

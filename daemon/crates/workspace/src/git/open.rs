@@ -32,6 +32,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const RELEASE_EVERY: Duration = Duration::from_millis(4);
 const RELEASE_FOR: Duration = Duration::from_secs(10);
 
+/// Most alternates in a chain; libgit2 follows as many.
+const MAX_ALTERNATES: usize = 5;
+
 /// Paths in a git folder that libgit2 reads by itself.
 const READ_AT_ONCE: [&str; 20] = [
     "HEAD",
@@ -152,16 +155,63 @@ fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<RepoPaths, &'stati
         }
         () => return Err("its .git is neither a folder nor a file"),
     };
-    let git_dir = contained(root, &git_dir)?;
+    let git_dir = contained(root, &git_dir).or_else(|why| linked(dot_git, &git_dir).ok_or(why))?;
     look_inside(root, &git_dir)?;
     let common = read_short(&git_dir.join("commondir"));
     let mut git_dirs = vec![git_dir];
     if let Some(text) = common {
-        let common = contained(root, &git_dirs[0].join(text.trim()))?;
+        let git_dir = &git_dirs[0];
+        let named = git_dir.join(text.trim());
+        // A linked work tree has its git folder in `worktrees` of the common one.
+        let above = || {
+            let common = named.canonicalize().ok()?;
+            (git_dir.parent()? == common.join("worktrees")).then_some(common)
+        };
+        let common = contained(root, &named).or_else(|why| above().ok_or(why))?;
         look_inside(root, &common)?;
         git_dirs.push(common);
     }
     Ok(RepoPaths { top: top.to_path_buf(), git_dirs })
+}
+
+/// Returns the git folder outside of the declared roots that a `.git` file names, if that folder
+/// names the work tree in turn: as linked work trees and submodules do. A file from elsewhere that
+/// points to another repository has no such entry there.
+fn linked(dot_git: &Path, git_dir: &Path) -> Option<PathBuf> {
+    if !std::fs::symlink_metadata(dot_git).is_ok_and(|meta| meta.is_file()) {
+        return None;
+    }
+    let git_dir = git_dir.canonicalize().ok().filter(|dir| is_own(dir))?;
+    let top = dot_git.parent()?.canonicalize().ok()?;
+    let is_worktree = || {
+        let named = PathBuf::from(read_short(&git_dir.join("gitdir"))?.trim());
+        let named = if named.is_absolute() { named } else { git_dir.join(named) };
+        Some(named.canonicalize().ok()? == top.join(".git"))
+    };
+    let is_submodule = || {
+        let config = read_short(&git_dir.join("config"))?;
+        let named = config.lines().find_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim().eq_ignore_ascii_case("worktree")).then(|| value.trim().to_owned())
+        })?;
+        Some(git_dir.join(named).canonicalize().ok()? == top)
+    };
+    (is_worktree() == Some(true) || is_submodule() == Some(true)).then_some(git_dir)
+}
+
+/// True for a folder of this user.
+fn is_own(folder: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let uid = rustix::process::geteuid().as_raw();
+        std::fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir() && meta.uid() == uid)
+    }
+    #[cfg(not(unix))]
+    {
+        let _unknown = folder;
+        false
+    }
 }
 
 fn look_inside(root: &Root, git_dir: &Path) -> Result<(), &'static str> {
@@ -172,13 +222,32 @@ fn look_inside(root: &Root, git_dir: &Path) -> Result<(), &'static str> {
             contained(root, &path)?;
         }
     }
-    let alternates = git_dir.join("objects/info/alternates");
+    check_alternates(root, &git_dir.join("objects"), 0)
+}
+
+/// Checks the object folders of other repositories that a clone borrows from, as `git clone
+/// --shared` sets up. They add objects, not references, so that nothing is read of them but what a
+/// commit of this repository names; outside of the declared roots they must belong to this user.
+fn check_alternates(root: &Root, objects: &Path, depth: usize) -> Result<(), &'static str> {
+    let alternates = objects.join("info/alternates");
     // A pipe is rejected as such.
-    if std::fs::metadata(&alternates).is_ok_and(|meta| meta.is_file()) {
-        let text = read_short(&alternates).ok_or("its list of alternates cannot be read")?;
-        for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
-            contained(root, &git_dir.join("objects").join(line))?;
-        }
+    if !std::fs::metadata(&alternates).is_ok_and(|meta| meta.is_file()) {
+        return Ok(());
+    }
+    if depth == MAX_ALTERNATES {
+        return Err("its alternates have too many of their own");
+    }
+    let text = read_short(&alternates).ok_or("its list of alternates cannot be read")?;
+    for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        let named = objects.join(line);
+        let borrowed = contained(root, &named).or_else(|why| {
+            let real = named.canonicalize().map_err(|_| why)?;
+            let parts = ["pack", "info"].map(|part| real.join(part));
+            let is_plain =
+                |part: &PathBuf| std::fs::symlink_metadata(part).is_err() || is_own(part);
+            if is_own(&real) && parts.iter().all(is_plain) { Ok(real) } else { Err(why) }
+        })?;
+        check_alternates(root, &borrowed, depth + 1)?;
     }
     Ok(())
 }

@@ -109,6 +109,40 @@ fn hostile_repository_runs_no_program() {
 }
 
 #[test]
+fn linked_work_trees_submodules_and_borrowed_objects_have_their_git() {
+    let outer = tempfile::tempdir().unwrap();
+    let base = outer.path().canonicalize().unwrap();
+    let main = base.join("main");
+    std::fs::create_dir(&main).unwrap();
+    repository(&main);
+    let at = |name: &str| base.join(name).to_str().unwrap().to_owned();
+    git(&main, &["worktree", "add", "-q", &at("linked")]);
+    git(&base, &["clone", "-q", "--shared", &at("main"), &at("borrowing")]);
+    let super_project = base.join("super");
+    std::fs::create_dir(&super_project).unwrap();
+    repository(&super_project);
+    let allow = "protocol.file.allow=always";
+    git(&super_project, &["-c", allow, "submodule", "--quiet", "add", &at("main"), "part"]);
+    for name in ["linked", "borrowing", "super/part"] {
+        let alone = Roots::new(vec![]).declare(&base.join(name)).unwrap();
+        assert!(git_status(&alone, ".").unwrap().is_repository, "{name}");
+        assert!(!git_log(&alone, 5).unwrap().is_empty(), "{name}");
+    }
+    // A copy of the file elsewhere is not what the repository names in turn.
+    let forged = base.join("forged");
+    std::fs::create_dir(&forged).unwrap();
+    std::fs::copy(base.join("linked/.git"), forged.join(".git")).unwrap();
+    let alone = Roots::new(vec![]).declare(&forged).unwrap();
+    assert!(!git_status(&alone, ".").unwrap().is_repository);
+    // Objects of another user are not borrowed.
+    let objects = main.join(".git/objects");
+    if std::os::unix::fs::chown(&objects, Some(12_345), None).is_ok() {
+        let alone = Roots::new(vec![]).declare(&base.join("borrowing")).unwrap();
+        assert!(git_log(&alone, 5).unwrap().is_empty());
+    }
+}
+
+#[test]
 fn repositories_leading_outside_roots_are_ignored() {
     let outer = tempfile::tempdir().unwrap();
     let base = outer.path().canonicalize().unwrap();
@@ -116,7 +150,7 @@ fn repositories_leading_outside_roots_are_ignored() {
     repository(&base.join("secret"));
     let secret = base.join("secret/.git");
     type Make<'a> = &'a dyn Fn(&Path);
-    let cases: [(&str, Make<'_>); 6] = [
+    let cases: [(&str, Make<'_>); 5] = [
         ("a .git file", &|dir| put(dir, ".git", &format!("gitdir: {}\n", secret.display()))),
         ("a .git link", &|dir| symlink(&secret, dir.join(".git")).unwrap()),
         ("a work tree", &|dir| {
@@ -126,10 +160,6 @@ fn repositories_leading_outside_roots_are_ignored() {
         ("a commondir", &|dir| {
             repository(dir);
             put(dir, ".git/commondir", secret.to_str().unwrap());
-        }),
-        ("alternates", &|dir| {
-            repository(dir);
-            put(dir, ".git/objects/info/alternates", secret.join("objects").to_str().unwrap());
         }),
         ("a linked object store", &|dir| {
             repository(dir);
@@ -148,12 +178,9 @@ fn repositories_leading_outside_roots_are_ignored() {
         assert!(start.elapsed() < Duration::from_secs(20), "{what}");
         std::fs::remove_dir_all(&dir).unwrap();
     }
-    // Control: a worktree is one as soon as its repository is declared too.
+    // Control: a work tree that its repository knows is one.
     git(&base.join("secret"), &["worktree", "add", "-q", "../tree"]);
-    let roots = Roots::new(vec![]);
-    let tree = roots.declare(&base.join("tree")).unwrap();
-    assert!(!git_status(&tree, ".").unwrap().is_repository);
-    roots.declare(&base.join("secret")).unwrap();
+    let tree = Roots::new(vec![]).declare(&base.join("tree")).unwrap();
     assert_eq!(git_status(&tree, ".").unwrap().branch.as_deref(), Some("tree"));
     // A repository above the root is not searched.
     std::fs::create_dir(base.join("secret/sub")).unwrap();
