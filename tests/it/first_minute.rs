@@ -155,3 +155,38 @@ async fn older_service_is_named_and_left_alone() {
     assert!(err.contains("was not started on demand: restart it"), "{err}");
     assert!(!methods.lock().unwrap().contains(&"daemon.stop".to_owned()));
 }
+
+#[test]
+fn uninstall_removes_what_it_lists_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, repo) = (dir.path().join("home"), dir.path().join("repo"));
+    tree(&repo, &[("main.rs", "fn main() {}\n")]);
+    tree(&home, &[("letters/foreign.txt", "not of Cairn\n")]);
+    assert_eq!(cairn(&home, &repo, &["index", "add", ".", "--wait"]).0, 0);
+    assert!(home.join("trace.db").exists());
+    // There is no terminal that could confirm it.
+    let (code, out, err) = cairn(&home, &repo, &["uninstall", "--purge"]);
+    assert_eq!((code, home.join("trace.db").exists()), (2, true), "{out}{err}");
+    let (_, listed, _) = cairn(&home, &repo, &["uninstall", "--purge", "--dry-run"]);
+    assert!(listed.contains("your data") && home.join("trace.db").exists(), "{listed}");
+    let (code, out, err) = cairn(&home, &repo, &["uninstall"]);
+    assert_eq!((code, out.is_empty()), (2, true), "{err}");
+    let (code, out, err) = cairn(&home, &repo, &["uninstall", "--yes"]);
+    assert!(code == 0 && out.contains("your data remains"), "{out}{err}");
+    assert!(home.join("trace.db").exists() && !home.join("daemon.json").exists());
+    let (code, out, err) = cairn(&home, &repo, &["uninstall", "--purge", "--yes", "--json"]);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &report["purged"]), (0, &json!(true)), "{out}{err}");
+    assert!(home.join("letters/foreign.txt").exists() && !home.join("trace.db").exists());
+    assert!(!home.join("token").exists() && !home.join("index").exists());
+}
+
+#[test]
+fn update_is_refused_for_a_program_of_another_installer() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, out, err) = cairn(dir.path(), dir.path(), &["update"]);
+    assert_eq!((code, out.as_str()), (3, ""), "{err}");
+    assert!(err.contains("belongs to") && err.contains("update it:"), "{err}");
+    let (code, _, err) = cairn(dir.path(), dir.path(), &["update", "--check"]);
+    assert!(code == 1 && err.contains("--key"), "{err}");
+}

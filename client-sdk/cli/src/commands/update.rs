@@ -205,3 +205,34 @@ fn report(app: &App<'_>, owner: &Owner, newest: &str, is_newer: bool) -> Result<
     }
     Ok(OK)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Made by `minisign -G -W` and `minisign -S -t "cairn 0.2.0"`.
+    const KEY: &str = "RWShJftw/VZPL6HF3WYZtyyKC1JoQ0O3mS9jubswWvUNNKC1+7/sElcv";
+    const OTHER_KEY: &str = "RWQyBqP4ROawS4Rb1Df/RG++nDfnjBcqs0V1EJst3asQ6mAtWIq+vFog";
+    const MANIFEST: &str = concat!(
+        r#"{"name": "cairn", "version": "0.2.0", "#,
+        r#""files": [{"name": "install.sh", "sha256": "00", "size": 2}]}"#
+    );
+    const SIGNED: &str = include_str!("update/manifest.json.minisig");
+
+    #[test]
+    fn manifest_is_read_only_with_its_signature() {
+        let key = PublicKey::from_base64(KEY).unwrap();
+        let manifest = verified(&key, MANIFEST.as_bytes(), SIGNED.as_bytes()).unwrap();
+        assert_eq!(manifest.version, "0.2.0");
+        assert_eq!(manifest.file("install.sh").unwrap().size, 2);
+        assert!(manifest.file("cairn-0.2.0-x86_64-linux.tar.gz").is_err());
+        let altered = MANIFEST.replace("0.2.0", "9.9.9");
+        let other = PublicKey::from_base64(OTHER_KEY).unwrap();
+        let comment = SIGNED.replace("cairn 0.2.0", "cairn 9.9.9");
+        assert!(verified(&key, altered.as_bytes(), SIGNED.as_bytes()).is_err());
+        assert!(verified(&other, MANIFEST.as_bytes(), SIGNED.as_bytes()).is_err());
+        assert!(verified(&key, MANIFEST.as_bytes(), comment.as_bytes()).is_err());
+        assert!(verified(&key, MANIFEST.as_bytes(), b"").is_err());
+        assert!(verified(&key, MANIFEST.as_bytes(), b"\xff").is_err());
+    }
+}
