@@ -137,5 +137,5 @@ fn expand(paths: &Paths, folder: &str, argument: &str) -> Vec<String> {
     let bases: Vec<&str> = if is_local { vec![folder] } else { ancestors(folder).collect() };
     let folders = bases.iter().filter_map(|base| join(base, rest));
     // The outermost folder that exists is the root of the project.
-    folders.filter(|f| paths.has_folder(f)).last().into_iter().collect()
+    folders.filter(|f| paths.has_folder(f)).reduce(|_, outer| outer).into_iter().collect()
 }

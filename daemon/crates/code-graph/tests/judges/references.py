@@ -1,0 +1,115 @@
+"""Compares our references with those of a language server: NAME TREE OURS COMMAND...
+
+OURS is the output of the example `references`. The server is asked for the references of each
+target at its name, the declaration included. Positions are compared by line.
+"""
+import json
+import os
+import subprocess
+import sys
+import threading
+import urllib.parse
+
+name, root, ours, *command = sys.argv[1:]
+root = os.path.realpath(root)
+options = json.loads(os.environ.get("LSP_OPTIONS", "{}"))
+server = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL)
+answers, ready, opened = {}, threading.Condition(), set()
+
+
+def send(message):
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    server.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    server.stdin.flush()
+
+
+def receive():
+    while True:
+        length = None
+        while (line := server.stdout.readline().strip()):
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        if length is None:
+            return
+        message = json.loads(server.stdout.read(length))
+        if "method" in message and "id" in message:
+            items = message.get("params", {}).get("items") if isinstance(message.get("params"), dict) else None
+            send({"id": message["id"], "result": [{} for _ in items] if items else None})
+        elif "id" in message:
+            with ready:
+                answers[message["id"]] = message.get("result")
+                ready.notify_all()
+
+
+def request(number, method, params, seconds=180):
+    send({"id": number, "method": method, "params": params})
+    with ready:
+        ready.wait_for(lambda: number in answers, seconds)
+        return answers.pop(number, None)
+
+
+def uri(path):
+    return "file://" + urllib.parse.quote(os.path.join(root, path))
+
+
+def open_file(path):
+    kinds = {"py": "python", "ts": "typescript", "tsx": "typescriptreact", "js": "javascript",
+             "c": "c", "h": "c", "cc": "cpp", "go": "go", "rs": "rust", "java": "java"}
+    if path not in opened:
+        opened.add(path)
+        text = open(os.path.join(root, path), errors="replace").read()
+        kind = kinds.get(path.rsplit(".", 1)[-1], "plaintext")
+        send({"method": "textDocument/didOpen", "params": {"textDocument": {
+            "uri": uri(path), "languageId": kind, "version": 1, "text": text}}})
+
+
+threading.Thread(target=receive, daemon=True).start()
+request(0, "initialize", {"processId": None, "rootUri": "file://" + root, "capabilities": {},
+                          "workspaceFolders": [{"uri": "file://" + root, "name": "x"}],
+                          "initializationOptions": options})
+send({"method": "initialized", "params": {}})
+targets = []
+for line in open(ours):
+    kind, *fields = line.rstrip("\n").split("\t")
+    if kind == "target":
+        targets.append((fields, []))
+    else:
+        targets[-1][1].append(fields)
+for path in os.environ.get("LSP_OPEN", "").split():
+    open_file(path)
+peer_total = found_total = mine_total = right_total = ambiguous = ambiguous_right = judged = 0
+details = open(ours + ".differences", "w")
+for number, (target, references) in enumerate(targets, 1):
+    path, line, column, symbol = target[:4]
+    open_file(path)
+    result = request(number, "textDocument/references", {
+        "textDocument": {"uri": uri(path)},
+        "position": {"line": int(line) - 1, "character": int(column)},
+        "context": {"includeDeclaration": True}})
+    if not result:
+        print("no answer", *target, sep="\t", file=details)
+        continue
+    judged += 1
+    peer = set()
+    for location in result:
+        file = os.path.realpath(urllib.parse.unquote(location["uri"].removeprefix("file://")))
+        if file.startswith(root + "/"):
+            peer.add((os.path.relpath(file, root), location["range"]["start"]["line"] + 1))
+    sure = {(r[0], int(r[1])) for r in references if r[3] != "Ambiguous"}
+    unsure = {(r[0], int(r[1])) for r in references if r[3] == "Ambiguous"} - sure
+    peer_total += len(peer)
+    found_total += len(peer & sure)
+    mine_total += len(sure)
+    right_total += len(peer & sure)
+    ambiguous += len(unsure)
+    ambiguous_right += len(unsure & peer)
+    for label, positions in (("missing", peer - sure), ("extra", sure - peer)):
+        for file, row in sorted(positions):
+            note = " (ambiguous)" if (file, row) in unsure else ""
+            print(f"{label}{note}\t{target[4]} {target[5]}.{symbol} {path}:{line}\t{file}:{row}", file=details)
+precision, recall = right_total / max(1, mine_total), found_total / max(1, peer_total)
+with_ambiguous = (found_total + ambiguous_right) / max(1, peer_total)
+print(f"{name:28} {judged:4}/{len(targets)} symbols {peer_total:6} {mine_total:6} {precision:9.4f} {recall:7.4f}"
+      f"  with ambiguous: recall {with_ambiguous:.4f}, {ambiguous} more")
+server.kill()
