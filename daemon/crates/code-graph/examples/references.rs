@@ -119,16 +119,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let imports = |id: u32| by_id.get(&id).map(|f| (f.lang, &f.imports));
     for _ in 0..count.parse::<usize>()?.min(candidates.len()) {
         let (file, symbol) = candidates.swap_remove(random.below(candidates.len()));
-        let is_default = is_default_export(&file.text, &symbol.name);
-        let target = Target {
+        let mut target = Target {
             name: symbol.name.clone(),
             kind: symbol.kind.to_owned(),
             container: symbol.container.clone(),
             path: file.path.clone(),
             line: symbol.start_line,
-            is_default,
+            is_default: false,
             is_unique: definitions[symbol.name.as_str()] == 1,
         };
+        target.is_default = is_default_export(&file.text, target.importable());
         let views = Views::new(&resolver, &graph, &imports, &target, ids[file.path.as_str()]);
         report(&files, &ids, &views, &target);
     }
@@ -142,7 +142,9 @@ fn report(files: &[File], ids: &HashMap<&str, u32>, views: &Views, target: &Targ
     let mut lines = Vec::new();
     for file in files {
         let view: View = views.of(ids[file.path.as_str()], &file.path);
+        let class = target.container.as_deref().filter(|_| target.name == "constructor");
         let is_named = has_word(&file.text, &target.name)
+            || class.is_some_and(|name| has_word(&file.text, name))
             || view.names.iter().any(|name| has_word(&file.text, name));
         if !is_named {
             continue;

@@ -30,7 +30,7 @@ pub struct Target {
     pub path: String,
     /// First line of the definition, counted from 1.
     pub line: u32,
-    /// True if the file exports it as its default or only value.
+    /// True if the file exports it, or the type that contains it, as its default or only value.
     pub is_default: bool,
     /// True if no other definition in the tree has the name, so that a member of unknown type is
     /// likely this one.
@@ -42,6 +42,18 @@ impl Target {
     pub fn is_member(&self) -> bool {
         matches!(self.kind.as_str(), "method" | "property" | "constructor")
             && self.container.is_some()
+    }
+
+    /// True for a constructor, which is called by the name of its class.
+    fn is_constructor(&self) -> bool {
+        self.name == "constructor" || self.kind == "constructor"
+    }
+
+    /// The class of a member. Its line is not known.
+    fn class(&self) -> Option<Self> {
+        let name = self.container.clone()?;
+        let kind = "class".to_owned();
+        Some(Self { name, kind, container: None, line: 0, ..self.clone() })
     }
 
     /// The name that another file imports to reach it.
@@ -125,12 +137,20 @@ pub fn references_in(
     let (target, view) = (target.clone(), view.clone());
     parse::with_tree(lang, text, stop, move |tree, text, until| {
         let mut names: Vec<&str> = vec![&target.name];
-        if !target.is_member() {
+        if !target.is_member() || target.is_constructor() {
             names.extend(view.names.iter().map(String::as_str));
         }
+        let class = target.is_constructor().then(|| target.class()).flatten();
+        names.extend(class.as_ref().map(|c| c.name.as_str()));
         let mut pass = pass::Pass::new(text, table, &names, until);
         pass.run(tree)?;
         let mut found = decide::decide(&pass, &target, &view);
+        if let Some(class) = &class {
+            found.retain(|r| r.kind == ReferenceKind::Definition);
+            let calls = decide::decide(&pass, class, &view);
+            found.extend(calls.into_iter().filter(|r| r.kind == ReferenceKind::Call));
+            found.sort_by_key(|r| (r.line, r.column));
+        }
         found.truncate(MAX_REFERENCES);
         Some(found)
     })?

@@ -1,7 +1,7 @@
 //! The decision about each occurrence of a name: this definition, another one, or unknown.
 
 use super::bindings::BindKind;
-use super::pass::{Binding, Occurrence, Pass, Receiver, ScopeId, ScopeKind};
+use super::pass::{Binding, Class, Occurrence, Pass, Receiver, ScopeId, ScopeKind};
 use super::tables::Family;
 use super::{Confidence, Reference, ReferenceKind, Target, View};
 
@@ -23,12 +23,16 @@ struct Decider<'a> {
 /// The references among the occurrences of a pass.
 pub fn decide(pass: &Pass<'_>, target: &Target, view: &View) -> Vec<Reference> {
     let home = if view.is_same_file { find_home(pass, target) } else { None };
-    let home_row = home.map_or(usize::MAX, |(row, _)| row);
+    // A function that is assigned to a member is defined by the first use on its line.
+    let assigned = target.line.saturating_sub(1) as usize;
+    let home_row = home.map_or(assigned, |(row, _)| row);
     let home = home.map(|(_, scope)| scope);
     let decider = Decider { pass, target, view, home, home_row };
     let reference = |o: &Occurrence| {
         let confidence = decider.confidence(o)?;
-        let is_definition = view.is_same_file && o.is_binding && o.row == home_row;
+        let is_assigned = o.receiver.is_some() || o.is_key;
+        let defines = o.is_binding || decider.home.is_none() && is_assigned;
+        let is_definition = view.is_same_file && defines && o.row == home_row;
         Some(Reference {
             line: o.row as u32 + 1,
             column: o.column as u32,
@@ -44,7 +48,8 @@ pub fn decide(pass: &Pass<'_>, target: &Target, view: &View) -> Vec<Reference> {
 fn find_home(pass: &Pass<'_>, target: &Target) -> Option<(usize, ScopeId)> {
     let first = target.line.saturating_sub(1) as usize;
     let is_head = |o: &&Occurrence| {
-        o.is_binding && o.name == target.name && (first..first + MAX_HEAD).contains(&o.row)
+        let is_near = target.line == 0 || (first..first + MAX_HEAD).contains(&o.row);
+        o.is_binding && o.name == target.name && is_near
     };
     let found = pass.occurrences.iter().filter(is_head).min_by_key(|o| o.row)?;
     Some((found.row, found.scope))
@@ -59,6 +64,10 @@ impl Decider<'_> {
         }
         if o.is_binding {
             return self.binding(o);
+        }
+        let is_assigned = self.view.is_same_file && self.home.is_none();
+        if is_assigned && o.row == self.home_row && o.name == self.target.name {
+            return Some(Confidence::Exact);
         }
         if o.is_key {
             return None;
@@ -75,6 +84,15 @@ impl Decider<'_> {
         let is_home = self.home == Some(o.scope);
         if is_home && (o.row == self.home_row || self.pass.table.family != Family::Go) {
             return Some(Confidence::Exact);
+        }
+        // An override belongs to the method that it overrides, as in the compiler's service.
+        let class = self.pass.classes.iter().position(|c| c.scope == o.scope);
+        if self.pass.table.family == Family::Script
+            && self.target.is_member()
+            && self.target.name != "constructor"
+            && class.is_some_and(|c| self.is_subclass(c, 0))
+        {
+            return Some(Confidence::Likely);
         }
         // A prototype in a header declares the function that another file defines.
         let is_global = self.pass.scopes[o.scope].kind == ScopeKind::Module;
@@ -189,7 +207,10 @@ impl Decider<'_> {
             Receiver::Constructed(name) => self.of_type(name),
             Receiver::Super => {
                 let class = self.pass.scopes[o.scope].class?;
-                let bases = &self.pass.classes[class].bases;
+                let Class { bases, scope, .. } = &self.pass.classes[class];
+                if self.home == Some(*scope) {
+                    return None;
+                }
                 bases.iter().any(|b| self.is_owner(b)).then_some(Confidence::Exact)
             }
             Receiver::Path(path) => self.of_path(o, path)?,

@@ -15,6 +15,16 @@ const NODES_BETWEEN_CHECKS: u32 = 256;
 /// Maximum occurrences of the names in one file.
 const MAX_OCCURRENCES: usize = 50_000;
 
+/// Statements that import, or export the names of another file.
+const STATEMENTS: [&str; 6] = [
+    "import_statement",
+    "import_from_statement",
+    "future_import_statement",
+    "import_declaration",
+    "use_declaration",
+    "export_statement",
+];
+
 pub type ScopeId = usize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,10 +228,13 @@ impl<'a> Pass<'a> {
         if !self.names.contains(&name) || self.occurrences.len() >= MAX_OCCURRENCES {
             return;
         }
-        let statement = frames
-            .iter()
-            .rev()
-            .find(|f| f.node.kind().contains("import_") || f.node.kind() == "export_statement");
+        let statement = frames.iter().rev().find(|f| STATEMENTS.contains(&f.node.kind()));
+        // A name in an import that binds another one belongs to the other file.
+        let is_foreign = bind.is_none()
+            && statement.is_some_and(|f| {
+                let has_source = f.node.child_by_field_name("source").is_some();
+                f.node.kind() != "export_statement" || has_source
+            });
         let receiver = self.receiver(frames);
         let occurrence = Occurrence {
             name: name.to_owned(),
@@ -232,7 +245,7 @@ impl<'a> Pass<'a> {
             scope: bind.as_ref().map_or(scope, |b| self.owner(scope, b)),
             statement_row: statement.map_or(start.row, |f| f.node.start_position().row),
             enclosing: self.enclosing.last().map(|(_, e)| e.clone()),
-            is_key: bindings::is_key(self, frames),
+            is_key: bindings::is_key(self, frames) || is_foreign,
             is_binding: bind.is_some(),
         };
         self.occurrences.push(occurrence);

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import urllib.parse
 
 name, root, ours, *command = sys.argv[1:]
@@ -42,7 +43,7 @@ def receive():
                 ready.notify_all()
 
 
-def request(number, method, params, seconds=180):
+def request(number, method, params, seconds=60):
     send({"id": number, "method": method, "params": params})
     with ready:
         ready.wait_for(lambda: number in answers, seconds)
@@ -76,12 +77,17 @@ for line in open(ours):
         targets.append((fields, []))
     else:
         targets[-1][1].append(fields)
+# Servers list the files of the tree in the background.
+time.sleep(float(os.environ.get("LSP_WAIT", "5")))
 for path in os.environ.get("LSP_OPEN", "").split():
     open_file(path)
 peer_total = found_total = mine_total = right_total = ambiguous = ambiguous_right = judged = 0
 details = open(ours + ".differences", "w")
 for number, (target, references) in enumerate(targets, 1):
     path, line, column, symbol = target[:4]
+    if not any(r[4] == "Definition" for r in references):
+        print("no definition", *target, sep="\t", file=details)
+        continue
     open_file(path)
     result = request(number, "textDocument/references", {
         "textDocument": {"uri": uri(path)},
@@ -112,4 +118,5 @@ precision, recall = right_total / max(1, mine_total), found_total / max(1, peer_
 with_ambiguous = (found_total + ambiguous_right) / max(1, peer_total)
 print(f"{name:28} {judged:4}/{len(targets)} symbols {peer_total:6} {mine_total:6} {precision:9.4f} {recall:7.4f}"
       f"  with ambiguous: recall {with_ambiguous:.4f}, {ambiguous} more")
+details.close()
 server.kill()
