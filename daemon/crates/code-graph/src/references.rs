@@ -139,6 +139,7 @@ pub fn references_in(
         let mut names: Vec<&str> = vec![&target.name];
         if !target.is_member() || target.is_constructor() {
             names.extend(view.names.iter().map(String::as_str));
+            names.extend(view.modules.iter().map(|(_, name)| name.as_str()));
         }
         let class = target.is_constructor().then(|| target.class()).flatten();
         names.extend(class.as_ref().map(|c| c.name.as_str()));

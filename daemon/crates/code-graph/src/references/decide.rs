@@ -72,6 +72,11 @@ impl Decider<'_> {
         if o.is_key {
             return None;
         }
+        // Macros have scopes of their own.
+        let is_macro = self.target.kind == "macro" && self.pass.table.family == Family::Rust;
+        if is_macro && o.kind == ReferenceKind::Call {
+            return Some(Confidence::Likely);
+        }
         match &o.receiver {
             Some(receiver) if self.target.is_member() => self.member(o, receiver),
             Some(receiver) => self.qualified(o, receiver),
@@ -94,21 +99,31 @@ impl Decider<'_> {
         {
             return Some(Confidence::Likely);
         }
+        let name = class.map(|c| self.pass.classes[c].name.as_str());
+        if self.pass.table.family == Family::C
+            && self.target.is_member()
+            && name == self.target.container.as_deref()
+        {
+            return Some(Confidence::Likely);
+        }
         // A prototype in a header declares the function that another file defines.
         let is_global = self.pass.scopes[o.scope].kind == ScopeKind::Module;
         let is_prototype = self.pass.table.family == Family::C
             && is_global
             && o.kind == ReferenceKind::Definition
-            && !self.target.is_member()
+            && matches!(self.target.kind.as_str(), "function" | "variable")
             && (self.view.is_same_package || self.view.is_same_file);
         is_prototype.then_some(Confidence::Likely)
     }
 
     /// The innermost binding of a name that is visible in a scope.
-    fn lookup(&self, scope: ScopeId, name: &str) -> Option<(ScopeId, &Binding)> {
+    fn lookup(&self, o: &Occurrence, name: &str) -> Option<(ScopeId, &Binding)> {
         let pass = self.pass;
         let sees_members = matches!(pass.table.family, Family::Java | Family::C);
+        let scope = o.scope;
         let mut at = scope;
+        // Elsewhere a variable is known in its block as a part of it, before its declaration.
+        let is_ordered = !matches!(pass.table.family, Family::Python | Family::Script);
         let key = name.to_owned();
         loop {
             let kind = pass.scopes[at].kind;
@@ -118,7 +133,12 @@ impl Decider<'_> {
             };
             if is_visible
                 && let Some(all) = pass.bindings.get(&(at, key.clone()))
-                && let Some(first) = all.first()
+                && let Some(first) = all.iter().find(|b| {
+                    !is_ordered
+                        || b.at <= o.at
+                        || b.kind != BindKind::Local
+                        || kind == ScopeKind::Module
+                })
                 && all.iter().all(|b| b.kind != BindKind::Outer)
             {
                 // A later binding may be the one with a type.
@@ -133,7 +153,7 @@ impl Decider<'_> {
     }
 
     fn plain(&self, o: &Occurrence) -> Option<Confidence> {
-        let found = self.lookup(o.scope, &o.name);
+        let found = self.lookup(o, &o.name);
         if let Some(home) = self.home {
             if o.name == self.target.name && found.is_some_and(|(scope, _)| scope == home) {
                 return Some(Confidence::Exact);
@@ -177,6 +197,11 @@ impl Decider<'_> {
         if self.is_module(o, path) {
             return Some(Confidence::Exact);
         }
+        // A module inside of the file names what is around it.
+        let is_outer = matches!(path.as_str(), "super" | "self");
+        if is_outer && self.home.is_some() && self.pass.table.family == Family::Rust {
+            return Some(Confidence::Likely);
+        }
         let container = self.target.container.as_deref()?;
         let is_inner = path.rsplit('.').next() == Some(container) && o.name == self.target.name;
         is_inner.then_some(Confidence::Likely)
@@ -189,8 +214,10 @@ impl Decider<'_> {
             return false;
         }
         let head = path.split('.').next().unwrap_or_default();
-        let found = self.lookup(o.scope, head);
-        found.is_none_or(|(_, b)| matches!(b.kind, BindKind::Import | BindKind::Local))
+        let found = self.lookup(o, head);
+        // `mod a;` makes a module of a name.
+        let is_rust = self.pass.table.family == Family::Rust;
+        found.is_none_or(|(_, b)| is_rust || matches!(b.kind, BindKind::Import | BindKind::Local))
     }
 
     /// `receiver.name`, where the target is a member of a type.
@@ -198,7 +225,10 @@ impl Decider<'_> {
         if o.name != self.target.name {
             return None;
         }
-        let unknown = if self.target.is_unique && self.view.is_related() {
+        if self.is_rust_field(o, receiver) {
+            return None;
+        }
+        let unknown = if self.target.is_unique && self.is_plausible(receiver) {
             Confidence::Likely
         } else {
             Confidence::Ambiguous
@@ -217,6 +247,28 @@ impl Decider<'_> {
             Receiver::Unknown => None,
         };
         Some(known.unwrap_or(unknown))
+    }
+
+    /// True if a member of unknown type is likely the only one of its name in the tree. Types of
+    /// other crates have members of any name, so a file must name the type in Rust.
+    fn is_plausible(&self, receiver: &Receiver) -> bool {
+        if self.pass.table.family != Family::Rust {
+            return self.view.is_related();
+        }
+        let is_field = matches!(receiver, Receiver::Path(path) if path.contains('.'));
+        !is_field && (self.view.is_same_file || !self.view.names.is_empty())
+    }
+
+    /// True for a field of Rust, which may have the name of a method.
+    fn is_rust_field(&self, o: &Occurrence, receiver: &Receiver) -> bool {
+        let of_type = |path: &str| {
+            path.rsplit('.').next().is_some_and(|last| last.starts_with(char::is_uppercase))
+        };
+        let is_path = matches!(receiver, Receiver::Path(path) if of_type(path));
+        self.pass.table.family == Family::Rust
+            && self.target.kind == "method"
+            && o.kind != ReferenceKind::Call
+            && !is_path
     }
 
     /// The confidence by the type of a path: `None` if it is another type, `Some(None)` if it is
@@ -238,7 +290,7 @@ impl Decider<'_> {
             let is_owner = self.view.modules.iter().any(of_module);
             return Some(is_owner.then_some(Confidence::Exact));
         }
-        let Some((_, binding)) = self.lookup(o.scope, head) else {
+        let Some((_, binding)) = self.lookup(o, head) else {
             return Some(self.is_owner(head).then_some(Confidence::Exact));
         };
         match binding.kind {

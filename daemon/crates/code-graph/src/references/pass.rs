@@ -49,6 +49,8 @@ pub struct Binding {
     pub kind: BindKind,
     /// Name of the type, if it is written.
     pub type_name: Option<String>,
+    /// Position of the name in the text.
+    pub at: usize,
 }
 
 #[derive(Debug)]
@@ -74,6 +76,8 @@ pub enum Receiver {
 #[derive(Debug)]
 pub struct Occurrence {
     pub name: String,
+    /// Position in the text.
+    pub at: usize,
     pub row: usize,
     pub column: usize,
     pub kind: ReferenceKind,
@@ -222,7 +226,11 @@ impl<'a> Pass<'a> {
         let start = node.start_position();
         if let Some(bind) = &bind {
             let owner = self.owner(scope, bind);
-            let binding = Binding { kind: bind.kind, type_name: bind.type_name.clone() };
+            let binding = Binding {
+                kind: bind.kind,
+                type_name: bind.type_name.clone(),
+                at: node.start_byte(),
+            };
             self.bindings.entry((owner, name.to_owned())).or_default().push(binding);
         }
         if !self.names.contains(&name) || self.occurrences.len() >= MAX_OCCURRENCES {
@@ -231,6 +239,7 @@ impl<'a> Pass<'a> {
         let statement = frames.iter().rev().find(|f| STATEMENTS.contains(&f.node.kind()));
         // A name in an import that binds another one belongs to the other file.
         let is_foreign = bind.is_none()
+            && self.table.family != Family::Rust
             && statement.is_some_and(|f| {
                 let has_source = f.node.child_by_field_name("source").is_some();
                 f.node.kind() != "export_statement" || has_source
@@ -238,6 +247,7 @@ impl<'a> Pass<'a> {
         let receiver = self.receiver(frames);
         let occurrence = Occurrence {
             name: name.to_owned(),
+            at: node.start_byte(),
             row: start.row,
             column: start.column,
             kind: self.kind_of(frames, bind.as_ref()),

@@ -307,9 +307,6 @@ fn rust(view: &mut View, import: &Import, exported: &str, module: &str, exports:
             }
         } else if name.name == module {
             view.add_module(name.local(), exported);
-        } else {
-            let dotted = import.specifier.replace("::", ".");
-            view.add_module(&dotted, exported);
         }
     }
 }
