@@ -106,14 +106,14 @@ impl ImportGraph {
         &self.edges
     }
 
-    /// Edges from `file`.
+    /// Edges from `file` to its imports.
     pub fn dependencies(&self, file: FileId) -> &[Edge] {
         let first = self.edges.partition_point(|e| e.from < file);
         let count = self.edges[first..].partition_point(|e| e.from == file);
         &self.edges[first..first + count]
     }
 
-    /// Edges to `file`.
+    /// Edges to `file` from its importers.
     pub fn dependents(&self, file: FileId) -> impl Iterator<Item = &Edge> {
         let to = |at: &u32| self.edges[*at as usize].to;
         let first = self.by_target.partition_point(|at| to(at) < file);

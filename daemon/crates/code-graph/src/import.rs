@@ -12,7 +12,7 @@ pub const MAX_TYPES: usize = 4_000;
 /// The statement that an import comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ImportKind {
-    /// `import`, `use`, `using`.
+    /// A statement such as `import`, `use` or `using`.
     Static,
     /// An import whose names are exported again: `export … from`, `pub use`.
     ReExport,

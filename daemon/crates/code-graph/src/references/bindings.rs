@@ -136,6 +136,11 @@ fn python(pass: &Pass<'_>, above: &Above<'_, '_>) -> Option<Bind> {
 }
 
 fn script(pass: &Pass<'_>, above: &Above<'_, '_>) -> Option<Bind> {
+    script_name(pass, above).or_else(|| script_pattern(pass, above))
+}
+
+/// A name that a declaration has in a field of its own.
+fn script_name(pass: &Pass<'_>, above: &Above<'_, '_>) -> Option<Bind> {
     let (parent, field) = (above.kind(1), above.field(0));
     match (parent, field) {
         (
@@ -144,31 +149,29 @@ fn script(pass: &Pass<'_>, above: &Above<'_, '_>) -> Option<Bind> {
             | "function_signature"
             | "type_alias_declaration",
             "name",
-        ) => return Some(Bind::outer(BindKind::Definition)),
+        ) => Some(Bind::outer(BindKind::Definition)),
         (
             "class_declaration"
             | "abstract_class_declaration"
             | "interface_declaration"
             | "enum_declaration",
             "name",
-        ) => return Some(Bind::outer(BindKind::Class)),
-        ("internal_module", "name") => return Some(Bind::outer(BindKind::Definition)),
+        ) => Some(Bind::outer(BindKind::Class)),
+        ("internal_module", "name") => Some(Bind::outer(BindKind::Definition)),
         ("function_expression" | "class", "name") | ("type_parameter", "name") => {
-            return Some(Bind::new(BindKind::Definition));
+            Some(Bind::new(BindKind::Definition))
         }
         ("import_specifier", _) => {
             let has_alias = above.node(1)?.child_by_field_name("alias").is_some();
             let binds = field == "alias" || !has_alias;
-            return binds.then(|| Bind::new(BindKind::Import));
+            binds.then(|| Bind::new(BindKind::Import))
         }
         ("import_clause" | "namespace_import" | "import_require_clause", _) => {
-            return Some(Bind::new(BindKind::Import));
+            Some(Bind::new(BindKind::Import))
         }
         ("arrow_function", "parameter")
         | ("formal_parameters", _)
-        | ("catch_clause", "parameter") => {
-            return Some(Bind::new(BindKind::Parameter));
-        }
+        | ("catch_clause", "parameter") => Some(Bind::new(BindKind::Parameter)),
         (
             "method_definition"
             | "public_field_definition"
@@ -182,13 +185,15 @@ fn script(pass: &Pass<'_>, above: &Above<'_, '_>) -> Option<Bind> {
             let opens_scope = pass.table.functions.contains(&parent);
             let mut bind = Bind::new(BindKind::Definition);
             bind.outward = usize::from(is_function && opens_scope);
-            return Some(bind);
+            Some(bind)
         }
-        ("enum_body", _) | ("enum_assignment", "name") => {
-            return Some(Bind::new(BindKind::Definition));
-        }
-        _ => {}
+        ("enum_body", _) | ("enum_assignment", "name") => Some(Bind::new(BindKind::Definition)),
+        _ => None,
     }
+}
+
+/// A variable or parameter, also inside of a destructuring pattern.
+fn script_pattern(pass: &Pass<'_>, above: &Above<'_, '_>) -> Option<Bind> {
     let level = above.climb(&[
         "object_pattern",
         "array_pattern",

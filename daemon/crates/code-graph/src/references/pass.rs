@@ -292,7 +292,7 @@ impl<'a> Pass<'a> {
     /// A receiver as far as it can be named.
     fn expression(&self, node: &Node<'_>) -> Receiver {
         match node.kind() {
-            "super" => Receiver::Super,
+            "super" if self.table.family != Family::Rust => Receiver::Super,
             "call" | "call_expression" | "new_expression" | "object_creation_expression" => {
                 let callee = ["function", "constructor", "type"];
                 let callee = callee.iter().find_map(|f| node.child_by_field_name(f));

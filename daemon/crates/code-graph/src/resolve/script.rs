@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 8;
 pub struct Packages {
     /// Folders of packages by name.
     by_name: FxHashMap<String, String>,
-    /// Manifests by folder.
+    /// Parts of manifests by folder.
     manifests: FxHashMap<String, Value>,
     configs: Configs,
 }

@@ -10,7 +10,7 @@ fn calls(lang: &str, text: &str, first: u32, last: u32) -> String {
         let receiver = c.receiver.as_ref().map(|r| format!("{r}.")).unwrap_or_default();
         format!("{}:{} {receiver}{}", c.line, c.column, c.name)
     };
-    found.unwrap().iter().map(one).collect::<Vec<_>>().join(", ")
+    found.expect("the text is parsed").iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
@@ -27,6 +27,6 @@ fn calls_are_listed_with_their_receivers() {
     assert_eq!(calls("c", "int f() { return g(h()); }", 1, 1), "1:17 g, 1:19 h");
     assert_eq!(
         calls("rust", "fn f() { g(); a::b(); c.d(); m!(); }", 1, 1),
-        "1:9 g, 1:17 a.b, 1:24 c.d, 1:29 m".replace("a.b", "a.b").as_str()
+        "1:9 g, 1:17 a.b, 1:24 c.d, 1:29 m"
     );
 }

@@ -37,11 +37,11 @@ fn search(lang: &str, files: &[(&str, &str)], target: &Target) -> String {
     let id = |path: &str| tree.0.iter().position(|f| f == path).map(|i| i as u32);
     let graph = ImportGraph::build(&resolver, &sources, id);
     let imports = |file: u32| extracted.get(file as usize).map(|i| (lang, i));
-    let home = id(&target.path).unwrap();
+    let home = id(&target.path).expect("the file exists");
     let views = Views::new(&resolver, &graph, &imports, target, home);
     let mut out = Vec::new();
     for (path, text) in &files {
-        let view = views.of(id(path).unwrap(), path);
+        let view = views.of(id(path).expect("the file exists"), path);
         let stop = AtomicBool::new(false);
         let Some(found) = references_in(lang, path, text.as_bytes(), target, &view, &stop) else {
             continue;
