@@ -1,17 +1,18 @@
 //! Prints the references to sampled definitions of a tree: FOLDER LANGUAGE COUNT SEED [PREFIX].
 //!
-//! A line begins with `target` (path, line, column, name, kind, container) or `ref` (path, line,
-//! column, confidence, kind); lines of a target follow it.
+//! A line begins with `target` (path, line, column, name, kind, container), `ref` (path, line,
+//! column, confidence, kind) or `twin` (path, line), another definition of the name; lines of a
+//! target follow it.
 #![expect(clippy::print_stdout, reason = "the output is the product")]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use cairn_code_graph::{
     FileImports, ImportGraph, ReferenceKind, Resolver, SourceFile, SourceTree, Target, View, Views,
-    extract_imports, is_default_export, references_in,
+    extract_imports, is_default_export, references_in, subclasses_in,
 };
 use cairn_symbols::extract::{Symbol, extract};
 
@@ -52,6 +53,9 @@ fn language(path: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// Levels of subclasses that are followed.
+const SUBCLASS_ROUNDS: usize = 3;
 
 /// A generator of numbers by a linear congruence, so that a seed gives one sample everywhere.
 struct Random(u64);
@@ -115,6 +119,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
+    let stop = AtomicBool::new(false);
     let mut random = Random(seed.parse()?);
     let imports = |id: u32| by_id.get(&id).map(|f| (f.lang, &f.imports));
     for _ in 0..count.parse::<usize>()?.min(candidates.len()) {
@@ -129,7 +134,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             is_unique: definitions[symbol.name.as_str()] == 1,
         };
         target.is_default = is_default_export(&file.text, target.importable());
-        let views = Views::new(&resolver, &graph, &imports, &target, ids[file.path.as_str()]);
+        let mut views = Views::new(&resolver, &graph, &imports, &target, ids[file.path.as_str()]);
+        let mut searched = HashSet::new();
+        for _ in 0..SUBCLASS_ROUNDS {
+            let seen: Vec<u32> = views.files().chain([ids[file.path.as_str()]]).collect();
+            for id in seen.into_iter().filter(|id| searched.insert(*id)) {
+                let Some(other) = by_id.get(&id) else { continue };
+                let view = views.of(id, &other.path);
+                let classes =
+                    subclasses_in(other.lang, &other.path, &other.text, &target, &view, &stop);
+                for class in classes {
+                    views.add_subclass(&resolver, &graph, &imports, (id, &class));
+                }
+            }
+        }
         report(&files, &ids, &views, &target);
     }
     Ok(())
@@ -166,5 +184,12 @@ fn report(files: &[File], ids: &HashMap<&str, u32>, views: &Views, target: &Targ
     println!("target\t{path}\t{name_line}\t{column}\t{name}\t{kind}\t{container}");
     for line in lines {
         println!("{line}");
+    }
+    for file in files {
+        for symbol in file.symbols.iter().filter(|s| s.name == *name) {
+            if file.path != *path || symbol.start_line != target.line {
+                println!("twin\t{}\t{}", file.path, symbol.start_line);
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ pub use graph::{Direction, Edge, Group, ImportGraph};
 pub use import::{FileImports, Import, ImportKind, ImportedName};
 pub use references::{
     Callee, Confidence, Enclosing, Reference, ReferenceKind, Target, View, Views, calls_in,
-    is_default_export, references_in,
+    is_default_export, references_in, subclasses_in,
 };
 pub use resolve::{FileId, Resolved, Resolver, SourceFile, SourceTree};
 pub use scan::extract_imports;

@@ -45,7 +45,7 @@ impl Target {
     }
 
     /// True for a constructor, which is called by the name of its class.
-    fn is_constructor(&self) -> bool {
+    pub(crate) fn is_constructor(&self) -> bool {
         self.name == "constructor" || self.kind == "constructor"
     }
 
@@ -122,6 +122,27 @@ pub fn is_default_export(text: &[u8], name: &str) -> bool {
     })
 }
 
+/// Classes of a file that inherit `target`, a member of a type, without a definition of their own.
+/// [`Views::add_subclass`] makes values of them known in other files.
+pub fn subclasses_in(
+    lang: &str,
+    path: &str,
+    text: &[u8],
+    target: &Target,
+    view: &View,
+    stop: &AtomicBool,
+) -> Vec<String> {
+    let lang = cairn_symbols::extract::parsed_as(lang, path, text);
+    let Some(table) = tables::table(lang).filter(|_| target.is_member()) else { return Vec::new() };
+    let (target, view) = (target.clone(), view.clone());
+    let found = parse::with_tree(lang, text, stop, move |tree, text, until| {
+        let mut pass = pass::Pass::new(text, table, &[], until);
+        pass.run(tree)?;
+        Some(decide::heirs(&pass, &target, &view))
+    });
+    found.flatten().unwrap_or_default()
+}
+
 /// The references to `target` in a file, in file order. `None` if the language has no grammar, a
 /// limit was reached or `stop` was set.
 pub fn references_in(
@@ -143,11 +164,14 @@ pub fn references_in(
         }
         let class = target.is_constructor().then(|| target.class()).flatten();
         names.extend(class.as_ref().map(|c| c.name.as_str()));
+        if class.is_some() {
+            names.push("super");
+        }
         let mut pass = pass::Pass::new(text, table, &names, until);
         pass.run(tree)?;
         let mut found = decide::decide(&pass, &target, &view);
         if let Some(class) = &class {
-            found.retain(|r| r.kind == ReferenceKind::Definition);
+            found.retain(|r| matches!(r.kind, ReferenceKind::Definition | ReferenceKind::Call));
             let calls = decide::decide(&pass, class, &view);
             found.extend(calls.into_iter().filter(|r| r.kind == ReferenceKind::Call));
             found.sort_by_key(|r| (r.line, r.column));

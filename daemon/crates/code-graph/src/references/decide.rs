@@ -10,6 +10,17 @@ const MAX_HEAD: usize = 40;
 /// Maximum classes between a class and its base in one file.
 const MAX_BASES: usize = 16;
 
+/// Names of the classes in a file that inherit the target and do not define it.
+pub fn heirs(pass: &Pass<'_>, target: &Target, view: &View) -> Vec<String> {
+    let decider = Decider { pass, target, view, home: None, home_row: usize::MAX };
+    let inherits = |class: &usize| {
+        !decider.defines(*class)
+            && decider.is_subclass(*class, 0)
+            && (!view.is_same_file || target.container.as_ref() != Some(&pass.classes[*class].name))
+    };
+    (0..pass.classes.len()).filter(inherits).map(|c| pass.classes[c].name.clone()).collect()
+}
+
 struct Decider<'a> {
     pass: &'a Pass<'a>,
     target: &'a Target,
@@ -64,6 +75,12 @@ impl Decider<'_> {
         }
         if o.is_binding {
             return self.binding(o);
+        }
+        if o.name == "super" {
+            let class = self.pass.scopes[o.scope].class?;
+            let is_call = self.target.is_constructor() && o.kind == ReferenceKind::Call;
+            let inherits = is_call && o.receiver.is_none() && self.is_subclass(class, 0);
+            return inherits.then_some(Confidence::Exact);
         }
         let is_assigned = self.view.is_same_file && self.home.is_none();
         if is_assigned && o.row == self.home_row && o.name == self.target.name {
@@ -348,6 +365,9 @@ impl Decider<'_> {
     /// True if a name of a type, as this file writes it, is the type that contains the target.
     fn is_owner(&self, name: &str) -> bool {
         let is_container = self.target.container.as_deref() == Some(name);
+        if self.view.heirs.iter().any(|n| n == name) {
+            return true;
+        }
         if self.view.is_same_file {
             return is_container;
         }

@@ -58,6 +58,8 @@ const SCRIPT: Table = Table {
         "private_property_identifier",
         "shorthand_property_identifier",
         "shorthand_property_identifier_pattern",
+        // Its call refers to the constructor of the base.
+        "super",
     ],
     functions: &[
         "function_declaration",

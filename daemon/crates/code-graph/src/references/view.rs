@@ -20,6 +20,8 @@ pub struct View {
     pub has_glob: bool,
     /// Local names of it.
     pub names: Vec<String>,
+    /// Local names of types that inherit the member, and do not define it themselves.
+    pub heirs: Vec<String>,
     /// Members that are imported by their own name: Java's static imports.
     pub members: Vec<String>,
     /// Expressions of modules that have it, with its name there.
@@ -89,6 +91,32 @@ impl Views {
         let lang = imports(home).map_or("", |(lang, _)| lang).to_owned();
         let home_folder = folder(resolver.path(home)).to_owned();
         Self { home, home_folder, lang, views: search.views }
+    }
+
+    /// Adds the files that see `class`, a type defined in `file` that inherits the target. The name
+    /// of such a type comes from [`super::subclasses_in`].
+    pub fn add_subclass(
+        &mut self,
+        resolver: &Resolver,
+        graph: &ImportGraph,
+        imports: &ImportsOf<'_>,
+        (file, class): (FileId, &str),
+    ) {
+        let target = Target {
+            name: class.to_owned(),
+            kind: "class".to_owned(),
+            container: None,
+            path: resolver.path(file).to_owned(),
+            line: 0,
+            is_default: false,
+            is_unique: false,
+        };
+        let found = Self::new(resolver, graph, imports, &target, file);
+        for (id, seen) in found.views {
+            let view = self.views.entry(id).or_default();
+            view.heirs.extend(seen.names);
+            view.modules.extend(seen.modules);
+        }
     }
 
     /// The view of a file, which has a path of its own tree.

@@ -70,20 +70,27 @@ request(0, "initialize", {"processId": None, "rootUri": "file://" + root, "capab
                           "workspaceFolders": [{"uri": "file://" + root, "name": "x"}],
                           "initializationOptions": options})
 send({"method": "initialized", "params": {}})
+listed = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True).stdout
+tracked = set(listed.split("\n"))
 targets = []
 for line in open(ours):
     kind, *fields = line.rstrip("\n").split("\t")
     if kind == "target":
-        targets.append((fields, []))
-    else:
+        targets.append((fields, [], set()))
+    elif kind == "ref":
         targets[-1][1].append(fields)
+    else:
+        targets[-1][2].add((fields[0], int(fields[1])))
 # Servers list the files of the tree in the background.
 time.sleep(float(os.environ.get("LSP_WAIT", "5")))
 for path in os.environ.get("LSP_OPEN", "").split():
     open_file(path)
-peer_total = found_total = mine_total = right_total = ambiguous = ambiguous_right = judged = 0
+# Of all targets, of those that the server does not unite with other definitions (overrides, an
+# interface of a library), and of the rest.
+KINDS = ("all", "single", "united")
+totals = {kind: dict(symbols=0, peer=0, mine=0, right=0, unsure=0, unsure_right=0) for kind in KINDS}
 details = open(ours + ".differences", "w")
-for number, (target, references) in enumerate(targets, 1):
+for number, (target, references, twins) in enumerate(targets, 1):
     path, line, column, symbol = target[:4]
     if not any(r[4] == "Definition" for r in references):
         print("no definition", *target, sep="\t", file=details)
@@ -96,27 +103,32 @@ for number, (target, references) in enumerate(targets, 1):
     if not result:
         print("no answer", *target, sep="\t", file=details)
         continue
-    judged += 1
     peer = set()
     for location in result:
         file = os.path.realpath(urllib.parse.unquote(location["uri"].removeprefix("file://")))
-        if file.startswith(root + "/"):
-            peer.add((os.path.relpath(file, root), location["range"]["start"]["line"] + 1))
+        file = os.path.relpath(file, root)
+        if file in tracked:
+            peer.add((file, location["range"]["start"]["line"] + 1))
     sure = {(r[0], int(r[1])) for r in references if r[3] != "Ambiguous"}
     unsure = {(r[0], int(r[1])) for r in references if r[3] == "Ambiguous"} - sure
-    peer_total += len(peer)
-    found_total += len(peer & sure)
-    mine_total += len(sure)
-    right_total += len(peer & sure)
-    ambiguous += len(unsure)
-    ambiguous_right += len(unsure & peer)
+    kind = "united" if peer & twins else "single"
+    for total in (totals["all"], totals[kind]):
+        total["symbols"] += 1
+        total["peer"] += len(peer)
+        total["mine"] += len(sure)
+        total["right"] += len(peer & sure)
+        total["unsure"] += len(unsure)
+        total["unsure_right"] += len(unsure & peer)
     for label, positions in (("missing", peer - sure), ("extra", sure - peer)):
         for file, row in sorted(positions):
             note = " (ambiguous)" if (file, row) in unsure else ""
-            print(f"{label}{note}\t{target[4]} {target[5]}.{symbol} {path}:{line}\t{file}:{row}", file=details)
-precision, recall = right_total / max(1, mine_total), found_total / max(1, peer_total)
-with_ambiguous = (found_total + ambiguous_right) / max(1, peer_total)
-print(f"{name:28} {judged:4}/{len(targets)} symbols {peer_total:6} {mine_total:6} {precision:9.4f} {recall:7.4f}"
-      f"  with ambiguous: recall {with_ambiguous:.4f}, {ambiguous} more")
+            print(f"{label}{note}\t{target[4]} {target[5]}.{symbol} {path}:{line}\t{file}:{row}\t{kind}",
+                  file=details)
+for kind in KINDS:
+    t = totals[kind]
+    precision, recall = t["right"] / max(1, t["mine"]), t["right"] / max(1, t["peer"])
+    unsure = (t["right"] + t["unsure_right"]) / max(1, t["peer"])
+    print(f"{name:24} {kind:7} {t['symbols']:4} symbols {t['peer']:6} {t['mine']:6} {precision:9.4f} {recall:7.4f}"
+          f"  with {t['unsure']} ambiguous: {unsure:.4f}")
 details.close()
 server.kill()
