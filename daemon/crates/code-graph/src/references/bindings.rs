@@ -306,6 +306,8 @@ fn c(pass: &Pass<'_>, above: &Above<'_, '_>) -> Option<Bind> {
     }
     let is_tag = ["struct_specifier", "class_specifier", "union_specifier", "enum_specifier"];
     if field == "name" && is_tag.contains(&parent) {
+        // Without a body it names a type that is defined elsewhere.
+        above.node(1)?.child_by_field_name("body")?;
         let outward = usize::from(pass.table.classes.contains(&parent));
         return Some(Bind { outward, is_hoisted: true, ..Bind::new(BindKind::Class) });
     }

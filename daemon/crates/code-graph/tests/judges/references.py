@@ -71,14 +71,17 @@ request(0, "initialize", {"processId": None, "rootUri": "file://" + root, "capab
                           "initializationOptions": options})
 send({"method": "initialized", "params": {}})
 listed = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True).stdout
-tracked = set(listed.split("\n"))
+# Folders that the server has read, if it does not read all.
+prefixes = tuple(os.environ.get("LSP_ONLY", "").split()) or ("",)
+tracked = {f for f in listed.split("\n") if f.startswith(prefixes)}
 targets = []
 for line in open(ours):
     kind, *fields = line.rstrip("\n").split("\t")
     if kind == "target":
         targets.append((fields, [], set()))
     elif kind == "ref":
-        targets[-1][1].append(fields)
+        if fields[0] in tracked:
+            targets[-1][1].append(fields)
     else:
         targets[-1][2].add((fields[0], int(fields[1])))
 # Servers list the files of the tree in the background.
@@ -111,7 +114,9 @@ for number, (target, references, twins) in enumerate(targets, 1):
             peer.add((file, location["range"]["start"]["line"] + 1))
     sure = {(r[0], int(r[1])) for r in references if r[3] != "Ambiguous"}
     unsure = {(r[0], int(r[1])) for r in references if r[3] == "Ambiguous"} - sure
-    kind = "united" if peer & twins else "single"
+    # One of several definitions of a macro is read, by conditions.
+    is_conditional = target[4] == "macro" and twins
+    kind = "united" if peer & twins or is_conditional else "single"
     for total in (totals["all"], totals[kind]):
         total["symbols"] += 1
         total["peer"] += len(peer)
