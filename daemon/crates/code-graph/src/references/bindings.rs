@@ -11,6 +11,8 @@ pub enum BindKind {
     Local,
     Import,
     Definition,
+    /// A prototype of C, whose definition may be in another file.
+    Declaration,
     Class,
     /// A statement that refers to the variable of an outer scope: `global x`.
     Outer,
@@ -335,7 +337,8 @@ fn c(pass: &Pass<'_>, above: &Above<'_, '_>) -> Option<Bind> {
     let declared = owner.child_by_field_name("type").and_then(|n| type_name(pass.slice(&n)));
     match owner.kind() {
         "function_definition" => Some(Bind::outer(BindKind::Definition)),
-        "declaration" | "field_declaration" if is_function => Some(Bind::new(BindKind::Definition)),
+        "field_declaration" if is_function => Some(Bind::new(BindKind::Definition)),
+        "declaration" if is_function => Some(Bind::new(BindKind::Declaration)),
         "declaration" => Some(Bind::typed(BindKind::Local, declared)),
         "field_declaration" | "type_definition" => {
             Some(Bind::typed(BindKind::Definition, declared))

@@ -125,10 +125,9 @@ impl Decider<'_> {
         }
         // A prototype in a header declares the function that another file defines.
         let is_global = self.pass.scopes[o.scope].kind == ScopeKind::Module;
-        let is_prototype = self.pass.table.family == Family::C
-            && is_global
-            && o.kind == ReferenceKind::Definition
-            && matches!(self.target.kind.as_str(), "function" | "variable")
+        let is_prototype = is_global
+            && o.bind == Some(BindKind::Declaration)
+            && !self.target.is_member()
             && (self.view.is_same_package || self.view.is_same_file);
         is_prototype.then_some(Confidence::Likely)
     }
@@ -198,7 +197,7 @@ impl Decider<'_> {
                 let is_declared = self.pass.table.family == Family::C
                     && is_module
                     && view.is_same_package
-                    && binding.kind == BindKind::Definition;
+                    && binding.kind == BindKind::Declaration;
                 is_declared.then_some(Confidence::Likely)
             }
             None if view.names.contains(&o.name) => Some(Confidence::Exact),

@@ -89,6 +89,8 @@ pub struct Occurrence {
     pub enclosing: Option<Enclosing>,
     /// True for a key or label, which refers to a member only.
     pub is_key: bool,
+    /// The kind of the binding, if the name is bound here.
+    pub bind: Option<BindKind>,
     /// True if this name is bound here.
     pub is_binding: bool,
 }
@@ -256,6 +258,7 @@ impl<'a> Pass<'a> {
             statement_row: statement.map_or(start.row, |f| f.node.start_position().row),
             enclosing: self.enclosing.last().map(|(_, e)| e.clone()),
             is_key: bindings::is_key(self, frames) || is_foreign,
+            bind: bind.as_ref().map(|b| b.kind),
             is_binding: bind.is_some(),
         };
         self.occurrences.push(occurrence);
@@ -332,7 +335,9 @@ impl<'a> Pass<'a> {
     fn kind_of(&self, frames: &[Frame<'_>], bind: Option<&Bind>) -> ReferenceKind {
         match bind.map(|b| b.kind) {
             Some(BindKind::Import) => return ReferenceKind::Import,
-            Some(BindKind::Definition | BindKind::Class) => return ReferenceKind::Definition,
+            Some(BindKind::Definition | BindKind::Declaration | BindKind::Class) => {
+                return ReferenceKind::Definition;
+            }
             Some(BindKind::Local) => return ReferenceKind::Write,
             _ => {}
         }

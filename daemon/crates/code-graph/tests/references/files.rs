@@ -135,3 +135,17 @@ fn packages_and_headers_lead_to_it() {
         "src/a.rs 1:7 def; src/b.rs 1:14 import, 2:9 call, 2:26 call; src/lib.rs 3:12 call"
     );
 }
+
+#[test]
+fn prototypes_lead_to_a_global_and_static_functions_hide_it() {
+    let files = [
+        ("a.c", "int run(void) { return 1; }\n"),
+        ("a.h", "int run(void);\n"),
+        ("b.c", "#include \"a.h\"\nint f(void) { return run(); }\n"),
+        ("c.c", "static int run(void) { return 2; }\nint g(void) { return run(); }\n"),
+    ];
+    assert_eq!(
+        search("c", &files, &at("a.c", target("function", "", "run", 1))),
+        "a.c 1:4 def; a.h 1:4 def~; b.c 2:21 call"
+    );
+}
