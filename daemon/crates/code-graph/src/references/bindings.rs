@@ -547,7 +547,7 @@ pub fn field_types(pass: &mut Pass<'_>, frames: &[Frame<'_>], scope: ScopeId) {
             let made = || value.and_then(|n| constructed(pass, &n));
             let parameter = || {
                 let name = value.map(|n| pass.slice(&n).to_owned())?;
-                pass.bindings.get(&(scope, name))?.iter().find_map(|b| b.type_name.clone())
+                pass.bindings.get(&scope)?.get(&name)?.iter().find_map(|b| b.type_name.clone())
             };
             (name.to_owned(), declared.or_else(made).or_else(parameter))
         }

@@ -140,7 +140,6 @@ impl Decider<'_> {
         let mut at = scope;
         // Elsewhere a variable is known in its block as a part of it, before its declaration.
         let is_ordered = !matches!(pass.table.family, Family::Python | Family::Script);
-        let key = name.to_owned();
         loop {
             let kind = pass.scopes[at].kind;
             let is_visible = match pass.table.family {
@@ -148,7 +147,7 @@ impl Decider<'_> {
                 _ => kind != ScopeKind::Class || at == scope || sees_members,
             };
             if is_visible
-                && let Some(all) = pass.bindings.get(&(at, key.clone()))
+                && let Some(all) = pass.bindings.get(&at).and_then(|names| names.get(name))
                 && let Some(first) = all.iter().find(|b| {
                     !is_ordered
                         || b.at <= o.at
@@ -336,8 +335,9 @@ impl Decider<'_> {
     }
 
     fn defines(&self, class: usize) -> bool {
-        let key = (self.pass.classes[class].scope, self.target.name.clone());
-        self.pass.bindings.contains_key(&key)
+        let scope = self.pass.classes[class].scope;
+        let names = self.pass.bindings.get(&scope);
+        names.is_some_and(|names| names.contains_key(&self.target.name))
     }
 
     /// The confidence of a member of a value with a type of this name.

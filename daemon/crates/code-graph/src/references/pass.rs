@@ -108,7 +108,8 @@ pub struct Pass<'a> {
     names: &'a [&'a str],
     until: Instant,
     pub scopes: Vec<Scope>,
-    pub bindings: FxHashMap<(ScopeId, String), Vec<Binding>>,
+    /// Bindings of each scope by name.
+    pub bindings: FxHashMap<ScopeId, FxHashMap<String, Vec<Binding>>>,
     pub classes: Vec<Class>,
     pub occurrences: Vec<Occurrence>,
     enclosing: Vec<(usize, Enclosing)>,
@@ -233,7 +234,8 @@ impl<'a> Pass<'a> {
                 type_name: bind.type_name.clone(),
                 at: node.start_byte(),
             };
-            self.bindings.entry((owner, name.to_owned())).or_default().push(binding);
+            let scope = self.bindings.entry(owner).or_default();
+            scope.entry(name.to_owned()).or_default().push(binding);
         }
         if !self.names.contains(&name) || self.occurrences.len() >= MAX_OCCURRENCES {
             return;
