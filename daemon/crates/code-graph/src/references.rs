@@ -9,6 +9,7 @@ mod decide;
 mod parse;
 mod pass;
 mod tables;
+mod types;
 mod view;
 
 use std::sync::atomic::AtomicBool;

@@ -8,6 +8,7 @@ use tree_sitter::{Node, Tree};
 
 use super::bindings::{self, Bind, BindKind};
 use super::tables::{Family, Table};
+use super::types;
 use super::{Enclosing, ReferenceKind};
 
 /// Nodes that are visited between two checks of the clock.
@@ -190,7 +191,7 @@ impl<'a> Pass<'a> {
         } else if self.table.blocks.contains(&kind) {
             ScopeKind::Block
         } else {
-            bindings::field_types(self, frames, scope);
+            types::field_types(self, frames, scope);
             return scope;
         };
         self.open(frames, scope, scope_kind)
@@ -202,8 +203,8 @@ impl<'a> Pass<'a> {
         let mut class = self.scopes[parent].class;
         if kind == ScopeKind::Class {
             class = Some(self.classes.len());
-            let name = bindings::class_name(self, node).unwrap_or_default();
-            let bases = bindings::bases(self, node);
+            let name = types::class_name(self, node).unwrap_or_default();
+            let bases = types::bases(self, node);
             self.classes.push(Class { name, bases, scope: id, fields: FxHashMap::default() });
         }
         self.scopes.push(Scope { kind, parent, class, end: node.end_byte() });
@@ -214,7 +215,7 @@ impl<'a> Pass<'a> {
             _ => None,
         };
         if let Some(kind) = label
-            && let Some(name) = bindings::definition_name(self, frames)
+            && let Some(name) = types::definition_name(self, frames)
         {
             let start_line = node.start_position().row as u32 + 1;
             self.enclosing.push((node.end_byte(), Enclosing { name, kind, start_line }));
@@ -304,7 +305,7 @@ impl<'a> Pass<'a> {
                 match callee.map(|c| self.slice(&c)) {
                     Some("super") => Receiver::Super,
                     Some(name) => {
-                        bindings::type_name(name).map_or(Receiver::Unknown, Receiver::Constructed)
+                        types::type_name(name).map_or(Receiver::Unknown, Receiver::Constructed)
                     }
                     None => Receiver::Unknown,
                 }
