@@ -5,7 +5,7 @@
 # working folder. It needs once:
 #   python3 -m venv PEERS/py && PEERS/py/bin/pip install grimp werkzeug jinja2 click itsdangerous blinker
 #   (cd PEERS && npm i typescript@5 typescript-language-server pyright)
-#   apt-get install golang-go clangd gcc g++ default-jdk-headless ruby-sinatra; rustup component add rust-analyzer
+#   apt-get install golang-go clangd gcc g++ cmake make default-jdk-headless ruby-sinatra; rustup component add rust-analyzer
 set -euo pipefail
 trees=$(realpath "$1") peers=$(realpath "$2") suite=${3:-imports}
 here=$(realpath "$(dirname "$0")")
@@ -89,10 +89,12 @@ references() {
   export LSP_WAIT=60 LSP_OPTIONS='{"cargo": {"buildScripts": {"enable": false}}, "procMacro": {"enable": false},
     "checkOnSave": false, "cachePriming": {"enable": false}}'
   (unset CARGO_TARGET_DIR; judge helix rust helix- rust-analyzer rust-analyzer)
-  for tree in leveldb curl; do
-    copy $tree
-    python3 "$here/compile_commands.py" "$peers/trees/$tree" "$peers/stub"
-  done
+  copy leveldb
+  python3 "$here/compile_commands.py" "$peers/trees/leveldb" "$peers/stub"
+  copy curl
+  (cd "$peers/trees/curl" && cmake -B build -DCURL_ENABLE_SSL=OFF -DCURL_USE_LIBPSL=OFF -DCURL_ZLIB=OFF -DBUILD_TESTING=OFF \
+    -DCURL_DISABLE_LDAP=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON > "$out/cmake.log" 2>&1 &&
+    cp build/compile_commands.json .)
   export LSP_WAIT=150 LSP_OPTIONS='{}'
   judge leveldb c,cpp '' clangd clangd --background-index
   LSP_ONLY='lib/ src/ include/' judge curl c lib/ clangd clangd --background-index
