@@ -35,6 +35,11 @@ pub struct Group {
     pub edges: usize,
 }
 
+/// True for `export { a }`, which names no other file.
+fn is_own_export(import: &Import) -> bool {
+    import.kind == ImportKind::ReExport && import.specifier.is_empty()
+}
+
 /// All edges of a tree, sorted in both directions.
 #[derive(Debug, Default)]
 pub struct ImportGraph {
@@ -90,6 +95,7 @@ impl ImportGraph {
                     self.externals.entry(package).or_default().push((from, import.line));
                 }
                 Resolved::Unresolved if import.kind == ImportKind::Path => {}
+                Resolved::Unresolved if is_own_export(import) => {}
                 Resolved::Unresolved => self.unresolved.push((from, import.line)),
             }
         }

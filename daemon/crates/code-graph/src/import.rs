@@ -92,7 +92,8 @@ impl ImportedName {
 /// One import as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// Module, package, path or header, in the syntax of the language.
+    /// Module, package, path or header, in the syntax of the language. It is empty for names that a
+    /// script exports from its own scope.
     pub specifier: String,
     pub kind: ImportKind,
     /// Names taken from it; empty if the statement binds the module itself.

@@ -229,6 +229,12 @@ impl Search<'_, '_> {
             }
             "javascript" | "typescript" | "tsx" | "vue" | "svelte" => {
                 script(&mut view, import, exported, &mut exports);
+                let is_own = |i: &&Import| i.kind == ImportKind::ReExport && i.specifier.is_empty();
+                for name in imports.imports.iter().filter(is_own).flat_map(|i| &i.names) {
+                    if view.names.contains(&name.name) {
+                        exports.push(name.local().to_owned());
+                    }
+                }
             }
             "rust" => rust(&mut view, import, exported, module_name(&home_path), &mut exports),
             _ => java(&mut view, import, exported, self.target),

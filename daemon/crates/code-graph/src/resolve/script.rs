@@ -53,6 +53,9 @@ impl Packages {
     pub fn resolve(&self, paths: &Paths, importer: &str, import: &Import) -> Resolved {
         // Bundlers append options to a path.
         let specifier = import.specifier.split(['?', '!']).next().unwrap_or_default();
+        if specifier.is_empty() {
+            return Resolved::Unresolved;
+        }
         let folder = parent(importer);
         let found =
             |file: Option<FileId>| file.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]));

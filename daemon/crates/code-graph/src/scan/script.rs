@@ -203,7 +203,18 @@ fn export<'a>(text: &'a [u8], at: usize, end: usize, out: &mut Collector<'a>) ->
     let mut import = Import::new(ImportKind::ReExport, "", line);
     clause(&mut reader, &mut import)?;
     import.is_type_only |= is_type_only;
-    from(&mut reader, import, out)
+    if !reader.eat_word(b"from") {
+        if import.names.is_empty() {
+            return None;
+        }
+        // Names of this file, which may be imported by another statement.
+        let end = reader.at;
+        out.push(import);
+        return Some(end);
+    }
+    import.specifier = reader.string(b"\"'")?.to_owned();
+    out.push(import);
+    Some(reader.at)
 }
 
 /// `require("x")` after `import x =`.

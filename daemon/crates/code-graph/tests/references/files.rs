@@ -87,13 +87,16 @@ fn script_imports_and_re_exports_lead_to_it() {
         ("c.ts", "import { go } from './barrel';\nimport * as all from './a';\ngo(); all.run();\n"),
         ("d.ts", "import main from './a';\nmain();\n"),
         ("e.ts", "import { run } from 'elsewhere';\nrun();\n"),
+        ("f.ts", "import { run } from './a';\nexport { run as own };\n"),
+        ("g.ts", "import { own } from './f';\nown();\n"),
     ];
     let target = at("a.ts", Target { is_default: true, ..target("function", "", "run", 1) });
     assert_eq!(
         search("typescript", &files, &target),
         "a.ts 1:16 def, 2:15 read; b.ts 1:9 import, 2:0 call; \
          barrel.ts 2:9 import, 2:16 import; c.ts 1:9 import, 3:0 call, 3:10 call; \
-         d.ts 1:7 import, 2:0 call"
+         d.ts 1:7 import, 2:0 call; f.ts 1:9 import, 2:9 import; \
+         g.ts 1:9 import, 2:0 call"
     );
 }
 
