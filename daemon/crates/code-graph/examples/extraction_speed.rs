@@ -51,8 +51,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     println!(
-        "{:12} {:>8} {:>14} {:>14} {:>7}",
-        "language", "MB", "imports MB/s", "symbols MB/s", "share"
+        "{:12} {:>8} {:>14} {:>14} {:>7} {:>8}",
+        "language", "MB", "imports MB/s", "symbols MB/s", "share", "B/file"
     );
     let stop = AtomicBool::new(false);
     for (lang, samples) in by_lang {
@@ -67,14 +67,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 std::hint::black_box(extract(lang, path, text, &stop));
             }
         });
+        let stored: usize = samples
+            .iter()
+            .map(|(path, text)| extract_imports(lang, path, text).encode().len())
+            .sum();
         let speed = |time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
         let share = imports.as_secs_f64() / symbols.as_secs_f64();
         println!(
-            "{lang:12} {:8.2} {:14.0} {:14.1} {:6.1}%",
+            "{lang:12} {:8.2} {:14.0} {:14.1} {:6.1}% {:8}",
             bytes as f64 / 1e6,
             speed(imports),
             speed(symbols),
-            share * 100.0
+            share * 100.0,
+            stored / samples.len()
         );
     }
     Ok(())

@@ -35,6 +35,11 @@ pub struct Group {
     pub edges: usize,
 }
 
+/// True for `export { a }`, which names no other file.
+fn is_own_export(import: &Import) -> bool {
+    import.kind == ImportKind::ReExport && import.specifier.is_empty()
+}
+
 /// All edges of a tree, sorted in both directions.
 #[derive(Debug, Default)]
 pub struct ImportGraph {
@@ -90,6 +95,7 @@ impl ImportGraph {
                     self.externals.entry(package).or_default().push((from, import.line));
                 }
                 Resolved::Unresolved if import.kind == ImportKind::Path => {}
+                Resolved::Unresolved if is_own_export(import) => {}
                 Resolved::Unresolved => self.unresolved.push((from, import.line)),
             }
         }
@@ -106,14 +112,14 @@ impl ImportGraph {
         &self.edges
     }
 
-    /// Edges from `file`.
+    /// Edges from `file` to its imports.
     pub fn dependencies(&self, file: FileId) -> &[Edge] {
         let first = self.edges.partition_point(|e| e.from < file);
         let count = self.edges[first..].partition_point(|e| e.from == file);
         &self.edges[first..first + count]
     }
 
-    /// Edges to `file`.
+    /// Edges to `file` from its importers.
     pub fn dependents(&self, file: FileId) -> impl Iterator<Item = &Edge> {
         let to = |at: &u32| self.edges[*at as usize].to;
         let first = self.by_target.partition_point(|at| to(at) < file);

@@ -12,7 +12,7 @@ pub const MAX_TYPES: usize = 4_000;
 /// The statement that an import comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ImportKind {
-    /// `import`, `use`, `using`.
+    /// A statement such as `import`, `use` or `using`.
     Static,
     /// An import whose names are exported again: `export … from`, `pub use`.
     ReExport,
@@ -92,7 +92,8 @@ impl ImportedName {
 /// One import as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// Module, package, path or header, in the syntax of the language.
+    /// Module, package, path or header, in the syntax of the language. It is empty for names that a
+    /// script exports from its own scope.
     pub specifier: String,
     pub kind: ImportKind,
     /// Names taken from it; empty if the statement binds the module itself.

@@ -7,10 +7,15 @@
 mod codec;
 mod graph;
 mod import;
+mod references;
 mod resolve;
 mod scan;
 
 pub use graph::{Direction, Edge, Group, ImportGraph};
 pub use import::{FileImports, Import, ImportKind, ImportedName};
+pub use references::{
+    Callee, Confidence, Enclosing, Reference, ReferenceKind, Target, View, Views, calls_in,
+    is_default_export, references_in, subclasses_in,
+};
 pub use resolve::{FileId, Resolved, Resolver, SourceFile, SourceTree};
 pub use scan::{extract_imports, has_imports};

@@ -2,12 +2,10 @@
 
 use rustc_hash::FxHashSet;
 
-use super::paths::{Paths, ancestors, common_folders, file_name, join, parent};
+use super::paths::{Paths, ancestors, file_name, join, parent};
 use super::{FileId, Resolved, SourceTree, manifest};
 use crate::import::{Import, ImportKind};
 
-/// Maximum folders with headers.
-const MAX_FOLDERS: usize = 2_000;
 /// Names of build files that may name such folders.
 const BUILD_FILES: [&str; 7] = [
     "CMakeLists.txt",
@@ -24,9 +22,9 @@ const CONVENTIONAL: [&str; 5] = ["include", "", "src", "lib", "inc"];
 
 pub struct Includes {
     /// Folders that build files name.
-    folders: Vec<String>,
+    folders: FxHashSet<String>,
     /// Folders named `include` or `inc`.
-    public: Vec<String>,
+    public: FxHashSet<String>,
 }
 
 impl Includes {
@@ -42,13 +40,8 @@ impl Includes {
                 }
             }
         }
-        let mut folders: Vec<String> = folders.into_iter().take(MAX_FOLDERS).collect();
-        folders.sort_unstable();
         let is_public = |f: &&str| matches!(file_name(f), "include" | "inc" | "Include");
-        let mut public: Vec<String> =
-            paths.folders().filter(is_public).map(str::to_owned).collect();
-        public.sort_unstable();
-        public.truncate(MAX_FOLDERS);
+        let public = paths.folders().filter(is_public).map(str::to_owned).collect();
         Self { folders, public }
     }
 
@@ -60,14 +53,10 @@ impl Includes {
         if is_quoted && let Some(id) = file(parent(importer)) {
             return one(id);
         }
-        let nearest = |folders: &[String]| {
-            let found: Vec<(usize, FileId)> = folders
-                .iter()
-                .filter_map(|f| Some((common_folders(importer, &format!("{f}/x")), file(f)?)))
-                .collect();
-            found.iter().max_by_key(|(common, _)| *common).map(|(_, id)| *id)
+        let below = |folders: &FxHashSet<String>| {
+            paths.below_roots(importer, name, |folder| folders.contains(folder))
         };
-        if let Some(id) = nearest(&self.folders).or_else(|| nearest(&self.public)) {
+        if let Some(id) = below(&self.folders).or_else(|| below(&self.public)) {
             return one(id);
         }
         let is_standard = !is_quoted && !name.contains('/');
@@ -137,5 +126,5 @@ fn expand(paths: &Paths, folder: &str, argument: &str) -> Vec<String> {
     let bases: Vec<&str> = if is_local { vec![folder] } else { ancestors(folder).collect() };
     let folders = bases.iter().filter_map(|base| join(base, rest));
     // The outermost folder that exists is the root of the project.
-    folders.filter(|f| paths.has_folder(f)).last().into_iter().collect()
+    folders.filter(|f| paths.has_folder(f)).reduce(|_, outer| outer).into_iter().collect()
 }

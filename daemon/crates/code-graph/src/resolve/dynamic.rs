@@ -2,28 +2,20 @@
 
 use rustc_hash::FxHashSet;
 
-use super::paths::{Paths, ancestors, common_folders, join, parent};
+use super::paths::{Paths, ancestors, join, parent};
 use super::{FileId, Resolved};
 use crate::import::{Import, ImportKind};
 
-/// Maximum load paths of the tree.
-const MAX_FOLDERS: usize = 1_000;
-
 pub struct LoadPaths {
-    ruby: Vec<String>,
-    lua: Vec<String>,
+    ruby: FxHashSet<String>,
+    lua: FxHashSet<String>,
 }
 
 impl LoadPaths {
     pub fn new(paths: &Paths) -> Self {
         let below = |names: &[&str]| {
-            let is_named = |f: &&str| names.contains(&super::paths::file_name(f));
-            let mut folders: Vec<String> =
-                paths.folders().filter(is_named).map(str::to_owned).collect();
-            folders.push(String::new());
-            folders.sort_unstable();
-            folders.truncate(MAX_FOLDERS);
-            folders
+            let is_named = |f: &&str| names.contains(&super::paths::file_name(f)) || f.is_empty();
+            paths.folders().filter(is_named).map(str::to_owned).collect::<FxHashSet<String>>()
         };
         Self { ruby: below(&["lib", "test", "spec", "app"]), lua: below(&["lua", "src", "lib"]) }
     }
@@ -41,7 +33,10 @@ impl LoadPaths {
             let beside = join(folder, &name).and_then(|p| file(&p));
             return one(beside.or_else(|| file(&join(parent(importer), &name)?)));
         }
-        let found = nearest(&self.ruby, importer, |folder| file(&join(folder, &import.specifier)?));
+        let below =
+            |name: &str| paths.below_roots(importer, name, |folder| self.ruby.contains(folder));
+        let name = import.specifier.as_str();
+        let found = below(&format!("{name}.rb")).or_else(|| below(name));
         match found {
             Some(id) => Resolved::Files(vec![id]),
             None => {
@@ -65,7 +60,11 @@ impl LoadPaths {
             })
         };
         let above = ancestors(parent(importer)).find_map(|f| file(&join(f, &name)?));
-        let found = nearest(&self.lua, importer, |folder| file(&join(folder, &name)?));
+        let found = ["lua", "luau"].iter().find_map(|e| {
+            let below =
+                |name: &str| paths.below_roots(importer, name, |folder| self.lua.contains(folder));
+            below(&format!("{name}.{e}")).or_else(|| below(&format!("{name}/init.{e}")))
+        });
         let by_end = || {
             let found = paths.ending_with(&format!("{name}.lua"));
             if found.len() == 1 { found.first().copied() } else { None }
@@ -75,20 +74,6 @@ impl LoadPaths {
             None => Resolved::External(import.specifier.clone()),
         }
     }
-}
-
-/// The file below the folder nearest to the importer that has one.
-fn nearest(
-    folders: &[String],
-    importer: &str,
-    file: impl Fn(&str) -> Option<FileId>,
-) -> Option<FileId> {
-    let mut seen = FxHashSet::default();
-    let found = folders.iter().filter_map(|folder| {
-        let id = file(folder)?;
-        seen.insert(id).then(|| (common_folders(importer, &format!("{folder}/x")), id))
-    });
-    found.max_by_key(|(common, id)| (*common, std::cmp::Reverse(*id))).map(|(_, id)| id)
 }
 
 /// `FooBar` as `foo_bar`, and `HTTPServer` as `http_server`.

@@ -81,6 +81,29 @@ impl Paths {
         same_name.filter(is_match).copied().collect()
     }
 
+    /// The file `suffix` below one of the folders that `is_root` accepts; of several, the one whose
+    /// folder is nearest to the importer.
+    pub fn below_roots(
+        &self,
+        importer: &str,
+        suffix: &str,
+        is_root: impl Fn(&str) -> bool,
+    ) -> Option<FileId> {
+        let suffix = join("", suffix)?;
+        let mut best: Option<(usize, FileId)> = None;
+        for id in self.ending_with(&suffix) {
+            let path = self.path(id);
+            let folder = path[..path.len() - suffix.len()].trim_end_matches('/');
+            if is_root(folder) {
+                let common = common_folders(importer, &format!("{folder}/x"));
+                if best.is_none_or(|(most, _)| common > most) {
+                    best = Some((common, id));
+                }
+            }
+        }
+        best.map(|(_, id)| id)
+    }
+
     /// The candidate with the most leading folders in common with `importer`.
     pub fn closest(&self, importer: &str, candidates: &[FileId]) -> Option<FileId> {
         let key = |id: &&FileId| (common_folders(importer, self.path(**id)), u32::MAX - **id);

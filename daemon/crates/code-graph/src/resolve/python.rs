@@ -17,6 +17,8 @@ pub struct Modules {
     roots: FxHashMap<String, Vec<String>>,
     /// Folders with a manifest, and their `src`.
     projects: FxHashSet<String>,
+    /// Names of all folders, each of which may be a package without `__init__.py`.
+    folder_names: FxHashSet<String>,
 }
 
 impl Modules {
@@ -54,7 +56,8 @@ impl Modules {
             }
         }
         roots.values_mut().for_each(|folders| folders.sort_unstable());
-        Self { roots, projects }
+        let folder_names = paths.folders().map(|f| file_name(f).to_owned()).collect();
+        Self { roots, projects, folder_names }
     }
 
     pub fn resolve(&self, paths: &Paths, importer: &str, import: &Import) -> Resolved {
@@ -71,6 +74,9 @@ impl Modules {
             return Resolved::from_files(targets(paths, base, module, import));
         }
         let head = module.split('.').next().unwrap_or_default();
+        if !self.roots.contains_key(head) && !self.folder_names.contains(head) {
+            return Resolved::External(head.to_owned());
+        }
         for root in self.roots_of(paths, importer, head) {
             let files = targets(paths, &root, module, import);
             if !files.is_empty() {

@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 8;
 pub struct Packages {
     /// Folders of packages by name.
     by_name: FxHashMap<String, String>,
-    /// Manifests by folder.
+    /// Parts of manifests by folder.
     manifests: FxHashMap<String, Value>,
     configs: Configs,
 }
@@ -53,6 +53,9 @@ impl Packages {
     pub fn resolve(&self, paths: &Paths, importer: &str, import: &Import) -> Resolved {
         // Bundlers append options to a path.
         let specifier = import.specifier.split(['?', '!']).next().unwrap_or_default();
+        if specifier.is_empty() {
+            return Resolved::Unresolved;
+        }
         let folder = parent(importer);
         let found =
             |file: Option<FileId>| file.map_or(Resolved::Unresolved, |f| Resolved::Files(vec![f]));

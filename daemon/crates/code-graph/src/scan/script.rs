@@ -203,7 +203,18 @@ fn export<'a>(text: &'a [u8], at: usize, end: usize, out: &mut Collector<'a>) ->
     let mut import = Import::new(ImportKind::ReExport, "", line);
     clause(&mut reader, &mut import)?;
     import.is_type_only |= is_type_only;
-    from(&mut reader, import, out)
+    if !reader.eat_word(b"from") {
+        if import.names.is_empty() {
+            return None;
+        }
+        // Names of this file, which may be imported by another statement.
+        let end = reader.at;
+        out.push(import);
+        return Some(end);
+    }
+    import.specifier = reader.string(b"\"'")?.to_owned();
+    out.push(import);
+    Some(reader.at)
 }
 
 /// `require("x")` after `import x =`.
@@ -252,9 +263,29 @@ fn assigned(text: &[u8], at: usize, import: &mut Import) {
         return;
     };
     let target = target.trim_ascii_end();
+    if let Some(pattern) = target.strip_suffix(b"}") {
+        destructured(pattern, import);
+        return;
+    }
     let length = target.iter().rev().take_while(|b| is_ident(**b) || **b == b'$').count();
     let name = std::str::from_utf8(&target[target.len() - length..]).unwrap_or_default();
     import.alias = (!name.is_empty()).then(|| name.to_owned());
+}
+
+/// The names of `{ a, b: c } = require(…)`, without the closing brace.
+fn destructured(pattern: &[u8], import: &mut Import) {
+    let Some(open) = pattern.iter().rposition(|b| *b == b'{') else { return };
+    let text = std::str::from_utf8(&pattern[open + 1..]).unwrap_or_default();
+    for part in text.split(',').take(MAX_NAMES) {
+        let part = part.split('=').next().unwrap_or_default();
+        let (name, alias) = part.split_once(':').unwrap_or((part, part));
+        let (name, alias) = (name.trim(), alias.trim());
+        let is_name = |n: &str| !n.is_empty() && n.bytes().all(|b| is_ident(b) || b == b'$');
+        if is_name(name) && is_name(alias) {
+            let renamed = ImportedName::renamed(name, alias);
+            import.names.push(if name == alias { ImportedName::new(name) } else { renamed });
+        }
+    }
 }
 
 /// The end of a template, with the templates and braces inside its parts.

@@ -85,6 +85,8 @@ fn script_statements_are_extracted() {
                 "// import 'no'\n/* import 'no' */ const s = \"import 'no'\", t = `import 'no' ${`}`} `, r = /'\"`/g, d = 1 / 2; import 'yes'",
                 "2 import yes",
             ),
+            ("export { a, b as c };\nimport 'x'", "1 re-export {a b>c}; 2 import x"),
+            ("const { a, b: c = 1 } = require('./x')", "1 require ./x{a b>c}"),
             (
                 "x.import('no'); x.require('no'); import.meta.url; foo_require('no'); import 'a'",
                 "1 import a",

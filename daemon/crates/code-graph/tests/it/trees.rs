@@ -71,7 +71,7 @@ impl Tree {
     /// The targets of all edges from `path`, without repetitions.
     pub fn targets(&self, path: &str) -> Vec<&str> {
         let graph = self.graph();
-        let id = self.files.iter().position(|f| f == path).unwrap() as u32;
+        let id = self.files.iter().position(|f| f == path).expect("the file exists") as u32;
         let mut targets: Vec<&str> =
             graph.dependencies(id).iter().map(|e| self.files[e.to as usize].as_str()).collect();
         targets.dedup();
@@ -85,7 +85,7 @@ impl Tree {
         let sources: Vec<SourceFile<'_>> =
             self.files.iter().map(String::as_str).zip(&extracted).map(of).collect();
         let resolver = Resolver::new(self, &sources);
-        let source = sources.iter().find(|s| s.path == path).unwrap();
+        let source = sources.iter().find(|s| s.path == path).expect("the file exists");
         resolver.resolve(path, source.lang, source.imports, &source.imports.imports[0])
     }
 }
