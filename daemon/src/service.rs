@@ -255,7 +255,7 @@ fn run_one(command: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let message = String::from_utf8_lossy(&output.stderr);
-    // What it did comes first, the failure last.
+    // The failure is the last line; progress comes before it.
     let message = message
         .lines()
         .rfind(|l| !l.trim().is_empty())

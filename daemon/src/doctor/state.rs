@@ -186,14 +186,14 @@ pub fn trace(root: &DataRoot) -> Check {
             format!("trace.db: version {version}, {} MiB, {integrity}", size / (1024 * 1024)),
         ),
         Ok((_, what)) => {
-            Check::fail(NAME, format!("trace.db is damaged: {what}"), set_aside(&path))
+            Check::fail(NAME, format!("trace.db is damaged: {what}"), move_away(&path))
         }
-        Err(e) => Check::fail(NAME, format!("trace.db cannot be read: {e}"), set_aside(&path)),
+        Err(e) => Check::fail(NAME, format!("trace.db cannot be read: {e}"), move_away(&path)),
     }
 }
 
 /// The line that puts a damaged log aside; indexes are not affected.
-fn set_aside(path: &Path) -> String {
+fn move_away(path: &Path) -> String {
     format!("cairn stop; mv '{0}' '{0}.damaged' (indexes are not affected)", path.display())
 }
 

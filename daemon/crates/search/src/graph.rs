@@ -71,8 +71,8 @@ impl RootIndex {
             self.files_version.load(Ordering::Acquire),
             self.imports_version.load(Ordering::Acquire),
         );
-        if let Some((made_from, graph)) = &*lock(&self.graph.0)
-            && *made_from == version
+        if let Some((built_from, graph)) = &*lock(&self.graph.0)
+            && *built_from == version
         {
             return Ok(Arc::clone(graph));
         }

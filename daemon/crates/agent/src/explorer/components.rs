@@ -263,19 +263,19 @@ fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64, has_root_pac
             continue;
         }
         // A part that only wraps its children says nothing of its own.
-        let keeps = part.manifest.is_some()
+        let is_part = part.manifest.is_some()
             || folders.has_code(&part.path)
             || !(part.path.is_empty() || describe::is_generic(paths::file_name(&part.path)));
-        if !keeps {
+        if !is_part {
             parts.remove(at);
         }
         let has_code = folders.has_code(&inner) && inner != part.path && !inner.is_empty();
-        if has_code && !keeps && children.iter().all(|child| !child.is_file) {
+        if has_code && !is_part && children.iter().all(|child| !child.is_file) {
             parts.push(Part::folder(&inner));
         }
         for child in children {
             if parts.iter().all(|p| p.path != child.path) {
-                parts.push(Part { is_inner: keeps, ..child });
+                parts.push(Part { is_inner: is_part, ..child });
             }
         }
     }
@@ -338,9 +338,9 @@ fn contains(folder: &str, path: &str) -> bool {
 
 /// Returns the parts with their roles and imports.
 pub fn describe(facts: &Facts, manifests: &[Manifest], parts: &[Part]) -> Vec<Component> {
-    let shown = &parts[..parts.len().min(MAX)];
-    let is_shown = |path: &String| shown.iter().any(|part| part.path == *path);
-    let mut all: Vec<Component> = shown
+    let listed = &parts[..parts.len().min(MAX)];
+    let is_listed = |path: &String| listed.iter().any(|part| part.path == *path);
+    let mut all: Vec<Component> = listed
         .iter()
         .map(|part| {
             let manifest = part.manifest.map(|at| &manifests[at]);
@@ -357,7 +357,7 @@ pub fn describe(facts: &Facts, manifests: &[Manifest], parts: &[Part]) -> Vec<Co
                 lines: group.map_or(0, |g| g.lines),
                 key_files: group.map(|g| g.key_files.clone()).unwrap_or_default(),
                 depends_on: group
-                    .map(|group| dependencies(group).into_iter().filter(is_shown).collect())
+                    .map(|group| dependencies(group).into_iter().filter(is_listed).collect())
                     .unwrap_or_default(),
             }
         })

@@ -65,7 +65,7 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
 /// Returns true for a script in the top-level folder of programs that users run.
 fn is_launcher(path: &str) -> bool {
     let name = paths::file_name(path);
-    // Those of npm are named by its manifest.
+    // Commands of npm are named by its manifest.
     let script = !name.contains('.')
         || [".sh", ".bash", ".py", ".rb", ".pl"].iter().any(|e| name.ends_with(e));
     ["bin", "exe"].contains(&paths::folder(path)) && script && !name.starts_with('_')

@@ -153,7 +153,7 @@ pub enum Purpose {
     Index,
     Ranking,
     Folders,
-    /// Imports between files.
+    /// Imports between files, without groups.
     Graph,
     /// Imports between the parts of the repository.
     Groups,

@@ -26,7 +26,7 @@ pub fn of(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
         Some(prose::shortened(&prose::plain(longest), MAX_SENTENCE))
     };
     let text = match (outer, readme) {
-        (Some(outer), Some(readme)) if says_more(&readme, &outer) => {
+        (Some(outer), Some(readme)) if adds_facts(&readme, &outer) => {
             let both = format!("{outer}. {readme}");
             if both.chars().count() <= MAX { both } else { outer }
         }
@@ -52,7 +52,7 @@ fn statement(paragraph: &str) -> String {
 }
 
 /// True if at least half of the words of `text` are not in `other`.
-fn says_more(text: &str, other: &str) -> bool {
+fn adds_facts(text: &str, other: &str) -> bool {
     let lower = other.to_lowercase();
     let words: Vec<String> =
         text.split_whitespace().filter(|w| w.len() > 3).map(str::to_lowercase).collect();

@@ -194,8 +194,8 @@ fn file_names(facts: &Facts, folder: &str) -> Vec<String> {
     for file in files {
         let name = paths::file_name(&file.path);
         let stem = name.split('.').next().unwrap_or(name).to_owned();
-        let is_telling = !["__init__", "index", "mod", "lib", "main"].contains(&stem.as_str());
-        if is_telling && !names.contains(&stem) && names.len() < 6 {
+        let is_specific = !["__init__", "index", "mod", "lib", "main"].contains(&stem.as_str());
+        if is_specific && !names.contains(&stem) && names.len() < 6 {
             names.push(stem);
         }
     }

@@ -19,7 +19,7 @@ use cairn_workspace::{
 
 use crate::{pipe, put, root};
 
-fn git(dir: &Path, args: &[&str]) -> String {
+pub fn git(dir: &Path, args: &[&str]) -> String {
     let out = Command::new("git")
         .args(["-c", "user.name=A", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"])
         .args(args)
@@ -31,7 +31,7 @@ fn git(dir: &Path, args: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap().trim().to_owned()
 }
 
-fn repository(dir: &Path) {
+pub fn repository(dir: &Path) {
     put(dir, "a.rs", "fn a() {}\n");
     put(dir, "b.rs", "fn b() {}\n");
     git(dir, &["init", "-q"]);
@@ -106,40 +106,6 @@ fn hostile_repository_runs_no_program() {
     // Control: git itself runs them.
     let _ = Command::new("git").arg("status").current_dir(dir.path()).output().unwrap();
     assert!(marker.exists());
-}
-
-#[test]
-fn linked_work_trees_submodules_and_borrowed_objects_have_their_git() {
-    let outer = tempfile::tempdir().unwrap();
-    let base = outer.path().canonicalize().unwrap();
-    let main = base.join("main");
-    std::fs::create_dir(&main).unwrap();
-    repository(&main);
-    let at = |name: &str| base.join(name).to_str().unwrap().to_owned();
-    git(&main, &["worktree", "add", "-q", &at("linked")]);
-    git(&base, &["clone", "-q", "--shared", &at("main"), &at("borrowing")]);
-    let super_project = base.join("super");
-    std::fs::create_dir(&super_project).unwrap();
-    repository(&super_project);
-    let allow = "protocol.file.allow=always";
-    git(&super_project, &["-c", allow, "submodule", "--quiet", "add", &at("main"), "part"]);
-    for name in ["linked", "borrowing", "super/part"] {
-        let alone = Roots::new(vec![]).declare(&base.join(name)).unwrap();
-        assert!(git_status(&alone, ".").unwrap().is_repository, "{name}");
-        assert!(!git_log(&alone, 5).unwrap().is_empty(), "{name}");
-    }
-    // A copy of the file elsewhere is not what the repository names in turn.
-    let forged = base.join("forged");
-    std::fs::create_dir(&forged).unwrap();
-    std::fs::copy(base.join("linked/.git"), forged.join(".git")).unwrap();
-    let alone = Roots::new(vec![]).declare(&forged).unwrap();
-    assert!(!git_status(&alone, ".").unwrap().is_repository);
-    // Objects of another user are not borrowed.
-    let objects = main.join(".git/objects");
-    if std::os::unix::fs::chown(&objects, Some(12_345), None).is_ok() {
-        let alone = Roots::new(vec![]).declare(&base.join("borrowing")).unwrap();
-        assert!(git_log(&alone, 5).unwrap().is_empty());
-    }
 }
 
 #[test]

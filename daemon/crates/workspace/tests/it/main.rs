@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic where it stands")]
 
 mod gits;
+mod linked;
 mod paths;
 mod spans;
 mod walks;
