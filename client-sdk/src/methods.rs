@@ -18,7 +18,10 @@ use cairn_protocol::{
     prompt::{PromptAppendParams, PromptSetParams, PromptShown},
     remote::{Device, DeviceRef, PairBeginParams, PairOffer, PairStatus},
     sandbox::SandboxProbe,
-    search::{GrepAnswer, GrepParams, SearchAnswer, SearchParams, SymbolsAnswer, SymbolsParams},
+    search::{
+        GrepAnswer, GrepParams, ImpactAnswer, ImpactParams, ReferencesAnswer, ReferencesParams,
+        SearchAnswer, SearchParams, SymbolsAnswer, SymbolsParams,
+    },
     session::{
         ArchiveParams, CommandParams, CommandReceipt, Empty, ForkParams, Page, PageParams, Session,
         SessionCreateParams,
@@ -114,6 +117,10 @@ methods! {
     search_grep(GrepParams) -> GrepAnswer = "search.grep";
     /// Finds definitions by name, or outlines a file.
     search_symbols(SymbolsParams) -> SymbolsAnswer = "search.symbols";
+    /// Finds the uses of a definition, by scope and imports.
+    search_references(ReferencesParams) -> ReferencesAnswer = "search.references";
+    /// Lists the files that import a file, directly or by others.
+    search_impact(ImpactParams) -> ImpactAnswer = "search.impact";
     /// Returns the files and definitions most relevant to the repository, or to the given files and
     /// query.
     search_map(MapParams) -> MapAnswer = "search.map";

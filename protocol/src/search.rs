@@ -367,6 +367,155 @@ pub struct SymbolsParams {
     pub filters: Option<SearchFilters>,
 }
 
+/// Parameters of the method `search.references`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReferencesParams {
+    /// Root to search: its id or path; needed when several roots are declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+    /// Name of the definition, as `name` or `Type.name`; with `path` the one in that file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
+    /// File with the definition, relative to the root or absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Line of the definition in `path`, starting at 1; the innermost definition around it is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Kinds of references to return; all when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<ReferenceUse>,
+    /// Maximum number of references, 1 to 2,000.
+    #[serde(default = "default_references")]
+    pub k: u32,
+}
+
+fn default_references() -> u32 {
+    200
+}
+
+/// Use that a reference makes of a definition.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferenceUse {
+    /// The definition itself, or a declaration of it.
+    Definition,
+    /// A statement that imports it.
+    Import,
+    /// A call of it.
+    Call,
+    /// A use as a type.
+    Type,
+    /// An assignment to it.
+    Write,
+    /// Any other use.
+    Read,
+}
+
+/// Certainty that a reference means the definition.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferenceConfidence {
+    /// Scopes and imports lead to it.
+    Exact,
+    /// Types that are written in the file, or the only definition of the name, lead to it.
+    Likely,
+    /// A member of a value whose type is not known.
+    Ambiguous,
+}
+
+/// A reference to a definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReferenceItem {
+    /// Path relative to the root.
+    pub path: String,
+    /// Line of the reference, starting at 1.
+    pub line: u32,
+    /// Column in bytes, starting at 0.
+    pub column: u32,
+    /// Text of the line, shortened to 300 characters.
+    pub text: String,
+    /// Use that it makes of the definition.
+    pub kind: ReferenceUse,
+    /// Certainty that the definition is meant.
+    pub confidence: ReferenceConfidence,
+    /// Definition that contains the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enclosing: Option<SymbolRef>,
+}
+
+/// Answer of the method `search.references`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReferencesAnswer {
+    /// Definition whose references these are.
+    pub definition: SymbolItem,
+    /// Other definitions of the name, which `path` and `line` can select.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<SymbolItem>,
+    /// References by path and line, certain ones first within a file's line order.
+    pub items: Vec<ReferenceItem>,
+    /// True if there are more than `k`, or more candidate files than were read.
+    pub truncated: bool,
+    /// True if imports and symbols are currently indexed for the root.
+    pub complete: bool,
+    /// Time spent, in microseconds.
+    pub took_us: u64,
+}
+
+/// Parameters of the method `search.impact`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImpactParams {
+    /// Root to search: its id or path; needed when several roots are declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+    /// File whose dependents are requested, relative to the root or absolute.
+    pub path: String,
+    /// Steps of imports that are followed, 1 to 20.
+    #[serde(default = "default_depth")]
+    pub depth: u32,
+    /// Maximum number of files, 1 to 2,000.
+    #[serde(default = "default_references")]
+    pub k: u32,
+}
+
+fn default_depth() -> u32 {
+    3
+}
+
+/// Answer of the method `search.impact`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImpactAnswer {
+    /// Path of the file, relative to the root.
+    pub path: String,
+    /// Files that import it, directly or by others, nearest first.
+    pub items: Vec<ImpactItem>,
+    /// True if there are more than `k`.
+    pub truncated: bool,
+    /// True if imports are currently indexed for the root.
+    pub complete: bool,
+    /// Time spent, in microseconds.
+    pub took_us: u64,
+}
+
+/// A file that depends on another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImpactItem {
+    /// Path relative to the root.
+    pub path: String,
+    /// Number of imports between the two, 1 for a direct one.
+    pub steps: u32,
+}
+
 /// Method that matches names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -8,8 +8,8 @@ use crate::{
     chat,
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, host, index, man, map,
-        mcp, memory, models, pair, search, skills, stdio, symbols, tools, trace, uninstall, update,
-        viewer,
+        mcp, memory, models, pair, references, search, skills, stdio, symbols, tools, trace,
+        uninstall, update, viewer,
     },
 };
 
@@ -79,6 +79,10 @@ pub enum Command {
     Grep(grep::GrepArgs),
     /// Find definitions by name, or list those of a file
     Symbols(symbols::SymbolsArgs),
+    /// Find the uses of a definition: calls, types, imports
+    Refs(references::RefsArgs),
+    /// List the files that depend on a file
+    Impact(references::ImpactArgs),
     /// Show the most relevant files and definitions, within a number of tokens
     Map(map::MapArgs),
     /// Measure how well a search answers queries with known answers
@@ -196,6 +200,9 @@ mod tests {
             "cairn grep -F -C 2 -- -x",
             "cairn symbols --file src/lib.rs",
             "cairn symbols Client --exact",
+            "cairn refs Client --calls",
+            "cairn refs src/lib.rs:10",
+            "cairn impact src/lib.rs --depth 2",
             "cairn map",
             "cairn map --tokens 16384 --query parser --file a.rs --file b.rs",
             "cairn eval queries.jsonl",

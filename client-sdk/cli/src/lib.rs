@@ -26,8 +26,8 @@ use crate::{
     args::{Cli, Command, Sessions},
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, index, man, map, mcp,
-        memory, models, overview, pair, search, skills, status, stdio, stop, symbols, tools, trace,
-        uninstall, update, viewer,
+        memory, models, overview, pair, references, search, skills, status, stdio, stop, symbols,
+        tools, trace, uninstall, update, viewer,
     },
     exit::Failure,
 };
@@ -89,6 +89,8 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Eval(args) => wait(eval::run(app, args)).and_then(done),
         Command::Grep(args) => wait(grep::run(app, args)).and_then(done),
         Command::Symbols(args) => wait(symbols::run(app, args)).and_then(done),
+        Command::Refs(args) => wait(references::refs(app, args)).and_then(done),
+        Command::Impact(args) => wait(references::impact(app, args)).and_then(done),
         Command::Map(args) => wait(map::run(app, args)).and_then(done),
         Command::Memory(args) => wait(memory::run(app, args)).and_then(done),
         Command::Skills(args) => wait(skills::run(app, args)).and_then(done),

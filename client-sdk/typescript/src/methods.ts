@@ -31,6 +31,8 @@ import type {
   GrepParams,
   GrepStreamEnd,
   GrepStreamParams,
+  ImpactAnswer,
+  ImpactParams,
   IndexReceipt,
   IndexStatus,
   IndexStatusParams,
@@ -68,6 +70,8 @@ import type {
   ProviderCurrentParams,
   ProviderSet,
   ProviderSetParams,
+  ReferencesAnswer,
+  ReferencesParams,
   ReplayParams,
   ReplayReport,
   RevokeParams,
@@ -185,6 +189,16 @@ export abstract class Methods {
   /** `search.symbols`: Definitions by name, or the outline of a file. */
   searchSymbols(params: SymbolsParams = {}): Promise<SymbolsAnswer> {
     return this.call("search.symbols", params);
+  }
+
+  /** `search.references`: Uses of a definition, by scope and imports, with the certainty of each. */
+  searchReferences(params: ReferencesParams = {}): Promise<ReferencesAnswer> {
+    return this.call("search.references", params);
+  }
+
+  /** `search.impact`: Files that import a file, directly or by others. */
+  searchImpact(params: ImpactParams): Promise<ImpactAnswer> {
+    return this.call("search.impact", params);
   }
 
   /** `search.map`: The files and definitions that others, or the files being edited, refer to most. */

@@ -874,12 +874,49 @@ export interface CommandReceipt {
   sessionId: SessionId;
 }
 
+/** A part of a system. */
+export interface Component {
+  /** Kind: `program`, `library`, `module`, or for secondary folders `tests`, `examples`,
+   * `documents`, `vendored`, `generated` or `tools`. */
+  kind: string;
+  /** Name for people: that of its manifest, else of its folder or file. */
+  name: string;
+  /** Path of its folder, or of the file that represents it, relative to the root. */
+  path: string;
+  /** Role in a few words. */
+  role: string;
+  /** Paths of the components that its files import. */
+  dependsOn?: Array<string>;
+  /** Source of the role, as `path:line`. */
+  evidence?: string | null;
+  /** Number of its files. */
+  files?: number;
+  /** Paths of its files that most others depend on. */
+  keyFiles?: Array<string>;
+  /** Lines of its files. */
+  lines?: number;
+}
+
 /** Answer of the method `session.compress`. */
 export interface Compressed {
   /** Tokens after; unchanged when there was nothing to condense. */
   tokensAfter: number;
   /** Tokens of the conversation before, as counted by the daemon. */
   tokensBefore: number;
+}
+
+/** Name that a newcomer meets in many files. */
+export interface Concept {
+  /** Number of other files that use it. */
+  files: number;
+  /** Kind of the definition, as in `search.symbols`. */
+  kind: string;
+  /** Line of the definition, starting at 1. */
+  line: number;
+  /** Name of the definition. */
+  name: string;
+  /** Path of its file, relative to the root. */
+  path: string;
 }
 
 /** Answer of the method `config.get`. */
@@ -921,6 +958,14 @@ export interface ConfigValue {
   value: unknown;
   /** Value in the files, when it takes effect only after the daemon restarts. */
   pending?: unknown;
+}
+
+/** Rule of a project for its contributors. */
+export interface Convention {
+  /** Path of the file that states it, as `path` or `path:line`. */
+  source: string;
+  /** Statement of the rule, as `formatted with rustfmt`. */
+  text: string;
 }
 
 /** List that a partial comes from. */
@@ -1210,12 +1255,27 @@ export interface ExploreDetails {
   stats: ExploreStats;
   /** Top files, each with its reason. */
   topFiles: Array<TopFile>;
+  /** Parts of the system, most important first. */
+  components?: Array<Component>;
+  /** Names that a newcomer meets in many files. */
+  concepts?: Array<Concept>;
+  /** Rules of the project for its contributors, each with the file that states it. */
+  conventions?: Array<Convention>;
   /** Description of the project from its manifest or readme. */
   description?: string | null;
   /** Results of the searches for the goals. */
   findings?: Array<Finding>;
+  /** Paths of the first request or command through the components. */
+  flows?: Array<Flow>;
   /** Git facts, when the root is a repository. */
   git?: GitFacts | null;
+  /** Files that changed most often in the latest commits. */
+  hotspots?: Array<Hotspot>;
+  /** One or two sentences: the purpose of the project, from manifests and the readme. */
+  purpose?: string | null;
+  /** Folders that are no part of the system: tests, examples, documents, vendored and generated
+   * code. */
+  secondary?: Array<Component>;
 }
 
 /** A plan: goals and the operations to run next. */
@@ -1358,6 +1418,26 @@ export type FinishReason =
   | "length"
   /** The provider withheld the answer. */
   | "filtered";
+
+/** Path of the first request or command of an entrypoint through the components. */
+export interface Flow {
+  /** Path of the entrypoint. */
+  entrypoint: string;
+  /** Steps in order, up to eight. */
+  steps: Array<FlowStep>;
+}
+
+/** Step of a flow. */
+export interface FlowStep {
+  /** Line of the definition, starting at 1. */
+  line: number;
+  /** Name of the definition. */
+  name: string;
+  /** Path of its file, relative to the root. */
+  path: string;
+  /** Path of the component that contains it. */
+  component?: string | null;
+}
 
 /** Parameters of the method `session.fork`. */
 export interface ForkParams {
@@ -1595,6 +1675,50 @@ export interface GrepStreamParams {
   pathPrefix?: string | null;
   /** Returns `ranges`; each line is then matched a second time. */
   withRanges?: boolean;
+}
+
+/** File that changed often lately. */
+export interface Hotspot {
+  /** Number of the latest commits that changed it. */
+  commits: number;
+  /** Path of the file, relative to the root. */
+  path: string;
+  /** Subjects of some of these commits, newest first. */
+  subjects: Array<string>;
+}
+
+/** Answer of the method `search.impact`. */
+export interface ImpactAnswer {
+  /** True if imports are currently indexed for the root. */
+  complete: boolean;
+  /** Files that import it, directly or by others, nearest first. */
+  items: Array<ImpactItem>;
+  /** Path of the file, relative to the root. */
+  path: string;
+  /** Time spent, in microseconds. */
+  tookUs: number;
+  /** True if there are more than `k`. */
+  truncated: boolean;
+}
+
+/** A file that depends on another. */
+export interface ImpactItem {
+  /** Path relative to the root. */
+  path: string;
+  /** Number of imports between the two, 1 for a direct one. */
+  steps: number;
+}
+
+/** Parameters of the method `search.impact`. */
+export interface ImpactParams {
+  /** File whose dependents are requested, relative to the root or absolute. */
+  path: string;
+  /** Steps of imports that are followed, 1 to 20. */
+  depth?: number;
+  /** Maximum number of files, 1 to 2,000. */
+  k?: number;
+  /** Root to search: its id or path; needed when several roots are declared. */
+  root?: string | null;
 }
 
 /** Arguments of the tool `index_add_root`. */
@@ -2252,6 +2376,12 @@ export interface ProjectCommands {
   run: Array<string>;
   /** Commands that test the project. */
   test: Array<string>;
+  /** Commands that format the code. */
+  format?: Array<string>;
+  /** Commands that check the style or types of the code. */
+  lint?: Array<string>;
+  /** The file that states each command. */
+  sources?: Record<string, string>;
 }
 
 /** Parameters of the method `prompt.append`. */
@@ -2326,6 +2456,80 @@ export interface ProviderSetParams {
   model?: string | null;
   /** Name of the provider; the session's own when omitted. */
   provider?: string | null;
+}
+
+/** Certainty that a reference means the definition. */
+export type ReferenceConfidence =
+  /** Scopes and imports lead to it. */
+  | "exact"
+  /** Types that are written in the file, or the only definition of the name, lead to it. */
+  | "likely"
+  /** A member of a value whose type is not known. */
+  | "ambiguous";
+
+/** A reference to a definition. */
+export interface ReferenceItem {
+  /** Column in bytes, starting at 0. */
+  column: number;
+  /** Certainty that the definition is meant. */
+  confidence: ReferenceConfidence;
+  /** Use that it makes of the definition. */
+  kind: ReferenceUse;
+  /** Line of the reference, starting at 1. */
+  line: number;
+  /** Path relative to the root. */
+  path: string;
+  /** Text of the line, shortened to 300 characters. */
+  text: string;
+  /** Definition that contains the reference. */
+  enclosing?: SymbolRef | null;
+}
+
+/** Use that a reference makes of a definition. */
+export type ReferenceUse =
+  /** The definition itself, or a declaration of it. */
+  | "definition"
+  /** A statement that imports it. */
+  | "import"
+  /** A call of it. */
+  | "call"
+  /** A use as a type. */
+  | "type"
+  /** An assignment to it. */
+  | "write"
+  /** Any other use. */
+  | "read";
+
+/** Answer of the method `search.references`. */
+export interface ReferencesAnswer {
+  /** True if imports and symbols are currently indexed for the root. */
+  complete: boolean;
+  /** Definition whose references these are. */
+  definition: SymbolItem;
+  /** References by path and line, certain ones first within a file's line order. */
+  items: Array<ReferenceItem>;
+  /** Time spent, in microseconds. */
+  tookUs: number;
+  /** True if there are more than `k`, or more candidate files than were read. */
+  truncated: boolean;
+  /** Other definitions of the name, which `path` and `line` can select. */
+  others?: Array<SymbolItem>;
+}
+
+/** Parameters of the method `search.references`. */
+export interface ReferencesParams {
+  /** Maximum number of references, 1 to 2,000. */
+  k?: number;
+  /** Kinds of references to return; all when empty. */
+  kinds?: Array<ReferenceUse>;
+  /** Line of the definition in `path`, starting at 1; the innermost definition around it is used. */
+  line?: number | null;
+  /** File with the definition, relative to the root or absolute. */
+  path?: string | null;
+  /** Root to search: its id or path; needed when several roots are declared. */
+  root?: string | null;
+  /** Name of the definition, as `name` or `Type.name`; with `path` the one in that file. */
+  symbol?: string | null;
 }
 
 /** A step whose result differed in the replay. */
@@ -3051,6 +3255,8 @@ export interface TopFile {
   score: number;
   /** Names of its most referenced definitions. */
   symbols: Array<string>;
+  /** Reason to read it, as `event loop; 41 files depend on it`. */
+  reason?: string;
 }
 
 /** Parameters of the method `trace.export`. */

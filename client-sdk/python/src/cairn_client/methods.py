@@ -100,6 +100,16 @@ class Methods:
         answer: t.SymbolsAnswer = await self.call("search.symbols", params)
         return answer
 
+    async def search_references(self, **params: Unpack[t.ReferencesParams]) -> t.ReferencesAnswer:
+        """`search.references`: Uses of a definition, by scope and imports, with the certainty of each."""
+        answer: t.ReferencesAnswer = await self.call("search.references", params)
+        return answer
+
+    async def search_impact(self, **params: Unpack[t.ImpactParams]) -> t.ImpactAnswer:
+        """`search.impact`: Files that import a file, directly or by others."""
+        answer: t.ImpactAnswer = await self.call("search.impact", params)
+        return answer
+
     async def search_map(self, **params: Unpack[t.MapParams]) -> t.MapAnswer:
         """`search.map`: The files and definitions that others, or the files being edited, refer to most."""
         answer: t.MapAnswer = await self.call("search.map", params)

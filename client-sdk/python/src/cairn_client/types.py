@@ -1039,6 +1039,30 @@ class CommandReceipt(TypedDict):
     """Id of the session."""
 
 
+class Component(TypedDict):
+    """A part of a system."""
+
+    kind: str
+    """Kind: `program`, `library`, `module`, or for secondary folders `tests`, `examples`,
+    `documents`, `vendored`, `generated` or `tools`."""
+    name: str
+    """Name for people: that of its manifest, else of its folder or file."""
+    path: str
+    """Path of its folder, or of the file that represents it, relative to the root."""
+    role: str
+    """Role in a few words."""
+    dependsOn: NotRequired[list[str]]
+    """Paths of the components that its files import."""
+    evidence: NotRequired[str | None]
+    """Source of the role, as `path:line`."""
+    files: NotRequired[int]
+    """Number of its files."""
+    keyFiles: NotRequired[list[str]]
+    """Paths of its files that most others depend on."""
+    lines: NotRequired[int]
+    """Lines of its files."""
+
+
 class Compressed(TypedDict):
     """Answer of the method `session.compress`."""
 
@@ -1046,6 +1070,21 @@ class Compressed(TypedDict):
     """Tokens after; unchanged when there was nothing to condense."""
     tokensBefore: int
     """Tokens of the conversation before, as counted by the daemon."""
+
+
+class Concept(TypedDict):
+    """Name that a newcomer meets in many files."""
+
+    files: int
+    """Number of other files that use it."""
+    kind: str
+    """Kind of the definition, as in `search.symbols`."""
+    line: int
+    """Line of the definition, starting at 1."""
+    name: str
+    """Name of the definition."""
+    path: str
+    """Path of its file, relative to the root."""
 
 
 class ConfigAnswer(TypedDict):
@@ -1089,6 +1128,15 @@ class ConfigValue(TypedDict):
     """The value that is in force."""
     pending: NotRequired[Any]
     """Value in the files, when it takes effect only after the daemon restarts."""
+
+
+class Convention(TypedDict):
+    """Rule of a project for its contributors."""
+
+    source: str
+    """Path of the file that states it, as `path` or `path:line`."""
+    text: str
+    """Statement of the rule, as `formatted with rustfmt`."""
 
 Corpus: TypeAlias = Literal[
     "lex",  # Results of the lexical search.
@@ -1398,12 +1446,27 @@ class ExploreDetails(TypedDict):
     """Statistics of the explore."""
     topFiles: list[TopFile]
     """Top files, each with its reason."""
+    components: NotRequired[list[Component]]
+    """Parts of the system, most important first."""
+    concepts: NotRequired[list[Concept]]
+    """Names that a newcomer meets in many files."""
+    conventions: NotRequired[list[Convention]]
+    """Rules of the project for its contributors, each with the file that states it."""
     description: NotRequired[str | None]
     """Description of the project from its manifest or readme."""
     findings: NotRequired[list[Finding]]
     """Results of the searches for the goals."""
+    flows: NotRequired[list[Flow]]
+    """Paths of the first request or command through the components."""
     git: NotRequired[GitFacts | None]
     """Git facts, when the root is a repository."""
+    hotspots: NotRequired[list[Hotspot]]
+    """Files that changed most often in the latest commits."""
+    purpose: NotRequired[str | None]
+    """One or two sentences: the purpose of the project, from manifests and the readme."""
+    secondary: NotRequired[list[Component]]
+    """Folders that are no part of the system: tests, examples, documents, vendored and generated
+    code."""
 
 
 class ExplorePlan(TypedDict):
@@ -1551,6 +1614,28 @@ FinishReason: TypeAlias = Literal[
     "filtered",  # The provider withheld the answer.
 ]
 """Reason why a model stopped."""
+
+
+class Flow(TypedDict):
+    """Path of the first request or command of an entrypoint through the components."""
+
+    entrypoint: str
+    """Path of the entrypoint."""
+    steps: list[FlowStep]
+    """Steps in order, up to eight."""
+
+
+class FlowStep(TypedDict):
+    """Step of a flow."""
+
+    line: int
+    """Line of the definition, starting at 1."""
+    name: str
+    """Name of the definition."""
+    path: str
+    """Path of its file, relative to the root."""
+    component: NotRequired[str | None]
+    """Path of the component that contains it."""
 
 
 class ForkParams(TypedDict):
@@ -1803,6 +1888,54 @@ class GrepStreamParams(TypedDict):
     """Restricts the search to files under this path."""
     withRanges: NotRequired[bool]
     """Returns `ranges`; each line is then matched a second time."""
+
+
+class Hotspot(TypedDict):
+    """File that changed often lately."""
+
+    commits: int
+    """Number of the latest commits that changed it."""
+    path: str
+    """Path of the file, relative to the root."""
+    subjects: list[str]
+    """Subjects of some of these commits, newest first."""
+
+
+class ImpactAnswer(TypedDict):
+    """Answer of the method `search.impact`."""
+
+    complete: bool
+    """True if imports are currently indexed for the root."""
+    items: list[ImpactItem]
+    """Files that import it, directly or by others, nearest first."""
+    path: str
+    """Path of the file, relative to the root."""
+    tookUs: int
+    """Time spent, in microseconds."""
+    truncated: bool
+    """True if there are more than `k`."""
+
+
+class ImpactItem(TypedDict):
+    """A file that depends on another."""
+
+    path: str
+    """Path relative to the root."""
+    steps: int
+    """Number of imports between the two, 1 for a direct one."""
+
+
+class ImpactParams(TypedDict):
+    """Parameters of the method `search.impact`."""
+
+    path: str
+    """File whose dependents are requested, relative to the root or absolute."""
+    depth: NotRequired[int]
+    """Steps of imports that are followed, 1 to 20."""
+    k: NotRequired[int]
+    """Maximum number of files, 1 to 2,000."""
+    root: NotRequired[str | None]
+    """Root to search: its id or path; needed when several roots are declared."""
 
 
 class IndexAddRoot(TypedDict):
@@ -2501,6 +2634,12 @@ class ProjectCommands(TypedDict):
     """Commands that run the project."""
     test: list[str]
     """Commands that test the project."""
+    format: NotRequired[list[str]]
+    """Commands that format the code."""
+    lint: NotRequired[list[str]]
+    """Commands that check the style or types of the code."""
+    sources: NotRequired[dict[str, str]]
+    """The file that states each command."""
 
 
 class PromptAppendParams(TypedDict):
@@ -2582,6 +2721,76 @@ class ProviderSetParams(TypedDict):
     """Name of the model; the provider's default when omitted."""
     provider: NotRequired[str | None]
     """Name of the provider; the session's own when omitted."""
+
+ReferenceConfidence: TypeAlias = Literal[
+    "exact",  # Scopes and imports lead to it.
+    "likely",  # Types that are written in the file, or the only definition of the name, lead to it.
+    "ambiguous",  # A member of a value whose type is not known.
+]
+"""Certainty that a reference means the definition."""
+
+
+class ReferenceItem(TypedDict):
+    """A reference to a definition."""
+
+    column: int
+    """Column in bytes, starting at 0."""
+    confidence: ReferenceConfidence
+    """Certainty that the definition is meant."""
+    kind: ReferenceUse
+    """Use that it makes of the definition."""
+    line: int
+    """Line of the reference, starting at 1."""
+    path: str
+    """Path relative to the root."""
+    text: str
+    """Text of the line, shortened to 300 characters."""
+    enclosing: NotRequired[SymbolRef | None]
+    """Definition that contains the reference."""
+
+ReferenceUse: TypeAlias = Literal[
+    "definition",  # The definition itself, or a declaration of it.
+    "import",  # A statement that imports it.
+    "call",  # A call of it.
+    "type",  # A use as a type.
+    "write",  # An assignment to it.
+    "read",  # Any other use.
+]
+"""Use that a reference makes of a definition."""
+
+
+class ReferencesAnswer(TypedDict):
+    """Answer of the method `search.references`."""
+
+    complete: bool
+    """True if imports and symbols are currently indexed for the root."""
+    definition: SymbolItem
+    """Definition whose references these are."""
+    items: list[ReferenceItem]
+    """References by path and line, certain ones first within a file's line order."""
+    tookUs: int
+    """Time spent, in microseconds."""
+    truncated: bool
+    """True if there are more than `k`, or more candidate files than were read."""
+    others: NotRequired[list[SymbolItem]]
+    """Other definitions of the name, which `path` and `line` can select."""
+
+
+class ReferencesParams(TypedDict):
+    """Parameters of the method `search.references`."""
+
+    k: NotRequired[int]
+    """Maximum number of references, 1 to 2,000."""
+    kinds: NotRequired[list[ReferenceUse]]
+    """Kinds of references to return; all when empty."""
+    line: NotRequired[int | None]
+    """Line of the definition in `path`, starting at 1; the innermost definition around it is used."""
+    path: NotRequired[str | None]
+    """File with the definition, relative to the root or absolute."""
+    root: NotRequired[str | None]
+    """Root to search: its id or path; needed when several roots are declared."""
+    symbol: NotRequired[str | None]
+    """Name of the definition, as `name` or `Type.name`; with `path` the one in that file."""
 
 
 class ReplayDifference(TypedDict):
@@ -3343,6 +3552,8 @@ class TopFile(TypedDict):
     """Share of the total centrality, 0 to 1."""
     symbols: list[str]
     """Names of its most referenced definitions."""
+    reason: NotRequired[str]
+    """Reason to read it, as `event loop; 41 files depend on it`."""
 
 
 class TraceExportParams(TypedDict):

@@ -17,7 +17,9 @@ use cairn_protocol::{
     lines::GrepStreamParams,
     map::MapParams,
     rpc,
-    search::{GrepParams, SearchAnswer, SearchParams, SymbolsParams},
+    search::{
+        GrepParams, ImpactParams, ReferencesParams, SearchAnswer, SearchParams, SymbolsParams,
+    },
     session::{CommandParams, Empty, Page, PageParams, SessionCreateParams},
     tool::{ToolCallParams, ToolInfo},
     trace::{
@@ -161,6 +163,16 @@ fn search() -> Vec<Method> {
             "search.symbols",
             "Definitions by name, or the outline of a file.",
             |cx, p: SymbolsParams| async move { cx.api().engine.symbols(p).await },
+        ),
+        Method::new(
+            "search.references",
+            "Uses of a definition, by scope and imports, with the certainty of each.",
+            |cx, p: ReferencesParams| async move { cx.api().engine.references(p).await },
+        ),
+        Method::new(
+            "search.impact",
+            "Files that import a file, directly or by others.",
+            |cx, p: ImpactParams| async move { cx.api().engine.impact(p).await },
         ),
         Method::new(
             "search.map",

@@ -204,6 +204,8 @@ pub const BOUNDS: &[Bound] = &[
     bound("search.grep", "a root that is not declared", Reason::RootNotFound),
     bound("search.hybrid", "a root that is not declared", Reason::RootNotFound),
     bound("search.symbols", "a root that is not declared", Reason::RootNotFound),
+    bound("search.references", "a root that is not declared", Reason::RootNotFound),
+    bound("search.impact", "a root that is not declared", Reason::RootNotFound),
     bound("search.map", "a root that is not declared", Reason::RootNotFound),
     bound("index.status", "a root that is not declared", Reason::RootNotFound),
     bound("session.create", "a root that is not declared", Reason::RootNotFound),

@@ -9,8 +9,9 @@ use cairn_protocol::{
     lines::{FileLines, GrepStreamEnd, GrepStreamParams, LinesCorpus, LinesPartial},
     map::{MapAnswer, MapParams},
     search::{
-        GrepAnswer, GrepCorpus, GrepParams, GrepPartial, MAX_GREP_K, SearchAnswer, SearchParams,
-        SearchPartial, SymbolsAnswer, SymbolsParams,
+        GrepAnswer, GrepCorpus, GrepParams, GrepPartial, ImpactAnswer, ImpactParams, MAX_GREP_K,
+        ReferencesAnswer, ReferencesParams, SearchAnswer, SearchParams, SearchPartial,
+        SymbolsAnswer, SymbolsParams,
     },
 };
 use cairn_search::{CancelFlag, Indexes, cursor_after};
@@ -124,6 +125,22 @@ impl Engine {
     /// As [`Engine::search`].
     pub async fn symbols(&self, params: SymbolsParams) -> Result<SymbolsAnswer, Failure> {
         self.cancellable(move |indexes, _| indexes.symbols(&params)).await
+    }
+
+    /// Returns the references to a definition.
+    ///
+    /// # Errors
+    /// `invalid_params`, `root_not_found`, `no_roots`, `path_not_found`, `cancelled`.
+    pub async fn references(&self, params: ReferencesParams) -> Result<ReferencesAnswer, Failure> {
+        self.cancellable(move |indexes, flag| indexes.references(&params, flag)).await
+    }
+
+    /// Returns the files that import a file, directly or by others.
+    ///
+    /// # Errors
+    /// `invalid_params`, `root_not_found`, `no_roots`, `path_not_found`.
+    pub async fn impact(&self, params: ImpactParams) -> Result<ImpactAnswer, Failure> {
+        self.cancellable(move |indexes, _| indexes.impact(&params)).await
     }
 
     /// Returns the map of a repository.

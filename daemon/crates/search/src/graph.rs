@@ -40,8 +40,11 @@ type Version = (u64, u64);
 
 /// The edges of a root; a file's id is its position in the table.
 pub struct Resolved {
-    table: Arc<FileTable>,
-    graph: ImportGraph,
+    pub table: Arc<FileTable>,
+    pub graph: ImportGraph,
+    pub resolver: Resolver,
+    /// Language and imports of each file that has any.
+    pub imports: FxHashMap<FileId, (&'static str, FileImports)>,
     /// Bytes and lines of each file.
     sizes: Vec<(u64, u64)>,
     is_secondary: Vec<bool>,
@@ -66,7 +69,7 @@ impl SourceTree for Tree<'_> {
 
 impl RootIndex {
     /// The graph of the current imports.
-    fn resolved(&self, conn: &Connection) -> Result<Arc<Resolved>, StoreError> {
+    pub fn resolved(&self, conn: &Connection) -> Result<Arc<Resolved>, StoreError> {
         let version = (
             self.files_version.load(Ordering::Acquire),
             self.imports_version.load(Ordering::Acquire),
@@ -109,8 +112,17 @@ fn resolve(root: &Root, table: Arc<FileTable>, conn: &Connection) -> Result<Reso
         at.ok().and_then(|at| FileId::try_from(at).ok())
     };
     let graph = ImportGraph::build(&resolver, &sources, id);
+    let imports = imports
+        .into_iter()
+        .filter_map(|(at, imports)| {
+            let lang = language_of(&table.files[at].path)?;
+            Some((FileId::try_from(at).ok()?, (lang, imports)))
+        })
+        .collect();
     Ok(Resolved {
         graph,
+        resolver,
+        imports,
         sizes: sizes(conn, &positions, table.files.len())?,
         is_secondary: table.files.iter().map(|file| is_secondary(&file.path)).collect(),
         table,

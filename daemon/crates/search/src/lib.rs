@@ -20,6 +20,7 @@ mod rank;
 mod ranking;
 mod reading;
 mod rebuild;
+mod references;
 mod rescore;
 mod root_index;
 mod search;

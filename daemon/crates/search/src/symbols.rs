@@ -5,3 +5,5 @@ mod map_query;
 pub mod names;
 mod query;
 pub mod repo_map;
+
+pub(crate) use query::relative;

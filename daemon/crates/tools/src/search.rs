@@ -5,7 +5,9 @@ use std::sync::Arc;
 use cairn_harness::{Permit, Tool};
 use cairn_protocol::{
     error::Failure,
-    search::{GrepParams, SearchFilters, SearchParams, SymbolsParams},
+    search::{
+        GrepParams, ImpactParams, ReferencesParams, SearchFilters, SearchParams, SymbolsParams,
+    },
 };
 
 use crate::{
@@ -92,7 +94,36 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((deps.indexes.symbols(&params)?, false))
         },
     );
+    let references = reading(
+        deps,
+        "find_references",
+        "Finds the uses of a definition by scope and imports: calls, types, imports, with certainty.",
+        "references",
+        |deps, permit, mut params: ReferencesParams, flag| {
+            params.root = Some(permit.require_root()?.id.to_string());
+            let mut answer = deps.indexes.references(&params, flag)?;
+            answer.items.retain(|item| permit.shows(&item.path));
+            answer.others.retain(|item| permit.shows(&item.path));
+            let is_cut = answer.truncated;
+            Ok((answer, is_cut))
+        },
+    );
+    let impact = reading(
+        deps,
+        "find_impact",
+        "Lists the files that import a file, directly or by others.",
+        "impact",
+        |deps, permit, mut params: ImpactParams, _| {
+            params.root = Some(permit.require_root()?.id.to_string());
+            let mut answer = deps.indexes.impact(&params)?;
+            answer.items.retain(|item| permit.shows(&item.path));
+            let is_cut = answer.truncated;
+            Ok((answer, is_cut))
+        },
+    );
     vec![
+        Arc::new(references),
+        Arc::new(impact),
         Arc::new(grep.narrowing()),
         Arc::new(lexical.narrowing()),
         Arc::new(semantic.narrowing()),

@@ -100,7 +100,7 @@ fn are_current(
 const COLUMNS: &str = "SELECT name, kind, container, file_id, start_line, end_line FROM symbol";
 
 /// `path` relative to a root, if it is inside the root.
-pub(super) fn relative<'a>(index: &RootIndex, path: &'a str) -> Option<&'a str> {
+pub fn relative<'a>(index: &RootIndex, path: &'a str) -> Option<&'a str> {
     if !path.starts_with('/') {
         return Some(path.trim_start_matches("./"));
     }

@@ -11,6 +11,7 @@ mod grep_peer;
 mod indexing;
 mod maps;
 mod rebuilds;
+mod references;
 mod rescore;
 mod symbol_queries;
 mod unusual_trees;

@@ -1,0 +1,182 @@
+//! `cairn refs` and `cairn impact`: the uses of a definition, and the files that depend on a file.
+
+use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+
+use cairn_protocol::search::{
+    ImpactAnswer, ImpactParams, ReferenceConfidence, ReferenceUse, ReferencesAnswer,
+    ReferencesParams,
+};
+use clap::Args;
+use console::style;
+
+use crate::{
+    app::App,
+    exit::{FAILED, Failure, OK},
+    render::output::{self, plain},
+    scope::{self, Location},
+};
+
+/// Arguments of `cairn refs`.
+#[derive(Debug, Clone, Args)]
+pub struct RefsArgs {
+    /// The name of a definition, as in 'parse' or 'Parser.parse', or FILE:LINE of one
+    #[arg(value_name = "NAME|FILE:LINE")]
+    symbol: String,
+    /// The definition in this file, if several have the name
+    #[arg(long, value_name = "FILE")]
+    file: Option<String>,
+    /// Only calls
+    #[arg(long)]
+    calls: bool,
+    /// Number of references
+    #[arg(short, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    k: u32,
+    /// Another root: its id or a folder
+    #[arg(long, value_name = "ROOT")]
+    root: Option<String>,
+}
+
+/// Arguments of `cairn impact`.
+#[derive(Debug, Clone, Args)]
+pub struct ImpactArgs {
+    /// The file that would change
+    file: String,
+    /// Steps of imports that are followed
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    depth: u32,
+    /// Number of files
+    #[arg(short, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    k: u32,
+    /// Another root: its id or a folder
+    #[arg(long, value_name = "ROOT")]
+    root: Option<String>,
+}
+
+/// Runs `cairn refs`.
+pub async fn refs(app: &App<'_>, args: RefsArgs) -> Result<u8, Failure> {
+    let (client, here) = app.connect_here().await?;
+    let (file, line) = match args.symbol.rsplit_once(':') {
+        Some((file, line)) if line.parse::<u32>().is_ok() => (Some(file), line.parse().ok()),
+        _ => (args.file.as_deref(), None),
+    };
+    let path = match file {
+        Some(file) if args.root.is_none() => Some(scope::utf8(&app.canonical(&here.join(file))?)?),
+        file => file.map(str::to_owned),
+    };
+    let at = match (&args.root, &path) {
+        (Some(root), _) => Location::Root(root),
+        (None, Some(file)) => Location::Around(Path::new(file)),
+        (None, None) => Location::Around(&here),
+    };
+    let root = scope::root(app, &client, at).await?;
+    let params = ReferencesParams {
+        root: Some(root.root.to_string()),
+        symbol: line.is_none().then(|| args.symbol.clone()),
+        path,
+        line,
+        kinds: if args.calls { vec![ReferenceUse::Call] } else { vec![] },
+        k: args.k,
+    };
+    let Some(answer) =
+        app.answer::<ReferencesAnswer>(&client, "search.references", &params).await?
+    else {
+        return Ok(OK);
+    };
+    note_partial(app, answer.complete);
+    let definition = &answer.definition;
+    let place = scope::relative_display(&root.path, &definition.path, &here);
+    let mut out = format!(
+        "{} {}  {}:{}\n",
+        definition.kind,
+        style(plain(&definition.name)).bold(),
+        style(place).green(),
+        definition.start_line
+    );
+    let mut files: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, item) in answer.items.iter().enumerate() {
+        files.entry(&item.path).or_default().push(at);
+    }
+    for (path, items) in files {
+        let _infallible =
+            writeln!(out, "\n{}", style(scope::relative_display(&root.path, path, &here)).green());
+        for item in items.iter().filter_map(|at| answer.items.get(*at)) {
+            let certainty = match item.confidence {
+                ReferenceConfidence::Exact => "",
+                ReferenceConfidence::Likely => "  likely",
+                ReferenceConfidence::Ambiguous => "  ambiguous",
+            };
+            let within = item
+                .enclosing
+                .as_ref()
+                .map_or_else(String::new, |e| format!("  in {}", plain(&e.name)));
+            let note = style(format!("{within}{certainty}")).dim();
+            let kind = kind_name(item.kind);
+            let _infallible =
+                writeln!(out, "{:>5}  {kind:<10} {}{note}", item.line, plain(&item.text));
+        }
+    }
+    if answer.truncated {
+        out.push_str("\nthere are more; see -k\n");
+    }
+    if !answer.others.is_empty() {
+        let _infallible = writeln!(
+            out,
+            "\n{} more definitions have this name; choose one with FILE:LINE:",
+            answer.others.len()
+        );
+        for other in answer.others.iter().take(5) {
+            let path = scope::relative_display(&root.path, &other.path, &here);
+            let _infallible = writeln!(out, "  {path}:{}  {}", other.start_line, other.kind);
+        }
+    }
+    output::print(&out)?;
+    Ok(if answer.items.is_empty() { FAILED } else { OK })
+}
+
+/// Runs `cairn impact`.
+pub async fn impact(app: &App<'_>, args: ImpactArgs) -> Result<u8, Failure> {
+    let (client, here) = app.connect_here().await?;
+    let path = match &args.root {
+        None => scope::utf8(&app.canonical(&here.join(&args.file))?)?,
+        Some(_) => args.file.clone(),
+    };
+    let at = args.root.as_deref().map_or(Location::Around(Path::new(&path)), Location::Root);
+    let root = scope::root(app, &client, at).await?;
+    let params = ImpactParams {
+        root: Some(root.root.to_string()),
+        path: path.clone(),
+        depth: args.depth,
+        k: args.k,
+    };
+    let Some(answer) = app.answer::<ImpactAnswer>(&client, "search.impact", &params).await? else {
+        return Ok(OK);
+    };
+    note_partial(app, answer.complete);
+    let mut out = String::new();
+    for item in &answer.items {
+        let path = scope::relative_display(&root.path, &item.path, &here);
+        let _infallible = writeln!(out, "{:>3}  {}", item.steps, style(path).green());
+    }
+    let more = if answer.truncated { ", and more; see -k" } else { "" };
+    let _infallible =
+        writeln!(out, "{} files within {} steps{more}", answer.items.len(), args.depth);
+    output::print(&out)?;
+    Ok(OK)
+}
+
+fn kind_name(kind: ReferenceUse) -> &'static str {
+    match kind {
+        ReferenceUse::Definition => "definition",
+        ReferenceUse::Import => "import",
+        ReferenceUse::Call => "call",
+        ReferenceUse::Type => "type",
+        ReferenceUse::Write => "write",
+        ReferenceUse::Read => "read",
+    }
+}
+
+fn note_partial(app: &App<'_>, is_complete: bool) {
+    if !is_complete {
+        app.info("the symbols are not complete yet; 'cairn index status' shows their progress");
+    }
+}
