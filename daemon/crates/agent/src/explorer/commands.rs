@@ -295,7 +295,18 @@ mod tests {
 
     #[test]
     fn parses_workflow_lines() {
-        let text = "jobs:\n  a:\n    steps:\n    - run: cargo test --all\n    - name: x\n      run: |\n        cargo build\n        echo hi\n        npm ci ${{ matrix.x }}\n    - run: \"make check\"\n";
+        let text = concat!(
+            "jobs:\n",
+            "  a:\n",
+            "    steps:\n",
+            "    - run: cargo test --all\n",
+            "    - name: x\n",
+            "      run: |\n",
+            "        cargo build\n",
+            "        echo hi\n",
+            "        npm ci ${{ matrix.x }}\n",
+            "    - run: \"make check\"\n",
+        );
         assert_eq!(run_lines(text), ["cargo test --all", "cargo build", "make check"]);
     }
 

@@ -218,7 +218,7 @@ const RULES: &[&str] = &[
     "only ",
     "keep",
 ];
-/// Subjects of rules.
+/// Words that name the subject of a rule.
 const SUBJECTS: &[&str] = &[
     "commit",
     "changelog",

@@ -153,7 +153,7 @@ pub enum Purpose {
     Index,
     Ranking,
     Folders,
-    /// Imports between files.
+    /// Imports between the files of the root.
     Graph,
     /// Imports between the parts of the repository.
     Groups,
@@ -406,11 +406,13 @@ fn conditionals(facts: &Facts) -> Vec<PlannedOp> {
         .collect();
     let files: Vec<String> = files.into_iter().collect();
     let request = |globs: &[String]| {
-        tool(
-            Purpose::Conditionals,
-            "search_grep",
-            json!({"pattern": CONDITIONALS, "isRegex": true, "k": CONDITIONAL_LINES, "filters": {"globs": globs}}),
-        )
+        let arguments = json!({
+            "pattern": CONDITIONALS,
+            "isRegex": true,
+            "k": CONDITIONAL_LINES,
+            "filters": {"globs": globs},
+        });
+        tool(Purpose::Conditionals, "search_grep", arguments)
     };
     files.chunks(LOOK_UP).map(request).collect()
 }

@@ -1,4 +1,4 @@
-//! Sentences of documents.
+//! Sentences and descriptions in documents, as words without markup.
 
 /// Most bytes from a mark to its end: marks without an end then cost no more than their
 /// surroundings, however long the text is.
