@@ -105,7 +105,6 @@ fn layouts_have_parts() {
         ),
         // A chain of folders.
         ("go", vec!["a/b/c/d/e/f/x.go"], vec!["a/b/c/d/e/f"]),
-        ("go", vec!["a/../x.go", "a/../y.go"], vec!["a/.."]),
         ("markdown", vec!["notes/a.md", "notes/b.md"], vec!["notes"]),
         ("python", vec![".github/a.py", "tests/b.py", "docs/c.py"], vec![]),
     ] {
