@@ -15,7 +15,7 @@ pub fn of(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
         .filter(|m| paths::depth(&m.path) == 0)
         .find_map(|m| m.description.as_deref())
         .map(|text| prose::shortened(&prose::plain(text), MAX_SENTENCE))
-        .filter(|text| text.split_whitespace().count() >= 3);
+        .filter(|text| prose::word_count(text) >= 3);
     let readme = describe::readmes(facts)
         .into_iter()
         .find_map(|path| prose::first_sentence(facts.text(path)?))
