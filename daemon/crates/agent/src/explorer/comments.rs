@@ -86,7 +86,7 @@ fn comment_at(path: &str, lines: &[&str], at: usize) -> Option<(usize, String)> 
     let mut is_first = true;
     while let Some(rest) = lines.get(end).and_then(|line| line.trim().strip_prefix(mark)) {
         let rest = rest.trim_start_matches(['/', '!', '#', '-']).trim();
-        is_first &= !(rest.is_empty() && !text.is_empty());
+        is_first &= !rest.is_empty() || text.is_empty();
         if is_first && !rest.is_empty() {
             text.push(rest);
         }

@@ -404,7 +404,7 @@ pub fn secondary(facts: &Facts) -> Vec<Component> {
     let outermost = |entry: &&LayoutEntry| {
         entry.path != "."
             && is_secondary_folder(&entry.path)
-            && !paths::folder(&entry.path).split('/').any(|f| is_secondary_folder(f))
+            && !paths::folder(&entry.path).split('/').any(is_secondary_folder)
     };
     let mut all: Vec<Component> = facts
         .folders
