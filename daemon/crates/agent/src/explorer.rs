@@ -2,6 +2,7 @@
 //! summary.
 
 mod commands;
+mod comments;
 mod components;
 mod concepts;
 mod conventions;

@@ -211,8 +211,9 @@ impl Resolved {
     }
 
     fn groups(&self, groups: &[String], visible: &[bool]) -> Vec<GraphGroup> {
+        let by_path = groups_by_path(groups);
         let member: Vec<Option<usize>> =
-            self.table.files.iter().map(|file| group_of(groups, &file.path)).collect();
+            self.table.files.iter().map(|file| group_of(&by_path, &file.path)).collect();
         let mut answer: Vec<GraphGroup> = groups
             .iter()
             .map(|path| GraphGroup { path: path.clone(), ..GraphGroup::default() })
@@ -281,13 +282,43 @@ fn is_program_text(lang: &str) -> bool {
     has_imports(lang) || (lang != "markdown" && has_definitions(lang))
 }
 
-/// The longest of `groups` that contains a path; `.` contains all.
-fn group_of(groups: &[String], path: &str) -> Option<usize> {
-    let contains = |group: &str| {
-        group == "."
-            || path == group
-            || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
-    };
-    let all = groups.iter().enumerate().filter(|(_, group)| contains(group));
-    all.max_by_key(|(_, group)| if *group == "." { 0 } else { group.len() }).map(|(at, _)| at)
+/// The position of each group by its path, which is empty for the root; of equal groups the first.
+fn groups_by_path(groups: &[String]) -> FxHashMap<&str, usize> {
+    let mut by_path = FxHashMap::default();
+    for (at, group) in groups.iter().enumerate() {
+        let path = group.strip_prefix("./").unwrap_or(group).trim_end_matches('/');
+        by_path.entry(if path == "." { "" } else { path }).or_insert(at);
+    }
+    by_path
+}
+
+/// The group with the longest path that contains a file.
+fn group_of(by_path: &FxHashMap<&str, usize>, path: &str) -> Option<usize> {
+    let folders = path.rmatch_indices('/').map(|(end, _)| &path[..end]);
+    [path].into_iter().chain(folders).chain([""]).find_map(|path| by_path.get(path).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longest_group_contains_a_file() {
+        let groups =
+            [".", "src", "src/", "./src/a/", "src/a/x.rs", "b/../c", ""].map(str::to_owned);
+        let by_path = groups_by_path(&groups);
+        for (path, want) in [
+            ("x.rs", 0),
+            ("srcs/x.rs", 0),
+            ("src/x.rs", 1),
+            ("src/a/y.rs", 3),
+            ("src/a/x.rs", 4),
+            ("src/a/x.rs.bak", 3),
+            ("c/x.rs", 0),
+        ] {
+            assert_eq!(group_of(&by_path, path), Some(want), "{path}");
+        }
+        assert_eq!(group_of(&groups_by_path(&groups[1..4]), "x.rs"), None);
+        assert_eq!(group_of(&groups_by_path(&[]), "x.rs"), None);
+    }
 }

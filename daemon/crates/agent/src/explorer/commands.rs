@@ -7,6 +7,9 @@ use super::{facts::Facts, manifests::Manifest, paths};
 /// Most commands of each kind.
 const MAX: usize = 6;
 
+/// Most lines of a document that are considered.
+const MAX_LINES: usize = 60;
+
 /// Tools whose lines in a workflow show how the project is built and tested.
 const TOOLS: &[&str] = &[
     "cargo",
@@ -98,20 +101,21 @@ pub fn find(facts: &Facts, manifests: &[Manifest], entrypoints: &[Entrypoint]) -
 
 /// Adds the usual checks of a language if the project is set up for them.
 fn tools_of_languages(facts: &Facts, manifests: &[Manifest], commands: &mut ProjectCommands) {
-    let has_kind = |kind: &str| manifests.iter().any(|m| m.kind == kind);
+    let of_kind = |kind: &str| {
+        let own = manifests.iter().filter(|m| !paths::secondary(&m.path));
+        own.filter(|m| m.kind == kind).map(|m| m.path.as_str()).min_by_key(|p| paths::depth(p))
+    };
     let pyproject = facts.text("pyproject.toml").unwrap_or_default();
-    let checks: &[(bool, &str, &str, &str)] = &[
-        (has_kind("cargo"), "cargo clippy", "cargo fmt", "Cargo.toml"),
-        (has_kind("go"), "go vet ./...", "gofmt -w .", "go.mod"),
-        (pyproject.contains("[tool.ruff"), "ruff check", "ruff format", "pyproject.toml"),
-        (
-            facts.exists(".rubocop.yml"),
-            "bundle exec rubocop",
-            "bundle exec rubocop -a",
-            ".rubocop.yml",
-        ),
+    let ruff = pyproject.contains("[tool.ruff").then_some("pyproject.toml");
+    let rubocop = facts.exists(".rubocop.yml").then_some(".rubocop.yml");
+    let checks: &[(Option<&str>, &str, &str)] = &[
+        (of_kind("cargo"), "cargo clippy", "cargo fmt"),
+        (of_kind("go"), "go vet ./...", "gofmt -w ."),
+        (ruff, "ruff check", "ruff format"),
+        (rubocop, "bundle exec rubocop", "bundle exec rubocop -a"),
     ];
-    for (_, lint, format, source) in checks.iter().filter(|(is_used, ..)| *is_used) {
+    for (source, lint, format) in checks {
+        let Some(source) = source else { continue };
         add(&mut commands.lint, vec![(*lint).to_owned()]);
         add(&mut commands.format, vec![(*format).to_owned()]);
         for command in [lint, format] {
@@ -262,7 +266,8 @@ fn run_lines(text: &str) -> Vec<String> {
 
 fn note(line: &str, command_lines: &mut Vec<String>) {
     let first = line.split_whitespace().next().unwrap_or("");
-    let plain = TOOLS.contains(&first)
+    let plain = command_lines.len() < MAX_LINES
+        && TOOLS.contains(&first)
         && line.len() <= 100
         && !line.contains(['$', '<', '>'])
         && !line.ends_with('\\')
@@ -290,7 +295,18 @@ mod tests {
 
     #[test]
     fn parses_workflow_lines() {
-        let text = "jobs:\n  a:\n    steps:\n    - run: cargo test --all\n    - name: x\n      run: |\n        cargo build\n        echo hi\n        npm ci ${{ matrix.x }}\n    - run: \"make check\"\n";
+        let text = concat!(
+            "jobs:\n",
+            "  a:\n",
+            "    steps:\n",
+            "    - run: cargo test --all\n",
+            "    - name: x\n",
+            "      run: |\n",
+            "        cargo build\n",
+            "        echo hi\n",
+            "        npm ci ${{ matrix.x }}\n",
+            "    - run: \"make check\"\n",
+        );
         assert_eq!(run_lines(text), ["cargo test --all", "cargo build", "make check"]);
     }
 
@@ -300,5 +316,63 @@ mod tests {
         facts.files.insert("pnpm-lock.yaml".into());
         assert_eq!(localised(&facts, "npm test"), "pnpm test");
         assert_eq!(localised(&facts, "./gradlew build"), "gradle build");
+    }
+
+    fn commands(texts: &[(&str, &str)]) -> ProjectCommands {
+        let mut facts = Facts::new("x".into());
+        for (path, text) in texts {
+            facts.texts.insert((*path).into(), (*text).into());
+        }
+        let manifests = super::super::manifests::read_all(&facts);
+        find(&facts, &manifests, &[])
+    }
+
+    fn lists(found: &ProjectCommands) -> [&Vec<String>; 5] {
+        [&found.build, &found.test, &found.run, &found.lint, &found.format]
+    }
+
+    #[test]
+    fn checks_follow_the_languages_and_name_their_file() {
+        let cargo = "[package]\nname = \"x\"\n";
+        for (path, text, lint, format) in [
+            ("Cargo.toml", cargo, Some("cargo clippy"), Some("cargo fmt")),
+            ("rust/Cargo.toml", cargo, Some("cargo clippy"), Some("cargo fmt")),
+            ("tests/fixtures/a/Cargo.toml", cargo, None, None),
+            ("go.mod", "module x\n", Some("go vet ./..."), Some("gofmt -w .")),
+            ("pyproject.toml", "[tool.ruff]\n", Some("ruff check"), Some("ruff format")),
+            ("pyproject.toml", "[project]\nname = \"x\"\n", None, None),
+            (".rubocop.yml", "x", Some("bundle exec rubocop"), Some("bundle exec rubocop -a")),
+        ] {
+            let found = commands(&[(path, text)]);
+            assert_eq!(found.lint.first().map(String::as_str), lint, "{path}");
+            assert_eq!(found.format.first().map(String::as_str), format, "{path}");
+            for command in found.lint.iter().chain(&found.format) {
+                assert_eq!(found.sources.get(command).map(String::as_str), Some(path));
+            }
+        }
+    }
+
+    #[test]
+    fn every_source_belongs_to_a_listed_command() {
+        let scripts = "{\"scripts\": {\"test\": \"x\", \"lint\": \"y\", \"format\": \"z\"}}";
+        let found = commands(&[
+            (".github/workflows/ci.yml", "jobs:\n  a:\n    steps:\n    - run: cargo test --all\n"),
+            ("Cargo.toml", "[package]\nname = \"x\"\n"),
+            ("package.json", scripts),
+        ]);
+        let all: Vec<&String> = lists(&found).into_iter().flatten().collect();
+        assert!(found.sources.keys().all(|command| all.contains(&command)), "{found:?}");
+        assert_eq!(found.sources["cargo test --all"], ".github/workflows/ci.yml");
+        assert_eq!(found.sources["cargo clippy"], "Cargo.toml");
+        assert!(found.lint.iter().any(|c| found.sources[c] == "package.json"), "{found:?}");
+    }
+
+    #[test]
+    fn long_readmes_are_quick() {
+        let start = std::time::Instant::now();
+        let lines: String = (0..200_000).map(|n| format!("    cargo test t{n}\n")).collect();
+        let found = commands(&[("README.md", &lines)]);
+        assert!(found.test.len() <= 2 && lists(&found).iter().all(|list| list.len() <= MAX));
+        assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
     }
 }

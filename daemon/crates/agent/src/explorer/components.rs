@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cairn_protocol::explore::{Component, GraphGroup, LayoutEntry};
+use cairn_protocol::explore::{Component, GraphFile, GraphGroup, LayoutEntry};
 
 use super::{
     describe,
@@ -48,40 +48,51 @@ impl Part {
     }
 }
 
-/// The folders of a root as a tree.
+/// The folders of a root as a tree; secondary folders are left out.
 struct Folders<'a> {
-    facts: &'a Facts,
-    all: Vec<&'a LayoutEntry>,
+    folders: BTreeMap<&'a str, &'a LayoutEntry>,
+    /// The folders directly in each folder, by size.
+    children: BTreeMap<&'a str, Vec<&'a LayoutEntry>>,
+    /// The source files directly in each folder, the most imported first.
+    sources: BTreeMap<&'a str, Vec<&'a GraphFile>>,
     importance: BTreeMap<&'a str, u64>,
 }
 
 impl<'a> Folders<'a> {
-    /// The folders that are part of the product.
     fn new(facts: &'a Facts) -> Self {
         let is_product = |entry: &&LayoutEntry| {
             entry.path != "." && !entry.path.starts_with('.') && !is_secondary_folder(&entry.path)
         };
-        let all = facts.folders.iter().filter(is_product).collect();
-        Self { facts, all, importance: importance(facts) }
+        let mut folders = BTreeMap::new();
+        let mut children: BTreeMap<&str, Vec<&LayoutEntry>> = BTreeMap::new();
+        for folder in facts.folders.iter().filter(is_product) {
+            folders.insert(folder.path.as_str(), folder);
+            children.entry(paths::folder(&folder.path)).or_default().push(folder);
+        }
+        for folders in children.values_mut() {
+            folders.sort_by(|a, b| b.files.cmp(&a.files).then(a.path.cmp(&b.path)));
+        }
+        let mut sources: BTreeMap<&str, Vec<&GraphFile>> = BTreeMap::new();
+        for file in facts.graph.files.iter().filter(|file| !paths::secondary(&file.path)) {
+            sources.entry(paths::folder(&file.path)).or_default().push(file);
+        }
+        Self { folders, children, sources, importance: importance(facts) }
     }
 
     fn files(&self, path: &str) -> u64 {
         if path.is_empty() {
             return self.children("").iter().map(|folder| folder.files).sum();
         }
-        self.all.iter().find(|folder| folder.path == path).map_or(0, |folder| folder.files)
+        self.folders.get(path).map_or(0, |folder| folder.files)
     }
 
-    /// The folders directly in a folder, those with code first, then by size.
-    fn children(&self, path: &str) -> Vec<&'a LayoutEntry> {
-        let mut children: Vec<&LayoutEntry> =
-            self.all.iter().copied().filter(|f| paths::folder(&f.path) == path).collect();
-        children.sort_by(|a, b| (b.files, &a.path).cmp(&(a.files, &b.path)));
-        children
+    /// The folders directly in a folder, by size.
+    fn children(&self, path: &str) -> &[&'a LayoutEntry] {
+        self.children.get(path).map_or(&[], Vec::as_slice)
     }
 
     fn is_code(&self, path: &str) -> bool {
-        self.all.iter().any(|folder| folder.path == path && is_code(&folder.role))
+        self.folders.get(path).is_some_and(|folder| is_code(&folder.role))
     }
 
     /// Imports from and to the files in a folder, or a file.
@@ -91,7 +102,7 @@ impl<'a> Folders<'a> {
 
     /// True if a file below a folder takes part in imports.
     fn has_imports(&self, path: &str) -> bool {
-        path.is_empty() || self.facts.graph.files.iter().any(|file| contains(path, &file.path))
+        path.is_empty() || self.importance.contains_key(path)
     }
 
     /// The importance of all top-level folders.
@@ -117,16 +128,12 @@ impl<'a> Folders<'a> {
 
     /// True if at least two source files are directly in a folder.
     fn has_code(&self, path: &str) -> bool {
-        self.files_in(path).take(2).count() == 2
+        self.files_in(path).len() > 1
     }
 
     /// The source files directly in a folder, the most imported first.
-    fn files_in(&self, path: &str) -> impl Iterator<Item = &'a cairn_protocol::explore::GraphFile> {
-        self.facts
-            .graph
-            .files
-            .iter()
-            .filter(move |file| paths::folder(&file.path) == path && !paths::secondary(&file.path))
+    fn files_in(&self, path: &str) -> &[&'a GraphFile] {
+        self.sources.get(path).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -217,66 +224,81 @@ fn weight(folders: &Folders<'_>, part: &Part) -> u64 {
 fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64, has_root_package: bool) {
     let mut divided = BTreeSet::new();
     for _ in 0..ENOUGH {
-        let urgency = |part: &Part| {
-            let files = if part.path.is_empty() { total } else { folders.files(&part.path) };
-            let is_wrapper = part.manifest.is_none()
-                && !part.is_inner
-                && folders.has_imports(&part.path)
-                && !folders.has_code(&part.path);
-            let is_main = has_root_package && part.manifest.is_none();
-            let is_large = files * 100 >= total * LARGE && !part.is_inner;
-            let rank = if is_wrapper {
-                3
-            } else if is_large {
-                2
-            } else if is_main && parts.len() < ENOUGH {
-                1
-            } else {
-                usize::from(parts.len() < FLAT) * usize::from(files > 4)
-            };
-            (rank, files)
-        };
         let next = parts
             .iter()
             .enumerate()
             .filter(|(_, part)| !part.is_file && !divided.contains(&part.path))
             .filter(|(_, part)| part.path.is_empty() || folders.is_code(&part.path))
-            .map(|(at, part)| (urgency(part), at))
+            .map(|(at, part)| (urgency(part, parts.len(), folders, total, has_root_package), at))
             .filter(|((rank, _), _)| *rank > 0)
             .max();
         let Some((_, at)) = next else { return };
-        let part = parts[at].clone();
-        divided.insert(part.path.clone());
-        let inner = folders.unwrapped(&part.path);
-        // The folder that nearly all work is done in is shown by its files.
-        let share = folders.importance(&part.path) * 100 / folders.total_importance().max(1);
-        let may_be_flat = parts.len() < FLAT || share >= FLAT_SHARE;
-        let mut children = children(folders, &inner, total, may_be_flat);
-        if part.manifest.is_some() || parts.len() >= FLAT {
-            children.truncate(MAX_CHILDREN);
+        divided.insert(parts[at].path.clone());
+        divide_part(parts, at, folders, total);
+    }
+}
+
+/// The rank of a part among those that may be divided, 0 for none, and its size.
+fn urgency(
+    part: &Part,
+    count: usize,
+    folders: &Folders<'_>,
+    total: u64,
+    has_root_package: bool,
+) -> (usize, u64) {
+    let files = if part.path.is_empty() { total } else { folders.files(&part.path) };
+    let is_wrapper = part.manifest.is_none()
+        && !part.is_inner
+        && folders.has_imports(&part.path)
+        && !folders.has_code(&part.path);
+    let is_main = has_root_package && part.manifest.is_none();
+    let is_large = files * 100 >= total * LARGE && !part.is_inner;
+    let rank = if is_wrapper {
+        3
+    } else if is_large {
+        2
+    } else if is_main && count < ENOUGH {
+        1
+    } else {
+        usize::from(count < FLAT) * usize::from(files > 4)
+    };
+    (rank, files)
+}
+
+/// Replaces a part by its children, or adds them.
+fn divide_part(parts: &mut Vec<Part>, at: usize, folders: &Folders<'_>, total: u64) {
+    let part = parts[at].clone();
+    let inner = folders.unwrapped(&part.path);
+    // The folder that nearly all work is done in is shown by its files.
+    let share = folders.importance(&part.path) * 100 / folders.total_importance().max(1);
+    let may_be_flat = parts.len() < FLAT || share >= FLAT_SHARE;
+    let mut children = children(folders, &inner, total, may_be_flat);
+    if part.manifest.is_some() || parts.len() >= FLAT {
+        children.truncate(MAX_CHILDREN);
+    }
+    let is_new = |parts: &[Part], path: &str| parts.iter().all(|part| part.path != path);
+    if children.len() < 2 {
+        let is_wrapper = part.manifest.is_none() && !part.is_inner;
+        if is_wrapper && !folders.has_code(&part.path) && is_new(parts, &inner) {
+            parts[at].path = inner;
         }
-        if children.len() < 2 {
-            let is_wrapper = part.manifest.is_none() && !part.is_inner;
-            if is_wrapper && !inner.is_empty() && !folders.has_code(&part.path) {
-                parts[at].path = inner;
-            }
-            continue;
-        }
-        // A part that only wraps its children says nothing of its own.
-        let is_part = part.manifest.is_some()
-            || folders.has_code(&part.path)
-            || !(part.path.is_empty() || describe::is_generic(paths::file_name(&part.path)));
-        if !is_part {
-            parts.remove(at);
-        }
-        let has_code = folders.has_code(&inner) && inner != part.path && !inner.is_empty();
-        if has_code && !is_part && children.iter().all(|child| !child.is_file) {
-            parts.push(Part::folder(&inner));
-        }
-        for child in children {
-            if parts.iter().all(|p| p.path != child.path) {
-                parts.push(Part { is_inner: is_part, ..child });
-            }
+        return;
+    }
+    // A part that only wraps its children says nothing of its own.
+    let is_part = part.manifest.is_some()
+        || folders.has_code(&part.path)
+        || !(part.path.is_empty() || describe::is_generic(paths::file_name(&part.path)));
+    if !is_part {
+        parts.remove(at);
+    }
+    let has_code = folders.has_code(&inner) && inner != part.path && !inner.is_empty();
+    if has_code && !is_part && is_new(parts, &inner) && children.iter().all(|child| !child.is_file)
+    {
+        parts.push(Part::folder(&inner));
+    }
+    for child in children {
+        if is_new(parts, &child.path) {
+            parts.push(Part { is_inner: is_part, ..child });
         }
     }
 }
@@ -284,7 +306,7 @@ fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64, has_root_pac
 /// The parts directly in a folder: its folders with code, and its files if it is flat.
 fn children(folders: &Folders<'_>, path: &str, total: u64, may_be_flat: bool) -> Vec<Part> {
     let least = (total / 100).max(2);
-    let mut all = folders.children(path);
+    let mut all = folders.children(path).to_vec();
     all.sort_by_key(|folder| std::cmp::Reverse(folders.importance(&folder.path)));
     let inner: Vec<Part> = all
         .into_iter()
@@ -295,10 +317,10 @@ fn children(folders: &Folders<'_>, path: &str, total: u64, may_be_flat: bool) ->
     let is_flat = may_be_flat && inner.len() < FLAT;
     let mut parts = inner;
     if is_flat {
-        let mut files: Vec<_> = folders.files_in(path).collect();
+        let mut files = folders.files_in(path).to_vec();
         let worth = |bytes: u64, dependents: u32| u64::from(dependents) * 1000 + bytes / 8;
         files.sort_by_key(|f| std::cmp::Reverse(worth(f.bytes, f.dependents)));
-        let is_part = |file: &&&cairn_protocol::explore::GraphFile| {
+        let is_part = |file: &&&GraphFile| {
             let stem = stem(&file.path);
             let is_script = ["setup", "conftest", "Rakefile", "Gemfile"].contains(&stem);
             let is_root = ["__init__", "index", "mod", "lib", "doc"].contains(&stem);
@@ -383,7 +405,7 @@ pub fn secondary(facts: &Facts) -> Vec<Component> {
     let outermost = |entry: &&LayoutEntry| {
         entry.path != "."
             && is_secondary_folder(&entry.path)
-            && !paths::folder(&entry.path).split('/').any(|f| is_secondary_folder(f))
+            && !paths::folder(&entry.path).split('/').any(is_secondary_folder)
     };
     let mut all: Vec<Component> = facts
         .folders
@@ -421,7 +443,7 @@ fn secondary_kind(path: &str) -> &'static str {
     }
 }
 
-/// Returns the manifests that `parts` are named after, for their entrypoints and descriptions.
+/// Returns the paths of parts, as groups of the graph of imports.
 pub fn names_of(parts: &[Part]) -> Vec<String> {
     parts.iter().map(|part| part.path.clone()).collect()
 }
@@ -429,6 +451,10 @@ pub fn names_of(parts: &[Part]) -> Vec<String> {
 /// Returns the files to read for the roles of parts: their documents and their roots.
 pub fn files_to_read(facts: &Facts, parts: &[Part]) -> Vec<String> {
     let mut files = Vec::new();
+    let is_package = |path: &&str| {
+        ["package-info.java", "doc.go"].contains(&paths::file_name(path)) && !paths::secondary(path)
+    };
+    let packages: Vec<&str> = facts.known_files().filter(is_package).collect();
     for part in parts.iter().take(MAX) {
         if part.is_file {
             files.push(part.path.clone());
@@ -439,13 +465,12 @@ pub fn files_to_read(facts: &Facts, parts: &[Part]) -> Vec<String> {
         let group = facts.groups.iter().find(|group| group.path == part.path);
         files.extend(group.and_then(|group| group.key_files.first()).cloned());
         // The package that is nearest to the folder of the part.
-        let is_package = |path: &&str| {
-            ["package-info.java", "doc.go"].contains(&paths::file_name(path))
-                && contains(&part.path, path)
-                && !paths::secondary(path)
-        };
-        let nearest = facts.known_files().filter(is_package).min_by_key(|path| path.len());
-        files.extend(nearest.map(str::to_owned));
+        let inner = packages.iter().filter(|path| contains(&part.path, path));
+        files.extend(inner.min_by_key(|path| path.len()).map(|path| (*path).to_owned()));
     }
     files
 }
+
+#[cfg(test)]
+#[path = "components_tests.rs"]
+mod tests;

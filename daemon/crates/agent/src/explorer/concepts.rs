@@ -54,3 +54,74 @@ pub fn find(facts: &Facts) -> Vec<Concept> {
     all.sort_by(|a, b| b.files.cmp(&a.files).then(a.name.cmp(&b.name)));
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::{explore::TopFile, id::RootId};
+
+    use super::*;
+
+    fn file(path: &str, files: u32, symbols: &[&str]) -> TopFile {
+        TopFile {
+            path: path.into(),
+            score: 0.1,
+            referring_files: files,
+            symbols: symbols.iter().map(|name| (*name).to_owned()).collect(),
+            reason: String::new(),
+        }
+    }
+
+    fn item(name: &str, path: &str, line: u32) -> SymbolItem {
+        SymbolItem {
+            name: name.into(),
+            kind: "struct".into(),
+            container: None,
+            path: path.into(),
+            root: RootId("r".into()),
+            start_line: line,
+            end_line: line,
+            lang: "rust".into(),
+            score: 1.0,
+        }
+    }
+
+    #[test]
+    fn types_come_before_functions() {
+        let ranking = vec![
+            file("src/a.rs", 3, &["run_all", "Store", "Third"]),
+            file("src/b.rs", 9, &["Index", "Store", "abc"]),
+            file("tests/c.rs", 99, &["Helper"]),
+            file("src/d.rs", 50, &["call(x)", "two words", "start_it"]),
+        ];
+        let facts = Facts { ranking, ..Facts::default() };
+        let found: Vec<&str> = names(&facts).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(found, ["Index", "Store", "start_it", "run_all"]);
+    }
+
+    #[test]
+    fn definitions_are_those_of_the_file() {
+        assert!(find(&Facts::default()).is_empty());
+        let ranking = vec![
+            file("src/a.rs", 3, &["Store"]),
+            file("src/b.rs", 9, &["Index"]),
+            file("src/c.rs", 1, &["Missing"]),
+            file("src/d.rs", 1, &["Unknown"]),
+        ];
+        let mut facts = Facts { ranking, ..Facts::default() };
+        let stores = vec![item("Store", "src/x.rs", 1), item("Store", "src/a.rs", 7)];
+        facts.definitions.insert("Store".into(), stores);
+        facts.definitions.insert("Index".into(), vec![item("Index", "src/y.rs", 2)]);
+        facts.definitions.insert("Missing".into(), vec![]);
+        let found = find(&facts);
+        let locations: Vec<(&str, &str, u32)> =
+            found.iter().map(|c| (&*c.name, &*c.path, c.line)).collect();
+        assert_eq!(locations, [("Index", "src/y.rs", 2), ("Store", "src/a.rs", 7)]);
+    }
+
+    #[test]
+    fn concepts_are_limited() {
+        let files = (0..200).map(|n| file(&format!("src/f{n}.rs"), n, &[&format!("Type{n}")]));
+        let facts = Facts { ranking: files.collect(), ..Facts::default() };
+        assert_eq!(names(&facts).len(), MAX);
+    }
+}

@@ -155,6 +155,7 @@ fn toolchains(facts: &Facts) -> Vec<(String, String)> {
             .collect();
         text.trim().to_owned()
     };
+    let has_digit = |text: &String| text.contains(|c: char| c.is_ascii_digit());
     for (name, key, tool) in KEYS {
         let found = facts.text(name).and_then(|text| {
             text.lines().find_map(|line| {
@@ -162,27 +163,36 @@ fn toolchains(facts: &Facts) -> Vec<(String, String)> {
                 line.strip_prefix(key).map(value)
             })
         });
-        let has_digit = |text: &String| text.contains(|c: char| c.is_ascii_digit());
         if let Some(version) = found.filter(has_digit) {
             all.push((format!("{tool} {version}"), (*name).to_owned()));
         }
     }
     for (path, text) in facts.texts.iter().filter(|(path, _)| path.ends_with(".gemspec")) {
         let version = text.lines().find_map(|l| l.split_once("required_ruby_version"));
-        if let Some((_, rest)) = version {
-            all.push((format!("Ruby {}", rest.trim_matches([' ', '=', '\'', '"'])), path.clone()));
+        let version = version.map(|(_, rest)| value(rest.trim_start_matches([' ', '=', '['])));
+        if let Some(version) = version.filter(has_digit) {
+            all.push((format!("Ruby {version}"), path.clone()));
         }
     }
-    if let Some(node) = facts.text("package.json").and_then(|t| {
-        let engines = t.split_once("\"engines\"")?.1;
+    let node = facts.text("package.json").and_then(|text| {
+        let engines = text.split_once("\"engines\"")?.1;
+        let engines = engines.split_once('}').map_or(engines, |(engines, _)| engines);
         Some(value(engines.split_once("\"node\"")?.1))
-    }) {
+    });
+    if let Some(node) = node.filter(has_digit) {
         all.push((format!("Node.js {node}"), "package.json".to_owned()));
     }
-    for file in [".nvmrc", ".node-version", ".ruby-version", ".python-version"] {
-        if let Some(text) = facts.text(file) {
-            let tool = file.trim_start_matches('.').trim_end_matches("-version");
-            all.push((format!("{tool} {}", text.trim()), file.to_owned()));
+    let files = [
+        (".nvmrc", "Node.js"),
+        (".node-version", "Node.js"),
+        (".ruby-version", "Ruby"),
+        (".python-version", "Python"),
+    ];
+    for (file, tool) in files {
+        let first = facts.text(file).and_then(|text| text.lines().next()).unwrap_or_default();
+        let version = value(first.trim_start_matches("ruby-"));
+        if !version.is_empty() {
+            all.push((format!("{tool} {version}"), file.to_owned()));
         }
     }
     all
@@ -254,18 +264,15 @@ fn sentences(facts: &Facts) -> Vec<Convention> {
         for (at, item) in items(text) {
             let line = item.as_str();
             let lower = line.to_lowercase();
-            let Some(subject) = SUBJECTS.iter().find(|subject| lower.contains(**subject)) else {
-                continue;
-            };
-            let rules = RULES.iter().filter(|rule| lower.contains(**rule)).count();
-            let subjects = SUBJECTS.iter().filter(|subject| lower.contains(**subject)).count();
+            let subjects = || SUBJECTS.iter().filter(|subject| has_word(&lower, subject));
+            let rules = RULES.iter().filter(|rule| has_word(&lower, rule)).count();
+            let Some(subject) = subjects().next().filter(|_| rules > 0) else { continue };
             let text = prose::shortened(&prose::plain(line), MAX_SENTENCE);
-            let words = text.split_whitespace().count();
-            if rules == 0 || !(4..=45).contains(&words) {
+            if !(4..=45).contains(&text.split_whitespace().count()) {
                 continue;
             }
             let source = format!("{path}:{}", at + 1);
-            let score = rules + subjects + usize::from(line.contains('`'));
+            let score = rules + subjects().count() + usize::from(line.contains('`'));
             scored.push((score, order, Convention { text, source }, subject));
         }
     }
@@ -279,32 +286,78 @@ fn sentences(facts: &Facts) -> Vec<Convention> {
         .collect()
 }
 
-/// The list items and sentences of a document, each with its first line, counted from 0.
+/// True if a word of the text begins with `word`; short ones are complete but for their ending.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_short = ["cla", "dco", "sign", "link"].contains(&word);
+    text.match_indices(word).any(|(at, _)| {
+        let rest = &text[at + word.len()..];
+        let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+        !text[..at].ends_with(char::is_alphanumeric)
+            && (!is_short || ["", "s", "ed", "ing"].contains(&&rest[..end]))
+    })
+}
+
+/// The list items and sentences of a document without its code, each with its first line, counted
+/// from 0.
 fn items(text: &str) -> Vec<(usize, String)> {
-    let mut items: Vec<(usize, String)> = Vec::new();
+    // Lines of each item, with their numbers.
+    let mut items: Vec<Vec<(usize, &str)>> = Vec::new();
     let mut is_open = false;
+    let mut is_fenced = false;
     for (at, line) in text.lines().enumerate() {
         let trimmed = line.trim();
-        let rest =
-            trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || "-*>#. )".contains(c));
-        let is_item = rest.len() < trimmed.len();
-        if trimmed.is_empty() || trimmed.starts_with("```") {
+        let is_fence = trimmed.starts_with("```") || trimmed.starts_with("~~~");
+        is_fenced ^= is_fence;
+        if trimmed.is_empty() || is_fence || is_fenced {
             is_open = false;
-        } else if is_open && !is_item {
-            if let Some((_, text)) = items.last_mut() {
-                text.push(' ');
-                text.push_str(trimmed);
+            continue;
+        }
+        let rest = without_mark(trimmed);
+        match items.last_mut().filter(|_| is_open && rest.len() == trimmed.len()) {
+            Some(item) => item.push((at, trimmed)),
+            None => items.push(vec![(at, rest)]),
+        }
+        is_open = !trimmed.starts_with('#');
+    }
+    items.iter().flat_map(|lines| split_sentences(lines)).collect()
+}
+
+/// A line without the mark of a list item, heading or quotation.
+fn without_mark(line: &str) -> &str {
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    if number.len() < line.len()
+        && let Some(rest) = number.strip_prefix(['.', ')'])
+        && rest.starts_with(' ')
+    {
+        return rest.trim_start();
+    }
+    let rest = line.trim_start_matches(['-', '*', '+', '>', '#']);
+    if rest.starts_with(' ') { rest.trim_start() } else { line }
+}
+
+/// The sentences of the lines of an item, each with its first line.
+fn split_sentences(lines: &[(usize, &str)]) -> Vec<(usize, String)> {
+    let mut sentences = Vec::new();
+    let mut current: Option<(usize, String)> = None;
+    for (at, line) in lines {
+        for (part, piece) in line.split(". ").enumerate() {
+            if part > 0 {
+                sentences.extend(current.take());
             }
-        } else {
-            items.push((at, rest.to_owned()));
-            is_open = !trimmed.starts_with('#');
+            match &mut current {
+                Some((_, text)) => {
+                    text.push(' ');
+                    text.push_str(piece);
+                }
+                None => current = Some((*at, piece.to_owned())),
+            }
+        }
+        if line.ends_with('.') {
+            sentences.extend(current.take());
         }
     }
-    let sentences = |(at, text): (usize, String)| {
-        let ends = text.split(". ").map(str::to_owned).collect::<Vec<_>>();
-        ends.into_iter().map(move |sentence| (at, sentence))
-    };
-    items.into_iter().flat_map(sentences).collect()
+    sentences.extend(current);
+    sentences
 }
 
 /// True for a document that addresses contributors.
@@ -330,3 +383,7 @@ fn rank(path: &str) -> usize {
     let name = paths::file_name(path).to_ascii_lowercase();
     usize::from(!name.starts_with("contribut")) + usize::from(!name.starts_with("agents"))
 }
+
+#[cfg(test)]
+#[path = "conventions_tests.rs"]
+mod tests;

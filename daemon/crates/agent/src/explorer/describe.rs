@@ -99,7 +99,13 @@ pub fn layout(facts: &Facts) -> Vec<LayoutEntry> {
 
 /// Returns the conventional purpose of a folder with this name.
 pub fn role(folder: &str) -> Option<&'static str> {
-    Some(match folder.to_ascii_lowercase().as_str() {
+    let name = folder.to_ascii_lowercase();
+    role_in_repository(&name).or_else(|| role_in_program(&name))
+}
+
+/// The purpose of a folder that stands beside the code or contains programs and libraries.
+fn role_in_repository(name: &str) -> Option<&'static str> {
+    Some(match name {
         "test" | "tests" | "spec" | "__tests__" | "e2e" => "tests",
         "testing" | "testlib" | "testutil" | "testutils" => "helpers for tests",
         "doc" | "docs" | "documentation" => "documentation",
@@ -132,6 +138,13 @@ pub fn role(folder: &str) -> Option<&'static str> {
         "util" | "utils" | "utilities" | "helper" | "helpers" | "common" | "shared" | "misc" => {
             "helper functions, shared utilities"
         }
+        _ => return None,
+    })
+}
+
+/// The purpose of a folder inside a program.
+fn role_in_program(name: &str) -> Option<&'static str> {
+    Some(match name {
         "core" | "kernel" => "core",
         "model" | "models" | "entities" | "domain" => "data models",
         "types" | "typing" | "interfaces" => "types",

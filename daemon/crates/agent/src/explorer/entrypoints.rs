@@ -256,7 +256,9 @@ mod tests {
         facts.hits = vec![
             hit(0, "src/main.rs", 3),
             hit(0, "examples/a.rs", 1),
+            hit(0, "server/src/main.rs", 9),
             hit(0, "tools/src/main.rs", 9),
+            hit(0, "xtask/src/main.rs", 9),
             hit(0, "src/glue.rs", 9),
             hit(0, "build.rs", 1),
         ];
@@ -270,7 +272,7 @@ mod tests {
             entries.iter().map(|e| (e.path.as_str(), e.kind.as_str(), e.line)).collect();
         assert_eq!(
             got,
-            [("src/main.rs", "manifest", Some(3)), ("tools/src/main.rs", "main", Some(9))]
+            [("src/main.rs", "manifest", Some(3)), ("server/src/main.rs", "main", Some(9))]
         );
     }
 
@@ -331,5 +333,47 @@ mod tests {
             before: vec![],
         }];
         assert_eq!(find(&facts, &[]).len(), 1);
+        facts.hits[0].path = "tools/src/main.rs".into();
+        assert_eq!(find(&facts, &[]).len(), 1);
+        assert!(find(&Facts::default(), &[]).is_empty());
+    }
+
+    #[test]
+    fn library_starts_at_the_file_of_its_name_or_a_public_header() {
+        for (files, want) in [
+            (vec!["src/other.rs", "src/deep_copy.rs"], Some("src/deep_copy.rs")),
+            (vec!["src/a.c", "include/x.h", "include/y.h"], Some("include/x.h")),
+            (vec!["tests/deep_copy.rs", "src/a.rs"], None),
+            (vec![], None),
+        ] {
+            let mut facts = Facts::new("Deep-Copy".into());
+            let file = |path: &&str| cairn_protocol::explore::GraphFile {
+                path: (*path).to_owned(),
+                ..Default::default()
+            };
+            facts.graph.files = files.iter().map(file).collect();
+            let entries = find(&facts, &[]);
+            assert_eq!(entries.first().map(|entry| &*entry.path), want, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn scripts_and_containers_count_where_no_program_is() {
+        let entry = |kind: &str, path: &str| Entrypoint {
+            path: path.into(),
+            line: None,
+            kind: kind.into(),
+            reason: String::new(),
+        };
+        let kinds = |all: Vec<Entrypoint>| -> Vec<String> {
+            sorted(&Facts::default(), all).into_iter().map(|entry| entry.kind).collect()
+        };
+        let script = || entry("script", "run.py");
+        let image = || entry("container", "Dockerfile");
+        assert_eq!(kinds(vec![script(), image()]), ["script"]);
+        assert_eq!(kinds(vec![script(), image(), entry("main", "main.go")]), ["main"]);
+        assert_eq!(kinds(vec![image()]), ["container"]);
+        let many = (0..50).map(|n| entry("main", &format!("m{n}.go"))).collect();
+        assert_eq!(kinds(many).len(), MAX_OF_KIND);
     }
 }

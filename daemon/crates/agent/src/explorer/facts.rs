@@ -235,3 +235,51 @@ impl Facts {
         all.into_iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::error::Reason;
+    use serde_json::json;
+
+    use super::*;
+
+    fn absorb(facts: &mut Facts, purpose: &Purpose, outcome: Result<Value, Failure>) {
+        let call = ToolCall { name: "t".into(), arguments: json!({"path": "a"}) };
+        facts.absorb(&call, purpose, outcome);
+    }
+
+    #[test]
+    fn failures_end_their_operation() {
+        let mut facts = Facts::default();
+        for purpose in [Purpose::Groups, Purpose::Graph, Purpose::Folders, Purpose::Index] {
+            absorb(&mut facts, &purpose, Err(Failure::new(Reason::InvalidParams, "no")));
+        }
+        assert!(facts.has_groups && facts.has_graph && facts.has_folders && facts.index_waited);
+        assert_eq!(facts.failures.len(), 4);
+        assert_eq!(facts.failures[0].path.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn malformed_values_are_no_facts() {
+        let mut facts = Facts::default();
+        let name = Purpose::Definition { name: "X".into() };
+        for value in [json!(null), json!([1]), json!({"folders": 1, "groups": {}, "files": "x"})] {
+            for purpose in [&Purpose::Groups, &Purpose::Graph, &Purpose::Folders, &name] {
+                absorb(&mut facts, purpose, Ok(value.clone()));
+            }
+        }
+        assert!(facts.groups.is_empty() && facts.graph.files.is_empty());
+        assert!(facts.folders.is_empty() && facts.failures.is_empty());
+        assert!(facts.definitions["X"].is_empty());
+    }
+
+    #[test]
+    fn graph_and_groups_are_separate() {
+        let mut facts = Facts::default();
+        let file = json!({"path": "a.rs", "bytes": 1, "dependents": 2, "dependencies": 3});
+        absorb(&mut facts, &Purpose::Graph, Ok(json!({"files": [file]})));
+        let group = json!({"path": "a", "files": 1, "lines": 2, "keyFiles": [], "dependsOn": []});
+        absorb(&mut facts, &Purpose::Groups, Ok(json!({"files": [], "groups": [group]})));
+        assert_eq!((facts.graph.files.len(), facts.groups.len()), (1, 1));
+    }
+}

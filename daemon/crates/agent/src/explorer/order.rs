@@ -1,6 +1,6 @@
 //! The order in which files are read first, and the files that changed most.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cairn_protocol::explore::{Entrypoint, Hotspot, TopFile};
 
@@ -14,6 +14,9 @@ const MASS: usize = 40;
 const LATELY: usize = 200;
 /// Most hotspots of a summary.
 const MAX_HOTSPOTS: usize = 8;
+
+/// Most bytes of a word in a document that may be a path.
+const MAX_WORD: usize = 300;
 
 /// The evidence for a file.
 #[derive(Debug, Default, Clone)]
@@ -97,16 +100,30 @@ fn collect(facts: &Facts, entries: &[Entrypoint]) -> BTreeMap<String, Evidence> 
     for entry in entries.iter().filter(|e| e.kind != "ci" && is_candidate(&e.path)) {
         all.entry(entry.path.clone()).or_default().is_entrypoint = true;
     }
-    let documents: Vec<&String> = facts
-        .texts
-        .iter()
-        .filter(|(path, _)| path.ends_with(".md") || path.ends_with(".rst"))
-        .map(|(_, text)| text)
-        .collect();
+    let documented = documented(facts);
     for (path, evidence) in &mut all {
-        evidence.is_documented = documents.iter().any(|text| text.contains(path.as_str()));
+        evidence.is_documented = documented.contains(path.as_str());
     }
     pair_headers(&mut all);
+    all
+}
+
+/// The paths that documents name, also at the end of an address.
+fn documented(facts: &Facts) -> BTreeSet<&str> {
+    const ENDS: &[char] = &[
+        '(', ')', '[', ']', '<', '>', '"', '\'', '`', ',', ':', ';', '#', '|', '*', '!', '?', '=',
+    ];
+    let is_document = |path: &str| path.ends_with(".md") || path.ends_with(".rst");
+    let mut all = BTreeSet::new();
+    for (_, text) in facts.texts.iter().filter(|(path, _)| is_document(path)) {
+        let words = text.split(|c: char| c.is_whitespace() || ENDS.contains(&c));
+        for word in words.map(|word| word.trim_end_matches(['.', '/'])) {
+            if (1..=MAX_WORD).contains(&word.len()) {
+                all.insert(word);
+                all.extend(word.match_indices('/').map(|(at, _)| &word[at + 1..]));
+            }
+        }
+    }
     all
 }
 
@@ -131,6 +148,7 @@ fn pair_headers(all: &mut BTreeMap<String, Evidence>) {
             of_source.commits = of_source.commits.max(of_header.commits);
             of_source.rank = of_source.rank.max(of_header.rank);
             of_source.is_documented |= of_header.is_documented;
+            of_source.is_entrypoint |= of_header.is_entrypoint;
         }
     }
 }
@@ -209,3 +227,7 @@ pub fn hotspots(facts: &Facts) -> Vec<Hotspot> {
         })
         .collect()
 }
+
+#[cfg(test)]
+#[path = "order_tests.rs"]
+mod tests;

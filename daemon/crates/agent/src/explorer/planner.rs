@@ -153,7 +153,7 @@ pub enum Purpose {
     Index,
     Ranking,
     Folders,
-    /// Imports between files, without groups.
+    /// Imports between the files of the root.
     Graph,
     /// Imports between the parts of the repository.
     Groups,
@@ -353,7 +353,8 @@ fn after_manifests(facts: &Facts) -> Vec<PlannedOp> {
         .iter()
         .take(MAX_ROLE_PARTS)
         .flat_map(|part| {
-            manifests::MODULE_ROOTS.iter().map(|root| format!("/{}/{root}", part.path))
+            let folder = escaped(&part.path);
+            manifests::MODULE_ROOTS.iter().map(move |root| format!("/{folder}/{root}"))
         })
         .collect();
     let mut ops = vec![tool(Purpose::Groups, "code_graph", json!({"k": 1, "groups": names}))];
@@ -365,6 +366,18 @@ fn after_manifests(facts: &Facts) -> Vec<PlannedOp> {
         ops.extend(files.iter().take(MAX_ROLE_FILES).map(|path| read_to(path, ROLE_LINES)));
     }
     ops
+}
+
+/// A path as a glob that matches it alone.
+fn escaped(path: &str) -> String {
+    let mut glob = String::with_capacity(path.len());
+    for c in path.chars() {
+        if "*?[]{}\\".contains(c) {
+            glob.push('\\');
+        }
+        glob.push(c);
+    }
+    glob
 }
 
 /// Determines the parts of the repository as soon as all that they follow from is known.
@@ -393,11 +406,13 @@ fn conditionals(facts: &Facts) -> Vec<PlannedOp> {
         .collect();
     let files: Vec<String> = files.into_iter().collect();
     let request = |globs: &[String]| {
-        tool(
-            Purpose::Conditionals,
-            "search_grep",
-            json!({"pattern": CONDITIONALS, "isRegex": true, "k": CONDITIONAL_LINES, "filters": {"globs": globs}}),
-        )
+        let arguments = json!({
+            "pattern": CONDITIONALS,
+            "isRegex": true,
+            "k": CONDITIONAL_LINES,
+            "filters": {"globs": globs},
+        });
+        tool(Purpose::Conditionals, "search_grep", arguments)
     };
     files.chunks(LOOK_UP).map(request).collect()
 }
@@ -516,6 +531,12 @@ mod tests {
         let reads_bin =
             |op: &PlannedOp| call_of(&op.op).arguments.to_string().contains("/bin/x.js");
         assert!(Planner::new(&[]).next(&facts).iter().any(reads_bin));
+    }
+
+    #[test]
+    fn globs_of_parts_match_them_alone() {
+        assert_eq!(escaped("app/[id]/{a,b}*?"), r"app/\[id\]/\{a,b\}\*\?");
+        assert_eq!(escaped("src/a-b_c.d"), "src/a-b_c.d");
     }
 
     #[test]

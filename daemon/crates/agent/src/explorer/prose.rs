@@ -1,99 +1,199 @@
-//! Sentences of documents and comments.
+//! Sentences and descriptions in documents, as words without markup.
 
-/// Returns the text without markup: links become their words, code its text.
+/// Most bytes from a mark to its end: marks without an end then cost no more than their
+/// surroundings, however long the text is.
+const MAX_MARKED: usize = 400;
+
+/// Returns the text without markup and control characters: links become their words, code its
+/// text, and pictures nothing.
 pub fn plain(text: &str) -> String {
     let mut out = String::new();
+    add_plain(text, &mut out);
+    let mut joined = String::with_capacity(out.len());
+    for word in out.split_whitespace() {
+        let is_mark = word.chars().all(|c| ".,".contains(c));
+        if !joined.is_empty() && !is_mark {
+            joined.push(' ');
+        }
+        joined.extend(word.chars().filter(|c| !is_invisible(*c)));
+    }
+    joined
+}
+
+fn add_plain(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = rest.find(['[', '`', '*', '<', '\\', '_', '{', ':']) {
         let (before, marked) = rest.split_at(at);
         out.push_str(before);
-        rest = unmarked(marked, &mut out);
+        rest = unmarked(marked, out);
     }
     out.push_str(rest);
-    let words: Vec<&str> = out.split_whitespace().collect();
-    words.join(" ").replace(" .", ".").replace(" ,", ",")
 }
 
-/// Adds the first marked part of `text` as words, and returns what follows it.
+/// True for control characters and those that change the direction of text.
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || ('\u{202a}'..='\u{202e}').contains(&c)
+        || ('\u{2066}'..='\u{2069}').contains(&c)
+}
+
+/// Splits at the first `close` if it is near.
+fn split_near(text: &str, close: char) -> Option<(&str, &str)> {
+    let mut end = text.len().min(MAX_MARKED);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let at = text[..end].find(close)?;
+    Some((&text[..at], &text[at + close.len_utf8()..]))
+}
+
+/// Returns the text after the target of a link, `(…)` or `[…]`.
+fn after_target(text: &str) -> Option<&str> {
+    if let Some(reference) = text.strip_prefix('[') {
+        return split_near(reference, ']').map(|(_, after)| after);
+    }
+    let mut depth = 0_usize;
+    for (at, c) in text.char_indices().take(MAX_MARKED) {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return (at > 0).then(|| &text[at + 1..]);
+        }
+    }
+    None
+}
+
+/// Adds the first marked part of `text` as words, and returns the text after it.
 fn unmarked<'a>(text: &'a str, out: &mut String) -> &'a str {
-    let mut chars = text.chars();
-    let first = chars.next().unwrap_or_default();
+    let first = text.chars().next().unwrap_or_default();
+    let rest = &text[first.len_utf8()..];
+    let after = match first {
+        '[' => after_link(rest, out),
+        '`' => Some(after_code(text, out)),
+        '<' => split_near(rest, '>').and_then(|(tag, after)| is_tag(tag, out).then_some(after)),
+        ':' => after_role(rest, out),
+        '{' => split_near(rest, '}').and_then(|(inner, after)| {
+            let word = inner.strip_prefix('@')?;
+            out.push_str(word.split_once(' ').map_or("", |(_, name)| name));
+            Some(after)
+        }),
+        _ => None,
+    };
+    if let Some(after) = after {
+        return after;
+    }
     match first {
-        '[' => {
-            if let Some((label, after)) = text[1..].split_once(']') {
-                out.push_str(label.trim_start_matches('!'));
-                let target = after.strip_prefix('(').and_then(|a| a.split_once(')'));
-                let reference = after.strip_prefix('[').and_then(|a| a.split_once(']'));
-                return target.or(reference).map_or(after, |(_, after)| after);
+        '[' | '\\' => rest,
+        '*' => {
+            // A product stays.
+            if out.ends_with(' ') && rest.starts_with(' ') && !out.trim().is_empty() {
+                out.push('*');
             }
-        }
-        '<' => {
-            // A tag or an address; a comparison stays.
-            if let Some((tag, after)) = text[1..].split_once('>')
-                && !tag.contains([' ', '<']) | tag.contains('=') | tag.starts_with('/')
-            {
-                return after;
-            }
-        }
-        // Roles of reStructuredText: `:class:`, and Javadoc's `{@link X}`.
-        ':' => {
-            if let Some((role, after)) = text[1..].split_once(':')
-                && !role.is_empty()
-                && role.chars().all(|c| c.is_ascii_lowercase() || c == '-')
-                && after.starts_with('`')
-            {
-                return after;
-            }
-            out.push(':');
-        }
-        '{' => {
-            if let Some((inner, after)) = text[1..].split_once('}')
-                && let Some(word) = inner.strip_prefix('@')
-            {
-                out.push_str(word.split_once(' ').map_or("", |(_, name)| name));
-                return after;
-            }
-            out.push('{');
+            rest
         }
         '_' => {
             // Only as a mark at the edge of a word.
-            let is_inner = out.ends_with(char::is_alphanumeric)
-                && text[1..].starts_with(char::is_alphanumeric);
-            if is_inner || text[1..].starts_with('_') {
-                out.push('_');
+            let after = rest.trim_start_matches('_');
+            let is_inner =
+                out.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric);
+            if is_inner {
+                out.push_str(&text[..text.len() - after.len()]);
             }
+            after
         }
-        '`' | '*' | '\\' => {}
-        _ => out.push(first),
+        _ => {
+            out.push(first);
+            rest
+        }
     }
-    chars.as_str()
+}
+
+/// Adds the words of a link, and returns the text after it; a picture has none.
+fn after_link<'a>(rest: &'a str, out: &mut String) -> Option<&'a str> {
+    if let Some(picture) = rest.strip_prefix("![") {
+        let after = after_target(split_near(picture, ']')?.1)?;
+        let after = after.strip_prefix(']').unwrap_or(after);
+        return Some(after_target(after).unwrap_or(after));
+    }
+    let (label, after) = split_near(rest, ']')?;
+    let target = after_target(after);
+    if target.is_some() && out.ends_with('!') {
+        out.pop();
+    } else if !label.starts_with('^') {
+        add_plain(label, out);
+    }
+    Some(target.unwrap_or(after))
+}
+
+/// Adds the text of code, or of a link or role in reStructuredText, and returns the text after it.
+fn after_code<'a>(text: &'a str, out: &mut String) -> &'a str {
+    let inner = text.trim_start_matches('`');
+    let Some((code, after)) = split_near(inner, '`') else { return inner };
+    let label = code.strip_suffix('>').and_then(|code| code.rsplit_once(" <"));
+    let code = label.map_or(code, |(label, _)| label).trim();
+    let is_home = code.starts_with("~/");
+    out.push_str(if is_home { code } else { code.trim_start_matches('~') });
+    let after = after.trim_start_matches('`');
+    let is_word = |rest: &str| rest.starts_with(char::is_alphanumeric);
+    match after.strip_prefix("__").or_else(|| after.strip_prefix('_')) {
+        Some(rest) if !is_word(rest) => rest,
+        _ => after,
+    }
+}
+
+/// True for a tag or an address; a comparison and the parameter of a type stay.
+fn is_tag(tag: &str, before: &str) -> bool {
+    let is_parameter =
+        before.ends_with(char::is_alphanumeric) && tag.starts_with(char::is_uppercase);
+    let is_word = !tag.is_empty() && !tag.contains([' ', '<']);
+    !is_parameter && (is_word || tag.contains('=') || tag.starts_with('/'))
+}
+
+/// Returns the text after a role of reStructuredText (`:class:` before code) or an emoji's name.
+fn after_role<'a>(rest: &'a str, before: &str) -> Option<&'a str> {
+    let (role, after) = split_near(rest, ':')?;
+    let is_name = !role.is_empty()
+        && role.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_+".contains(c));
+    let is_alone = (before.is_empty() || before.ends_with(char::is_whitespace))
+        && (after.is_empty() || after.starts_with(char::is_whitespace));
+    (is_name && (after.starts_with('`') || is_alone)).then_some(after)
+}
+
+/// Number of words; in a script without spaces, two characters count as one.
+pub fn word_count(text: &str) -> usize {
+    let is_wide = |c: &char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}');
+    text.split_whitespace().map(|word| (word.chars().filter(is_wide).count() / 2).max(1)).sum()
 }
 
 /// Shortens to whole sentences, else to whole words, within `limit` characters.
 pub fn shortened(text: &str, limit: usize) -> String {
+    const ENDS: &[char] = &['.', '。'];
     let text = text.trim().trim_end_matches([':', '—', '-']).trim();
-    if let Some(end) = sentence_end(text)
-        && end <= limit
-    {
-        return text[..end].trim_end_matches('.').to_owned();
+    let window = text.char_indices().nth(limit).map(|(at, _)| at);
+    if let Some(end) = sentence_end(text, window.unwrap_or(text.len())) {
+        return text[..end].trim_end_matches(ENDS).to_owned();
     }
-    if text.chars().count() <= limit {
-        return text.trim_end_matches('.').to_owned();
-    }
-    let cut: String = text.chars().take(limit).collect();
-    let cut = cut.rsplit_once(' ').map_or(cut.as_str(), |(head, _)| head);
-    format!("{}…", cut.trim_end_matches([',', ';', ':']))
+    let Some(window) = window else { return text.trim_end_matches(ENDS).to_owned() };
+    let cut = &text[..window];
+    // A text without spaces is cut within.
+    let words = cut.rsplit_once(' ').map(|(head, _)| head).filter(|h| h.len() * 2 > cut.len());
+    format!("{}…", words.unwrap_or(cut).trim_end_matches([',', ';', ':']))
 }
 
-/// Byte position after the first sentence.
-fn sentence_end(text: &str) -> Option<usize> {
-    text.match_indices(['.', '!', '?']).map(|(at, _)| at + 1).find(|end| {
-        let after = text[*end..].chars().next();
-        let words = text[..*end].split_whitespace().count();
-        let last = text[..*end - 1].rsplit([' ', '(']).next().unwrap_or("");
+/// Byte position after the first sentence that ends within `window` bytes.
+fn sentence_end(text: &str, window: usize) -> Option<usize> {
+    let is_end = |(at, mark): &(usize, &str)| {
+        let after = text[at + mark.len()..].chars().next();
+        let last = text[..*at].rsplit([' ', '(']).next().unwrap_or("");
         let is_short = ["e.g", "i.e", "etc", "vs", "cf", "Dr", "St", "approx"].contains(&last);
-        after.is_none_or(char::is_whitespace) && words >= 3 && !is_short
-    })
+        let is_closed = mark.len() > 1 || after.is_none_or(char::is_whitespace);
+        is_closed && !is_short && word_count(&text[..*at]) >= 3
+    };
+    let mut ends = text[..window].match_indices(['.', '!', '?', '。', '！', '？']);
+    ends.find(is_end).map(|(at, mark)| at + mark.len())
 }
 
 /// Returns the rest of a line that starts with `word` (as a list item, table cell or heading) and
@@ -105,7 +205,7 @@ pub fn described<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let rest = start.strip_prefix(word)?;
     // The only file of a folder stands for it: `app/app.go   Wiring`.
     let rest = match rest.strip_prefix('/').and_then(|file| file.split_once("  ")) {
-        Some((file, _)) if !file.is_empty() && !file.contains(' ') => &rest[file.len()..],
+        Some((file, _)) if !file.is_empty() && !file.contains(' ') => &rest[1 + file.len()..],
         _ => rest,
     };
     let after = rest.trim_start_matches(['/', '`', ']', '*', '"']);
@@ -131,7 +231,7 @@ pub fn described<'a>(line: &'a str, word: &str) -> Option<&'a str> {
 
 /// Returns the description of the first file in a folder that a listing names without words of its
 /// own.
-pub fn nested<'a>(line: &str, word: &str, next: &&'a str) -> Option<&'a str> {
+pub fn nested<'a>(line: &str, word: &str, next: &'a str) -> Option<&'a str> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let name = line.trim().trim_end_matches('/');
     if name != word || !line.trim().ends_with('/') || indent(next) <= indent(line) {
@@ -144,15 +244,22 @@ pub fn nested<'a>(line: &str, word: &str, next: &&'a str) -> Option<&'a str> {
 
 /// Returns the first sentences of prose in a document.
 pub fn first_sentence(text: &str) -> Option<String> {
-    let mut paragraphs = paragraphs(text);
-    paragraphs.find_map(|paragraph| {
-        let paragraph = match paragraph.trim_end().strip_suffix(':') {
-            // "…, with a focus on being:" leads to a list.
-            Some(lead) => lead.rsplit_once(',').map_or(lead, |(head, _)| head).to_owned(),
-            None => paragraph,
-        };
-        is_statement(&paragraph).then_some(paragraph)
-    })
+    paragraphs(text).filter_map(without_lead).find(|paragraph| is_statement(paragraph))
+}
+
+/// A paragraph without the words that lead to a list; `None` if it consists of them.
+fn without_lead(paragraph: String) -> Option<String> {
+    let Some(lead) = paragraph.trim_end().strip_suffix(':') else { return Some(paragraph) };
+    let last = lead
+        .rmatch_indices(['.', '!', '?'])
+        .find_map(|(at, _)| lead[at + 1..].starts_with(' ').then(|| lead[..=at].to_owned()));
+    // "…, with a focus on being:" leads to a list.
+    let head = || lead.rsplit_once(',').map(|(head, _)| head.to_owned());
+    let says = || {
+        let is_said = [" is a ", " is an ", " is the "].iter().any(|verb| lead.contains(verb));
+        is_said.then(|| lead.to_owned())
+    };
+    last.filter(|sentences| is_statement(sentences)).or_else(head).or_else(says)
 }
 
 /// Phrases of text that says nothing about the project itself.
@@ -204,7 +311,7 @@ const EMPTY_PHRASES: &[&str] = &[
 /// True if a paragraph says something about its subject.
 fn is_statement(paragraph: &str) -> bool {
     let lower = paragraph.to_lowercase();
-    let words = paragraph.split_whitespace().count();
+    let words = word_count(paragraph);
     let ends_well = !paragraph.trim_end().ends_with(':');
     let head: String = lower.chars().take(120).collect();
     words >= 5
@@ -215,49 +322,66 @@ fn is_statement(paragraph: &str) -> bool {
         && paragraph.chars().filter(|c| *c == '|' || *c == '•' || *c == '·').count() < 2
 }
 
+/// Parts of a document that are open at a line.
+#[derive(Default)]
+struct Open {
+    is_fenced: bool,
+    is_comment: bool,
+    is_tag: bool,
+    is_directive: bool,
+}
+
+impl Open {
+    /// The text of a line that may be prose, without its tags; empty if it is hidden.
+    fn visible(&mut self, line: &str) -> String {
+        let trimmed = line.trim();
+        let fence = ["```", "~~~"].iter().find(|fence| trimmed.starts_with(**fence));
+        if fence.is_some_and(|fence| !trimmed[3..].contains(fence)) {
+            self.is_fenced = !self.is_fenced;
+        }
+        if self.is_fenced || fence.is_some() {
+            return String::new();
+        }
+        self.is_comment |= trimmed.starts_with("<!--");
+        if self.is_comment {
+            self.is_comment = !trimmed.contains("-->");
+            return String::new();
+        }
+        // The content of a directive of reStructuredText is indented.
+        self.is_directive &= trimmed.is_empty() || line.starts_with([' ', '\t']);
+        self.is_directive |= trimmed.starts_with(".. ") && trimmed.contains("::");
+        self.is_tag &= !trimmed.is_empty();
+        if self.is_directive { String::new() } else { without_tags(trimmed, &mut self.is_tag) }
+    }
+}
+
 /// The paragraphs of a Markdown or reStructuredText document that are prose, without markup.
 pub fn paragraphs(text: &str) -> impl Iterator<Item = String> {
     let mut out: Vec<String> = Vec::new();
     let mut current: Vec<String> = Vec::new();
-    let (mut is_fenced, mut is_hidden) = (false, false);
+    let mut open = Open::default();
     for line in text.lines().chain([""]) {
         let trimmed = line.trim();
-        if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
-            is_fenced = !is_fenced;
-        }
-        if trimmed.starts_with("<!--") {
-            is_hidden = true;
-        }
-        let was_hidden = is_hidden;
-        if trimmed.contains("-->") {
-            is_hidden = false;
-        }
-        let is_underline = trimmed.len() > 2 && trimmed.chars().all(|c| "=-~^*#_.+".contains(c));
-        if is_underline {
+        let is_underline = trimmed.len() > 2 && trimmed.chars().all(|c| "=-~^*#_.+\"'".contains(c));
+        // A fence stands alone, an underline below its text.
+        if is_underline && !(trimmed.starts_with("~~~") && current.is_empty()) {
             // The text above it was a heading.
             current.clear();
             continue;
         }
-        let line = without_tags(trimmed);
-        let is_quote = line.starts_with('>');
+        let line = open.visible(line);
         let line = line.trim_start_matches(['>', ' ']);
-        let is_indented = text.contains("\n\n") && line.is_empty() && !trimmed.is_empty();
-        let is_prose = !is_fenced
-            && !was_hidden
-            && !is_indented
-            && !line.is_empty()
-            && !line.starts_with(['#', '!', '|', '=', '.', ':', '+', '@', '%'])
-            && !(line.starts_with(['-', '*']) && line.get(1..2) == Some(" "))
-            && !line.starts_with("[!")
-            && !line.starts_with("[![")
-            && !(line.starts_with('[')
-                && (line.contains("]:") || line.ends_with(')'))
-                && !line.contains("). "));
+        let is_item = line.starts_with(['-', '*']) && line.get(1..2) == Some(" ");
+        let is_links = line.starts_with('[')
+            && (line.contains("]:") || (line.ends_with(')') && current.is_empty()))
+            && !line.contains("). ");
+        let is_prose = !line.is_empty()
+            && !line.starts_with(['#', '!', '|', '=', ':', '+', '@', '%'])
+            && !["..", "[!", "[!["].iter().any(|start| line.starts_with(start))
+            && !is_item
+            && !is_links;
         if is_prose {
             current.push(line.to_owned());
-            if is_quote {
-                continue;
-            }
         } else if !current.is_empty() {
             out.push(plain(&current.join(" ")));
             current.clear();
@@ -266,258 +390,35 @@ pub fn paragraphs(text: &str) -> impl Iterator<Item = String> {
     out.into_iter()
 }
 
-/// The line without HTML tags; a line of tags alone is empty.
-fn without_tags(line: &str) -> String {
-    if !line.contains('<') {
-        return line.to_owned();
-    }
+/// The line without HTML tags; a line of tags alone is empty. `is_tag` is true if a tag of a line
+/// before is open.
+fn without_tags(line: &str, is_tag: &mut bool) -> String {
     let mut out = String::new();
-    let mut is_tag = false;
-    for c in line.chars() {
+    let mut is_code = false;
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        let starts = |next: &char| next.is_ascii_alphabetic() || "/!".contains(*next);
         match c {
-            '<' => is_tag = true,
-            '>' if is_tag => {
-                is_tag = false;
+            '>' if *is_tag => {
+                *is_tag = false;
                 out.push(' ');
             }
-            _ if !is_tag => out.push(c),
-            _ => {}
+            _ if *is_tag => {}
+            '<' if !is_code && chars.peek().is_some_and(starts) => *is_tag = true,
+            _ => {
+                is_code ^= c == '`';
+                out.push(c);
+            }
         }
     }
     out.trim().to_owned()
-}
-
-/// Returns the comment at the head of a source file, with its line, if it describes the file.
-pub fn head_comment(path: &str, text: &str) -> Option<(usize, String)> {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut at = 0;
-    let mut blocks = 0;
-    while at < lines.len() && blocks < 4 {
-        let line = lines[at].trim();
-        let is_noise = line.is_empty()
-            || line.starts_with("#!")
-            || line.starts_with("# -*-")
-            || line.starts_with("# frozen_string_literal")
-            || line.starts_with("#pragma")
-            || line.starts_with("'use strict'")
-            || line.starts_with("<?php")
-            || line.starts_with("declare(");
-        if is_noise {
-            at += 1;
-            continue;
-        }
-        let (end, comment) = comment_at(path, &lines, at)?;
-        if is_description(&comment) {
-            return Some((at + 1, comment));
-        }
-        at = end;
-        blocks += 1;
-    }
-    None
-}
-
-/// True if a comment is no licence, directive or drawing.
-fn is_description(comment: &str) -> bool {
-    let lower = comment.to_lowercase();
-    let words = comment.split_whitespace().count();
-    let is_licence = ["copyright", "license", "licence", "spdx", "all rights reserved"]
-        .iter()
-        .any(|word| lower.contains(word));
-    let is_directive = [
-        "eslint",
-        "prettier",
-        "@ts-",
-        "nolint",
-        "go:build",
-        "+build",
-        "pylint",
-        "istanbul",
-        "code generated",
-        "todo",
-    ]
-    .iter()
-    .any(|word| lower.starts_with(word));
-    words >= 3 && !is_licence && !is_directive
-}
-
-/// Returns the comment that begins at a line, without its marks, up to its first paragraph's end,
-/// and the line after all of it.
-fn comment_at(path: &str, lines: &[&str], at: usize) -> Option<(usize, String)> {
-    let line = lines[at].trim();
-    let is_python = path.ends_with(".py");
-    for quotes in ["\"\"\"", "'''", "r\"\"\""] {
-        if is_python && line.starts_with(quotes) {
-            return block(lines, at, quotes, if quotes == "'''" { "'''" } else { "\"\"\"" });
-        }
-    }
-    if line.starts_with("/*") {
-        return block(lines, at, "/*", "*/");
-    }
-    if line.starts_with("@moduledoc \"\"\"") {
-        return block(lines, at, "@moduledoc \"\"\"", "\"\"\"");
-    }
-    let marks: &[&str] = match path.rsplit_once('.').map_or("", |(_, end)| end) {
-        "rs" => &["//!", "///"],
-        // In Python a comment is seldom about the module.
-        "py" => return None,
-        "rb" | "sh" | "ex" | "exs" | "pl" => &["#"],
-        "lua" | "hs" | "sql" => &["--"],
-        _ => &["//"],
-    };
-    let mark = marks.iter().find(|mark| line.starts_with(**mark))?;
-    let mut end = at;
-    let mut text: Vec<&str> = Vec::new();
-    let mut is_first = true;
-    while let Some(rest) = lines.get(end).and_then(|line| line.trim().strip_prefix(mark)) {
-        let rest = rest.trim_start_matches(['/', '!', '#', '-']).trim();
-        is_first &= !(rest.is_empty() && !text.is_empty());
-        if is_first && !rest.is_empty() {
-            text.push(rest);
-        }
-        end += 1;
-    }
-    Some((end, plain(&text.join(" "))))
-}
-
-fn block(lines: &[&str], at: usize, open: &str, close: &str) -> Option<(usize, String)> {
-    let mut text: Vec<&str> = Vec::new();
-    let mut is_first = true;
-    for (number, line) in lines.iter().enumerate().skip(at).take(200) {
-        let line = line.trim();
-        let line = if number == at { &line[open.len().min(line.len())..] } else { line };
-        let (body, is_end) = match line.find(close) {
-            Some(found) => (&line[..found], true),
-            None => (line, false),
-        };
-        let body = body.trim_start_matches(['*', ' ', '!']).trim_end_matches(['*', ' ']).trim();
-        let is_tag = body.starts_with('@') && close == "*/";
-        is_first &= !((body.is_empty() || is_tag) && !text.is_empty());
-        if is_first && !body.is_empty() && !is_tag {
-            text.push(body);
-        }
-        if is_end {
-            return Some((number + 1, plain(&text.join(" "))));
-        }
-    }
-    None
-}
-
-/// Returns the comment of the definition in a file that `words` name best, with its line.
-pub fn definition_comment(path: &str, text: &str, words: &[String]) -> Option<(usize, String)> {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut best: Option<(usize, usize, String)> = None;
-    for (at, line) in lines.iter().enumerate() {
-        let Some(name) = defined_name(line.trim_start()) else { continue };
-        let Some(rank) = closeness(&name, words) else { continue };
-        if best.as_ref().is_some_and(|(known, ..)| *known <= rank) {
-            continue;
-        }
-        if let Some(comment) = comment_of(path, &lines, at).filter(|c| is_description(c)) {
-            best = Some((rank, at + 1, comment));
-        }
-    }
-    best.map(|(_, line, comment)| (line, comment))
-}
-
-/// The name that a line defines, if it is public by its spelling.
-fn defined_name(line: &str) -> Option<String> {
-    const MODIFIERS: &[&str] = &[
-        "pub",
-        "pub(crate)",
-        "export",
-        "default",
-        "public",
-        "abstract",
-        "final",
-        "open",
-        "internal",
-        "sealed",
-        "static",
-        "async",
-        "declare",
-        "partial",
-        "data",
-        "unsafe",
-        "virtual",
-        "protected",
-    ];
-    const KEYWORDS: &[&str] = &[
-        "class",
-        "def",
-        "defmodule",
-        "struct",
-        "interface",
-        "trait",
-        "enum",
-        "type",
-        "func",
-        "fn",
-        "function",
-        "module",
-        "object",
-        "protocol",
-        "const",
-        "record",
-        "extension",
-        "actor",
-    ];
-    let mut words = line.split_whitespace().skip_while(|word| MODIFIERS.contains(word));
-    if !KEYWORDS.contains(&words.next()?) {
-        return None;
-    }
-    let mut rest = words.next()?;
-    // The receiver of a method in Go.
-    if rest.starts_with('(') {
-        rest = words.find(|word| !word.ends_with(')'))?;
-    }
-    let name: String =
-        rest.chars().take_while(|c| c.is_alphanumeric() || "_.:".contains(*c)).collect();
-    let last = name.trim_end_matches([':', '.']).rsplit(['.', ':']).next().unwrap_or("").to_owned();
-    (!last.is_empty() && !last.starts_with('_')).then_some(last)
-}
-
-/// The rank of a name by how near it is to one of the words: equal, beginning with it, or with it
-/// inside.
-fn closeness(name: &str, words: &[String]) -> Option<usize> {
-    let name = normalised(name);
-    let rank = |word: &String| {
-        if word.len() < 3 {
-            return None;
-        }
-        let singular = name.trim_end_matches('s');
-        match name.find(word.as_str()) {
-            _ if singular == word || name == *word => Some(0),
-            Some(0) => Some(1),
-            Some(_) => Some(2),
-            None => None,
-        }
-    };
-    words.iter().filter_map(rank).min()
-}
-
-/// The comment that belongs to the definition at a line: below it in Python and Elixir, else above.
-fn comment_of(path: &str, lines: &[&str], at: usize) -> Option<String> {
-    if path.ends_with(".py") || path.ends_with(".ex") {
-        let is_opening = |at: &usize| {
-            let line = lines[*at].trim();
-            ["\"\"\"", "r\"\"\"", "@moduledoc \"\"\""].iter().any(|quotes| line.starts_with(quotes))
-        };
-        let opening = (at + 1..lines.len().min(at + 12)).find(is_opening)?;
-        return comment_at(path, lines, opening).map(|(_, comment)| comment);
-    }
-    let is_comment =
-        |line: &str| ["/**", "*", "///", "//", "#", "@", "["].iter().any(|m| line.starts_with(m));
-    let mut first = at;
-    while first > 0 && is_comment(lines[first - 1].trim()) && at - first < 200 {
-        first -= 1;
-        if lines[first].trim().starts_with("/**") {
-            break;
-        }
-    }
-    (first < at).then(|| comment_at(path, lines, first)).flatten().map(|(_, comment)| comment)
 }
 
 /// A name in lower case without separators.
 pub fn normalised(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric() || *c == ' ').flat_map(char::to_lowercase).collect()
 }
+
+#[cfg(test)]
+#[path = "prose_tests.rs"]
+mod tests;

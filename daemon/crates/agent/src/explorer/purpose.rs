@@ -15,7 +15,7 @@ pub fn of(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
         .filter(|m| paths::depth(&m.path) == 0)
         .find_map(|m| m.description.as_deref())
         .map(|text| prose::shortened(&prose::plain(text), MAX_SENTENCE))
-        .filter(|text| text.split_whitespace().count() >= 3);
+        .filter(|text| prose::word_count(text) >= 3);
     let readme = describe::readmes(facts)
         .into_iter()
         .find_map(|path| prose::first_sentence(facts.text(path)?))
@@ -58,4 +58,66 @@ fn adds_facts(text: &str, other: &str) -> bool {
         text.split_whitespace().filter(|w| w.len() > 3).map(str::to_lowercase).collect();
     let new = words.iter().filter(|word| !lower.contains(word.as_str())).count();
     new * 2 >= words.len() && new >= 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explorer::manifests;
+
+    fn purpose(texts: &[(&str, &str)]) -> Option<String> {
+        let mut facts = Facts::new("x".into());
+        for (path, text) in texts {
+            facts.texts.insert((*path).into(), (*text).into());
+        }
+        of(&facts, &manifests::read_all(&facts))
+    }
+
+    #[test]
+    fn manifest_and_readme_state_the_purpose() {
+        let cargo =
+            ("Cargo.toml", "[package]\nname = \"x\"\ndescription = \"A fast tool for code\"\n");
+        let inner = ("a/Cargo.toml", cargo.1);
+        for (texts, want) in [
+            (vec![], None),
+            (vec![("README.md", "")], None),
+            (vec![("README.md", "# X\n\nA fast tool for code.\n")], Some("A fast tool for code.")),
+            (vec![cargo], Some("A fast tool for code.")),
+            (
+                vec![cargo, ("README.md", "A fast tool for the code.\n")],
+                Some("A fast tool for code."),
+            ),
+            (
+                vec![cargo, ("README.md", "It indexes large folders quickly.\n")],
+                Some("A fast tool for code. It indexes large folders quickly."),
+            ),
+            (
+                vec![("README.md", "A fast tool for code. It reads very many files! Then more.")],
+                Some("A fast tool for code. It reads very many files!"),
+            ),
+            (vec![("README.md", "一个快速的代码搜索工具。")], Some("一个快速的代码搜索工具.")),
+            // The manifest of a part, if there is nothing else.
+            (vec![inner], Some("A fast tool for code.")),
+        ] {
+            assert_eq!(purpose(&texts).as_deref(), want, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn first_of_many_readmes_counts() {
+        let names: Vec<String> = (0..9).map(|n| format!("README.l{n}.md")).collect();
+        let mut texts: Vec<(&str, &str)> =
+            names.iter().map(|name| (name.as_str(), "Another text in a language.")).collect();
+        texts.push(("README.md", "A fast tool for code."));
+        texts.push(("README", "Some old text of it all."));
+        texts.push(("docs/README.md", "The documents of it all."));
+        assert_eq!(purpose(&texts).as_deref(), Some("A fast tool for code."));
+    }
+
+    #[test]
+    fn purpose_is_short() {
+        let words = "word ".repeat(1_000_000);
+        let purpose = purpose(&[("README.md", &words)]).unwrap();
+        assert!(purpose.chars().count() <= MAX, "{purpose}");
+    }
 }

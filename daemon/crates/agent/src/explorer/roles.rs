@@ -2,7 +2,9 @@
 
 use cairn_protocol::explore::GraphGroup;
 
-use super::{components::Part, describe, facts::Facts, manifests::Manifest, paths, prose};
+use super::{
+    comments, components::Part, describe, facts::Facts, manifests::Manifest, paths, prose,
+};
 
 /// Most characters of a role.
 const MAX_ROLE: usize = 160;
@@ -18,7 +20,7 @@ pub struct Role {
 impl Role {
     fn new(text: &str, path: &str, line: usize) -> Option<Self> {
         let text = prose::shortened(&prose::plain(text), MAX_ROLE);
-        let is_useful = text.split_whitespace().count() >= 2;
+        let is_useful = prose::word_count(&text) >= 2;
         is_useful.then(|| Self { text, evidence: Some(format!("{path}:{line}")) })
     }
 }
@@ -31,7 +33,7 @@ pub fn of(
     manifest: Option<&Manifest>,
     group: Option<&GraphGroup>,
 ) -> Role {
-    of_manifest(manifest)
+    of_manifest(facts, manifest)
         .or_else(|| of_documents(facts, part))
         .or_else(|| of_roots(facts, part))
         .or_else(|| of_readme(facts, part))
@@ -39,9 +41,21 @@ pub fn of(
         .unwrap_or_else(|| of_name(facts, part))
 }
 
-fn of_manifest(manifest: Option<&Manifest>) -> Option<Role> {
+fn of_manifest(facts: &Facts, manifest: Option<&Manifest>) -> Option<Role> {
     let manifest = manifest?;
-    Role::new(manifest.description.as_deref()?, &manifest.path, 1)
+    let description = manifest.description.as_deref()?;
+    let text = facts.text(&manifest.path).unwrap_or_default();
+    Role::new(description, &manifest.path, line_of(text, description))
+}
+
+/// The line of a text that has the first words of `words`, counted from 1; else the first.
+fn line_of(text: &str, words: &str) -> usize {
+    let first = words.trim().lines().next().unwrap_or("").trim();
+    let first: String = first.chars().take(40).collect();
+    if first.is_empty() {
+        return 1;
+    }
+    text.lines().position(|line| line.contains(&first)).map_or(1, |at| at + 1)
 }
 
 /// A line of a document that begins with the part's path or name and goes on with words.
@@ -57,7 +71,7 @@ fn of_documents(facts: &Facts, part: &Part) -> Option<Role> {
                 if rank == 1 && word.eq_ignore_ascii_case(&facts.folder) {
                     continue;
                 }
-                let nested = || prose::nested(line, word, lines.get(at + 1)?);
+                let nested = || prose::nested(line, word, lines.get(at + 1).copied()?);
                 let Some(rest) = prose::described(line, word).or_else(nested) else { continue };
                 if best.as_ref().is_some_and(|(known, _)| rank >= *known) {
                     continue;
@@ -111,7 +125,7 @@ fn of_roots(facts: &Facts, part: &Part) -> Option<Role> {
         facts.texts.iter().filter(|(path, _)| inside(path)).collect();
     roots.sort_by_key(|(path, _)| paths::depth(path));
     roots.into_iter().find_map(|(path, text)| {
-        let (line, comment) = prose::head_comment(path, text)?;
+        let (line, comment) = comments::head_comment(path, text)?;
         Role::new(&comment, path, line)
     })
 }
@@ -121,11 +135,11 @@ fn of_readme(facts: &Facts, part: &Part) -> Option<Role> {
         paths::folder(path) == part.path
             && paths::file_name(path).to_ascii_lowercase().starts_with("readme")
     };
-    facts
-        .texts
-        .iter()
-        .filter(|(path, _)| inside(path))
-        .find_map(|(path, text)| Role::new(&prose::first_sentence(text)?, path, 1))
+    facts.texts.iter().filter(|(path, _)| inside(path)).find_map(|(path, text)| {
+        let sentence = prose::first_sentence(text)?;
+        let first = sentence.split(' ').take(3).collect::<Vec<_>>().join(" ");
+        Role::new(&sentence, path, line_of(text, &first))
+    })
 }
 
 /// The comment of the main definition in the file that most others import.
@@ -143,8 +157,8 @@ fn of_key_file(facts: &Facts, part: &Part, group: Option<&GraphGroup>) -> Option
         .collect();
     candidates.into_iter().flatten().find_map(|path| {
         let text = facts.text(path)?;
-        let (line, comment) = prose::head_comment(path, text)
-            .or_else(|| prose::definition_comment(path, text, &words))?;
+        let (line, comment) = comments::head_comment(path, text)
+            .or_else(|| comments::definition_comment(path, text, &words))?;
         Role::new(&comment, path, line)
     })
 }
@@ -201,3 +215,7 @@ fn file_names(facts: &Facts, folder: &str) -> Vec<String> {
     }
     names
 }
+
+#[cfg(test)]
+#[path = "roles_tests.rs"]
+mod tests;

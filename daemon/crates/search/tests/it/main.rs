@@ -7,6 +7,7 @@
 
 mod fixture;
 mod golden;
+mod graph;
 mod grep_peer;
 mod indexing;
 mod maps;

@@ -10,6 +10,7 @@
 mod fixture;
 
 mod asking;
+mod code;
 mod external;
 mod fs;
 mod git;

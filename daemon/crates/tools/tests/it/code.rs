@@ -1,0 +1,79 @@
+//! Views of a complete root: folders and the graph of imports.
+
+use cairn_harness::{Grants, Rules};
+use cairn_protocol::error::Reason;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, within};
+
+const FILES: &[(&str, &str)] = &[
+    ("app/__init__.py", ""),
+    ("app/web/pages.py", "from app.db import store\n"),
+    ("app/web/page.js", "export const x = 1;\n"),
+    ("app/web/deep/er/x.py", "X = 1\n"),
+    ("app/db/store.py", "from app.web import pages\n"),
+    ("setup.py", "import app.db.store\n"),
+];
+
+async fn fixture() -> Fixture {
+    let fixture = Fixture::new(FILES, Rules::default()).await;
+    fixture.index();
+    fixture
+}
+
+fn folders(answer: &Value) -> Vec<(&str, u64, &str)> {
+    let folders = answer["folders"].as_array().unwrap().iter();
+    folders
+        .map(|entry| {
+            let files = entry["files"].as_u64().unwrap();
+            (entry["path"].as_str().unwrap(), files, entry["role"].as_str().unwrap())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn folders_are_listed_by_depth() {
+    let fixture = fixture().await;
+    let one = fixture.call("list_folders", json!({})).await.unwrap();
+    assert_eq!(folders(&one), [(".", 1, "python"), ("app", 5, "python")]);
+    let two = fixture.call("list_folders", json!({"depth": 2})).await.unwrap();
+    let want = [
+        (".", 1, "python"),
+        ("app", 5, "python"),
+        ("app/db", 1, "python"),
+        ("app/web", 3, "python"),
+    ];
+    assert_eq!(folders(&two), want);
+    let deep = fixture.call("list_folders", json!({"depth": 1000})).await.unwrap();
+    assert_eq!(folders(&deep).len(), 6);
+    let limited =
+        fixture.with("list_folders", json!({"depth": 2}), within(&["app/db"])).await.unwrap();
+    assert_eq!(folders(&limited), [("app", 1, "python"), ("app/db", 1, "python")]);
+    let wrong = fixture.call("list_folders", json!({"depth": -1})).await.unwrap_err();
+    assert_eq!(wrong.reason, Reason::InvalidParams);
+}
+
+#[tokio::test]
+async fn graph_shows_only_granted_paths() {
+    let fixture = fixture().await;
+    let groups = json!({"groups": ["app/db", "app/web", "none"]});
+    let all = fixture.call("code_graph", groups.clone()).await.unwrap();
+    assert_eq!(all["groups"][0]["dependsOn"][0]["name"], "app/web");
+    assert_eq!(all["groups"][1]["dependsOn"][0]["name"], "app/db");
+    assert_eq!(all["groups"][2]["files"], 0);
+    let limited = fixture.with("code_graph", groups, within(&["app/web"])).await.unwrap();
+    assert!(!limited.to_string().contains("store.py"), "{limited}");
+    assert_eq!(limited["groups"][0]["files"], 0);
+    assert_eq!(limited["groups"][1]["dependsOn"], json!([]));
+}
+
+#[tokio::test]
+async fn too_many_groups_are_refused() {
+    let fixture = fixture().await;
+    for (count, is_refused) in [(0, false), (100, false), (101, true)] {
+        let arguments = json!({"groups": vec!["app"; count]});
+        let answer = fixture.with("code_graph", arguments, Grants::default()).await;
+        let reason = answer.err().map(|failure| failure.reason);
+        assert_eq!(reason, is_refused.then_some(Reason::InvalidParams), "{count}");
+    }
+}
