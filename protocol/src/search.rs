@@ -411,7 +411,7 @@ pub enum ReferenceUse {
     Type,
     /// An assignment to it.
     Write,
-    /// Any other use.
+    /// Any other use, such as passing it on.
     Read,
 }
 

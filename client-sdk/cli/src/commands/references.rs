@@ -83,13 +83,19 @@ pub async fn refs(app: &App<'_>, args: RefsArgs) -> Result<u8, Failure> {
         return Ok(OK);
     };
     note_partial(app, answer.complete);
+    output::print(&text(&answer, &root.path, &here))?;
+    Ok(if answer.items.is_empty() { FAILED } else { OK })
+}
+
+/// Renders the references by file.
+fn text(answer: &ReferencesAnswer, root: &str, here: &Path) -> String {
     let definition = &answer.definition;
-    let place = scope::relative_display(&root.path, &definition.path, &here);
+    let location = scope::relative_display(root, &definition.path, here);
     let mut out = format!(
         "{} {}  {}:{}\n",
         definition.kind,
         style(plain(&definition.name)).bold(),
-        style(place).green(),
+        style(location).green(),
         definition.start_line
     );
     let mut files: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -98,7 +104,7 @@ pub async fn refs(app: &App<'_>, args: RefsArgs) -> Result<u8, Failure> {
     }
     for (path, items) in files {
         let _infallible =
-            writeln!(out, "\n{}", style(scope::relative_display(&root.path, path, &here)).green());
+            writeln!(out, "\n{}", style(scope::relative_display(root, path, here)).green());
         for item in items.iter().filter_map(|at| answer.items.get(*at)) {
             let certainty = match item.confidence {
                 ReferenceConfidence::Exact => "",
@@ -125,12 +131,11 @@ pub async fn refs(app: &App<'_>, args: RefsArgs) -> Result<u8, Failure> {
             answer.others.len()
         );
         for other in answer.others.iter().take(5) {
-            let path = scope::relative_display(&root.path, &other.path, &here);
+            let path = scope::relative_display(root, &other.path, here);
             let _infallible = writeln!(out, "  {path}:{}  {}", other.start_line, other.kind);
         }
     }
-    output::print(&out)?;
-    Ok(if answer.items.is_empty() { FAILED } else { OK })
+    out
 }
 
 /// Runs `cairn impact`.

@@ -182,7 +182,7 @@ impl Indexes {
             all.insert(0, first);
         }
         if all.is_empty() {
-            return Err(invalid("symbol", &format!("there is no definition of '{name}'")));
+            return Err(invalid("symbol", format!("there is no definition of '{name}'")));
         }
         Ok(all)
     }

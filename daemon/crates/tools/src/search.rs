@@ -94,6 +94,19 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((deps.indexes.symbols(&params)?, false))
         },
     );
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(grep.narrowing()),
+        Arc::new(lexical.narrowing()),
+        Arc::new(semantic.narrowing()),
+        Arc::new(hybrid.narrowing()),
+        Arc::new(symbols.narrowing()),
+    ];
+    tools.extend(graph_tools(deps));
+    tools
+}
+
+/// The tools that answer from the graph of imports.
+fn graph_tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let references = reading(
         deps,
         "find_references",
@@ -121,13 +134,5 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((answer, is_cut))
         },
     );
-    vec![
-        Arc::new(references),
-        Arc::new(impact),
-        Arc::new(grep.narrowing()),
-        Arc::new(lexical.narrowing()),
-        Arc::new(semantic.narrowing()),
-        Arc::new(hybrid.narrowing()),
-        Arc::new(symbols.narrowing()),
-    ]
+    vec![Arc::new(references), Arc::new(impact)]
 }

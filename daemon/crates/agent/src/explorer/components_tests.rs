@@ -166,7 +166,7 @@ fn monorepo_of_many_packages_is_quick() {
 }
 
 #[test]
-fn circular_imports_are_shown_between_shown_parts() {
+fn circular_imports_are_listed_between_listed_parts() {
     let mut facts = facts_of("go", &["a/x.go", "a/y.go", "b/x.go", "b/y.go"]);
     let edge = |name: &str| GraphEdge { name: name.into(), imports: 1 };
     let group = |path: &str, to: &[&str]| GraphGroup {

@@ -61,7 +61,7 @@ fn header_and_source_are_one_file() {
 
 #[test]
 fn generated_and_secondary_files_are_left_out() {
-    for (path, is_shown) in [
+    for (path, is_listed) in [
         ("src/a.rs", true),
         ("src/a.pb.go", false),
         ("src/a.min.js", false),
@@ -74,7 +74,7 @@ fn generated_and_secondary_files_are_left_out() {
     ] {
         let mut facts = Facts::default();
         facts.graph.files = vec![file(path, 10, 1)];
-        assert_eq!(!top(&facts).is_empty(), is_shown, "{path}");
+        assert_eq!(!top(&facts).is_empty(), is_listed, "{path}");
     }
 }
 

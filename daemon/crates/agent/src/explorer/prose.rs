@@ -255,11 +255,11 @@ fn without_lead(paragraph: String) -> Option<String> {
         .find_map(|(at, _)| lead[at + 1..].starts_with(' ').then(|| lead[..=at].to_owned()));
     // "…, with a focus on being:" leads to a list.
     let head = || lead.rsplit_once(',').map(|(head, _)| head.to_owned());
-    let says = || {
-        let is_said = [" is a ", " is an ", " is the "].iter().any(|verb| lead.contains(verb));
-        is_said.then(|| lead.to_owned())
+    let states = || {
+        let is_present = [" is a ", " is an ", " is the "].iter().any(|verb| lead.contains(verb));
+        is_present.then(|| lead.to_owned())
     };
-    last.filter(|sentences| is_statement(sentences)).or_else(head).or_else(says)
+    last.filter(|sentences| is_statement(sentences)).or_else(head).or_else(states)
 }
 
 /// Phrases of text that says nothing about the project itself.

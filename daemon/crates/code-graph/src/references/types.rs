@@ -134,22 +134,22 @@ pub fn field_types(pass: &mut Pass<'_>, frames: &[Frame<'_>], scope: ScopeId) {
             };
             let value = field("right");
             let declared = typed(pass, "type");
-            let made = || value.and_then(|n| constructed(pass, &n));
+            let constructed = || value.and_then(|n| constructed(pass, &n));
             let parameter = || {
                 let name = value.map(|n| pass.slice(&n).to_owned())?;
                 pass.bindings.get(&scope)?.get(&name)?.iter().find_map(|b| b.type_name.clone())
             };
-            (name.to_owned(), declared.or_else(made).or_else(parameter))
+            (name.to_owned(), declared.or_else(constructed).or_else(parameter))
         }
         "public_field_definition" => {
             let Some(name) = field("name") else { return };
-            let made = || {
+            let constructed = || {
                 let value = field("value")?;
                 let text = pass.slice(&value);
                 let injected = text.strip_prefix("inject(").and_then(self::type_name);
                 injected.or_else(|| constructed(pass, &value))
             };
-            (pass.slice(&name).to_owned(), typed(pass, "type").or_else(made))
+            (pass.slice(&name).to_owned(), typed(pass, "type").or_else(constructed))
         }
         "required_parameter" => {
             let mut cursor = node.walk();

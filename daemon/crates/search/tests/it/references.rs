@@ -36,7 +36,7 @@ fn params(symbol: &str, path: Option<&str>) -> ReferencesParams {
     }
 }
 
-fn places(answer: &ReferencesAnswer) -> Vec<(String, u32, ReferenceUse)> {
+fn locations(answer: &ReferencesAnswer) -> Vec<(String, u32, ReferenceUse)> {
     answer.items.iter().map(|item| (item.path.clone(), item.line, item.kind)).collect()
 }
 
@@ -46,13 +46,13 @@ fn uses_follow_imports_and_aliases_and_not_equal_names() {
     root.build();
     let flag = CancelFlag::default();
     let answer = root.indexes.references(&params("empty", Some("shop/cart.py")), &flag).unwrap();
-    let place = |path: &str, line, kind| (path.to_owned(), line, kind);
+    let at = |path: &str, line, kind| (path.to_owned(), line, kind);
     assert_eq!(
-        places(&answer),
+        locations(&answer),
         [
-            place("shop/cart.py", 5, ReferenceUse::Definition),
-            place("shop/pay.py", 1, ReferenceUse::Import),
-            place("shop/pay.py", 4, ReferenceUse::Call),
+            at("shop/cart.py", 5, ReferenceUse::Definition),
+            at("shop/pay.py", 1, ReferenceUse::Import),
+            at("shop/pay.py", 4, ReferenceUse::Call),
         ]
     );
     assert!(answer.complete && !answer.truncated);
@@ -70,7 +70,7 @@ fn uses_follow_imports_and_aliases_and_not_equal_names() {
     };
     let answer = root.indexes.references(&by_line, &flag).unwrap();
     assert_eq!(answer.definition.name, "total");
-    assert_eq!(places(&answer), [place("shop/pay.py", 5, ReferenceUse::Call)]);
+    assert_eq!(locations(&answer), [at("shop/pay.py", 5, ReferenceUse::Call)]);
 
     // A save is answered for at once.
     write_file(&root.top(), "shop/pay.py", "x = 1\n");
