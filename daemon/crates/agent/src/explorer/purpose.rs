@@ -26,6 +26,10 @@ pub fn of(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
         Some(prose::shortened(&prose::plain(longest), MAX_SENTENCE))
     };
     let text = match (outer, readme) {
+        // The readme begins with the description and goes on.
+        (Some(outer), Some(readme)) if readme.to_lowercase().contains(&outer.to_lowercase()) => {
+            readme
+        }
         (Some(outer), Some(readme)) if adds_facts(&readme, &outer) => {
             let both = format!("{outer}. {readme}");
             if both.chars().count() <= MAX { both } else { outer }
