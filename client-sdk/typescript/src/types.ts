@@ -2497,7 +2497,7 @@ export type ReferenceUse =
   | "type"
   /** An assignment to it. */
   | "write"
-  /** Any other use. */
+  /** Any other use, such as passing it on. */
   | "read";
 
 /** Answer of the method `search.references`. */

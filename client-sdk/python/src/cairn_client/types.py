@@ -2754,7 +2754,7 @@ ReferenceUse: TypeAlias = Literal[
     "call",  # A call of it.
     "type",  # A use as a type.
     "write",  # An assignment to it.
-    "read",  # Any other use.
+    "read",  # Any other use, such as passing it on.
 ]
 """Use that a reference makes of a definition."""
 
