@@ -49,7 +49,8 @@ impl Owner {
         if prefix.is_some_and(|p| p.ends_with(".cargo") || p.join(".crates.toml").is_file()) {
             return Self::Cargo;
         }
-        if exe == Path::new("/usr/bin/cairn") {
+        // The packages' `/usr/bin/cairn` is a link to the program beside its helper.
+        if [Path::new("/usr/lib/cairn/cairn"), Path::new("/usr/bin/cairn")].contains(&exe) {
             if Path::new("/var/lib/dpkg/info/cairn.list").is_file() {
                 return Self::Dpkg;
             }
