@@ -54,9 +54,8 @@ impl Owner {
             if Path::new("/var/lib/dpkg/info/cairn.list").is_file() {
                 return Self::Dpkg;
             }
-            if ["/var/lib/rpm", "/usr/lib/sysimage/rpm"].iter().any(|dir| Path::new(dir).is_dir()) {
-                return Self::Rpm;
-            }
+            // Only the .deb and the .rpm install it there; where rpm has its list differs.
+            return Self::Rpm;
         }
         Self::Unknown
     }
