@@ -192,7 +192,7 @@ pub fn trace(root: &DataRoot) -> Check {
     }
 }
 
-/// The line that puts a damaged log aside; indexes are not affected.
+/// The line that renames a damaged log; indexes are not affected.
 fn move_away(path: &Path) -> String {
     format!("cairn stop; mv '{0}' '{0}.damaged' (indexes are not affected)", path.display())
 }

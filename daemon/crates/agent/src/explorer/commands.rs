@@ -85,7 +85,7 @@ pub fn find(facts: &Facts, manifests: &[Manifest], entrypoints: &[Entrypoint]) -
         add(&mut commands.test, python_tests(facts));
     }
     runs(&mut commands, manifests, entrypoints);
-    let kept = |command: &String| {
+    let is_listed = |command: &String| {
         [&commands.build, &commands.test, &commands.run, &commands.lint, &commands.format]
             .into_iter()
             .any(|list| list.contains(command))
@@ -93,7 +93,7 @@ pub fn find(facts: &Facts, manifests: &[Manifest], entrypoints: &[Entrypoint]) -
     commands.sources = commands
         .sources
         .iter()
-        .filter(|(command, _)| kept(command))
+        .filter(|(command, _)| is_listed(command))
         .map(|(command, path)| (command.clone(), path.clone()))
         .collect();
     commands
