@@ -464,7 +464,7 @@ pub struct Entrypoint {
     /// Line of the entrypoint, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Kind of entrypoint: `manifest`, `main`, `server`, `script`, `ci`, `library` or `container`.
+    /// Kind of entrypoint: `manifest`, `main`, `server`, `script`, `library` or `container`.
     pub kind: String,
     /// Reason why it is an entrypoint.
     pub reason: String,

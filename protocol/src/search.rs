@@ -459,7 +459,7 @@ pub struct ReferencesAnswer {
     /// Other definitions of the name, which `path` and `line` can select.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<SymbolItem>,
-    /// References by path and line, certain ones first within a file's line order.
+    /// References by path, then by line.
     pub items: Vec<ReferenceItem>,
     /// True if there are more than `k`, or more candidate files than were read.
     pub truncated: bool,

@@ -1104,7 +1104,7 @@ export type EntryKind =
 
 /** A location where execution starts. */
 export interface Entrypoint {
-  /** Kind of entrypoint: `manifest`, `main`, `server`, `script`, `ci`, `library` or `container`. */
+  /** Kind of entrypoint: `manifest`, `main`, `server`, `script`, `library` or `container`. */
   kind: string;
   /** Path of the file, relative to the root. */
   path: string;
@@ -2506,7 +2506,7 @@ export interface ReferencesAnswer {
   complete: boolean;
   /** Definition whose references these are. */
   definition: SymbolItem;
-  /** References by path and line, certain ones first within a file's line order. */
+  /** References by path, then by line. */
   items: Array<ReferenceItem>;
   /** Time spent, in microseconds. */
   tookUs: number;

@@ -112,7 +112,9 @@ fn purge(folder: &Path, entries: Option<&[PathBuf]>) -> Result<Vec<PathBuf>, Fai
 /// Asks at the terminal.
 fn confirmed(plan: &Plan, is_purge: bool) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage("this removes files, and there is no terminal to confirm it: add --yes"));
+        return Err(Failure::usage(
+            "this removes files, and there is no terminal to confirm it: add --yes",
+        ));
     }
     let mut question = text(plan, is_purge, true);
     question.push_str("remove all of it? [y/N] ");

@@ -1279,7 +1279,7 @@ class Entrypoint(TypedDict):
     """A location where execution starts."""
 
     kind: str
-    """Kind of entrypoint: `manifest`, `main`, `server`, `script`, `ci`, `library` or `container`."""
+    """Kind of entrypoint: `manifest`, `main`, `server`, `script`, `library` or `container`."""
     path: str
     """Path of the file, relative to the root."""
     reason: str
@@ -2767,7 +2767,7 @@ class ReferencesAnswer(TypedDict):
     definition: SymbolItem
     """Definition whose references these are."""
     items: list[ReferenceItem]
-    """References by path and line, certain ones first within a file's line order."""
+    """References by path, then by line."""
     tookUs: int
     """Time spent, in microseconds."""
     truncated: bool

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cairn_harness::{Permit, Tool};
 use cairn_protocol::{
-    error::Failure,
+    error::{Failure, Reason},
     search::{
         GrepParams, ImpactParams, ReferencesParams, SearchFilters, SearchParams, SymbolsParams,
     },
@@ -105,6 +105,14 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
+/// Refuses an answer about a file that the run may not read, as if the file did not exist.
+fn require_visible(permit: &Permit, path: &str) -> Result<(), Failure> {
+    if permit.shows(path) {
+        return Ok(());
+    }
+    Err(Failure::new(Reason::PathNotFound, format!("'{path}' does not exist")))
+}
+
 /// The tools that answer from the graph of imports.
 fn graph_tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let references = reading(
@@ -115,6 +123,7 @@ fn graph_tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         |deps, permit, mut params: ReferencesParams, flag| {
             params.root = Some(permit.require_root()?.id.to_string());
             let mut answer = deps.indexes.references(&params, flag)?;
+            require_visible(permit, &answer.definition.path)?;
             answer.items.retain(|item| permit.shows(&item.path));
             answer.others.retain(|item| permit.shows(&item.path));
             let is_cut = answer.truncated;
@@ -129,6 +138,7 @@ fn graph_tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         |deps, permit, mut params: ImpactParams, _| {
             params.root = Some(permit.require_root()?.id.to_string());
             let mut answer = deps.indexes.impact(&params)?;
+            require_visible(permit, &answer.path)?;
             answer.items.retain(|item| permit.shows(&item.path));
             let is_cut = answer.truncated;
             Ok((answer, is_cut))

@@ -234,7 +234,7 @@ fn divide(parts: &mut Vec<Part>, folders: &Folders<'_>, total: u64, has_root_pac
             .max();
         let Some((_, at)) = next else { return };
         divided.insert(parts[at].path.clone());
-        divide_part(parts, at, folders, total);
+        divide_part(parts, at, folders);
     }
 }
 
@@ -266,13 +266,13 @@ fn urgency(
 }
 
 /// Replaces a part by its children, or adds them.
-fn divide_part(parts: &mut Vec<Part>, at: usize, folders: &Folders<'_>, total: u64) {
+fn divide_part(parts: &mut Vec<Part>, at: usize, folders: &Folders<'_>) {
     let part = parts[at].clone();
     let inner = folders.unwrapped(&part.path);
     // The folder that nearly all work is done in is shown by its files.
     let share = folders.importance(&part.path) * 100 / folders.total_importance().max(1);
     let may_be_flat = parts.len() < FLAT || share >= FLAT_SHARE;
-    let mut children = children(folders, &inner, total, may_be_flat);
+    let mut children = children(folders, &inner, may_be_flat);
     if part.manifest.is_some() || parts.len() >= FLAT {
         children.truncate(MAX_CHILDREN);
     }
@@ -304,14 +304,12 @@ fn divide_part(parts: &mut Vec<Part>, at: usize, folders: &Folders<'_>, total: u
 }
 
 /// The parts directly in a folder: its folders with code, and its files if it is flat.
-fn children(folders: &Folders<'_>, path: &str, total: u64, may_be_flat: bool) -> Vec<Part> {
-    let least = (total / 100).max(2);
+fn children(folders: &Folders<'_>, path: &str, may_be_flat: bool) -> Vec<Part> {
     let mut all = folders.children(path).to_vec();
     all.sort_by_key(|folder| std::cmp::Reverse(folders.importance(&folder.path)));
     let inner: Vec<Part> = all
         .into_iter()
-        .filter(|folder| folder.files >= least || (folder.files >= 2 && is_code(&folder.role)))
-        .filter(|folder| is_code(&folder.role))
+        .filter(|folder| folder.files >= 2 && is_code(&folder.role))
         .map(|folder| Part::folder(&folder.path))
         .collect();
     let is_flat = may_be_flat && inner.len() < FLAT;

@@ -18,7 +18,7 @@ const MAX: usize = 25;
 const MAX_OF_KIND: usize = 12;
 
 /// Kinds, the strongest claim first.
-const KINDS: &[&str] = &["manifest", "main", "server", "container", "library", "script", "ci"];
+const KINDS: &[&str] = &["manifest", "main", "server", "container", "library", "script"];
 
 /// Returns entrypoints in order of importance.
 pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {

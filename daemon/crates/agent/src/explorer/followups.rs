@@ -28,7 +28,7 @@ pub fn find(
     index(facts, &mut all);
     promises(facts, manifests, &mut all);
     let code = code_lines(facts) > 0;
-    if entries.iter().all(|e| e.kind == "ci") && code {
+    if entries.is_empty() && code {
         all.push(
             "no entrypoint was found: is this a library, and which file is its public interface?"
                 .into(),

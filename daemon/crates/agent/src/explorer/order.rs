@@ -31,7 +31,7 @@ struct Evidence {
 }
 
 /// Returns the commits that changed each file, newest first, without mass edits.
-pub fn commits(facts: &Facts, most: usize) -> BTreeMap<&str, Vec<usize>> {
+fn commits(facts: &Facts, most: usize) -> BTreeMap<&str, Vec<usize>> {
     let mut all: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, commit) in facts.commits.iter().enumerate().take(most) {
         if commit.paths.len() <= MASS {
@@ -97,7 +97,7 @@ fn collect(facts: &Facts, entries: &[Entrypoint]) -> BTreeMap<String, Evidence> 
         evidence.rank = file.score;
         evidence.dependents = evidence.dependents.max(file.referring_files / 4);
     }
-    for entry in entries.iter().filter(|e| e.kind != "ci" && is_candidate(&e.path)) {
+    for entry in entries.iter().filter(|e| is_candidate(&e.path)) {
         all.entry(entry.path.clone()).or_default().is_entrypoint = true;
     }
     let documented = documented(facts);
