@@ -11,6 +11,7 @@ mod entrypoints;
 mod facts;
 mod followups;
 mod guided;
+mod library;
 mod manifests;
 mod order;
 mod paths;

@@ -40,6 +40,7 @@ const LANGUAGES: &[(&str, &[&str])] = &[
     ("php", &["php"]),
     ("swift", &["swift"]),
     ("lua", &["lua"]),
+    ("elixir", &["ex", "exs"]),
 ];
 
 fn language(path: &str) -> Option<&'static str> {

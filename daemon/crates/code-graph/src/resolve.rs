@@ -1,13 +1,16 @@
 //! Resolution of imports to files of the tree, by the rules of each language.
 
 mod c;
+mod csharp;
 mod dynamic;
+mod elixir;
 mod go;
 mod manifest;
 mod packages;
 mod paths;
 mod php;
 mod python;
+mod ruby;
 mod rust;
 mod script;
 mod swift;
@@ -60,8 +63,10 @@ pub struct Resolver {
     go: go::Modules,
     c: c::Includes,
     dynamic: dynamic::LoadPaths,
+    ruby: ruby::Constants,
+    elixir: elixir::Modules,
     jvm: packages::Packages,
-    csharp: packages::Packages,
+    csharp: csharp::Projects,
     php: php::Autoload,
     swift: swift::Targets,
 }
@@ -82,8 +87,10 @@ impl Resolver {
             go: go::Modules::new(tree, &paths),
             c: c::Includes::new(tree, &paths),
             dynamic: dynamic::LoadPaths::new(&paths),
+            ruby: ruby::Constants::new(&paths, of(&["ruby"])),
+            elixir: elixir::Modules::new(of(&["elixir"])),
             jvm: packages::Packages::new('.', of(&["java", "kotlin", "groovy", "scala"])),
-            csharp: packages::Packages::new('.', of(&["csharp"])),
+            csharp: csharp::Projects::new(tree, &paths, of(&["csharp"])),
             php: php::Autoload::new(tree, &paths, of(&["php"])),
             swift: swift::Targets::new(tree, &paths, of(&["swift"])),
             paths,
@@ -117,7 +124,8 @@ impl Resolver {
             "c" | "cpp" | "objc" => self.c.resolve(paths, importer, import),
             "ruby" => self.dynamic.resolve_ruby(paths, importer, import),
             "lua" => self.dynamic.resolve_lua(paths, importer, import),
-            "csharp" => self.csharp.resolve_csharp(paths, importer, file, import),
+            "elixir" => self.elixir.resolve(paths, importer, file, import),
+            "csharp" => self.csharp.resolve(paths, importer, file, import),
             "php" => self.php.resolve(paths, importer, import),
             "swift" => self.swift.resolve(paths, importer, file, import),
             _ => Resolved::Unresolved,
@@ -130,7 +138,9 @@ impl Resolver {
             "java" | "kotlin" | "groovy" | "scala" => {
                 self.jvm.same_package(&self.paths, importer, file)
             }
-            "csharp" => self.csharp.enclosing_packages(&self.paths, importer, file),
+            "csharp" => self.csharp.same_package(&self.paths, importer, file),
+            "ruby" => self.ruby.named(&self.paths, importer, file),
+            "swift" => self.swift.same_module(&self.paths, importer, file),
             "php" => self.php.same_package(&self.paths, importer, file),
             _ => Vec::new(),
         }

@@ -5,6 +5,7 @@ mod c;
 mod collect;
 mod csharp;
 mod dynamic;
+mod elixir;
 mod go;
 mod jvm;
 mod php;
@@ -31,6 +32,7 @@ const LANGUAGES: &[&str] = &[
     "c",
     "cpp",
     "csharp",
+    "elixir",
     "go",
     "groovy",
     "java",
@@ -64,6 +66,7 @@ pub fn extract_imports(lang: &str, path: &str, text: &[u8]) -> FileImports {
         "java" | "kotlin" | "groovy" | "scala" => jvm::scan(lang, text, &mut out),
         "c" | "cpp" | "objc" => c::scan(text, &mut out),
         "ruby" => dynamic::scan_ruby(text, &mut out),
+        "elixir" => elixir::scan(text, &mut out),
         "lua" => dynamic::scan_lua(text, &mut out),
         "csharp" => csharp::scan(text, &mut out),
         "php" => php::scan(text, &mut out),

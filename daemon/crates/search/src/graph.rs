@@ -5,16 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use cairn_code_graph::{
-    FileId, FileImports, ImportGraph, Resolver, SourceFile, SourceTree, has_imports,
-};
+use cairn_code_graph::{FileId, FileImports, ImportGraph, Resolver, SourceFile, SourceTree};
 use cairn_index_base::{FileTable, lock};
 use cairn_protocol::error::Failure;
 use cairn_protocol::explore::{CodeGraph, GraphEdge, GraphFile, GraphGroup};
 use cairn_protocol::id::RootId;
 use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
-use cairn_symbols::extract::has_definitions;
 use cairn_workspace::{Root, language_of};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -198,8 +195,15 @@ impl Resolved {
             let target = counts.entry(to).or_default();
             target.0 += u32::from(!self.is_secondary[from]);
         }
+        // Files that no import connects are files as well.
+        for at in self.imports.keys().map(|at| *at as usize).filter(|at| visible[*at]) {
+            counts.entry(at).or_default();
+        }
         let mut files: Vec<(usize, (u32, u32))> = counts.into_iter().collect();
-        files.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        let size = |at: usize| (!self.is_secondary[at], self.sizes[at].0);
+        files.sort_by(|a, b| {
+            b.1.cmp(&a.1).then_with(|| size(b.0).cmp(&size(a.0))).then(a.0.cmp(&b.0))
+        });
         files.truncate(k);
         let file = |(at, (dependents, dependencies)): (usize, (u32, u32))| GraphFile {
             path: self.table.files[at].path.to_string(),
@@ -279,7 +283,27 @@ impl Resolved {
 
 /// True for a language of programs, not of text or data.
 fn is_program_text(lang: &str) -> bool {
-    has_imports(lang) || (lang != "markdown" && has_definitions(lang))
+    const TEXTS: &[&str] = &[
+        "css",
+        "csv",
+        "diff",
+        "dockerfile",
+        "go_mod",
+        "html",
+        "ini",
+        "json",
+        "less",
+        "log",
+        "markdown",
+        "rst",
+        "scss",
+        "svg",
+        "text",
+        "toml",
+        "xml",
+        "yaml",
+    ];
+    !TEXTS.contains(&lang)
 }
 
 /// The position of each group by its path, which is empty for the root; of equal groups the first.
@@ -292,10 +316,18 @@ fn groups_by_path(groups: &[String]) -> FxHashMap<&str, usize> {
     by_path
 }
 
-/// The group with the longest path that contains a file.
+/// The group with the longest path that contains a file; a file beside a folder of its name, such
+/// as `query.rs` of `query/`, belongs to that folder.
 fn group_of(by_path: &FxHashMap<&str, usize>, path: &str) -> Option<usize> {
     let folders = path.rmatch_indices('/').map(|(end, _)| &path[..end]);
-    [path].into_iter().chain(folders).chain([""]).find_map(|path| by_path.get(path).copied())
+    let is_plain = |stem: &&str| !stem.rsplit('/').next().unwrap_or(stem).contains('.');
+    let stem = path.rsplit_once('.').map(|(stem, _)| stem).filter(is_plain);
+    [path]
+        .into_iter()
+        .chain(stem)
+        .chain(folders)
+        .chain([""])
+        .find_map(|path| by_path.get(path).copied())
 }
 
 #[cfg(test)]
@@ -314,6 +346,8 @@ mod tests {
             ("src/a/y.rs", 3),
             ("src/a/x.rs", 4),
             ("src/a/x.rs.bak", 3),
+            ("src/a.rs", 3),
+            ("src/ab.rs", 1),
             ("c/x.rs", 0),
         ] {
             assert_eq!(group_of(&by_path, path), Some(want), "{path}");

@@ -2,9 +2,12 @@
 
 use super::prose::{normalised, plain};
 
+/// Lines of a file that may be its head: a licence, then the comment of the module.
+const HEAD_LINES: usize = 300;
+
 /// Returns the comment at the head of a source file, with its line, if it describes the file.
 pub fn head_comment(path: &str, text: &str) -> Option<(usize, String)> {
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.lines().take(HEAD_LINES).collect();
     let mut at = 0;
     let mut blocks = 0;
     while at < lines.len() && blocks < 4 {
@@ -36,10 +39,16 @@ pub fn head_comment(path: &str, text: &str) -> Option<(usize, String)> {
 fn is_description(comment: &str) -> bool {
     let lower = comment.to_lowercase();
     let words = comment.split_whitespace().count();
-    let is_licence = ["copyright", "license", "licence", "spdx", "all rights reserved"]
+    let is_licence = ["copyright", "license", "licence", "spdx", "all rights reserved", "@author"]
         .iter()
         .any(|word| lower.contains(word));
     let is_directive = [
+        "do not ",
+        "don't ",
+        "deprecated",
+        "internal",
+        "@private",
+        "@internal",
         "eslint",
         "prettier",
         "@ts-",
@@ -56,6 +65,9 @@ fn is_description(comment: &str) -> bool {
     words >= 3 && !is_licence && !is_directive
 }
 
+/// How the documents of a module begin in Elixir.
+const MODULE_DOCS: &[&str] = &["@moduledoc \"\"\"", "@moduledoc ~S\"\"\""];
+
 /// Returns the comment that begins at a line, without its marks, up to its first paragraph's end,
 /// and the line after all of it.
 fn comment_at(path: &str, lines: &[&str], at: usize) -> Option<(usize, String)> {
@@ -69,8 +81,8 @@ fn comment_at(path: &str, lines: &[&str], at: usize) -> Option<(usize, String)> 
     if line.starts_with("/*") {
         return block(lines, at, "/*", "*/");
     }
-    if line.starts_with("@moduledoc \"\"\"") {
-        return block(lines, at, "@moduledoc \"\"\"", "\"\"\"");
+    if let Some(opening) = MODULE_DOCS.iter().find(|opening| line.starts_with(**opening)) {
+        return block(lines, at, opening, "\"\"\"");
     }
     let marks: &[&str] = match path.rsplit_once('.').map_or("", |(_, end)| end) {
         "rs" => &["//!", "///"],
@@ -123,8 +135,11 @@ pub fn definition_comment(path: &str, text: &str, words: &[String]) -> Option<(u
     let lines: Vec<&str> = text.lines().collect();
     let mut best: Option<(usize, usize, String)> = None;
     for (at, line) in lines.iter().enumerate() {
-        let Some(name) = defined_name(line.trim_start()) else { continue };
-        let Some(rank) = closeness(&name, words) else { continue };
+        let Some((keyword, name)) = defined(line.trim_start()) else { continue };
+        // A function whose name only contains the word is one of many.
+        let is_type = !["def", "func", "fn", "function", "const"].contains(&keyword);
+        let most = if is_type { 1 } else { 0 };
+        let Some(rank) = closeness(&name, words).filter(|rank| *rank <= most) else { continue };
         if best.as_ref().is_some_and(|(known, ..)| *known <= rank) {
             continue;
         }
@@ -135,8 +150,8 @@ pub fn definition_comment(path: &str, text: &str, words: &[String]) -> Option<(u
     best.map(|(_, line, comment)| (line, comment))
 }
 
-/// The name that a line defines, if it is public by its spelling.
-fn defined_name(line: &str) -> Option<String> {
+/// The name that a line defines, if it is public by its spelling, with the keyword before it.
+fn defined(line: &str) -> Option<(&str, String)> {
     const MODIFIERS: &[&str] = &[
         "pub",
         "pub(crate)",
@@ -178,10 +193,12 @@ fn defined_name(line: &str) -> Option<String> {
         "actor",
     ];
     let mut words = line.split_whitespace().skip_while(|word| MODIFIERS.contains(word));
-    if !KEYWORDS.contains(&words.next()?) {
-        return None;
-    }
+    let keyword = words.next().filter(|word| KEYWORDS.contains(word))?;
     let mut rest = words.next()?;
+    // An attribute of the linker: `class EXPORTED_API Name`.
+    if keyword == "class" && rest.contains('_') && !rest.contains(char::is_lowercase) {
+        rest = words.next()?;
+    }
     // The receiver of a method in Go.
     if rest.starts_with('(') {
         if !rest.ends_with(')') {
@@ -192,7 +209,7 @@ fn defined_name(line: &str) -> Option<String> {
     let name: String =
         rest.chars().take_while(|c| c.is_alphanumeric() || "_.:".contains(*c)).collect();
     let last = name.trim_end_matches([':', '.']).rsplit(['.', ':']).next().unwrap_or("").to_owned();
-    (!last.is_empty() && !last.starts_with('_')).then_some(last)
+    (!last.is_empty() && !last.starts_with('_')).then_some((keyword, last))
 }
 
 /// The rank of a name by how near it is to one of the words: equal, beginning with it, or with it
@@ -220,7 +237,7 @@ fn comment_of(path: &str, lines: &[&str], at: usize) -> Option<String> {
         let opening = first_of_body(lines, at)?;
         let line = lines[opening].trim();
         let is_comment =
-            ["\"\"\"", "'''", "r\"\"\"", "@moduledoc \"\"\""].iter().any(|o| line.starts_with(o));
+            ["\"\"\"", "'''", "r\"\"\""].iter().chain(MODULE_DOCS).any(|o| line.starts_with(o));
         return is_comment
             .then(|| comment_at(path, lines, opening))
             .flatten()
@@ -247,7 +264,7 @@ fn first_of_body(lines: &[&str], at: usize) -> Option<usize> {
         line.ends_with(':') || line.ends_with(" do")
     };
     let end = at + lines[at..].iter().take(12).position(ends)?;
-    let is_other = |line: &&str| defined_name(line.trim_start()).is_some();
+    let is_other = |line: &&str| defined(line.trim_start()).is_some();
     if lines[at + 1..=end.max(at)].iter().any(is_other) {
         return None;
     }

@@ -73,7 +73,11 @@ impl<'a> Folders<'a> {
             folders.sort_by(|a, b| b.files.cmp(&a.files).then(a.path.cmp(&b.path)));
         }
         let mut sources: BTreeMap<&str, Vec<&GraphFile>> = BTreeMap::new();
-        for file in facts.graph.files.iter().filter(|file| !paths::secondary(&file.path)) {
+        // A file that no import connects configures a tool, where there are imports.
+        let is_connected = |file: &&GraphFile| file.dependents + file.dependencies > 0;
+        let has_imports = facts.graph.files.iter().any(|file| is_connected(&file));
+        let files = facts.graph.files.iter().filter(|file| !has_imports || is_connected(file));
+        for file in files.filter(|file| !paths::secondary(&file.path)) {
             sources.entry(paths::folder(&file.path)).or_default().push(file);
         }
         Self { folders, children, sources, importance: importance(facts) }
@@ -91,8 +95,12 @@ impl<'a> Folders<'a> {
         self.children.get(path).map_or(&[], Vec::as_slice)
     }
 
+    /// True for a folder of programs: most of its files are, or are data beside them.
     fn is_code(&self, path: &str) -> bool {
-        self.folders.get(path).is_some_and(|folder| is_code(&folder.role))
+        self.folders.get(path).is_some_and(|folder| {
+            let is_data = ["json", "yaml", "xml", "toml"].contains(&folder.role.as_str());
+            is_code(&folder.role) || (is_data && self.has_code(path))
+        })
     }
 
     /// Imports from and to the files in a folder, or a file.
@@ -131,6 +139,20 @@ impl<'a> Folders<'a> {
         self.files_in(path).len() > 1
     }
 
+    /// The share of the source text below a folder that is in its own files, in percent.
+    fn direct_share(&self, path: &str) -> u64 {
+        let bytes = |files: &[&GraphFile]| files.iter().map(|file| file.bytes).sum::<u64>();
+        let is_below = |folder: &&str| contains(path, folder);
+        let below: u64 = self
+            .sources
+            .iter()
+            .filter(|(folder, _)| path.is_empty() || is_below(folder))
+            .map(|(_, files)| bytes(files))
+            .sum();
+        let direct = bytes(self.files_in(path));
+        direct * 100 / (direct + below).max(1)
+    }
+
     /// The source files directly in a folder, the most imported first.
     fn files_in(&self, path: &str) -> &[&'a GraphFile] {
         self.sources.get(path).map_or(&[], Vec::as_slice)
@@ -164,9 +186,24 @@ pub fn parts(facts: &Facts, manifests: &[Manifest]) -> Vec<Part> {
     let is_covered = |parts: &[Part], path: &str| {
         parts.iter().any(|p| p.path == path || contains(path, &p.path) || contains(&p.path, path))
     };
-    for folder in folders.children("") {
+    // A folder beside packages is a part of the outermost one.
+    let packed: Vec<String> = parts.iter().map(|part| part.path.clone()).collect();
+    let holds_packages = |folder: &LayoutEntry| {
+        packed.iter().any(|path| paths::folder(path) == folder.path)
+            && !packed.contains(&folder.path)
+    };
+    let siblings = folders.children("").iter().filter(|folder| holds_packages(folder));
+    let siblings: Vec<&LayoutEntry> =
+        siblings.flat_map(|folder| folders.children(&folder.path)).copied().collect();
+    for folder in siblings {
+        let is_new = !packed.iter().any(|p| *p == folder.path || contains(&folder.path, p));
+        if is_new && folder.files > 1 && folders.is_code(&folder.path) && !is_tools(&folder.path) {
+            parts.push(Part::folder(&folder.path));
+        }
+    }
+    for folder in folders.children("").iter().filter(|folder| !is_tools(&folder.path)) {
         let is_large = folder.files * 100 >= total * 5;
-        let is_code = is_code(&folder.role);
+        let is_code = folders.is_code(&folder.path);
         if !is_covered(&parts, &folder.path) && (is_large || (is_code && parts.len() < ENOUGH)) {
             parts.push(Part::folder(&folder.path));
         }
@@ -181,6 +218,38 @@ pub fn parts(facts: &Facts, manifests: &[Manifest]) -> Vec<Part> {
     parts.sort_by_key(|part| std::cmp::Reverse(weight(&folders, part)));
     parts.truncate(MAX_GROUPS);
     parts
+}
+
+/// True for a folder of what only developers of the project run.
+fn is_tools(path: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "scripts",
+        "script",
+        "tools",
+        "ci",
+        "hack",
+        "misc",
+        "rake",
+        "rubocop",
+        "patches",
+        "packaging",
+        "release",
+        "releasing",
+        "devtools",
+        "results",
+        "etc",
+        "assets",
+        "screenshots",
+    ];
+    let name = paths::file_name(path).to_ascii_lowercase();
+    NAMES.contains(&name.as_str()) || name.starts_with('.')
+}
+
+/// True for a file of what only developers of the project run.
+pub fn is_tool(path: &str) -> bool {
+    let folder = paths::folder(path);
+    let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
+    ends.into_iter().any(|end| is_tools(&folder[..end]))
 }
 
 /// The file that bears the name of the project, if its folder is a part.
@@ -273,7 +342,8 @@ fn divide_part(parts: &mut Vec<Part>, at: usize, folders: &Folders<'_>) {
     let share = folders.importance(&part.path) * 100 / folders.total_importance().max(1);
     let may_be_flat = parts.len() < FLAT || share >= FLAT_SHARE;
     let mut children = children(folders, &inner, may_be_flat);
-    if part.manifest.is_some() || parts.len() >= FLAT {
+    let is_all = share >= FLAT_SHARE && children.iter().all(|child| child.is_file);
+    if part.manifest.is_some() || (parts.len() >= FLAT && !is_all) {
         children.truncate(MAX_CHILDREN);
     }
     let is_new = |parts: &[Part], path: &str| parts.iter().all(|part| part.path != path);
@@ -309,20 +379,29 @@ fn children(folders: &Folders<'_>, path: &str, may_be_flat: bool) -> Vec<Part> {
     all.sort_by_key(|folder| std::cmp::Reverse(folders.importance(&folder.path)));
     let inner: Vec<Part> = all
         .into_iter()
-        .filter(|folder| folder.files >= 2 && is_code(&folder.role))
+        .filter(|f| f.files >= 2 && folders.is_code(&f.path) && !is_tools(&f.path))
         .map(|folder| Part::folder(&folder.path))
         .collect();
-    let is_flat = may_be_flat && inner.len() < FLAT;
+    let direct = folders.direct_share(path);
+    let is_flat = may_be_flat && direct >= if inner.len() < FLAT { 10 } else { 50 };
     let mut parts = inner;
     if is_flat {
         let mut files = folders.files_in(path).to_vec();
         let worth = |bytes: u64, dependents: u32| u64::from(dependents) * 1000 + bytes / 8;
         files.sort_by_key(|f| std::cmp::Reverse(worth(f.bytes, f.dependents)));
+        let folders: Vec<String> = parts.iter().map(|part| part.path.clone()).collect();
+        // A file beside the folder of its name belongs to it.
+        let has_folder = |file: &GraphFile| {
+            let name = stem(&file.path);
+            folders.iter().any(|f| paths::folder(f) == path && paths::file_name(f) == name)
+        };
         let is_part = |file: &&&GraphFile| {
             let stem = stem(&file.path);
             let is_script = ["setup", "conftest", "Rakefile", "Gemfile"].contains(&stem);
             let is_root = ["__init__", "index", "mod", "lib", "doc"].contains(&stem);
-            file.bytes > 1_500 && !is_root && !is_script
+            let is_configuration = paths::file_name(&file.path).contains(".config.");
+            let is_aside = is_root || is_script || is_configuration;
+            file.bytes > 1_500 && !is_aside && !has_folder(file)
         };
         let mut seen = BTreeSet::new();
         parts.extend(
@@ -358,7 +437,13 @@ fn contains(folder: &str, path: &str) -> bool {
 
 /// Returns the parts with their roles and imports.
 pub fn describe(facts: &Facts, manifests: &[Manifest], parts: &[Part]) -> Vec<Component> {
-    let listed = &parts[..parts.len().min(MAX)];
+    let has_code = |part: &&Part| {
+        let group = facts.groups.iter().find(|group| group.path == part.path);
+        group.is_none_or(|group| group.files > 0)
+    };
+    // A folder without code is a part only where there is no code at all.
+    let with_code: Vec<&Part> = parts.iter().filter(has_code).take(MAX).collect();
+    let listed = if with_code.is_empty() { parts.iter().take(MAX).collect() } else { with_code };
     let is_listed = |path: &String| listed.iter().any(|part| part.path == *path);
     let mut all: Vec<Component> = listed
         .iter()
@@ -462,11 +547,22 @@ pub fn files_to_read(facts: &Facts, parts: &[Part]) -> Vec<String> {
         files.extend(roots.filter(|path| facts.exists(path)));
         let group = facts.groups.iter().find(|group| group.path == part.path);
         files.extend(group.and_then(|group| group.key_files.first()).cloned());
+        files.extend(beside(facts, &part.path));
         // The package that is nearest to the folder of the part.
         let inner = packages.iter().filter(|path| contains(&part.path, path));
         files.extend(inner.min_by_key(|path| path.len()).map(|path| (*path).to_owned()));
     }
     files
+}
+
+/// The file of the same name beside a folder, which holds what the folder is about: `query.ex` of
+/// `query/`.
+pub fn beside(facts: &Facts, folder: &str) -> Option<String> {
+    let files = facts.graph.files.iter().map(|file| file.path.as_str());
+    let mut files = files.filter(|path| {
+        path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('.') && !rest.contains('/'))
+    });
+    files.next().map(str::to_owned)
 }
 
 #[cfg(test)]

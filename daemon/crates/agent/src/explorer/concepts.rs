@@ -2,10 +2,12 @@
 
 use cairn_protocol::{explore::Concept, search::SymbolItem};
 
-use super::{facts::Facts, paths};
+use super::{components, facts::Facts, library, paths};
 
 /// Most concepts of a summary.
 const MAX: usize = 10;
+/// Most names whose definitions are looked up.
+const LOOK_UPS: usize = 16;
 /// Ranked files whose names are considered.
 const FILES: usize = 60;
 /// Names of one file that are considered.
@@ -17,20 +19,68 @@ const MIN_NAME: usize = 4;
 /// that use the file's definitions; types before functions.
 pub fn names(facts: &Facts) -> Vec<(&str, &str, u32)> {
     let mut names: Vec<(&str, &str, u32)> = Vec::new();
-    let files = facts.ranking.iter().filter(|file| !paths::secondary(&file.path)).take(FILES);
+    let languages = library::Languages::new(facts);
+    let is_own = |path: &str| {
+        !paths::secondary(path) && !languages.is_minor(path) && !components::is_tool(path)
+    };
+    let files = facts.ranking.iter().filter(|file| is_own(&file.path)).take(FILES);
     for file in files {
-        let is_name = |name: &&String| name.len() >= MIN_NAME && !name.contains(['(', ' ']);
+        let is_name = |name: &&String| {
+            name.len() >= MIN_NAME && !name.contains(['(', ' ']) && !is_common(name)
+        };
         for name in file.symbols.iter().filter(is_name).take(NAMES) {
             if names.iter().all(|(known, ..)| known != name) {
                 names.push((name, &file.path, file.referring_files));
             }
         }
     }
-    names.sort_by_key(|(name, _, files)| {
-        (!name.starts_with(char::is_uppercase), std::cmp::Reverse(*files))
-    });
-    names.truncate(MAX);
+    names.sort_by_key(|(name, _, files)| (!is_type(name), std::cmp::Reverse(*files)));
+    names.truncate(LOOK_UPS);
     names
+}
+
+/// Kinds of definitions that are types.
+const TYPES: &[&str] = &[
+    "struct",
+    "class",
+    "interface",
+    "trait",
+    "enum",
+    "type",
+    "protocol",
+    "module",
+    "union",
+    "object",
+];
+
+/// True for the spelling of a type: capitalised, and no constant.
+fn is_type(name: &str) -> bool {
+    name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase)
+}
+
+/// True for a name that many things have.
+fn is_common(name: &str) -> bool {
+    const COMMON: &[&str] = &[
+        "Count",
+        "Empty",
+        "Length",
+        "Size",
+        "String",
+        "Println",
+        "Errorf",
+        "Error",
+        "Value",
+        "Name",
+        "Type",
+        "HasPrefix",
+        "ToLower",
+        "Exception",
+        "main",
+        "toString",
+        "equals",
+        "hashCode",
+    ];
+    COMMON.contains(&name)
 }
 
 /// Returns the definition in `path` among those that a search found; else the first.
@@ -51,6 +101,9 @@ pub fn find(facts: &Facts) -> Vec<Concept> {
         })
     };
     let mut all: Vec<Concept> = names(facts).into_iter().filter_map(concept).collect();
+    // Types tell more than functions, in any spelling.
+    all.sort_by_key(|concept| (!TYPES.contains(&&*concept.kind), std::cmp::Reverse(concept.files)));
+    all.truncate(MAX);
     all.sort_by(|a, b| b.files.cmp(&a.files).then(a.name.cmp(&b.name)));
     all
 }
@@ -122,6 +175,6 @@ mod tests {
     fn concepts_are_limited() {
         let files = (0..200).map(|n| file(&format!("src/f{n}.rs"), n, &[&format!("Type{n}")]));
         let facts = Facts { ranking: files.collect(), ..Facts::default() };
-        assert_eq!(names(&facts).len(), MAX);
+        assert_eq!(names(&facts).len(), LOOK_UPS);
     }
 }

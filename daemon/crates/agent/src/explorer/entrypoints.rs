@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use cairn_protocol::explore::Entrypoint;
 
 use super::{
-    describe,
     facts::{Facts, Hit},
+    library,
     manifests::{Manifest, Start},
     paths,
-    planner::PROBES,
+    planner::{LISTENS, PROBES},
 };
 
 /// Most entrypoints of a summary.
@@ -59,6 +59,9 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
             Entrypoint { path: path.into(), line: None, kind: "script".into(), reason },
         );
     }
+    for entry in library::modules(facts, manifests) {
+        offer(&mut entries, entry);
+    }
     sorted(facts, entries.into_values().collect())
 }
 
@@ -71,6 +74,9 @@ fn is_launcher(path: &str) -> bool {
     ["bin", "exe"].contains(&paths::folder(path)) && script && !name.starts_with('_')
 }
 
+/// Names of files that start a server.
+const STARTERS: &[&str] = &["server", "app", "main", "index", "start", "www", "cli", "run"];
+
 /// Returns true if a hit is an entrypoint: not in a comment, not compiled for tests alone, and in
 /// Rust at a path where cargo looks for one.
 fn starts(hit: &Hit, named: &BTreeSet<String>) -> bool {
@@ -81,10 +87,14 @@ fn starts(hit: &Hit, named: &BTreeSet<String>) -> bool {
     let cargo_looks = name == "main.rs"
         || paths::parts(&hit.path).any(|p| p == "bin" || p == "examples")
         || named.contains(&hit.path);
+    // A library may listen anywhere.
+    let stem = name.split('.').next().unwrap_or(name);
+    let may_listen = PROBES[hit.probe].reason != LISTENS || STARTERS.contains(&stem);
     // Go builds these for its tests alone, and a main function in them is text.
     let go_test = name.ends_with("_test.go");
     !comment
         && !go_test
+        && may_listen
         && !hit.before.iter().any(switched)
         && (!name.ends_with(".rs") || cargo_looks)
 }
@@ -150,29 +160,6 @@ fn offer(entries: &mut BTreeMap<String, Entrypoint>, new: Entrypoint) {
     }
 }
 
-/// The file of a library that bears its name, or the public header that most files include.
-fn facade(facts: &Facts) -> Option<Entrypoint> {
-    let name = describe::name(facts).to_lowercase().replace(['-', '_', '.'], "");
-    let stem = |path: &str| {
-        let file = paths::file_name(path);
-        file.split('.').next().unwrap_or(file).to_lowercase().replace(['-', '_'], "")
-    };
-    let files = || facts.graph.files.iter().filter(|file| !paths::secondary(&file.path));
-    let named = files()
-        .find(|file| stem(&file.path) == name)
-        .map(|file| (file, "has the name of the project"));
-    let header = || {
-        let public = files().find(|file| paths::parts(&file.path).any(|part| part == "include"))?;
-        Some((public, "public header that most files include"))
-    };
-    named.or_else(header).map(|(file, reason)| Entrypoint {
-        path: file.path.clone(),
-        line: None,
-        kind: "library".into(),
-        reason: reason.into(),
-    })
-}
-
 /// True for a program that developers of the project run.
 fn is_tool(path: &str) -> bool {
     const TOOLS: &[&str] = &[
@@ -194,6 +181,11 @@ fn is_tool(path: &str) -> bool {
         "docker",
         "support",
         "xtask",
+        "gen",
+        "codegen",
+        "generate",
+        "generators",
+        "release",
     ];
     paths::parts(paths::folder(path)).any(|f| TOOLS.contains(&f.to_ascii_lowercase().as_str()))
 }
@@ -207,12 +199,25 @@ fn sorted(facts: &Facts, mut all: Vec<Entrypoint>) -> Vec<Entrypoint> {
         |path: &str| facts.ranking.iter().position(|t| t.path == path).unwrap_or(usize::MAX);
     // A program among tests, examples or tools of developers counts only if there is nothing else.
     let is_own = |e: &Entrypoint| !paths::secondary(&e.path) && !is_tool(&e.path);
-    all.extend(facade(facts).filter(|file| all.iter().all(|known| known.path != file.path)));
+    let facade = library::facade(facts);
+    all.extend(facade.filter(|file| all.iter().all(|known| known.path != file.path)));
+    let is_start = |e: &Entrypoint| is_own(e) && !["script", "container"].contains(&&*e.kind);
+    if !all.iter().any(is_start) {
+        let new = library::used_in_readme(facts);
+        all.retain(|known| new.iter().all(|entry| entry.path != known.path));
+        all.extend(new);
+    }
     if all.iter().any(is_own) {
         all.retain(is_own);
     }
-    // Scripts matter where there is no program.
-    let is_program = |e: &Entrypoint| ["manifest", "main", "server"].contains(&e.kind.as_str());
+    let languages = library::Languages::new(facts);
+    let is_major = |e: &Entrypoint| !languages.is_minor(&e.path);
+    if all.iter().any(|e| is_start(e) && is_major(e)) {
+        all.retain(is_major);
+    }
+    // Scripts matter where there is nothing else.
+    let is_program =
+        |e: &Entrypoint| ["manifest", "main", "server", "library"].contains(&e.kind.as_str());
     if all.iter().any(is_program) {
         all.retain(|e| e.kind != "script" || paths::file_name(&e.path) == "manage.py");
     }
@@ -336,25 +341,6 @@ mod tests {
         facts.hits[0].path = "tools/src/main.rs".into();
         assert_eq!(find(&facts, &[]).len(), 1);
         assert!(find(&Facts::default(), &[]).is_empty());
-    }
-
-    #[test]
-    fn library_starts_at_the_file_of_its_name_or_a_public_header() {
-        for (files, want) in [
-            (vec!["src/other.rs", "src/deep_copy.rs"], Some("src/deep_copy.rs")),
-            (vec!["src/a.c", "include/x.h", "include/y.h"], Some("include/x.h")),
-            (vec!["tests/deep_copy.rs", "src/a.rs"], None),
-            (vec![], None),
-        ] {
-            let mut facts = Facts::new("Deep-Copy".into());
-            let file = |path: &&str| cairn_protocol::explore::GraphFile {
-                path: (*path).to_owned(),
-                ..Default::default()
-            };
-            facts.graph.files = files.iter().map(file).collect();
-            let entries = find(&facts, &[]);
-            assert_eq!(entries.first().map(|entry| &*entry.path), want, "{files:?}");
-        }
     }
 
     #[test]

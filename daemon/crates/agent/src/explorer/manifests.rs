@@ -90,6 +90,8 @@ pub struct Manifest {
     pub description: Option<String>,
     /// Entrypoints that it names.
     pub starts: Vec<Start>,
+    /// Names and folders of the libraries that it makes, where no file is named as their root.
+    pub modules: Vec<(String, String)>,
     pub build: Vec<String>,
     pub test: Vec<String>,
     pub run: Vec<String>,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cairn_protocol::explore::{Entrypoint, Hotspot, TopFile};
 
-use super::{facts::Facts, paths};
+use super::{components, facts::Facts, library, paths};
 
 /// Most files of a summary.
 const MAX: usize = 20;
@@ -18,6 +18,9 @@ const MAX_HOTSPOTS: usize = 8;
 /// Most bytes of a word in a document that may be a path.
 const MAX_WORD: usize = 300;
 
+/// What the score of a file counts that is in a language beside the project's own, or a tool.
+const ASIDE: f64 = 0.6;
+
 /// The evidence for a file.
 #[derive(Debug, Default, Clone)]
 struct Evidence {
@@ -28,6 +31,13 @@ struct Evidence {
     rank: f64,
     is_entrypoint: bool,
     is_documented: bool,
+}
+
+/// True if a file of the history is known to be there still.
+fn is_there(facts: &Facts, path: &str) -> bool {
+    facts.exists(path)
+        || facts.graph.files.iter().any(|file| file.path == path)
+        || facts.ranking.iter().any(|file| file.path == path)
 }
 
 /// Returns the commits that changed each file, newest first, without mass edits.
@@ -46,6 +56,7 @@ fn commits(facts: &Facts, most: usize) -> BTreeMap<&str, Vec<usize>> {
 /// Returns the files to read first, each with the reason.
 pub fn top_files(facts: &Facts, entries: &[Entrypoint]) -> Vec<TopFile> {
     let evidence = collect(facts, entries);
+    let languages = library::Languages::new(facts);
     let most =
         |value: fn(&Evidence) -> f64| evidence.values().map(value).fold(0.0_f64, f64::max).max(1.0);
     let maxima = [
@@ -57,7 +68,11 @@ pub fn top_files(facts: &Facts, entries: &[Entrypoint]) -> Vec<TopFile> {
     ];
     let mut scored: Vec<(f64, &str, &Evidence)> = evidence
         .iter()
-        .map(|(path, evidence)| (score(evidence, maxima), path.as_str(), evidence))
+        .map(|(path, evidence)| {
+            let is_aside = languages.is_minor(path) || components::is_tool(path);
+            let share = if is_aside { ASIDE } else { 1.0 };
+            (share * score(evidence, maxima), path.as_str(), evidence)
+        })
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     let total: f64 = scored.iter().map(|(score, ..)| score).sum::<f64>().max(f64::MIN_POSITIVE);
@@ -88,7 +103,8 @@ fn collect(facts: &Facts, entries: &[Entrypoint]) -> BTreeMap<String, Evidence> 
         evidence.bytes = file.bytes;
     }
     for (path, commits) in commits(facts, usize::MAX) {
-        if is_candidate(path) && (facts.graph.files.is_empty() || all.contains_key(path)) {
+        let is_imported = facts.graph.files.is_empty() || all.contains_key(path);
+        if is_candidate(path) && is_imported && is_there(facts, path) {
             all.entry(path.to_owned()).or_default().commits = commits.len() as u32;
         }
     }
@@ -211,6 +227,7 @@ pub fn hotspots(facts: &Facts) -> Vec<Hotspot> {
     let mut all: Vec<(&str, Vec<usize>)> = commits(facts, LATELY)
         .into_iter()
         .filter(|(path, commits)| commits.len() > 2 && is_source(path) && !paths::secondary(path))
+        .filter(|(path, _)| is_there(facts, path))
         .collect();
     all.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then(a.0.cmp(b.0)));
     all.truncate(MAX_HOTSPOTS);

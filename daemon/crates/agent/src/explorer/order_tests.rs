@@ -36,6 +36,9 @@ fn mass_edits_do_not_count() {
     facts.commits = (0..5).map(|n| commit(n, &many)).collect();
     facts.commits.extend((5..8).map(|n| commit(n, &["src/a.rs", "README.md", "tests/a.rs"])));
     assert_eq!(commits(&facts, usize::MAX).len(), 3);
+    // A file that is gone is no place to look.
+    assert!(hotspots(&facts).is_empty() && top(&facts).is_empty());
+    facts.files.insert("src/a.rs".into());
     let spots = hotspots(&facts);
     assert_eq!(spots.len(), 1);
     assert_eq!((&*spots[0].path, spots[0].commits), ("src/a.rs", 3));

@@ -80,23 +80,87 @@ pub fn secondary(path: &str) -> bool {
     let folders: Vec<&str> = parts(folder(path)).collect();
     let name = file_name(path).to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or("");
-    folders.iter().any(|f| secondary_folder(&f.to_ascii_lowercase()))
+    folders.iter().any(|f| secondary_folder(&f.to_ascii_lowercase()) || is_test_target(f))
         || stem.starts_with("test_")
         || stem.ends_with("_test")
         || stem.ends_with("_spec")
         || name.contains(".test.")
         || name.contains(".spec.")
-        || stem == "conftest"
+        || ["conftest", "testutil", "testutils", "test_util", "test_utils", "testing"]
+            .contains(&stem)
+        || stem.starts_with("integrationtest")
         || ["test", "tests", "benchmark"].iter().any(|e| stem.ends_with(e))
             && name.ends_with(".java")
 }
 
 fn secondary_folder(name: &str) -> bool {
+    const STARTS: &[&str] = &[
+        "test-",
+        "test_",
+        "tests-",
+        "template-",
+        "docs_",
+        "docs-",
+        "__test",
+        "benchmark",
+        "benchsuite",
+        "example-",
+        "sample-",
+    ];
+    const ENDS: &[&str] = &[
+        "-test",
+        "_test",
+        "-tests",
+        "_tests",
+        ".test",
+        ".tests",
+        ".unittests",
+        ".specs",
+        " tests",
+        " example",
+        "-example",
+        "_example",
+        "-examples",
+        ".benchmarks",
+        ".samples",
+        ".xcodeproj",
+    ];
     SECONDARY.contains(&name)
-        || ["test-", "test_", "tests-", "template-", "docs_", "docs-"]
-            .iter()
-            .any(|s| name.starts_with(s))
-        || ["-test", "_test", "-tests", "_tests"].iter().any(|s| name.ends_with(s))
+        || STARTS.iter().any(|s| name.starts_with(s))
+        || ENDS.iter().any(|s| name.ends_with(s))
+}
+
+/// True for a folder that is spelled as the tests of a target: `AppTests`, `commonTest`.
+fn is_test_target(name: &str) -> bool {
+    ["Tests", "Test", "UITests", "TestApp"].iter().any(|end| {
+        name.strip_suffix(end)
+            .is_some_and(|rest| rest.ends_with(|c: char| c.is_lowercase() || c.is_ascii_digit()))
+    })
+}
+
+/// Returns the words of a path or name in lower case: `src/HTTPServer_v2` has `src`, `http`,
+/// `server` and `v2`.
+pub fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let chars: Vec<char> = text.chars().collect();
+    for (at, c) in chars.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| chars[at]);
+        let follows_lower = before.is_some_and(|b| b.is_lowercase() || b.is_ascii_digit());
+        let precedes_lower = before.is_some_and(char::is_uppercase)
+            && chars.get(at + 1).is_some_and(|next| next.is_lowercase());
+        let is_hump = c.is_uppercase() && (follows_lower || precedes_lower);
+        if (is_hump || !c.is_alphanumeric()) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
 }
 
 /// Joins a folder and a relative path, resolving `.` and `..`; `None` when it leaves the root.
@@ -127,6 +191,12 @@ mod tests {
             "docs/conf.py",
             "pkg/x.spec.ts",
             "test_app.py",
+            "Core.Tests/a.cs",
+            "NetTests/a.swift",
+            "src/commonTest/kotlin/a.kt",
+            "watchOS Example/a.swift",
+            "benchsuite/run",
+            "src/__tests_dts__/a.ts",
         ] {
             assert!(secondary(path), "{path}");
         }
@@ -134,10 +204,26 @@ mod tests {
             "src/main.rs",
             "cmd/contest/main.go",
             "latest/app.py",
+            "Contest/app.py",
+            "LATEST/app.py",
+            "examplesque/app.py",
             "src/attestation.rs",
             "server/testimony.py",
         ] {
             assert!(!secondary(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_have_words() {
+        for (name, want) in [
+            ("", vec![]),
+            ("src/HTTPServer_v2", vec!["src", "http", "server", "v2"]),
+            ("createPropertyValue", vec!["create", "property", "value"]),
+            ("a--b.c", vec!["a", "b", "c"]),
+            ("ÄpfelBaum", vec!["äpfel", "baum"]),
+        ] {
+            assert_eq!(words(name), want, "{name}");
         }
     }
 

@@ -53,6 +53,9 @@ pub const CONDITIONALS: &str = r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b";
 /// Most lines that one search for conditionals returns.
 const CONDITIONAL_LINES: u32 = 10_000;
 
+/// The reason of a call that opens a port in JavaScript.
+pub const LISTENS: &str = "starts listening";
+
 pub const PROBES: &[Probe] = &[
     Probe {
         pattern: r"^\s*(pub\s+)?(async\s+)?fn main\s*\(\s*\)",
@@ -112,7 +115,7 @@ pub const PROBES: &[Probe] = &[
         pattern: r"\b(app|server|fastify|httpServer|http)\.listen\s*\(",
         globs: &["*.js", "*.ts", "*.mjs", "*.cjs"],
         kind: "server",
-        reason: "starts listening",
+        reason: LISTENS,
     },
     Probe {
         pattern: r"^\s*(public\s+)?(suspend\s+)?fun main\s*\(",

@@ -1,5 +1,10 @@
 //! Sentences and descriptions in documents, as words without markup.
 
+/// Most bytes of a paragraph that are considered.
+const MAX_PARAGRAPH: usize = 4_000;
+/// Most sentences of a paragraph that are considered.
+const MAX_SENTENCES: usize = 20;
+
 /// Most bytes from a mark to its end: marks without an end then cost no more than their
 /// surroundings, however long the text is.
 const MAX_MARKED: usize = 400;
@@ -73,6 +78,10 @@ fn unmarked<'a>(text: &'a str, out: &mut String) -> &'a str {
     let after = match first {
         '[' => after_link(rest, out),
         '`' => Some(after_code(text, out)),
+        '<' if named_by_tag(rest).is_some() => split_near(rest, '>').map(|(tag, after)| {
+            out.push_str(named_by_tag(tag).unwrap_or_default());
+            after
+        }),
         '<' => split_near(rest, '>').and_then(|(tag, after)| is_tag(tag, out).then_some(after)),
         ':' => after_role(rest, out),
         '{' => split_near(rest, '}').and_then(|(inner, after)| {
@@ -152,6 +161,15 @@ fn is_tag(tag: &str, before: &str) -> bool {
     !is_parameter && (is_word || tag.contains('=') || tag.starts_with('/'))
 }
 
+/// The name in a tag of C#'s documentation: `<see cref="N.Name"/>`.
+fn named_by_tag(tag: &str) -> Option<&str> {
+    let kinds = ["see cref=\"", "paramref name=\"", "typeparamref name=\"", "see langword=\""];
+    let rest = kinds.iter().find_map(|kind| tag.strip_prefix(kind))?;
+    let (name, _) = split_near(rest, '"')?;
+    let name = name.split(['(', '{']).next().unwrap_or(name);
+    name.rsplit(['.', ':']).next()
+}
+
 /// Returns the text after a role of reStructuredText (`:class:` before code) or an emoji's name.
 fn after_role<'a>(rest: &'a str, before: &str) -> Option<&'a str> {
     let (role, after) = split_near(rest, ':')?;
@@ -221,7 +239,11 @@ pub fn described<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let is_separated = is_listed
         || [':', '|', '-', '–', '—', '#', '→', '='].contains(&mark)
         || ["is ", "are ", "contains ", "provides ", "has "].iter().any(|v| after.starts_with(v));
-    if !is_separated || (rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-')) {
+    // A path of a language: `Name::call()`.
+    if after.starts_with("::")
+        || !is_separated
+        || (rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-'))
+    {
         return None;
     }
     let text = after.trim_start_matches([':', '|', '-', '–', '—', '#', '→', '=', ' ', '`']);
@@ -244,7 +266,63 @@ pub fn nested<'a>(line: &str, word: &str, next: &'a str) -> Option<&'a str> {
 
 /// Returns the first sentences of prose in a document.
 pub fn first_sentence(text: &str) -> Option<String> {
-    paragraphs(text).filter_map(without_lead).find(|paragraph| is_statement(paragraph))
+    statements(text).next()
+}
+
+/// The paragraphs that say something about their subject, without sentences that do not.
+fn statements(text: &str) -> impl Iterator<Item = String> {
+    paragraphs(text)
+        .filter_map(without_lead)
+        .map(|paragraph| without_pointers(&paragraph))
+        .filter(|paragraph| is_statement(paragraph))
+}
+
+/// A paragraph without its sentences that only point elsewhere: "For more information, see …".
+fn without_pointers(paragraph: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut end = paragraph.len().min(MAX_PARAGRAPH);
+    while !paragraph.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut rest = paragraph[..end].trim();
+    while !rest.is_empty() && kept.len() < MAX_SENTENCES {
+        let end = sentence_end(rest, rest.len()).unwrap_or(rest.len());
+        let (sentence, after) = rest.split_at(end);
+        let lower = sentence.to_lowercase();
+        let is_pointer = EMPTY_PHRASES.iter().any(|phrase| lower.contains(phrase));
+        // What begins with a pointer goes on with one.
+        if is_pointer && kept.is_empty() {
+            break;
+        }
+        kept.extend((!is_pointer).then_some(sentence));
+        rest = after.trim_start();
+    }
+    kept.join(" ")
+}
+
+/// Returns the first sentences in which a document speaks of its subject itself ("This package
+/// provides …"), if they come early; else its first ones.
+pub fn own_sentence(text: &str) -> Option<String> {
+    let speaks = |paragraph: &String| {
+        let lower = paragraph.to_lowercase();
+        let words: Vec<&str> = lower.split_whitespace().take(3).collect();
+        const SUBJECTS: &[&str] = &[
+            "package",
+            "module",
+            "plugin",
+            "library",
+            "crate",
+            "directory",
+            "folder",
+            "project",
+            "component",
+            "tool",
+            "app",
+        ];
+        matches!(words[..], ["this" | "the", subject, ..] if SUBJECTS.contains(&subject))
+    };
+    let first: Vec<String> = statements(text).take(3).collect();
+    first.iter().find(|paragraph| speaks(paragraph)).or(first.first()).cloned()
 }
 
 /// A paragraph without the words that lead to a list; `None` if it consists of them.

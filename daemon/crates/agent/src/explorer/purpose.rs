@@ -30,6 +30,8 @@ pub fn of(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
         (Some(outer), Some(readme)) if readme.to_lowercase().contains(&outer.to_lowercase()) => {
             readme
         }
+        // The readme says the same in more words.
+        (Some(outer), Some(readme)) if says_all(&readme, &outer) => readme,
         (Some(outer), Some(readme)) if adds_facts(&readme, &outer) => {
             let both = format!("{outer}. {readme}");
             if both.chars().count() <= MAX { both } else { outer }
@@ -53,6 +55,14 @@ fn statement(paragraph: &str) -> String {
         }
     }
     out
+}
+
+/// True if `text` is longer and has nearly all words of `other`.
+fn says_all(text: &str, other: &str) -> bool {
+    let words = paths::words(text);
+    let wanted = paths::words(other);
+    let found = wanted.iter().filter(|word| words.contains(word)).count();
+    wanted.len() >= 4 && text.len() > other.len() && found * 10 >= wanted.len() * 8
 }
 
 /// True if at least half of the words of `text` are not in `other`.
@@ -89,11 +99,15 @@ mod tests {
             (vec![cargo], Some("A fast tool for code.")),
             (
                 vec![cargo, ("README.md", "A fast tool for the code.\n")],
-                Some("A fast tool for code."),
+                Some("A fast tool for the code."),
             ),
             (
                 vec![cargo, ("README.md", "It indexes large folders quickly.\n")],
                 Some("A fast tool for code. It indexes large folders quickly."),
+            ),
+            (
+                vec![cargo, ("README.md", "X is a fast, small tool for code of all kinds.\n")],
+                Some("X is a fast, small tool for code of all kinds."),
             ),
             (
                 vec![("README.md", "A fast tool for code. It reads very many files! Then more.")],

@@ -119,7 +119,11 @@ fn names_are_the_role_where_nothing_else_is() {
         symbols: vec!["run".into(), "Loop".into(), "Third".into()],
         reason: String::new(),
     }];
-    assert_eq!(of(&facts, &part("zeta"), None, None).text, "defines Loop, run");
+    assert_eq!(of(&facts, &part("zeta"), None, None).text, "a, b");
+    assert_eq!(of(&facts, &part("zeta/a.rs"), None, None).text, "run, loop, third");
+    facts.folders =
+        vec![LayoutEntry { path: "zeta/HTTPLoop".into(), files: 4, role: "rust".into() }];
+    assert_eq!(of(&facts, &part("zeta"), None, None).text, "http loop, a, b");
     assert_eq!(of(&facts, &part("cmd"), None, None).text, "command line interface: commands");
 }
 

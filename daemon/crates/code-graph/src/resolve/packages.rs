@@ -6,21 +6,25 @@ use super::paths::Paths;
 use super::{FileId, Resolved};
 use crate::import::{FileImports, Import};
 
-/// Maximum files of one package that are compared with the names of an importer.
-const MAX_PACKAGE: usize = 5_000;
-
 pub struct Packages {
     separator: char,
-    /// Files and the names they declare, by package.
-    files: FxHashMap<String, Vec<(FileId, Vec<String>)>>,
-    /// Files by package and declared name.
-    types: FxHashMap<(String, String), Vec<FileId>>,
+    packages: FxHashMap<String, Package>,
+}
+
+/// The names that the files of a package declare.
+#[derive(Default)]
+struct Package {
+    /// Names declared by each file.
+    files: FxHashMap<FileId, Vec<String>>,
+    /// Files by declared name.
+    types: FxHashMap<String, Vec<FileId>>,
+    /// Declared names by their hashes.
+    names: FxHashMap<u32, Vec<String>>,
 }
 
 impl Packages {
     pub fn new(separator: char, sources: Vec<(FileId, FileImports)>) -> Self {
-        let mut packages =
-            Self { separator, files: FxHashMap::default(), types: FxHashMap::default() };
+        let mut packages = Self { separator, packages: FxHashMap::default() };
         for (id, imports) in sources {
             let package = imports.package.unwrap_or_default();
             packages.add(id, &package, imports.declared);
@@ -29,14 +33,20 @@ impl Packages {
     }
 
     pub fn add(&mut self, id: FileId, package: &str, declared: Vec<String>) {
+        let package = self.packages.entry(package.to_owned()).or_default();
         for name in &declared {
-            self.types.entry((package.to_owned(), name.clone())).or_default().push(id);
+            let files = package.types.entry(name.clone()).or_default();
+            if files.is_empty() {
+                let hash = cairn_symbols::extract::ident_hash(name.as_bytes());
+                package.names.entry(hash).or_default().push(name.clone());
+            }
+            files.push(id);
         }
-        self.files.entry(package.to_owned()).or_default().push((id, declared));
+        package.files.entry(id).or_default().extend(declared);
     }
 
     pub fn has_package(&self, package: &str) -> bool {
-        self.files.contains_key(package)
+        self.packages.contains_key(package)
     }
 
     /// The file of a type; of several, the one nearest to the importer.
@@ -47,8 +57,7 @@ impl Packages {
         package: &str,
         name: &str,
     ) -> Option<FileId> {
-        let files = self.types.get(&(package.to_owned(), name.to_owned()))?;
-        paths.closest(importer, files)
+        paths.closest(importer, self.packages.get(package)?.types.get(name)?)
     }
 
     /// Files of a package that declare a type which the importer names.
@@ -59,21 +68,19 @@ impl Packages {
         package: &str,
         file: &FileImports,
     ) -> Vec<FileId> {
-        let Some(files) = self.files.get(package) else { return Vec::new() };
-        let mut found = Vec::new();
-        for (id, declared) in files.iter().take(MAX_PACKAGE) {
-            let is_nearest = |name: &&String| {
-                file.uses(name) && self.file_of(paths, importer, package, name) == Some(*id)
-            };
-            if paths.path(*id) != importer && declared.iter().any(|name| is_nearest(&name)) {
-                found.push(*id);
-            }
-        }
+        let Some(package) = self.packages.get(package) else { return Vec::new() };
+        let names = file.used.iter().filter_map(|hash| package.names.get(hash)).flatten();
+        let mut found: Vec<FileId> = names
+            .filter_map(|name| paths.closest(importer, package.types.get(name)?))
+            .filter(|id| paths.path(*id) != importer)
+            .collect();
+        found.sort_unstable();
+        found.dedup();
         found
     }
 
     /// The file of a name with its package, where trailing segments may be members.
-    fn qualified(&self, paths: &Paths, importer: &str, name: &str) -> Option<FileId> {
+    pub fn qualified(&self, paths: &Paths, importer: &str, name: &str) -> Option<FileId> {
         let mut rest = name;
         while let Some((package, last)) = rest.rsplit_once(self.separator) {
             if let Some(id) = self.file_of(paths, importer, package, last) {
@@ -111,26 +118,6 @@ impl Packages {
         }
     }
 
-    pub fn resolve_csharp(
-        &self,
-        paths: &Paths,
-        importer: &str,
-        file: &FileImports,
-        import: &Import,
-    ) -> Resolved {
-        let name = import.specifier.as_str();
-        let is_static = !import.names.is_empty();
-        let files = if !is_static && self.has_package(name) {
-            self.used(paths, importer, name, file)
-        } else {
-            self.qualified(paths, importer, name).into_iter().collect()
-        };
-        match Resolved::from_files(files) {
-            Resolved::Unresolved if !self.has_package(name) => Resolved::External(name.to_owned()),
-            resolved => resolved,
-        }
-    }
-
     pub fn same_package(&self, paths: &Paths, importer: &str, file: &FileImports) -> Vec<FileId> {
         let package = file.package.as_deref().unwrap_or_default();
         self.used(paths, importer, package, file)
@@ -141,15 +128,14 @@ impl Packages {
 
     /// True if imports bind all names of `id` that the file uses to other types.
     fn is_hidden(&self, paths: &Paths, id: FileId, package: &str, file: &FileImports) -> bool {
-        let declared = self.files.get(package).into_iter().flatten();
-        let declared = declared.filter(|(other, _)| *other == id).flat_map(|(_, names)| names);
+        let declared = self.packages.get(package).and_then(|package| package.files.get(&id));
         let is_bound = |name: &String| {
             let names =
                 file.imports.iter().filter(|i| i.specifier != package).flat_map(|i| &i.names);
             names.into_iter().any(|n| n.local() == name)
         };
         debug_assert!(!paths.path(id).is_empty(), "the file is in the tree");
-        declared.filter(|n| file.uses(n)).all(is_bound)
+        declared.into_iter().flatten().filter(|n| file.uses(n)).all(is_bound)
     }
 
     /// Types of the file's namespace and those around it, which need no `using`.

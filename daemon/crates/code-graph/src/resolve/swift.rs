@@ -9,6 +9,8 @@ use crate::import::{FileImports, Import};
 
 pub struct Targets {
     packages: Packages,
+    /// The names of targets whose folders a manifest gives.
+    folders: FxHashMap<String, String>,
 }
 
 impl Targets {
@@ -25,7 +27,13 @@ impl Targets {
             let module = module_of(paths, &folders, paths.path(id));
             packages.add(id, &module, imports.declared);
         }
-        Self { packages }
+        Self { packages, folders }
+    }
+
+    /// Files of the importer's own module whose types it names.
+    pub fn same_module(&self, paths: &Paths, importer: &str, file: &FileImports) -> Vec<FileId> {
+        let module = module_of(paths, &self.folders, importer);
+        self.packages.used(paths, importer, &module, file)
     }
 
     pub fn resolve(

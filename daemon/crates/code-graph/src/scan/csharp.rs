@@ -1,7 +1,7 @@
 //! C#: namespaces, `using`, declared and used types.
 
 use super::collect::Collector;
-use super::read::{Comments, Reader, Stops, slash_comment_end, string_end};
+use super::read::{Comments, Reader, Stops, before, slash_comment_end, string_end};
 use super::types::{self, Language};
 use crate::import::{Import, ImportKind};
 
@@ -96,7 +96,10 @@ fn using<'a>(text: &'a [u8], at: usize, end: usize, out: &mut Collector<'a>) -> 
     let is_static = reader.eat_word(b"static");
     reader.eat_word(b"unsafe");
     let first = reader.path(b".:")?;
-    let mut import = Import::new(ImportKind::Static, "", out.line_at(at));
+    // `global using` is seen by all files of the project.
+    let is_global = before(text, at).is_some_and(|end| text[..=end].ends_with(b"global"));
+    let kind = if is_global { ImportKind::ReExport } else { ImportKind::Static };
+    let mut import = Import::new(kind, "", out.line_at(at));
     if reader.eat(b"=") {
         import.alias = Some(first);
         import.specifier = reader.path(b".:")?.replace("global::", "");

@@ -7,7 +7,7 @@ use super::read::{
 };
 use crate::import::{Import, ImportKind, ImportedName};
 
-static RUBY: Stops = Stops::new(b"\"'#rla=<_");
+static RUBY: Stops = Stops::with_capitals(b"\"'#rlacm=<_");
 static LUA: Stops = Stops::new(b"\"'-[rd");
 
 /// Maximum bytes of a here-document, so that unclosed ones cost a bounded time each.
@@ -28,12 +28,43 @@ pub fn scan_ruby<'a>(text: &'a [u8], out: &mut Collector<'a>) {
             }
             b'<' => heredoc_end(text, stop),
             b'_' if starts_line && text[stop..].starts_with(b"__END__") => return,
-            _ if !starts_word(text, stop) || stop > 0 && matches!(text[stop - 1], b'.' | b':') => {
-                stop + 1
+            _ if !starts_word(text, stop) || stop > 0 && text[stop - 1] == b'.' => stop + 1,
+            byte if byte.is_ascii_uppercase() => {
+                let word = word_at(text, stop);
+                out.use_type(word);
+                stop + word.len()
             }
+            _ if stop > 0 && text[stop - 1] == b':' => stop + 1,
+            b'c' | b'm' => ruby_definition(text, stop, out),
             _ => ruby_call(text, stop, out).unwrap_or(stop + 1),
         };
     }
+}
+
+/// Declares the class or module that is opened at `at`.
+fn ruby_definition<'a>(text: &'a [u8], at: usize, out: &mut Collector<'a>) -> usize {
+    let word = word_at(text, at);
+    let end = at + word.len().max(1);
+    let is_alone = text[line_start(text, at)..at].trim_ascii().is_empty();
+    if !is_alone || !matches!(word, b"class" | b"module") {
+        return end;
+    }
+    let mut reader = Reader::new(&text[..line_end_near(text, at)], end, Comments::Hash);
+    let mut names = Vec::new();
+    while let Some(name) = reader.ident().filter(|n| n.starts_with(|c: char| c.is_uppercase())) {
+        names.push(name);
+        if !reader.eat(b"::") {
+            break;
+        }
+    }
+    if let (Some(first), Some(last)) = (names.first(), names.last()) {
+        let package = out.file.package.get_or_insert_with(|| (*first).to_owned());
+        // `class Rack::Builder` opens what belongs to another namespace.
+        if names.len() == 1 || package == first {
+            out.declare(last.as_bytes());
+        }
+    }
+    reader.at.max(end)
 }
 
 fn ruby_call<'a>(text: &'a [u8], at: usize, out: &mut Collector<'a>) -> Option<usize> {

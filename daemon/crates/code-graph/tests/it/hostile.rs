@@ -17,6 +17,7 @@ const LANGUAGES: &[&str] = &[
     "cpp",
     "ruby",
     "csharp",
+    "elixir",
     "php",
     "swift",
     "lua",

@@ -221,6 +221,71 @@ fn headers_files_and_load_paths_are_found() {
 }
 
 #[test]
+fn types_are_found_without_statements() {
+    let tree = Tree::new(&[
+        (
+            "App/App.csproj",
+            "<Project><ItemGroup><Using Include=\"N.Deep\" /></ItemGroup></Project>",
+        ),
+        ("App/Usings.cs", "global using N.Wide;"),
+        ("App/a.cs", "namespace N;\nclass A { Near n; Deep1 d; Wide1 w; Far f; }"),
+        ("App/near.cs", "namespace N;\nclass Near {}"),
+        ("Lib/deep.cs", "namespace N.Deep;\nclass Deep1 {}"),
+        ("Lib/wide.cs", "namespace N.Wide;\nclass Wide1 {}"),
+        ("Lib/far.cs", "namespace Far;\nclass Far {}"),
+        ("Lib/b.cs", "namespace M;\nclass B { Deep1 d; Wide1 w; }"),
+        ("Sources/App/a.swift", "let k = Key(other)"),
+        ("Sources/App/k.swift", "struct Key {}"),
+        ("Sources/Other/k.swift", "struct Key {}"),
+        (
+            "lib/site.rb",
+            "module X\n  class Site\n    def go = Page.new(Reader::Data, String)\n  end\nend",
+        ),
+        ("lib/page.rb", "module X\n  class Page < Base\n  end\nend"),
+        ("lib/base.rb", "module X\n  class Base\n    # Site\n  end\nend"),
+        ("lib/data.rb", "module X\n  module Reader\n    class Data; end\n  end\nend"),
+        ("lib/posts.rb", "module X\n  module Reader\n    class Posts; end\n  end\nend"),
+        ("lib/string.rb", "class String\nend"),
+        ("lib/other.rb", "module Y\n  class Maker < Site\n  end\nend\nclass X::Place\nend"),
+        ("lib/user.rb", "module X\n  Place.new(Maker)\nend"),
+        ("spec/page_spec.rb", "class Page\nend\nX::Site"),
+    ]);
+    assert_eq!(tree.targets("App/a.cs"), ["App/near.cs", "Lib/deep.cs", "Lib/wide.cs"]);
+    assert!(tree.targets("Lib/b.cs").is_empty());
+    assert_eq!(tree.targets("Sources/App/a.swift"), ["Sources/App/k.swift"]);
+    assert_eq!(tree.targets("lib/site.rb"), ["lib/data.rb", "lib/page.rb"]);
+    assert_eq!(tree.targets("lib/page.rb"), ["lib/base.rb"]);
+    for path in ["lib/base.rb", "lib/other.rb", "lib/user.rb"] {
+        assert!(tree.targets(path).is_empty(), "{path}");
+    }
+    assert_eq!(tree.targets("spec/page_spec.rb"), ["lib/site.rb"]);
+}
+
+#[test]
+fn modules_of_elixir_are_found_by_their_full_names() {
+    let tree = Tree::new(&[
+        (
+            "lib/a.ex",
+            "defmodule A do\n  alias A.B.{C, D.E}\n  alias A.F, as: G\n  alias A.H\n  use A.I\n  \
+             import Logger\n  # A.No\n  def x, do: H.J.run(G.go(), \"A.No\", :A.No, ?\")\nend",
+        ),
+        ("lib/c.ex", "defmodule A.B.C do\n  E.x()\nend"),
+        ("lib/e.ex", "defmodule A.B.D.E do\nend"),
+        ("lib/f.ex", "defmodule A.F do\nend"),
+        ("lib/h.ex", "defmodule A.H do\n  defmodule Inner do\n  end\nend"),
+        ("lib/i.ex", "defmodule A.I do\n  %A.H.Inner{}\nend"),
+        ("lib/j.ex", "defmodule A.H.J do\nend"),
+        ("lib/no.ex", "defmodule A.No do\nend"),
+    ]);
+    assert_eq!(
+        tree.targets("lib/a.ex"),
+        ["lib/c.ex", "lib/e.ex", "lib/f.ex", "lib/h.ex", "lib/i.ex", "lib/j.ex"]
+    );
+    assert!(tree.targets("lib/c.ex").is_empty());
+    assert_eq!(tree.targets("lib/i.ex"), ["lib/h.ex"]);
+}
+
+#[test]
 fn one_module_name_in_two_languages_stays_apart() {
     let tree = Tree::new(&[
         ("a.py", "import util"),

@@ -37,6 +37,7 @@ pub fn language(path: &str) -> &'static str {
         "cs" => "csharp",
         "php" => "php",
         "swift" => "swift",
+        "ex" | "exs" => "elixir",
         "lua" => "lua",
         "vue" => "vue",
         _ => "",

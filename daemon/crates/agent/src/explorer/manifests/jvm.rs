@@ -44,6 +44,7 @@ pub fn maven(path: &str, content: &str) -> Manifest {
         manifest.test.push("mvn test".into());
     }
     if !modules {
+        manifest.modules.extend(manifest.name.clone().map(|name| (name, dir.to_owned())));
         manifest.start(
             vec![paths::join(dir, "src/main/java/module-info.java")],
             "library",
@@ -71,12 +72,13 @@ pub fn gradle(path: &str, content: &str) -> Manifest {
             main_class(&mut manifest, dir, &hit[1]);
         }
     }
-    if let Some(line) = content.lines().map(str::trim).find(|l| l.starts_with("description")) {
+    if let Some(line) = content.lines().find(|l| l.starts_with("description")) {
         manifest.description = super::quoted(line).map(str::to_owned);
     }
     let folder = paths::file_name(dir);
     if !folder.is_empty() {
         manifest.name = Some(folder.to_owned());
+        manifest.modules.push((folder.to_owned(), dir.to_owned()));
     }
     if dir.is_empty() {
         manifest.build.push("./gradlew build".into());

@@ -82,6 +82,12 @@ fn sources(dir: &str, file: &str) -> Vec<Option<String>> {
         all.push(paths::join(dir, &format!("{stem}{ending}")));
     }
     if built(file) {
+        // The tree of the sources is often that of the output.
+        let is_output = |part: &&str| built(part);
+        let source: Vec<&str> =
+            paths::parts(stem).map(|part| if is_output(&part) { "src" } else { part }).collect();
+        let source = source.join("/");
+        all.extend(["ts", "tsx", "js", "mjs"].map(|e| paths::join(dir, &format!("{source}.{e}"))));
         let base = paths::file_name(stem);
         for base in [base, "index"] {
             all.extend(

@@ -92,6 +92,9 @@ pub fn composer(path: &str, content: &str) -> Manifest {
         "Laravel's command line".into(),
         false,
     );
+    if let Some(name) = manifest.name.as_deref().and_then(|name| name.rsplit('/').next()) {
+        manifest.modules.push((name.to_owned(), dir.to_owned()));
+    }
     if dir.is_empty() {
         manifest.build.push("composer install".into());
         if json["scripts"]["test"].is_string() || json["scripts"]["test"].is_array() {
@@ -123,6 +126,21 @@ pub fn swift(path: &str, content: &str) -> Manifest {
             false,
         );
     }
+    let targets = Regex::new(r#"\.target\(\s*name:\s*"([^"]+)"(?:[^"]*path:\s*"([^"]+)")?"#);
+    let is_made = |name: &str| {
+        content.match_indices(".library(").any(|(at, _)| {
+            let product = content[at..].split(')').next().unwrap_or("");
+            product.contains(&format!("\"{name}\""))
+        })
+    };
+    for hit in targets.iter().flat_map(|p| p.captures_iter(content)).take(30) {
+        let name = &hit[1];
+        let inner =
+            hit.get(2).map_or_else(|| format!("Sources/{name}"), |path| path.as_str().into());
+        if let Some(folder) = paths::join(dir, &inner).filter(|_| is_made(name)) {
+            manifest.modules.push((name.to_owned(), folder));
+        }
+    }
     if dir.is_empty() {
         manifest.build.push("swift build".into());
         manifest.test.push("swift test".into());
@@ -142,11 +160,12 @@ pub fn mix(path: &str, content: &str) -> Manifest {
     }
     if let Some(app) = &app {
         let dir = paths::folder(path);
-        let source_paths = vec![
-            paths::join(dir, &format!("lib/{app}/application.ex")),
-            paths::join(dir, &format!("lib/{app}.ex")),
-        ];
-        manifest.start(source_paths, "manifest", format!("application {app}"), false);
+        if content.contains("mod: {") {
+            let source = paths::join(dir, &format!("lib/{app}/application.ex"));
+            manifest.start(vec![source], "manifest", format!("application {app}"), false);
+        }
+        let source = paths::join(dir, &format!("lib/{app}.ex"));
+        manifest.start(vec![source], "library", format!("root module of {app}"), false);
     }
     manifest.name = app;
     manifest
@@ -160,6 +179,9 @@ pub fn csproj(path: &str, content: &str) -> Manifest {
     if content.contains("<OutputType>Exe") || content.contains("Sdk.Web") {
         let reason = format!("program of {}", paths::file_name(path));
         manifest.start(vec![paths::join(dir, "Program.cs")], "manifest", reason, false);
+    } else {
+        let name = paths::file_name(path).trim_end_matches(".csproj");
+        manifest.modules.push((name.to_owned(), dir.to_owned()));
     }
     manifest.build.push("dotnet build".into());
     manifest.test.push("dotnet test".into());
