@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use cairn_code_graph::{FileId, FileImports, ImportGraph, Resolver, SourceFile, SourceTree};
+use cairn_code_graph::{
+    FileId, FileImports, ImportGraph, ImportKind, Resolver, SourceFile, SourceTree,
+};
 use cairn_index_base::{FileTable, lock};
 use cairn_protocol::error::Failure;
 use cairn_protocol::explore::{CodeGraph, GraphEdge, GraphFile, GraphGroup};
@@ -25,6 +27,8 @@ const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
 const MAX_FILES: usize = 1_000;
 /// Maximum packages from elsewhere of an answer.
 const MAX_EXTERNALS: usize = 60;
+/// Files of a package of Go whose pairs are considered: more are generated.
+const MAX_PACKAGE: usize = 500;
 /// Files that are listed for a group.
 const KEY_FILES: usize = 6;
 
@@ -186,6 +190,50 @@ impl Resolved {
             let is_new = last.replace(pair) != Some(pair);
             (is_new && visible[pair.0] && visible[pair.1]).then_some(pair)
         })
+    }
+
+    /// Pairs of a file and one whose definitions it can name: its imports, what those export again,
+    /// and in Go the files of its package.
+    pub fn seen(&self) -> impl Iterator<Item = (FileId, FileId)> + '_ {
+        let direct = self.graph.edges().iter().map(|edge| (edge.from, edge.to));
+        let exported = self.graph.edges().iter().flat_map(|edge| {
+            let is_root = self.is_root_module(edge.to);
+            let again = self.graph.dependencies(edge.to).iter();
+            let again = again.filter(move |e| is_root || e.kind == ImportKind::ReExport);
+            again.map(|e| (edge.from, e.to))
+        });
+        let mut folders: FxHashMap<&str, Vec<FileId>> = FxHashMap::default();
+        for (file, (lang, _)) in &self.imports {
+            if *lang == "go" {
+                let path: &str = &self.table.files[*file as usize].path;
+                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                folders.entry(folder).or_default().push(*file);
+            }
+        }
+        let packages = folders.into_values().filter(|files| files.len() <= MAX_PACKAGE);
+        let same = packages.flat_map(|files| {
+            let pairs = files
+                .clone()
+                .into_iter()
+                .flat_map(move |from| files.clone().into_iter().map(move |to| (from, to)));
+            pairs.collect::<Vec<_>>()
+        });
+        direct.chain(exported).chain(same)
+    }
+
+    /// True for a module that stands for its folder, whose imports others take from it.
+    fn is_root_module(&self, file: FileId) -> bool {
+        let path: &str = &self.table.files[file as usize].path;
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let stem = name.split('.').next().unwrap_or(name);
+        ["__init__", "index", "mod", "lib"].contains(&stem)
+    }
+
+    /// True if the imports of a file say what it sees of others. In C they name headers, and the
+    /// definitions are elsewhere.
+    pub fn has_scope(&self, at: usize) -> bool {
+        let lang = FileId::try_from(at).ok().and_then(|file| self.imports.get(&file));
+        lang.is_some_and(|(lang, _)| !["c", "cpp", "objc"].contains(lang))
     }
 
     fn files(&self, visible: &[bool], k: usize) -> Vec<GraphFile> {

@@ -75,6 +75,7 @@ pub fn top_files(facts: &Facts, entries: &[Entrypoint]) -> Vec<TopFile> {
         })
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    show_start(&mut scored, entries);
     let total: f64 = scored.iter().map(|(score, ..)| score).sum::<f64>().max(f64::MIN_POSITIVE);
     scored
         .into_iter()
@@ -91,6 +92,23 @@ pub fn top_files(facts: &Facts, entries: &[Entrypoint]) -> Vec<TopFile> {
             }
         })
         .collect()
+}
+
+/// Lists the first program among the files, as the last one if it is small.
+fn show_start(scored: &mut Vec<(f64, &str, &Evidence)>, entries: &[Entrypoint]) {
+    let is_listed = |path: &str| scored.iter().take(MAX).any(|(_, known, _)| *known == path);
+    let mut programs =
+        entries.iter().filter(|entry| ["manifest", "main", "server"].contains(&&*entry.kind));
+    let first = programs.next().filter(|entry| !is_listed(&entry.path));
+    if first.is_none() || programs.any(|entry| is_listed(&entry.path)) {
+        return;
+    }
+    let at = scored.iter().position(|(_, path, _)| first.is_some_and(|e| e.path == *path));
+    if let Some(at) = at.filter(|at| *at >= MAX) {
+        let mut entry = scored.remove(at);
+        entry.0 = scored[MAX - 1].0;
+        scored.insert(MAX - 1, entry);
+    }
 }
 
 fn collect(facts: &Facts, entries: &[Entrypoint]) -> BTreeMap<String, Evidence> {

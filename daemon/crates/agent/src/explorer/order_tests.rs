@@ -119,3 +119,25 @@ fn entrypoint_is_a_reason() {
     let files = top_files(&facts, &[entry]);
     assert_eq!(files[0].reason, "entrypoint; 1 file depends on it");
 }
+
+#[test]
+fn first_program_is_among_the_files() {
+    let mut facts = Facts::default();
+    facts.graph.files = (0..40).map(|n| file(&format!("src/f{n}.rs"), 9_000, 9)).collect();
+    facts.graph.files.push(file("src/main.rs", 10, 0));
+    let entry = |path: &str| Entrypoint {
+        path: path.into(),
+        kind: "main".into(),
+        line: None,
+        reason: String::new(),
+    };
+    let shown = |entries: &[Entrypoint]| -> Vec<String> {
+        top_files(&facts, entries).into_iter().map(|file| file.path).collect()
+    };
+    assert!(!shown(&[]).contains(&"src/main.rs".to_owned()));
+    assert_eq!(shown(&[entry("src/main.rs")]).last().map(String::as_str), Some("src/main.rs"));
+    // One of several programs is enough.
+    let both = shown(&[entry("src/main.rs"), entry("src/f0.rs")]);
+    assert!(!both.contains(&"src/main.rs".to_owned()), "{both:?}");
+    assert_eq!(both.len(), MAX);
+}

@@ -1,7 +1,8 @@
 //! Centrality of files: PageRank over references from files to the files that define the referenced
 //! names.
 //!
-//! A file refers to a definition if one of its identifiers has that name. Names that are defined in
+//! A file refers to a definition if one of its identifiers has that name and it can see the file of
+//! the definition by its imports; otherwise the reference counts little. Names that are defined in
 //! many files or used in nearly all files say little, so their weight is split and damped.
 
 use cairn_protocol::error::Failure;
@@ -11,6 +12,7 @@ use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::graph::Resolved;
 use crate::indexes::Indexes;
 use cairn_symbols::extract::ident_hash;
 
@@ -30,8 +32,48 @@ pub(super) struct DefinedName {
     pub text: String,
     pub defining_files: Vec<u32>,
     pub referring_files: Vec<u32>,
+    /// What a reference of each referring file counts: [`Links::strength`].
+    pub strengths: Vec<f64>,
     /// Additional weight of the name.
     pub factor: f64,
+}
+
+impl DefinedName {
+    /// Adds a reference from a file.
+    pub fn refer(&mut self, file: u32, links: &Links) {
+        let strength =
+            self.defining_files.iter().map(|to| links.strength(file, *to)).fold(0.0, f64::max);
+        self.referring_files.push(file);
+        self.strengths.push(strength);
+    }
+}
+
+/// The files that each file can see by its imports.
+#[derive(Debug, Default)]
+pub struct Links {
+    /// True for files whose language says what they see.
+    is_known: Vec<bool>,
+    pairs: FxHashSet<(u32, u32)>,
+}
+
+/// What a reference counts to a file that the referring one does not import: the name of a method,
+/// whose type is not named, or a coincidence.
+const UNSEEN: f64 = 0.1;
+
+impl Links {
+    /// Adds the links of a root whose files follow those that are there.
+    pub fn add(&mut self, resolved: &Resolved) {
+        let first = self.is_known.len() as u32;
+        let pairs = resolved.seen().map(|(from, to)| (first + from, first + to));
+        self.pairs.extend(pairs);
+        self.is_known.extend((0..resolved.table.files.len()).map(|at| resolved.has_scope(at)));
+    }
+
+    /// What a reference from one file to a definition in another counts, from 0 to 1.
+    pub fn strength(&self, from: u32, to: u32) -> f64 {
+        let is_known = self.is_known.get(from as usize).copied().unwrap_or(false);
+        if is_known && !self.pairs.contains(&(from, to)) { UNSEEN } else { 1.0 }
+    }
 }
 
 impl Indexes {
@@ -46,12 +88,14 @@ impl Indexes {
         let positions: FxHashMap<u32, u32> =
             table.files.iter().zip(0..).map(|(f, i)| (f.id, i)).collect();
         let mut names = read_definitions(&conn, &positions)?;
-        add_references(&conn, &positions, &mut names)?;
+        let mut links = Links::default();
+        links.add(&*index.resolved(&conn)?);
+        add_references(&conn, &positions, &mut names, &links)?;
         let secondary: Vec<bool> =
             table.files.iter().map(|f| crate::rank::is_secondary(&f.path)).collect();
         let base: Vec<f64> =
             secondary.iter().map(|a| if *a { SECONDARY_WEIGHT } else { 1.0 }).collect();
-        let scores = page_rank(&names, &base);
+        let scores = page_rank(&names, &base, &links);
         let mut best: Vec<(usize, f64)> =
             scores.into_iter().enumerate().filter(|(i, s)| *s > 0.0 && !secondary[*i]).collect();
         best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -95,6 +139,7 @@ fn read_definitions(
             text: text.to_owned(),
             defining_files: Vec::new(),
             referring_files: Vec::new(),
+            strengths: Vec::new(),
             factor: 1.0,
         });
         if name.defining_files.last() != Some(file)
@@ -111,6 +156,7 @@ fn add_references(
     conn: &Connection,
     positions: &FxHashMap<u32, u32>,
     names: &mut FxHashMap<u32, DefinedName>,
+    links: &Links,
 ) -> Result<(), StoreError> {
     let own_modules = read_modules(conn, positions)?;
     let mut all = conn.prepare_cached("SELECT file_id, idents FROM file_ref")?;
@@ -123,7 +169,7 @@ fn add_references(
                 && !name.defining_files.contains(file)
                 && !own_modules.contains(&(*file, hash))
             {
-                name.referring_files.push(*file);
+                name.refer(*file, links);
             }
         }
     }
@@ -271,14 +317,19 @@ pub(super) fn selectivity(name: &str) -> f64 {
 }
 
 /// The rank of each file; `base` is the rank source of each file in any unit.
-pub(super) fn page_rank(names: &FxHashMap<u32, DefinedName>, base: &[f64]) -> Vec<f64> {
+pub(super) fn page_rank(
+    names: &FxHashMap<u32, DefinedName>,
+    base: &[f64],
+    links: &Links,
+) -> Vec<f64> {
     let files = base.len();
     let mut edges: FxHashMap<(u32, u32), f64> = FxHashMap::default();
     for name in names.values().filter(|n| !n.referring_files.is_empty()) {
         let each = weight(name, files);
         for referrer in &name.referring_files {
             for definer in &name.defining_files {
-                *edges.entry((*referrer, *definer)).or_default() += each;
+                *edges.entry((*referrer, *definer)).or_default() +=
+                    each * links.strength(*referrer, *definer);
             }
         }
     }
@@ -325,11 +376,11 @@ fn describe(
     {
         for definer in &name.defining_files {
             if let Some(n) = chosen.get(definer) {
-                referring_files[*n].extend(&name.referring_files);
-                most[*n].push((
-                    name.referring_files.len() as f64 * selectivity(&name.text),
-                    &name.text,
-                ));
+                let seen = name.referring_files.iter().zip(&name.strengths);
+                let seen = seen.filter(|(_, strength)| **strength > UNSEEN);
+                referring_files[*n].extend(seen.map(|(file, _)| *file));
+                let count: f64 = name.strengths.iter().sum();
+                most[*n].push((count * selectivity(&name.text), &name.text));
             }
         }
     }

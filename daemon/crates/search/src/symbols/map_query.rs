@@ -11,7 +11,7 @@ use cairn_store::rusqlite::Connection;
 use cairn_workspace::View;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::centrality::{MIN_NAME, selectivity};
+use super::centrality::{Links, MIN_NAME, selectivity};
 use super::query::relative;
 use super::repo_map::{Definition, Focus, MapEntry, Source, repo_map, text};
 use crate::filters::{check_text, invalid};
@@ -97,11 +97,19 @@ impl Indexes {
         }
         let focus = self.focus(params, &indexes, &input.tables, cancel)?;
         cancel.check()?;
+        let mut links = Links::default();
+        for index in &indexes {
+            links.add(&*index.resolved(&*index.readers.get()?)?);
+        }
         let sources = input.sources();
         let files: Vec<&str> = focus.files.iter().map(String::as_str).collect();
         let names: Vec<&str> = focus.names.iter().map(String::as_str).collect();
-        let mut map =
-            repo_map(&sources, &Focus { files: &files, names: &names }, params.budget as usize);
+        let mut map = repo_map(
+            &sources,
+            &Focus { files: &files, names: &names },
+            &links,
+            params.budget as usize,
+        );
         let root_of = |source| indexes.get(input.root_of(source));
         let views: Vec<View> = indexes.iter().map(|index| index.root.view()).collect();
         let shows =

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::centrality::{
-    DefinedName, MAX_DEFINING_FILES, MIN_NAME, SECONDARY_WEIGHT, page_rank, selectivity, weight,
+    DefinedName, Links, MAX_DEFINING_FILES, MIN_NAME, SECONDARY_WEIGHT, page_rank, selectivity,
+    weight,
 };
 use cairn_symbols::extract::ident_hash;
 
@@ -56,14 +57,16 @@ const REQUESTED_FACTOR: f64 = 10.0;
 const UNREFERENCED: f64 = 0.01;
 
 /// The best files and definitions for `focus` within `budget` tokens, best file first.
-/// [`text_tokens`] is the cost of a path, [`definition_tokens`] that of a definition.
+/// [`text_tokens`] is the cost of a path, [`definition_tokens`] that of a definition. `links` are
+/// what the sources see of each other, in their order.
 pub fn repo_map<'a>(
     sources: &'a [Source<'a>],
     focus: &Focus<'_>,
+    links: &Links,
     budget: usize,
 ) -> Vec<MapEntry<'a>> {
-    let names = collect_names(sources, focus);
-    let ranks = page_rank(&names, &base(sources, focus));
+    let names = collect_names(sources, focus, links);
+    let ranks = page_rank(&names, &base(sources, focus), links);
     let mut chosen: FxHashMap<usize, Vec<Definition<'a>>> = FxHashMap::default();
     let mut remaining = budget;
     for (_, file, definition) in rank_definitions(sources, &names, &ranks, focus) {
@@ -124,7 +127,11 @@ fn is_referable(definition: &Definition<'_>) -> bool {
     definition.name.len() >= MIN_NAME && !matches!(definition.kind, "module" | "section")
 }
 
-fn collect_names(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, DefinedName> {
+fn collect_names(
+    sources: &[Source<'_>],
+    focus: &Focus<'_>,
+    links: &Links,
+) -> FxHashMap<u32, DefinedName> {
     let requested: FxHashSet<u32> = focus.names.iter().map(|n| ident_hash(n.as_bytes())).collect();
     let mut names: FxHashMap<u32, DefinedName> = FxHashMap::default();
     for (source, file) in sources.iter().zip(0..) {
@@ -134,6 +141,7 @@ fn collect_names(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, De
                 text: definition.name.to_owned(),
                 defining_files: Vec::new(),
                 referring_files: Vec::new(),
+                strengths: Vec::new(),
                 factor: if requested.contains(&hash) { REQUESTED_FACTOR } else { 1.0 },
             });
             if name.defining_files.last() != Some(&file) {
@@ -149,7 +157,7 @@ fn collect_names(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, De
         own_names.extend(source.definitions.iter().map(|d| ident_hash(d.name.as_bytes())));
         for hash in source.references.iter().filter(|hash| !own_names.contains(hash)) {
             if let Some(name) = names.get_mut(hash) {
-                name.referring_files.push(file);
+                name.refer(file, links);
             }
         }
     }
@@ -189,11 +197,13 @@ fn rank_definitions<'a>(
     }
     let value = |name: &DefinedName| -> f64 {
         let each = weight(name, files);
-        let from =
-            |u: &u32| ranks[*u as usize] * each / total_weight[*u as usize].max(f64::MIN_POSITIVE);
+        let from = |(u, strength): (&u32, &f64)| {
+            ranks[*u as usize] * each * strength / total_weight[*u as usize].max(f64::MIN_POSITIVE)
+        };
+        let referrers = name.referring_files.iter().zip(&name.strengths);
         // Selectivity limits files with few references, which would pass all their rank on to a
         // common name.
-        selectivity(&name.text) * name.referring_files.iter().map(from).sum::<f64>()
+        selectivity(&name.text) * referrers.map(from).sum::<f64>()
             / name.defining_files.len().max(1) as f64
     };
     let values: FxHashMap<u32, f64> = names.iter().map(|(hash, n)| (*hash, value(n))).collect();
@@ -280,24 +290,30 @@ mod tests {
     fn most_referenced_file_comes_first() {
         let references = references();
         let sources = repository(&references);
-        let map = repo_map(&sources, &Focus::default(), 1000);
+        let map = repo_map(&sources, &Focus::default(), &Links::default(), 1000);
         assert_eq!(lines_of(&map)[0], "src/log.rs: append_record unused_helper");
         assert_eq!(map.len(), sources.len(), "{map:?}");
         assert_eq!(
-            lines_of(&repo_map(&sources, &Focus::default(), 13)),
+            lines_of(&repo_map(&sources, &Focus::default(), &Links::default(), 13)),
             ["src/log.rs: append_record"]
         );
-        assert!(repo_map(&sources, &Focus::default(), 2).is_empty());
-        assert!(repo_map(&[], &Focus::default(), 100).is_empty());
+        assert!(repo_map(&sources, &Focus::default(), &Links::default(), 2).is_empty());
+        assert!(repo_map(&[], &Focus::default(), &Links::default(), 100).is_empty());
     }
 
     #[test]
     fn focus_raises_the_files_it_refers_to() {
         let references = references();
         let sources = repository(&references);
-        let of = |focus: Focus<'_>, budget| lines_of(&repo_map(&sources, &focus, budget));
+        let of = |focus: Focus<'_>, budget| {
+            lines_of(&repo_map(&sources, &focus, &Links::default(), budget))
+        };
         let rank = |focus: Focus<'_>, path: &str| {
-            repo_map(&sources, &focus, 1000).into_iter().find(|m| m.path == path).unwrap().score
+            repo_map(&sources, &focus, &Links::default(), 1000)
+                .into_iter()
+                .find(|m| m.path == path)
+                .unwrap()
+                .score
         };
         let server = Focus { files: &["src/server.rs"], names: &[] };
         let beside_log = |focus| rank(focus, "src/parse.rs") / rank(focus, "src/log.rs");
@@ -328,14 +344,17 @@ mod tests {
         };
         let referrer = Source { path: "user.rs", definitions: Vec::new(), references: &tests };
         let sources = [module("a.rs"), module("b.rs"), definer, referrer];
-        let names = collect_names(&sources, &Focus::default());
+        let names = collect_names(&sources, &Focus::default(), &Links::default());
         assert_eq!(names[&tests[0]].referring_files, [3]);
-        let ranks = page_rank(&names, &base(&sources, &Focus::default()));
+        let ranks = page_rank(&names, &base(&sources, &Focus::default()), &Links::default());
         let first = rank_definitions(&sources, &names, &ranks, &Focus::default());
         assert!(first[0].1 == 2 && first[1].0 < first[0].0 / 10.0, "{first:?}");
         // A requested name does not mean a module.
         let requested = Focus { files: &[], names: &["log_tests"] };
-        assert_eq!(lines_of(&repo_map(&sources, &requested, 11)), ["commands.rs: log_tests"]);
+        assert_eq!(
+            lines_of(&repo_map(&sources, &requested, &Links::default(), 11)),
+            ["commands.rs: log_tests"]
+        );
     }
 
     #[test]
@@ -358,7 +377,7 @@ mod tests {
         let references = references();
         let sources = repository(&references);
         for budget in 0..120 {
-            let map = repo_map(&sources, &Focus::default(), budget);
+            let map = repo_map(&sources, &Focus::default(), &Links::default(), budget);
             let of = |m: &MapEntry<'_>| {
                 let inner: usize = m.definitions.iter().map(definition_tokens).sum();
                 text_tokens(m.path) + inner
