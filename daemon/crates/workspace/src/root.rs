@@ -17,6 +17,7 @@ use crate::{
     ReadRules, ResolvedPath, View, WorkspaceError,
     beneath::{self, Unresolved},
     blocked::{Blocked, normalize},
+    git::KnownCommits,
     roots::Declared,
 };
 
@@ -37,6 +38,7 @@ struct Inner {
     /// Blocked paths inside this root.
     blocked_below: Vec<PathBuf>,
     declared: Weak<Declared>,
+    commits: KnownCommits,
 }
 
 type Identity = (u64, u64);
@@ -76,7 +78,13 @@ impl Root {
         Ok(Root {
             id,
             path,
-            inner: Arc::new(Inner { dir: RwLock::new(dir), blocked, blocked_below, declared }),
+            inner: Arc::new(Inner {
+                dir: RwLock::new(dir),
+                blocked,
+                blocked_below,
+                declared,
+                commits: KnownCommits::default(),
+            }),
         })
     }
 
@@ -276,6 +284,11 @@ impl Root {
             };
             blocked.iter().any(|b| path.starts_with(b)) || hidden()
         }
+    }
+
+    /// The commits of the last log.
+    pub(crate) fn commits(&self) -> &KnownCommits {
+        &self.inner.commits
     }
 
     /// Returns true if a canonical path lies in this root or in any other declared one.

@@ -1,5 +1,7 @@
 //! Recent commits and the paths they changed.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cairn_protocol::{
@@ -18,6 +20,28 @@ const MAX_COMMITS: usize = 2_000;
 const MAX_PATHS: usize = 200;
 const MAX_TEXT: usize = 300;
 
+/// Most bytes of texts and paths of the commits that are kept for the next log of a root.
+const MAX_KEPT: usize = 4 * 1024 * 1024;
+
+/// The commits of the last log of a root: the diff of each is most of its cost, and a commit does
+/// not change.
+#[derive(Debug, Default)]
+pub struct KnownCommits(Mutex<Arc<HashMap<String, GitCommit>>>);
+
+impl KnownCommits {
+    fn all(&self) -> Arc<HashMap<String, GitCommit>> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps the commits of a log, unless a longer one is kept.
+    fn keep(&self, commits: HashMap<String, GitCommit>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if commits.len() >= known.len() {
+            *known = Arc::new(commits);
+        }
+    }
+}
+
 /// Returns the newest `n` commits (at most 2,000) of the repository at the root, newest first, with
 /// the paths each changed against its parent; fewer when [`LOG_LIMIT`] expires first. Empty for a
 /// folder without git and for a repository without commits. Blocks up to [`LOG_LIMIT`].
@@ -29,10 +53,12 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
     let deadline = Instant::now() + LOG_LIMIT;
     let (is_closed, top) = (root.closed(), repo_paths.top.clone());
     let repository = repo_paths.clone();
+    let known = root.commits().all();
     let mut reading = open::on_thread(&repository, move |tx| {
         let result = (|| match open::open(&repo_paths)? {
             Some(repo) => {
-                read(&repo, n.min(MAX_COMMITS), deadline, &mut |commit| tx.send(Ok(commit)).is_ok())
+                let mut give = |commit| tx.send(Ok(commit)).is_ok();
+                read(&repo, &known, n.min(MAX_COMMITS), deadline, &mut give)
             }
             None => Ok(()),
         })();
@@ -41,9 +67,11 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
         }
     })?;
     let mut commits = Vec::new();
+    let mut kept = Kept { commits: HashMap::new(), bytes: 0, root };
     loop {
         match reading.next(deadline) {
             Ok(Ok(mut commit)) => {
+                kept.add(&commit);
                 commit.paths.retain(|path| !is_closed(&top.join(path)));
                 commits.push(commit);
             }
@@ -63,8 +91,35 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
     }
 }
 
+/// The commits to keep, which replace the known ones when the log ends.
+struct Kept<'a> {
+    commits: HashMap<String, GitCommit>,
+    bytes: usize,
+    root: &'a Root,
+}
+
+impl Kept<'_> {
+    fn add(&mut self, commit: &GitCommit) {
+        let texts = [&commit.id, &commit.subject, &commit.author];
+        let bytes =
+            texts.into_iter().chain(&commit.paths).map(|text| text.len() + 24).sum::<usize>();
+        // The changes of a shallow clone's last commit are known once its parent is there.
+        if !commit.paths.is_empty() && self.bytes + bytes <= MAX_KEPT {
+            self.bytes += bytes;
+            self.commits.insert(commit.id.clone(), commit.clone());
+        }
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.root.commits().keep(std::mem::take(&mut self.commits));
+    }
+}
+
 fn read(
     repo: &Repository,
+    known: &HashMap<String, GitCommit>,
     n: usize,
     deadline: Instant,
     give: &mut dyn FnMut(GitCommit) -> bool,
@@ -76,7 +131,14 @@ fn read(
     walk.set_sorting(Sort::TIME)?;
     walk.push_head()?;
     for id in walk.take(n) {
-        let commit = repo.find_commit(id?)?;
+        let id = id?;
+        if let Some(commit) = known.get(&id.to_string()) {
+            if !give(commit.clone()) {
+                break;
+            }
+            continue;
+        }
+        let commit = repo.find_commit(id)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(MAX_TEXT).collect();
         let one = GitCommit {
             id: commit.id().to_string(),

@@ -18,6 +18,7 @@ mod url;
 pub use clone::{CLONE_LIMIT, CloneRequest, git_clone, remove_partials};
 pub use commit::{Committed, git_commit};
 pub use diff::{DIFF_LIMIT, DiffRequest, GitDiff, git_diff};
+pub(crate) use log::KnownCommits;
 pub use log::{LOG_LIMIT, git_log};
 pub use source::CloneSource;
 pub use status::{MAX_CHANGES, STATUS_LIMIT, git_status};
