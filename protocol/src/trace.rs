@@ -202,12 +202,40 @@ pub struct ReplayReport {
     /// The first step that differed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<ReplayDifference>,
+    /// Files of an explore's root that are not as they were when it was recorded, at most 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_files: Vec<ChangedFile>,
+    /// Number of all such files.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changed_file_count: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// A file whose content differs from the recorded one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedFile {
+    /// Path relative to the root.
+    pub path: String,
+    /// `added`, `modified` or `deleted` since the recording.
+    pub status: String,
 }
 
 impl Default for ReplayReport {
     fn default() -> Self {
         let (trace_id, replay) = (SessionId::new(), SessionId::new());
-        Self { trace_id, replay, identical: false, compared: 0, first: None }
+        Self {
+            trace_id,
+            replay,
+            identical: false,
+            compared: 0,
+            first: None,
+            changed_files: Vec::new(),
+            changed_file_count: 0,
+        }
     }
 }
 
@@ -221,6 +249,9 @@ pub struct ReplayDifference {
     pub what: String,
     /// Location in the step, as a JSON pointer.
     pub path: String,
+    /// The file that the differing value is about, relative to the root, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Value in the recorded trace.
     pub recorded: String,
     /// Value in the replay.

@@ -12,7 +12,10 @@ use cairn_protocol::{
     id::SessionId,
     index::AddRootParams,
     session::{Page, PageParams, Session},
-    trace::{ReplayParams, TraceExportParams, TraceGetParams, TraceHeader, TraceImportParams},
+    trace::{
+        ReplayParams, ReplayReport, TraceExportParams, TraceGetParams, TraceHeader,
+        TraceImportParams,
+    },
 };
 use clap::{Args, Subcommand};
 use console::style;
@@ -22,7 +25,10 @@ use serde_json::value::RawValue;
 use crate::{
     app::App,
     exit::{FAILED, Failure, OK},
-    render::output::{self, plain},
+    render::{
+        explore_facts::count,
+        output::{self, plain},
+    },
     scope,
 };
 
@@ -129,10 +135,30 @@ async fn replay(
             plain(&first.now)
         );
         output::print(&text)?;
+        if let Some(file) = &first.file {
+            output::print(&format!("  file:     {}\n", plain(file)))?;
+        }
+        output::print(&changes(&report))?;
     } else {
         output::print(&format!("identical: {} steps compared\n", report.compared))?;
     }
     Ok(if report.identical { OK } else { FAILED })
+}
+
+/// The files that are not as they were when an explore was recorded.
+fn changes(report: &ReplayReport) -> String {
+    if report.changed_file_count == 0 {
+        return String::new();
+    }
+    let mut out = format!("{} changed since:\n", count(report.changed_file_count, "file"));
+    for file in &report.changed_files {
+        let _infallible = writeln!(out, "  {:<8}  {}", file.status, plain(&file.path));
+    }
+    let more = report.changed_file_count - report.changed_files.len() as u64;
+    if more > 0 {
+        let _infallible = writeln!(out, "  and {more} more");
+    }
+    out
 }
 
 async fn list(app: &App<'_>, client: &Client, params: PageParams) -> Result<u8, Failure> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use cairn_protocol::error::Failure;
 use cairn_protocol::id::RootId;
+use cairn_store::StoreError;
 
 use crate::indexes::Indexes;
 use cairn_index_base::FileEntry;
@@ -30,6 +31,34 @@ impl Indexes {
             *stats.languages.entry(lang).or_default() += 1;
         }
         Ok(stats)
+    }
+
+    /// The files of a root with the first 16 hexadecimal digits of the SHA-256 of their contents, or
+    /// their size for files that are not indexed.
+    ///
+    /// # Errors
+    /// `root_not_found`, or a storage failure.
+    pub fn contents(&self, root: &RootId) -> Result<BTreeMap<String, String>, Failure> {
+        let index = self.index(root)?;
+        let view = index.root.view();
+        let conn = index.readers.get()?;
+        let read = || -> Result<BTreeMap<String, String>, StoreError> {
+            let mut all = conn.prepare_cached("SELECT path, sha256, size_bytes FROM file")?;
+            let mut rows = all.query([])?;
+            let mut files = BTreeMap::new();
+            while let Some(row) = rows.next()? {
+                let path: String = row.get(0)?;
+                let content = match row.get_ref(1)?.as_blob_or_null().unwrap_or(None) {
+                    Some(hash) => hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect(),
+                    None => format!("{} bytes", row.get::<_, u64>(2)?),
+                };
+                if view.shows(&path) {
+                    files.insert(path, content);
+                }
+            }
+            Ok(files)
+        };
+        Ok(read()?)
     }
 
     /// The sorted paths of a root's files that the walk found, including files that are not

@@ -1,4 +1,5 @@
-//! Views of a complete root: `count_languages`, `rank_files`, `list_folders` and `code_graph`.
+//! Views of a complete root: `count_languages`, `rank_files`, `list_folders`, `list_contents` and
+//! `code_graph`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -101,6 +102,17 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((serde_json::json!({"folders": folders}), is_cut))
         },
     );
+    let contents = reading(
+        deps,
+        "list_contents",
+        "The files with the hashes of their contents: what a replay compares a tree with.",
+        "contents",
+        |deps, permit, _: Empty, _| {
+            let mut files = deps.indexes.contents(&permit.require_root()?.id)?;
+            files.retain(|path, _| permit.shows(path));
+            Ok((serde_json::json!({"files": files}), false))
+        },
+    );
     let graph = reading(
         deps,
         "code_graph",
@@ -118,7 +130,13 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((serde_json::to_value(graph).unwrap_or_default(), false))
         },
     );
-    vec![Arc::new(languages), Arc::new(rank), Arc::new(folders), Arc::new(graph)]
+    vec![
+        Arc::new(languages),
+        Arc::new(rank),
+        Arc::new(folders),
+        Arc::new(contents),
+        Arc::new(graph),
+    ]
 }
 
 /// Returns the folders of these files to `depth` levels, each with all files below it; `.` has the

@@ -301,6 +301,8 @@ impl Planner {
     fn after_index(&self, facts: &Facts) -> Vec<PlannedOp> {
         let mut ops = vec![
             look_up(LookUp::Manifests, manifests::GLOBS),
+            // What a replay compares the tree with.
+            tool(Purpose::ForModel, "list_contents", json!({})),
             tool(Purpose::Ranking, "rank_files", json!({"k": 120})),
             tool(Purpose::Folders, "list_folders", json!({"depth": FOLDER_DEPTH})),
             tool(Purpose::Graph, "code_graph", json!({"k": GRAPH_FILES})),

@@ -1,6 +1,6 @@
 //! Comparison of recorded values with current ones.
 
-use cairn_protocol::trace::ReplayDifference;
+use cairn_protocol::trace::{ChangedFile, ReplayDifference};
 use serde_json::Value;
 
 /// Fields with times and durations, which a comparison ignores.
@@ -113,8 +113,37 @@ pub fn difference(
     now: &Value,
     mapping: &RootMapping,
 ) -> Option<ReplayDifference> {
-    let (path, recorded, now) = first(recorded, now, mapping)?;
-    Some(ReplayDifference { seq, what, path, recorded, now })
+    let (path, was, is) = first(recorded, now, mapping)?;
+    let file = file_at(recorded, &path).or_else(|| file_at(now, &path));
+    Some(ReplayDifference { seq, what, path, file, recorded: was, now: is })
+}
+
+/// The path of the nearest object around a position that has one.
+fn file_at(value: &Value, pointer: &str) -> Option<String> {
+    let ends = pointer.match_indices('/').map(|(at, _)| at).chain([pointer.len()]);
+    let around = ends.filter_map(|end| value.pointer(&pointer[..end])).collect::<Vec<_>>();
+    around.iter().rev().find_map(|value| Some(value.get("path")?.as_str()?.to_owned()))
+}
+
+/// The files whose contents differ between two maps from paths to hashes.
+pub fn changed_files(recorded: &Value, now: &Value) -> Vec<ChangedFile> {
+    let empty = serde_json::Map::new();
+    let files = |value: &'_ Value| value.get("files").and_then(Value::as_object).cloned();
+    let (was, is) = (files(recorded), files(now));
+    let (was, is) = (was.as_ref().unwrap_or(&empty), is.as_ref().unwrap_or(&empty));
+    let mut paths: Vec<&String> = was.keys().chain(is.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    let changed = paths.into_iter().filter_map(|path| {
+        let status = match (was.get(path), is.get(path)) {
+            (None, _) => "added",
+            (_, None) => "deleted",
+            (was, is) if was != is => "modified",
+            _ => return None,
+        };
+        Some(ChangedFile { path: path.clone(), status: status.to_owned() })
+    });
+    changed.collect()
 }
 
 #[cfg(test)]
@@ -136,6 +165,30 @@ mod tests {
             ("/n".into(), "null".into(), "1".into())
         );
     }
+    #[test]
+    fn difference_names_the_file() {
+        let a = json!({"files": [{"path": "a.rs", "symbols": ["x"]}, {"path": "b.rs", "n": 1}]});
+        let b = json!({"files": [{"path": "a.rs", "symbols": ["x"]}, {"path": "b.rs", "n": 2}]});
+        let named = |a: &Value, b: &Value| {
+            difference(1, "call x".into(), a, b, &RootMapping::default()).unwrap().file
+        };
+        assert_eq!(named(&a, &b).as_deref(), Some("b.rs"));
+        assert_eq!(named(&json!({"path": "c", "text": "x"}), &Value::Null).as_deref(), Some("c"));
+        assert_eq!(named(&json!([1]), &json!([2])), None);
+    }
+
+    #[test]
+    fn changed_files_are_named() {
+        let a = json!({"files": {"a": "1", "b": "2", "c": "3"}});
+        let b = json!({"files": {"a": "1", "b": "9", "d": "4"}});
+        let changed = changed_files(&a, &b);
+        let all: Vec<(&str, &str)> =
+            changed.iter().map(|file| (&*file.path, &*file.status)).collect();
+        assert_eq!(all, [("b", "modified"), ("c", "deleted"), ("d", "added")]);
+        assert!(changed_files(&a, &a).is_empty());
+        assert_eq!(changed_files(&Value::Null, &json!({"files": 3})), []);
+    }
+
     #[test]
     fn moved_root_is_no_difference_but_its_contents_are() {
         let a = json!({"root": "root_0011223344556677", "path": "/old/src/a", "text": "x"});

@@ -15,6 +15,11 @@ use serde_json::{Value, json};
 use super::compare::{self, RootMapping};
 use crate::{Engine, explore, queue, record::Step, recorded};
 
+/// The call that lists the contents of a tree.
+const CONTENTS: &str = "list_contents";
+/// Most changed files of a report.
+const MAX_CHANGED: usize = 50;
+
 /// A call and its outcome.
 struct RecordedCall {
     seq: u64,
@@ -80,6 +85,15 @@ impl Engine {
         };
         let known: HashMap<&str, &RecordedCall> =
             is.iter().map(|(key, call)| (key.as_str(), call)).collect();
+        // The tree itself comes first: what differs in it explains the rest.
+        let of_tree = |(_, call): &&(String, RecordedCall)| call.name == CONTENTS;
+        if let Some((key, recorded)) = was.iter().find(of_tree) {
+            let current = known.get(key.as_str()).map_or(&Value::Null, |call| &call.outcome);
+            let changed = compare::changed_files(&recorded.outcome, current);
+            report.changed_file_count = changed.len() as u64;
+            report.changed_files = changed;
+            report.changed_files.truncate(MAX_CHANGED);
+        }
         for (key, recorded) in &was {
             report.compared += 1;
             let what = format!("call {}", recorded.name);

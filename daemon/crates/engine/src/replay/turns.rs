@@ -309,6 +309,7 @@ fn first_difference(
             return Some(ReplayDifference {
                 seq: *seq,
                 what: what.clone(),
+                file: None,
                 path: String::new(),
                 recorded: what.clone(),
                 now: name.to_owned(),

@@ -54,6 +54,21 @@ async fn folders_are_listed_by_depth() {
 }
 
 #[tokio::test]
+async fn contents_are_hashes_of_granted_files() {
+    let fixture = fixture().await;
+    let all = fixture.call("list_contents", json!({})).await.unwrap();
+    let files = all["files"].as_object().unwrap();
+    assert_eq!(files.len(), FILES.len());
+    // The first digits of `sha256sum` of an empty file.
+    assert_eq!(files["app/__init__.py"], "e3b0c44298fc1c14");
+    let limited = fixture.with("list_contents", json!({}), within(&["app/db"])).await.unwrap();
+    assert_eq!(
+        limited["files"].as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["app/db/store.py"]
+    );
+}
+
+#[tokio::test]
 async fn graph_shows_only_granted_paths() {
     let fixture = fixture().await;
     let groups = json!({"groups": ["app/db", "app/web", "none"]});
