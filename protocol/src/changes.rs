@@ -9,7 +9,7 @@ use crate::git::GitFileChange;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExploreChanges {
-    /// Revision as requested.
+    /// Requested revision, as the caller wrote it.
     pub since: String,
     /// Full hash of its commit.
     pub base: String,

@@ -50,7 +50,7 @@ def look(page, root, link, seen):
     problems(page, root, seen)
 
     # A clone from this machine needs an approval: meanwhile the explore is cancelled.
-    page.fill(target="http://127.0.0.1:9/owner/name.git")
+    page.fill(target="https://127.0.0.1:9/owner/name.git")
     page.until("document.querySelector('.report')?.innerText.includes('approval is pending')")
     page.ask("[...document.querySelectorAll('.bar button')].find((one) => one.textContent === 'Cancel').click(); 0")
     seen["stopped"] = page.until("(document.querySelector('.report')?.innerText.match(/The explore has been stopped.*/) ?? [])[0]")

@@ -108,7 +108,7 @@ const HOSTILE_FOLDER: &str = "<img src=x onerror=window.harmed=1>";
 const HOSTILE_TEXT: &str = "</script><img src=x onerror=window.harmed=1> a \u{202e}tool";
 
 #[tokio::test]
-async fn explore_is_started_followed_and_shown_in_a_browser() {
+async fn explore_starts_and_reports_in_a_browser() {
     let (Some(python), Some(chromium)) = (python("websockets"), chromium()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("repo"));

@@ -1312,7 +1312,7 @@ export interface ExploreChanges {
   deletedLines: number;
   /** Number of changed files. */
   files: number;
-  /** Revision as requested. */
+  /** Requested revision, as the caller wrote it. */
   since: string;
   /** Number of commits of the revision that the checked-out commit does not have. */
   behind?: number;

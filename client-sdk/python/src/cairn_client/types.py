@@ -1508,7 +1508,7 @@ class ExploreChanges(TypedDict):
     files: int
     """Number of changed files."""
     since: str
-    """Revision as requested."""
+    """Requested revision, as the caller wrote it."""
     behind: NotRequired[int]
     """Number of commits of the revision that the checked-out commit does not have."""
     changedFiles: NotRequired[list[GitFileChange]]

@@ -1,3 +1,5 @@
+//! Changes by component, dependents and risks.
+
 use cairn_protocol::{
     explore::GraphFile,
     git::GitCommit,

@@ -63,11 +63,11 @@ pub fn check_revision(revision: &str) -> Result<(), Failure> {
 /// without git; `git_failed` for a repository that cannot be read.
 pub fn git_changes(root: &Root, revision: &str) -> Result<GitChanges, Failure> {
     check_revision(revision)?;
-    let shown = display_text(revision);
+    let quoted = display_text(revision);
     let no_repository = || {
         let folder = display_text(&root.path.to_string_lossy());
         let text = format!(
-            "'{folder}' is not the top folder of a git repository, so it has no revision '{shown}'"
+            "'{folder}' is not the top folder of a git repository, so it has no revision '{quoted}'"
         );
         Failure::new(Reason::RevisionNotFound, text)
     };
@@ -105,32 +105,32 @@ pub fn git_changes(root: &Root, revision: &str) -> Result<GitChanges, Failure> {
             Ok(Ok(Piece::Commit(commit))) => answer.commits.push(commit),
             Ok(Ok(Piece::File(file))) => answer.files.push(file),
             Ok(Ok(Piece::End(is_complete))) => answer.truncated = !is_complete,
-            Ok(Ok(Piece::Unknown(error))) => return Err(unknown(&shown, &error)),
+            Ok(Ok(Piece::Unknown(error))) => return Err(unknown(&quoted, &error)),
             Ok(Err(error)) => {
-                return Err(git_failed(&format!("git changes since '{shown}'"), &error));
+                return Err(git_failed(&format!("git changes since '{quoted}'"), &error));
             }
             // The thread has finished, or the time is over.
             Err(_) if !answer.base.is_empty() => return Ok(answer),
             Err(RecvTimeoutError::Disconnected) => return Err(no_repository()),
             Err(RecvTimeoutError::Timeout) => {
-                let text = format!("git changes since '{shown}': no answer in {CHANGES_LIMIT:?}");
+                let text = format!("git changes since '{quoted}': no answer in {CHANGES_LIMIT:?}");
                 return Err(Failure::new(Reason::GitFailed, text));
             }
         }
     }
 }
 
-fn unknown(shown: &str, error: &git2::Error) -> Failure {
+fn unknown(quoted: &str, error: &git2::Error) -> Failure {
     let text = match error.code() {
         ErrorCode::Ambiguous => {
-            format!("revision '{shown}' is ambiguous: name it with more characters")
+            format!("revision '{quoted}' is ambiguous: name it with more characters")
         }
         ErrorCode::Peel | ErrorCode::InvalidSpec
             if error.class() != git2::ErrorClass::Reference =>
         {
-            format!("revision '{shown}' is not a commit")
+            format!("revision '{quoted}' is not a commit")
         }
-        _ => format!("this repository has no revision '{shown}'"),
+        _ => format!("this repository has no revision '{quoted}'"),
     };
     Failure::new(Reason::RevisionNotFound, text)
 }

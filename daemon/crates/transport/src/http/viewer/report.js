@@ -102,6 +102,7 @@ export class Report {
   /** Takes an event of one operation. */
   step(id, evt) {
     if (evt.type === "started") this.running.set(id, this.labels.get(id) ?? evt.op);
+    if (["progress", "warning", "approval_required"].includes(evt.type)) this.event(evt);
     if (evt.type !== "result" && evt.type !== "error") return;
     const label = this.running.get(id) ?? evt.op;
     this.running.delete(id);
@@ -118,7 +119,7 @@ export class Report {
     if (evt.type === "plan_snapshot") this.planned += evt.plan.nextOps.length;
     if (evt.type === "progress") this.stage = evt.message ?? `${evt.op} ${Math.floor(evt.percent)} %`;
     if (evt.type === "warning") this.notices.push(evt.message);
-    if (evt.type === "approval_required") this.notices.push("An approval is pending: press 2 to see it.");
+    if (evt.type === "approval_required") this.notices.push("An approval is pending: see Approvals.");
     if (evt.type === "completed") this.show(evt.summary);
     if (evt.type === "stopped") this.end("stopped", evt.reason);
     if (evt.type === "interrupted") this.end("interrupted", "The daemon stopped; the explore can be resumed in a terminal.");
