@@ -96,6 +96,7 @@ reasons! {
     AuthenticationRequired = 6003, "authentication_required", false, "set up git credentials or an SSH key for that host; Cairn never prompts";
     DestinationExists = 6004, "destination_exists", false, "choose another dest";
     GitFailed = 6005, "git_failed", true, "see the message";
+    RevisionNotFound = 6006, "revision_not_found", false, "'git log --oneline' and 'git tag' list revisions; a shallow clone has only its latest commits, and a folder without git none";
     ModelUnavailable = 7001, "model_unavailable", true, "start the model server or check llm.endpoint";
     ModelNotFound = 7002, "model_not_found", false, "model.list lists the models";
     ModelUnauthorized = 7003, "model_unauthorized", false, "set the provider's key in its environment variable, the keychain or llm.api_key";

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{RunId, SessionId};
+use crate::{
+    changes::ExploreChanges,
+    id::{RunId, SessionId},
+};
 
 /// Parameters of the method `orchestrate.explore.start`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +35,9 @@ pub struct ExploreStartParams {
     /// Id of an existing session to run in; a new session when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// Git revision: the summary then has the changes between it and the work tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// Retry key, up to 128 bytes: a repeated key returns the first receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -289,6 +295,9 @@ pub struct ExploreDetails {
     /// Git facts, when the root is a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitFacts>,
+    /// Changes since the requested revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ExploreChanges>,
     /// Statistics of the explore.
     pub stats: ExploreStats,
 }

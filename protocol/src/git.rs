@@ -1,4 +1,4 @@
-//! Git: clone and status.
+//! Git: clone, status, log and changes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -132,4 +132,39 @@ pub struct GitCommit {
     pub time: i64,
     /// Paths that the commit changed, at most 200; empty for merges.
     pub paths: Vec<String>,
+}
+
+/// Changes between a revision and the work tree; answer of the tool `git_changes`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GitChanges {
+    /// Full hash of the revision's commit.
+    pub base: String,
+    /// Number of commits since the revision.
+    pub ahead: u64,
+    /// Number of commits of the revision that the checked-out commit does not have.
+    pub behind: u64,
+    /// Commits since the revision, newest first; at most 1,000.
+    pub commits: Vec<GitCommit>,
+    /// Changed files, untracked ones included; at most 5,000.
+    pub files: Vec<GitFileChange>,
+    /// True if the time or a limit left out commits, files or numbers of lines.
+    pub truncated: bool,
+}
+
+/// Changed file with its numbers of lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GitFileChange {
+    /// Path relative to the repository.
+    pub path: String,
+    /// Former path of a renamed file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_path: Option<String>,
+    /// Kind of change: `added`, `modified`, `deleted`, `renamed`, `type_changed` or `conflicted`.
+    pub status: String,
+    /// Number of added lines; zero for binary files.
+    pub added_lines: u64,
+    /// Number of deleted lines; zero for binary files.
+    pub deleted_lines: u64,
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     chat::{calls, text_answer},
     sdks::{node, project},
-    sealed::{Daemon, command, missing, note, python, tree},
+    sealed::{Daemon, command, git, missing, note, python, tree},
 };
 
 /// Number of records of the large session.
@@ -101,6 +101,81 @@ async fn viewer_works_by_keyboard_in_a_browser() {
         "{seen}"
     );
     note(&format!("a trace of {RECORDS} records is shown in {} ms", seen["firstPaintMs"]));
+}
+
+/// Texts of a repository that would do harm as HTML, as code or by their direction.
+const HOSTILE_FOLDER: &str = "<img src=x onerror=window.harmed=1>";
+const HOSTILE_TEXT: &str = "</script><img src=x onerror=window.harmed=1> a \u{202e}tool";
+
+#[tokio::test]
+async fn explore_starts_and_reports_in_a_browser() {
+    let (Some(python), Some(chromium)) = (python("websockets"), chromium()) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
+    let manifest = |name: &str| {
+        format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\ndescription = {HOSTILE_TEXT:?}\n"
+        )
+        .replace("\\u{202e}", "\\u202e")
+    };
+    let own = format!("{}[dependencies]\nlower = {{ path = \"../lower\" }}\n", manifest("upper"));
+    let hostile = format!("repo/{HOSTILE_FOLDER}/lib.py");
+    tree(
+        dir.path(),
+        &[
+            ("repo/Cargo.toml", "[workspace]\nmembers = [\"upper\", \"lower\"]\n"),
+            ("repo/upper/Cargo.toml", &own),
+            ("repo/upper/src/main.rs", "use lower::go;\n\nfn main() {\n    go();\n}\n"),
+            ("repo/lower/Cargo.toml", &manifest("lower")),
+            ("repo/lower/src/lib.rs", "pub fn go() {}\n"),
+            (&hostile, "def f():\n    return 1\n"),
+            ("repo/README.md", &format!("# Repo\n\nThis is {HOSTILE_TEXT} of many words.\n")),
+        ],
+    );
+    git(&root, &["init", "-q"]);
+    git(&root, &["add", "."]);
+    git(&root, &["commit", "-qm", HOSTILE_TEXT]);
+    std::fs::write(root.join("lower/src/lib.rs"), "pub fn go() {}\npub fn stop() {}\n").unwrap();
+    let daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": root})).await;
+    let mut driver = Command::new(python);
+    driver.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/explore_page.py"));
+    driver.arg(chromium).args([daemon.address(), daemon.token()]).arg(&root);
+    let output = driver.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    check_explore_page(&seen);
+}
+
+fn check_explore_page(seen: &Value) {
+    let text = |name: &str| seen[name].as_str().unwrap_or_else(|| panic!("{name}: {seen}"));
+    assert!(text("empty").contains("Enter a folder"), "{seen}");
+    assert!(text("relative").contains("absolute path"), "{seen}");
+    assert!(text("branch").contains("only a URL"), "{seen}");
+    assert!(text("range").contains("one revision"), "{seen}");
+    assert!(text("undeclared").contains("declared folders only"), "{seen}");
+    assert!(text("revision").contains("no revision 'nosuch'"), "{seen}");
+    assert!(text("stopped").contains("The explore has been stopped"), "{seen}");
+    let sections: Vec<&str> =
+        seen["sections"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
+    for section in ["Changes", "Components", "Languages", "Where it starts", "Each component"] {
+        assert!(sections.contains(&section), "{section}: {sections:?}");
+    }
+    assert!(text("changes").contains("0 commits, 1 changed file, +1 −0 lines"), "{seen}");
+    assert!(seen["boxes"].as_u64() >= Some(2) && seen["edges"].as_u64() >= Some(1), "{seen}");
+    assert_eq!(seen["focused"], "card", "{seen}");
+    // Text of the repository is shown as text, and its hidden characters are visible.
+    assert!(text("page").contains("<img src=x onerror=window.harmed=1>"), "{seen}");
+    assert!(text("page").contains("\\u{202e}"), "{seen}");
+    assert_eq!((&seen["images"], &seen["harmed"]), (&json!(0), &Value::Null), "{seen}");
+    assert_eq!(seen["hidden"], json!(0), "{seen}");
+    for width in ["wide", "narrow"] {
+        assert_eq!(seen[width], json!(true), "the page is wider than its window: {seen}");
+    }
+    assert_eq!((&seen["reader"], &seen["allowed"]), (&json!(false), &json!(true)), "{seen}");
+    assert_eq!(seen["unnamed"], json!([]), "controls without a name: {seen}");
+    assert_eq!(seen["reopened"], "repo", "{seen}");
 }
 
 /// Creates a folder to serve: the example page, and the client as published.

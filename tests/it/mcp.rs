@@ -55,7 +55,7 @@ fn check(seen: &Value, root: &Path) {
         "{}",
         text("span")
     );
-    assert!(text("explore").contains("Python 3") && text("read").contains("1|def open_ledger"));
+    assert!(text("explore").contains("Python ") && text("read").contains("1|def open_ledger"));
     let steps: Vec<f64> =
         seen["steps"].as_array().unwrap().iter().map(|s| s[0].as_f64().unwrap()).collect();
     assert!(steps.len() > 3 && steps.windows(2).all(|w| w[0] < w[1]), "{steps:?}");

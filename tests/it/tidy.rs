@@ -64,10 +64,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("cairn-agent", &["cairn-engine"]),
     ("cairn-methods", &["cairn-engine"]),
-    ("cairn-transport", &["cairn-methods", "cairn-pairing"]),
+    ("cairn-transport", &["cairn-explore-report", "cairn-methods", "cairn-pairing"]),
     ("cairn-client-sdk", &["cairn-pairing"]),
+    ("cairn-explore-report", &[]),
     ("cairn-search-metrics", &[]),
-    ("cairn-command-line", &["cairn-client-sdk", "cairn-config", "cairn-search-metrics"]),
+    (
+        "cairn-command-line",
+        &["cairn-client-sdk", "cairn-config", "cairn-explore-report", "cairn-search-metrics"],
+    ),
     ("xtask", &[]),
 ];
 

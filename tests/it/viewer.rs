@@ -33,7 +33,9 @@ async fn viewer_page_has_strict_headers_and_contains_no_data() {
     assert!(!text.split(" on").skip(1).any(handler), "{text}");
     let assets: Vec<&str> = text.split('"').filter(|part| part.starts_with("/viewer/")).collect();
     assert!(assets.len() >= 2 && text.matches("<script").count() == 1, "{text}");
-    for asset in assets.into_iter().chain(["/viewer/rpc.js", "/viewer/trace.js"]) {
+    let modules =
+        ["rpc", "trace", "explore", "report", "diagram"].map(|name| format!("/viewer/{name}.js"));
+    for asset in assets.into_iter().chain(modules.iter().map(String::as_str)) {
         let mut answer = send(&daemon, &format!("GET {asset}"), &[NO_TOKEN], b"").await;
         assert_eq!(answer.status, 200, "{asset}");
         let code = answer.text().await;

@@ -113,6 +113,7 @@ fn code_for_reason(reason: &str) -> u8 {
         | "not_a_directory"
         | "not_a_file"
         | "root_not_found"
+        | "revision_not_found"
         | "session_not_found"
         | "not_resumable"
         | "gone"

@@ -63,6 +63,7 @@ export type Reason =
   | "authentication_required"
   | "destination_exists"
   | "git_failed"
+  | "revision_not_found"
   | "model_unavailable"
   | "model_not_found"
   | "model_unauthorized"
@@ -788,6 +789,41 @@ export interface BlobRef {
   size: number;
 }
 
+/** Commit since a revision. */
+export interface ChangeCommit {
+  /** Full hash of the commit. */
+  id: string;
+  /** First line of the message. */
+  subject: string;
+}
+
+/** Changed file that other files import. */
+export interface ChangeImpact {
+  /** Number of files that import it directly. */
+  direct: number;
+  /** Path of the changed file, relative to the root. */
+  path: string;
+  /** Number of files that import it directly or by up to two others. */
+  total: number;
+  /** Names of the components of all these files, most files first. */
+  components?: Array<string>;
+  /** Paths of some files that import it, nearest first. */
+  dependents?: Array<string>;
+  /** True if there are more files than that. */
+  truncated?: boolean;
+}
+
+/** Change that deserves a closer look. */
+export interface ChangeRisk {
+  /** Kind of risk: `entrypoint`, `manifest`, `public_root`, `central`, `deleted`, `renamed`,
+   * `conflict` or `workflow`. */
+  kind: string;
+  /** Path of the changed file, relative to the root. */
+  path: string;
+  /** Reason, as `entrypoint: command 'tidepool'`. */
+  reason: string;
+}
+
 /** Capabilities of a client. */
 export interface ClientCapabilities {
   /** True if the client answers approvals. */
@@ -895,6 +931,29 @@ export interface Component {
   keyFiles?: Array<string>;
   /** Lines of its files. */
   lines?: number;
+}
+
+/** Changes of a component. */
+export interface ComponentChanges {
+  /** Number of added files. */
+  added: number;
+  /** Number of added lines. */
+  addedLines: number;
+  /** Number of commits that changed its files; merges are not counted. */
+  commits: number;
+  /** Number of deleted files. */
+  deleted: number;
+  /** Number of deleted lines. */
+  deletedLines: number;
+  /** Number of modified files. */
+  modified: number;
+  /** Name of the component; for files outside of all components that of their folder, or `other
+   * files`. */
+  name: string;
+  /** Path of the component or folder; empty for other files at the top. */
+  path: string;
+  /** Number of renamed files. */
+  renamed: number;
 }
 
 /** Answer of the method `session.compress`. */
@@ -1241,6 +1300,36 @@ export interface ExecutionPolicy {
   toolsMode?: ToolsMode | null;
 }
 
+/** Changes between a revision and the work tree, and the code that they touch. */
+export interface ExploreChanges {
+  /** Number of added lines. */
+  addedLines: number;
+  /** Full hash of its commit. */
+  base: string;
+  /** Number of commits since the revision. */
+  commits: number;
+  /** Number of deleted lines. */
+  deletedLines: number;
+  /** Number of changed files. */
+  files: number;
+  /** Requested revision, as the caller wrote it. */
+  since: string;
+  /** Number of commits of the revision that the checked-out commit does not have. */
+  behind?: number;
+  /** Changed files, most lines first; at most 200. */
+  changedFiles?: Array<GitFileChange>;
+  /** Changes by component, the system's own first, then most lines first. */
+  components?: Array<ComponentChanges>;
+  /** Changed files that other files import, most importing files first. */
+  impact?: Array<ChangeImpact>;
+  /** Changes that deserve a closer look. */
+  risks?: Array<ChangeRisk>;
+  /** Commits since the revision, newest first; at most 100. */
+  subjects?: Array<ChangeCommit>;
+  /** True if commits, files or contents could not be read; the numbers are then lower bounds. */
+  truncated?: boolean;
+}
+
 /** Reasons behind a summary. */
 export interface ExploreDetails {
   /** Commands that build, test and run the project. */
@@ -1255,6 +1344,8 @@ export interface ExploreDetails {
   stats: ExploreStats;
   /** Top files, each with its reason. */
   topFiles: Array<TopFile>;
+  /** Changes since the requested revision. */
+  changes?: ExploreChanges | null;
   /** Parts of the system, most important first. */
   components?: Array<Component>;
   /** Names that a newcomer meets in many files. */
@@ -1318,6 +1409,8 @@ export interface ExploreStartParams {
   root?: string | null;
   /** Id of an existing session to run in; a new session when omitted. */
   sessionId?: SessionId | null;
+  /** Git revision: the summary then has the changes between it and the work tree. */
+  since?: string | null;
 }
 
 /** Statistics of an explore. */
@@ -1477,6 +1570,20 @@ export interface GitFacts {
   branch?: string | null;
   /** Hash of the checked-out commit. */
   head?: string | null;
+}
+
+/** Changed file with its numbers of lines. */
+export interface GitFileChange {
+  /** Number of added lines; zero for binary files. */
+  addedLines: number;
+  /** Number of deleted lines; zero for binary files. */
+  deletedLines: number;
+  /** Path relative to the repository. */
+  path: string;
+  /** Kind of change: `added`, `modified`, `deleted`, `renamed`, `type_changed` or `conflicted`. */
+  status: string;
+  /** Former path of a renamed file. */
+  previousPath?: string | null;
 }
 
 /** Payload of the live notification `git.progress`. */

@@ -7,6 +7,7 @@ use std::{path::Path, time::Duration};
 use cairn_client_sdk::{Client, ClientError, Item, Record};
 use cairn_protocol::{
     approval::ApprovalListParams,
+    error::Reason,
     event::AgentEvt,
     explore::{ExplorePolicy, ExploreStartParams, PlannerKind, RunState},
     id::SessionId,
@@ -38,6 +39,7 @@ Examples:
   cairn explore                             this folder
   cairn explore ~/src/project --goal auth   with a question to answer
   cairn explore https://github.com/owner/name --branch main
+  cairn explore --since v1.2                with what changed since a revision
   cairn explore --full                      everything, not one page
   cairn explore --html overview.html        a page with a diagram, for a browser
   cairn explore --markdown ARCHITECTURE.md --agents-md AGENTS.md
@@ -58,6 +60,9 @@ pub struct ExploreArgs {
     /// A question to answer; may be given several times
     #[arg(long, value_name = "TEXT")]
     goal: Vec<String>,
+    /// Report what changed between this git revision and the work tree
+    #[arg(long, value_name = "REV", allow_hyphen_values = true)]
+    since: Option<String>,
     /// Let the configured model plan further steps after the built-in ones
     #[arg(long)]
     model: bool,
@@ -65,7 +70,7 @@ pub struct ExploreArgs {
     #[arg(long)]
     branch: Option<String>,
     /// Resume an interrupted session, or follow a running one
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["target", "goal", "branch", "model"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["target", "goal", "since", "branch", "model"])]
     resume: Option<SessionId>,
     /// The form of the summary.
     #[command(flatten)]
@@ -145,6 +150,7 @@ fn start_params(
             policy,
             planner,
             goals,
+            since: args.since.clone(),
             ..Default::default()
         });
     }
@@ -154,7 +160,8 @@ fn start_params(
     let path = app.canonical(&here.join(&args.target))?;
     let root = Some(scope::utf8(&path)?);
     let policy = args.model.then_some(policy);
-    Ok(ExploreStartParams { root, policy, planner, goals, ..Default::default() })
+    let since = args.since.clone();
+    Ok(ExploreStartParams { root, policy, planner, goals, since, ..Default::default() })
 }
 
 /// Returns true for `scheme://…`, or `host:path` in scp notation. The daemon decides whether the
@@ -314,7 +321,12 @@ impl Watch<'_> {
             AgentEvt::Error { message, reason, .. } => {
                 let reason = reason.as_deref().unwrap_or("failed");
                 let failure = Failure::with_reason(reason, output::plain(message));
-                Err(if reason == "no_approver" { failure.hint(NO_APPROVER_HINT) } else { failure })
+                let not_found = Reason::RevisionNotFound;
+                Err(match reason {
+                    "no_approver" => failure.hint(NO_APPROVER_HINT),
+                    reason if reason == not_found.as_str() => failure.hint(not_found.hint()),
+                    _ => failure,
+                })
             }
             AgentEvt::Stopped { reason, .. } => {
                 self.app.info(&format!("stopped: {}", output::plain(reason)));

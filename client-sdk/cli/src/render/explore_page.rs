@@ -2,6 +2,7 @@
 //! no script from the repository. It depends on the summary alone.
 
 mod cards;
+mod changes;
 mod diagram;
 mod markup;
 mod sections;
@@ -9,13 +10,11 @@ mod sections;
 mod tests;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use cairn_explore_report::facts::{self, count};
 use cairn_protocol::explore::ExploreSummary;
 use sha2::{Digest as _, Sha256};
 
-use crate::render::{
-    explore_facts::{self as facts, count},
-    explore_page::markup::text,
-};
+use crate::render::explore_page::markup::text;
 
 const STYLE: &str = include_str!("explore_page/style.css");
 const SCRIPT: &str = include_str!("explore_page/page.js");
@@ -96,6 +95,7 @@ fn sections(summary: &ExploreSummary) -> Vec<Section> {
     let wide = |id, title, html| Section { id, title, html, is_narrow: false };
     let narrow = |id, title, html| Section { id, title, html, is_narrow: true };
     vec![
+        wide("changes", "Changes", changes::changes(details)),
         wide("diagram", "Components", diagram::figure(&details.components)),
         wide("languages", "Languages", sections::languages(summary)),
         wide("goals", "Goals", sections::findings(details)),
@@ -109,6 +109,8 @@ fn sections(summary: &ExploreSummary) -> Vec<Section> {
         narrow("questions", "Open questions", sections::questions(summary)),
         wide("parts", "Each component", cards::components(&details.components)),
         wide("secondary", "Secondary folders", cards::secondary(details)),
+        narrow("changed-files", "Changed files", changes::files(details)),
+        narrow("new-commits", "Commits since the revision", changes::commits(details)),
         narrow("packages", "Packages", sections::packages(details)),
         narrow("folders", "Folders", sections::layout(details)),
         narrow("commits", "Latest commits", sections::commits(details)),

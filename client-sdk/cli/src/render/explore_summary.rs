@@ -1,16 +1,17 @@
 //! The summary of an explore, for people: one page, or everything.
 
+mod changes;
 mod full;
 mod page;
 #[cfg(test)]
 mod tests;
 
+use cairn_explore_report::facts::{count, revision};
 use cairn_protocol::{explore::ExploreSummary, id::SessionId};
 use console::{Style, Term};
 
 use crate::render::{
     cells,
-    explore_facts::{count, revision},
     output::{millis, plain},
 };
 

@@ -2,7 +2,10 @@
 
 use std::io::{self, Write as _};
 
-pub use crate::render::sanitize::{is_plain, plain};
+pub use cairn_explore_report::{
+    facts::number,
+    sanitize::{is_plain, plain},
+};
 
 /// Writes text to standard output.
 pub fn print(text: &str) -> io::Result<()> {
@@ -22,19 +25,6 @@ pub fn line(text: &str) -> io::Result<()> {
 /// Writes a value as one line of JSON.
 pub fn json(value: &impl serde::Serialize) -> io::Result<()> {
     line(&serde_json::to_string(value).map_err(io::Error::other)?)
-}
-
-/// Formats a number with thousands separators.
-pub fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// Formats milliseconds for people.
@@ -80,10 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_text_are_formatted() {
-        for (n, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(number(n), expected);
-        }
+    fn durations_and_text_are_formatted() {
         assert_eq!((millis(999).as_str(), millis(12_345).as_str()), ("999 ms", "12.3 s"));
         assert_eq!(plain("a\u{1b}[31mb\tc"), "a\\u{1b}[31mb\tc");
     }

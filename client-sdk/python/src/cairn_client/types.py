@@ -67,6 +67,7 @@ Reason: TypeAlias = Literal[
     "authentication_required",
     "destination_exists",
     "git_failed",
+    "revision_not_found",
     "model_unavailable",
     "model_not_found",
     "model_unauthorized",
@@ -945,6 +946,44 @@ class BlobRef(TypedDict):
     """Size of the content in bytes."""
 
 
+class ChangeCommit(TypedDict):
+    """Commit since a revision."""
+
+    id: str
+    """Full hash of the commit."""
+    subject: str
+    """First line of the message."""
+
+
+class ChangeImpact(TypedDict):
+    """Changed file that other files import."""
+
+    direct: int
+    """Number of files that import it directly."""
+    path: str
+    """Path of the changed file, relative to the root."""
+    total: int
+    """Number of files that import it directly or by up to two others."""
+    components: NotRequired[list[str]]
+    """Names of the components of all these files, most files first."""
+    dependents: NotRequired[list[str]]
+    """Paths of some files that import it, nearest first."""
+    truncated: NotRequired[bool]
+    """True if there are more files than that."""
+
+
+class ChangeRisk(TypedDict):
+    """Change that deserves a closer look."""
+
+    kind: str
+    """Kind of risk: `entrypoint`, `manifest`, `public_root`, `central`, `deleted`, `renamed`,
+    `conflict` or `workflow`."""
+    path: str
+    """Path of the changed file, relative to the root."""
+    reason: str
+    """Reason, as `entrypoint: command 'tidepool'`."""
+
+
 class ClientCapabilities(TypedDict):
     """Capabilities of a client."""
 
@@ -1061,6 +1100,30 @@ class Component(TypedDict):
     """Paths of its files that most others depend on."""
     lines: NotRequired[int]
     """Lines of its files."""
+
+
+class ComponentChanges(TypedDict):
+    """Changes of a component."""
+
+    added: int
+    """Number of added files."""
+    addedLines: int
+    """Number of added lines."""
+    commits: int
+    """Number of commits that changed its files; merges are not counted."""
+    deleted: int
+    """Number of deleted files."""
+    deletedLines: int
+    """Number of deleted lines."""
+    modified: int
+    """Number of modified files."""
+    name: str
+    """Name of the component; for files outside of all components that of their folder, or `other
+    files`."""
+    path: str
+    """Path of the component or folder; empty for other files at the top."""
+    renamed: int
+    """Number of renamed files."""
 
 
 class Compressed(TypedDict):
@@ -1431,6 +1494,37 @@ class ExecutionPolicy(TypedDict):
     """Names under which tools are offered; `tools.mode` when omitted."""
 
 
+class ExploreChanges(TypedDict):
+    """Changes between a revision and the work tree, and the code that they touch."""
+
+    addedLines: int
+    """Number of added lines."""
+    base: str
+    """Full hash of its commit."""
+    commits: int
+    """Number of commits since the revision."""
+    deletedLines: int
+    """Number of deleted lines."""
+    files: int
+    """Number of changed files."""
+    since: str
+    """Requested revision, as the caller wrote it."""
+    behind: NotRequired[int]
+    """Number of commits of the revision that the checked-out commit does not have."""
+    changedFiles: NotRequired[list[GitFileChange]]
+    """Changed files, most lines first; at most 200."""
+    components: NotRequired[list[ComponentChanges]]
+    """Changes by component, the system's own first, then most lines first."""
+    impact: NotRequired[list[ChangeImpact]]
+    """Changed files that other files import, most importing files first."""
+    risks: NotRequired[list[ChangeRisk]]
+    """Changes that deserve a closer look."""
+    subjects: NotRequired[list[ChangeCommit]]
+    """Commits since the revision, newest first; at most 100."""
+    truncated: NotRequired[bool]
+    """True if commits, files or contents could not be read; the numbers are then lower bounds."""
+
+
 class ExploreDetails(TypedDict):
     """Reasons behind a summary."""
 
@@ -1446,6 +1540,8 @@ class ExploreDetails(TypedDict):
     """Statistics of the explore."""
     topFiles: list[TopFile]
     """Top files, each with its reason."""
+    changes: NotRequired[ExploreChanges | None]
+    """Changes since the requested revision."""
     components: NotRequired[list[Component]]
     """Parts of the system, most important first."""
     concepts: NotRequired[list[Concept]]
@@ -1512,6 +1608,8 @@ class ExploreStartParams(TypedDict):
     """Absolute path of the folder; not needed with `remoteURL`."""
     sessionId: NotRequired[SessionId | None]
     """Id of an existing session to run in; a new session when omitted."""
+    since: NotRequired[str | None]
+    """Git revision: the summary then has the changes between it and the work tree."""
 
 
 class ExploreStats(TypedDict):
@@ -1678,6 +1776,21 @@ class GitFacts(TypedDict):
     """Current branch; absent when HEAD is detached."""
     head: NotRequired[str | None]
     """Hash of the checked-out commit."""
+
+
+class GitFileChange(TypedDict):
+    """Changed file with its numbers of lines."""
+
+    addedLines: int
+    """Number of added lines; zero for binary files."""
+    deletedLines: int
+    """Number of deleted lines; zero for binary files."""
+    path: str
+    """Path relative to the repository."""
+    status: str
+    """Kind of change: `added`, `modified`, `deleted`, `renamed`, `type_changed` or `conflicted`."""
+    previousPath: NotRequired[str | None]
+    """Former path of a renamed file."""
 
 
 class GitProgress(TypedDict):

@@ -1,6 +1,7 @@
 //! Exploring without a model: plans from the known facts, acts through the gate, converges on a
 //! summary.
 
+mod changes;
 mod commands;
 mod comments;
 mod components;
@@ -70,6 +71,9 @@ impl Agent for Explorer {
     async fn explore(&self, cx: &RunContext, goals: &[String]) -> Result<ExploreSummary, Failure> {
         let began = Instant::now();
         let mut work = Work::new(cx.clone(), goals);
+        if let Some(since) = cx.since() {
+            work.compare(since).await?;
+        }
         work.revise().await?;
         while let Some(FinishedOp { call, purpose, outcome }) = work.next().await? {
             work.facts.absorb(&call, &purpose, outcome);
@@ -78,7 +82,7 @@ impl Agent for Explorer {
         if cx.wants_model() {
             work.guide().await?;
         }
-        let mut summary = summary::converge(&work.facts, &work.planner.goals);
+        let mut summary = summary::converge(&work.facts, &work.planner.goals, cx.since());
         let (ops, failed) = cx.ops();
         summary.details.stats.ops = ops;
         summary.details.stats.failed_ops = failed;
@@ -122,6 +126,19 @@ impl Work {
         }
     }
 
+    /// Gets the changes since a revision, before anything else: an explore that was started for
+    /// them has no result without them.
+    async fn compare(&mut self, since: &str) -> Result<(), Failure> {
+        let PlannedOp { op, purpose } = planner::compare(since);
+        let call = planner::call_of(&op);
+        self.revision += 1;
+        let plan = ExplorePlan { goals: self.planner.goals.clone(), next_ops: vec![op] };
+        self.cx.emit(AgentEvt::PlanSnapshot { revision: self.revision, plan }).await?;
+        let changes = self.cx.call(&call.name, call.arguments.clone()).await?;
+        self.facts.absorb(&call, &purpose, Ok(changes));
+        Ok(())
+    }
+
     /// Requests the next operations from the planner; new ones are queued and, as a snapshot,
     /// logged.
     async fn revise(&mut self) -> Result<(), Failure> {
@@ -155,7 +172,7 @@ impl Work {
 
     fn stage(&self) -> &'static str {
         match self.revision {
-            0 | 1 => "listing the folder",
+            _ if !self.facts.looked => "listing the folder",
             _ if self.facts.index.is_none() => "reading while the index is built",
             _ => "reading key files",
         }

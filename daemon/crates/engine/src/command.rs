@@ -143,6 +143,7 @@ impl Engine {
             failed: AtomicU64::new(0),
             pending: Arc::new(AtomicU64::new(0)),
             model: None,
+            since: None,
             span: tracing::Span::current(),
         };
         inner.pending.store(1, Ordering::Relaxed);

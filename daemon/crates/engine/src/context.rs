@@ -41,6 +41,8 @@ pub(crate) struct Inner {
     pub(crate) pending: Arc<AtomicU64>,
     /// `Some` if a model plans; true if it may be an external one.
     pub(crate) model: Option<bool>,
+    /// Revision whose changes an explore reports.
+    pub(crate) since: Option<String>,
     /// Parent of the spans of its operations.
     pub(crate) span: tracing::Span,
 }
@@ -64,6 +66,11 @@ impl RunContext {
     /// of it.
     pub fn paths(&self) -> Option<&[String]> {
         self.core().grants.paths.as_deref()
+    }
+
+    /// Returns the git revision since which an explore reports the changes.
+    pub fn since(&self) -> Option<&str> {
+        self.inner.since.as_deref()
     }
 
     /// Returns a token that is cancelled on abort and when the daemon stops.

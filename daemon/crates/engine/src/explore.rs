@@ -20,7 +20,7 @@ use cairn_protocol::{
 use cairn_trace::NewSession;
 use cairn_workspace::{
     Root,
-    git::{Remote, RemoteLocation},
+    git::{Remote, RemoteLocation, check_revision},
 };
 use tracing::Instrument as _;
 
@@ -139,6 +139,9 @@ impl Engine {
         if self.inner.explorer.get().is_none() {
             return Err(Failure::new(Reason::NotSupported, "no explorer is registered"));
         }
+        if let Some(since) = &params.since {
+            check_revision(since)?;
+        }
         match (&params.root, &params.remote_url) {
             (_, Some(url)) => {
                 let remote = Remote::parse(url)?;
@@ -209,6 +212,7 @@ impl Engine {
             failed: AtomicU64::new(0),
             pending: Arc::new(AtomicU64::new(0)),
             model,
+            since: params.since.clone(),
             span: crate::span::run(OP, session, run, resumed),
         };
         RunContext { inner: Arc::new(inner) }
@@ -323,6 +327,7 @@ impl RunContext {
             failed: AtomicU64::new(old.failed.load(Ordering::Relaxed)),
             pending: Arc::clone(&old.pending),
             model: old.model,
+            since: old.since.clone(),
             span: old.span.clone(),
         };
         RunContext { inner: Arc::new(inner) }

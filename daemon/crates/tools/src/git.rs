@@ -1,9 +1,13 @@
-//! `git_status`, `git_diff` and `git_log`: reads that run no program a repository names.
+//! `git_status`, `git_diff`, `git_log` and `git_changes`: reads that run no program a repository names.
 
 use std::sync::Arc;
 
 use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments};
-use cairn_protocol::{approval::Preview, error::Failure, git::GitStatusParams};
+use cairn_protocol::{
+    approval::Preview,
+    error::Failure,
+    git::{GitChanges, GitStatusParams},
+};
 use cairn_workspace::git::DiffRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,6 +26,35 @@ struct GitLogParams {
 
 fn default_limit() -> u32 {
     100
+}
+
+/// Arguments of the tool `git_changes`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GitChangesParams {
+    /// Name or hash of a commit.
+    since: String,
+}
+
+fn changes(
+    _: &Deps,
+    permit: &Permit,
+    params: GitChangesParams,
+) -> Result<(GitChanges, bool), Failure> {
+    let mut answer = cairn_workspace::git::git_changes(permit.require_root()?, &params.since)?;
+    if !permit.shows_all() {
+        answer.files.retain(|file| permit.shows(&file.path));
+        for file in &mut answer.files {
+            file.previous_path = file.previous_path.take().filter(|path| permit.shows(path));
+        }
+        for commit in &mut answer.commits {
+            commit.paths.retain(|path| permit.shows(path));
+        }
+        answer.commits.retain(|commit| !commit.paths.is_empty());
+        answer.ahead = answer.commits.len() as u64;
+    }
+    let is_cut = answer.truncated;
+    Ok((answer, is_cut))
 }
 
 /// Default size of a diff and the largest that can be requested, in bytes.
@@ -152,7 +185,14 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((serde_json::json!({"commits": commits}), false))
         },
     );
-    let changes = reading(
+    let since = reading(
+        deps,
+        "git_changes",
+        "The commits and changed files between a revision and the work tree.",
+        "git_changes",
+        |deps, permit, params: GitChangesParams, _| changes(deps, permit, params),
+    );
+    let uncommitted = reading(
         deps,
         "git_diff",
         "The uncommitted changes as a unified diff: the unstaged ones, or with `staged` the staged \
@@ -162,8 +202,9 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     );
     vec![
         Arc::new(status.narrowing().offered()),
-        Arc::new(changes.narrowing().offered()),
+        Arc::new(uncommitted.narrowing().offered()),
         Arc::new(log.offered()),
+        Arc::new(since),
         Arc::new(Commit),
     ]
 }

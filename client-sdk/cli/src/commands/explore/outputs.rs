@@ -6,13 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use cairn_explore_report::{agents, markdown};
 use cairn_protocol::{explore::ExploreSummary, id::SessionId};
 use clap::Args;
 
 use crate::{
     app::App,
     exit::Failure,
-    render::{explore_agents, explore_markdown, explore_page, explore_summary, output},
+    render::{explore_page, explore_summary, output},
 };
 
 /// The name of standard output among files.
@@ -64,8 +65,8 @@ impl Output<'_> {
     fn render(&self, summary: &ExploreSummary) -> String {
         match self.form {
             Form::Html => explore_page::page(summary),
-            Form::Markdown => explore_markdown::document(summary),
-            Form::AgentsMd => explore_agents::draft(summary),
+            Form::Markdown => markdown::document(summary),
+            Form::AgentsMd => agents::draft(summary),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Cards of components and secondary folders.
 
+use cairn_explore_report::facts;
 use cairn_protocol::explore::{Component, ExploreDetails};
 
 use super::markup::{path, text};
-use crate::render::explore_facts as facts;
 
 /// A card for each component, with links between them.
 pub fn components(all: &[Component]) -> String {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use cairn_explore_report::{facts, graph::ComponentGraph};
 use cairn_protocol::explore::Component;
 use dagre::{
     EdgeLabel, LayoutOptions, NodeLabel, RankDir,
@@ -10,9 +11,7 @@ use dagre::{
 };
 
 use super::markup::{escape, text};
-use crate::render::{
-    cells, explore_facts as facts, explore_graph::ComponentGraph, sanitize::plain,
-};
+use crate::render::{cells, output::plain};
 
 /// Width of a box in pixels.
 const BOX_WIDTH: f64 = 226.0;

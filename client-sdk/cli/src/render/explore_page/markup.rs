@@ -1,6 +1,6 @@
 //! Escaping for HTML and SVG.
 
-use crate::render::{explore_facts::single_line, sanitize::plain};
+use cairn_explore_report::{facts::single_line, sanitize::plain};
 
 /// Escapes untrusted text for element content and quoted attributes. Control and invisible
 /// characters become visible escapes first.

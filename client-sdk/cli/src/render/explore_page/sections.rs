@@ -2,22 +2,22 @@
 
 use std::fmt::Write as _;
 
+use cairn_explore_report::facts::{self, FileRow, count, position};
 use cairn_protocol::explore::{ExploreDetails, ExploreSummary};
 
 use super::markup::{code, escape, path, text};
-use crate::render::explore_facts::{self as facts, FileRow, count, position};
 
 /// Languages with a colour of their own; the others share one.
 const COLOURS: usize = 7;
 
 /// Renders entries as a list; empty without entries.
-fn rows(entries: impl Iterator<Item = String>) -> String {
+pub fn rows(entries: impl Iterator<Item = String>) -> String {
     let entries: String = entries.map(|entry| format!("<li>{entry}</li>\n")).collect();
     if entries.is_empty() { entries } else { format!("<ul class=\"rows\">\n{entries}</ul>\n") }
 }
 
 /// Renders a remark below an entry; empty without text.
-fn remark(remark: &str) -> String {
+pub fn remark(remark: &str) -> String {
     match text(remark) {
         remark if remark.is_empty() => remark,
         remark => format!("<span class=\"faint\">{remark}</span>"),

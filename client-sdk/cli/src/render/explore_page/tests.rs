@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use cairn_explore_report::{
+    graph::MAX_NODES,
+    samples::{self, HOSTILE, components, cyclic, flask, helix, hostile, many, of_components},
+};
 use proptest::prelude::*;
 
 use super::*;
-use crate::render::{
-    explore_graph::MAX_NODES,
-    explore_samples::{
-        HOSTILE, assert_golden, components, cyclic, flask, helix, hostile, many, of_components,
-    },
-};
+
+fn assert_golden(name: &str, actual: &str) {
+    samples::assert_golden(env!("CARGO_MANIFEST_DIR"), name, actual);
+}
 
 /// Elements without an end.
 const VOID: &[&str] = &["meta", "br", "wbr", "rect", "!doctype"];
@@ -163,6 +165,7 @@ fn every_section_is_on_the_page() {
     let mut summary = helix();
     summary.details.findings = hostile("a goal").details.findings;
     summary.details.git = hostile("a commit").details.git;
+    summary.details.changes = Some(samples::changes());
     let page = page(&summary);
     assert_harmless(&page);
     assert_eq!(page.matches("<section ").count(), sections(&summary).len());

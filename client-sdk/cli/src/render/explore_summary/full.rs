@@ -1,17 +1,15 @@
 //! Everything that a summary contains, section by section.
 
+use cairn_explore_report::facts::{self, position, single_line};
 use cairn_protocol::{
+    changes::ExploreChanges,
     explore::{Component, ExploreSummary},
     id::SessionId,
 };
 use console::Style;
 
-use super::{FEWEST_COLUMNS, clean, figures, heading};
-use crate::render::{
-    cells,
-    explore_facts::{self as facts, position, single_line},
-    output::number,
-};
+use super::{FEWEST_COLUMNS, changes::extent, clean, figures, heading};
+use crate::render::{cells, output::number};
 
 /// Cells of the longest bar of the languages.
 const BAR_CELLS: u64 = 20;
@@ -29,6 +27,9 @@ pub fn full(summary: &ExploreSummary, session: &SessionId, columns: Option<usize
         out.wrapped(&clean(&purpose), 0, &Style::new());
     }
     languages(&mut out, summary);
+    if let Some(changes) = &summary.details.changes {
+        change_sections(&mut out, changes);
+    }
     findings(&mut out, summary);
     components(&mut out, "Components", &summary.details.components, &summary.details.components);
     components(
@@ -116,6 +117,50 @@ fn languages(out: &mut Sections, summary: &ExploreSummary) {
         let room = out.columns.saturating_sub(cells::width(&figures) + 2);
         let bar = Style::new().cyan().apply_to("▪".repeat(cells.min(room)));
         out.push(format!("{figures}  {bar}").trim_end());
+    }
+}
+
+fn change_sections(out: &mut Sections, changes: &ExploreChanges) {
+    let since = clean(&single_line(&changes.since));
+    let base = facts::short_hash(&changes.base);
+    out.title(&format!("Changes since {since}"), 1);
+    let total = format!("compared with {base}: {}", facts::change_totals(changes));
+    out.wrapped(&clean(&total), 2, &Style::new());
+    for note in facts::change_notes(changes) {
+        out.wrapped(&note, 2, &Style::new());
+    }
+    for component in &changes.components {
+        out.entry(&clean(&single_line(&component.name)), &Style::new().cyan(), &extent(component));
+    }
+    let green = Style::new().green();
+    out.title("Risky changes", changes.risks.len());
+    for risk in &changes.risks {
+        out.entry(&clean(&risk.path), &green, &risk.reason);
+    }
+    out.title("Affected by the changes", changes.impact.len());
+    for one in &changes.impact {
+        out.entry(&clean(&one.path), &green, &facts::impact(one));
+    }
+    out.title("Changed files", changes.changed_files.len());
+    for file in &changes.changed_files {
+        let lines = facts::line_change(file.added_lines, file.deleted_lines);
+        let from =
+            file.previous_path.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
+        let about = format!("{lines}  {}{from}", file.status.replace('_', " "));
+        out.entry(&clean(&file.path), &green, &about);
+    }
+    let rest = changes.files.saturating_sub(changes.changed_files.len() as u64);
+    if rest > 0 {
+        out.wrapped(&format!("{} more", number(rest)), 2, &Style::new().dim());
+    }
+    out.title("Commits", changes.subjects.len());
+    for commit in &changes.subjects {
+        let hash = clean(commit.id.get(..8).unwrap_or(&commit.id));
+        out.entry(&hash, &Style::new().yellow(), &commit.subject);
+    }
+    let rest = changes.commits.saturating_sub(changes.subjects.len() as u64);
+    if rest > 0 {
+        out.wrapped(&format!("{} more", number(rest)), 2, &Style::new().dim());
     }
 }
 

@@ -1,16 +1,15 @@
 //! The page: at most [`MAX_LINES`] lines that never wrap.
 
+use cairn_explore_report::facts::{self, FileRow, single_line};
 use cairn_protocol::{
+    changes::ExploreChanges,
     explore::{Component, ExploreSummary},
     id::SessionId,
 };
 use console::Style;
 
-use super::{FEWEST_COLUMNS, Line, MOST_COLUMNS, PIPED_COLUMNS, clean, figures, heading};
-use crate::render::{
-    cells,
-    explore_facts::{self as facts, FileRow, single_line},
-};
+use super::{FEWEST_COLUMNS, Line, MOST_COLUMNS, PIPED_COLUMNS, changes, clean, figures, heading};
+use crate::render::cells;
 
 /// Maximum lines of the page.
 pub const MAX_LINES: usize = 40;
@@ -155,6 +154,9 @@ fn sections(summary: &ExploreSummary, columns: usize) -> Vec<Section> {
     let components = components(&details.components, columns);
     let questions = questions(summary, columns);
     let mut all = vec![Section::new("languages", 1, 0, languages(summary, columns)).joined()];
+    if let Some(changes) = &details.changes {
+        all.extend(change_sections(changes, columns));
+    }
     for finding in details.findings.iter().take(GOALS) {
         let goal = clean(&single_line(&finding.goal));
         let mut entries = vec![cells::wrap_at_most(&goal, columns, 2)];
@@ -182,6 +184,21 @@ fn sections(summary: &ExploreSummary, columns: usize) -> Vec<Section> {
         all.insert(1, Section::new("folders", 3, details.layout.len(), layout(summary, columns)));
     }
     all
+}
+
+/// The sections about the changes since a revision.
+fn change_sections(changes: &ExploreChanges, columns: usize) -> [Section; 4] {
+    let components = changes::components(changes, columns);
+    let risks = changes::risks(changes, columns);
+    let impact = changes::impact(changes, columns);
+    let commits = changes::commits(changes, columns);
+    let total = usize::try_from(changes.commits).unwrap_or(usize::MAX);
+    [
+        Section::of("changes", 6, 0, components),
+        Section::new("risks", 4, changes.risks.len(), risks).joined(),
+        Section::new("affects", 3, changes.impact.len(), impact).joined(),
+        Section::new("commits", 2, total, commits).joined(),
+    ]
 }
 
 fn languages(summary: &ExploreSummary, columns: usize) -> Vec<String> {

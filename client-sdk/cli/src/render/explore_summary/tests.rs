@@ -1,14 +1,18 @@
 //! The page of a terminal: width, height and content.
 
+use cairn_explore_report::samples::{
+    self, HOSTILE, cyclic, flask, helix, hostile, many, of_components,
+};
 use cairn_protocol::explore::Finding;
 
 use super::{page::MAX_LINES, *};
-use crate::render::{
-    explore_samples::{HOSTILE, assert_golden, cyclic, flask, helix, hostile, many, of_components},
-    output,
-};
+use crate::render::output;
 
 const SESSION: &str = "ses_01a21316c9707442b7f3b5b13f488d98";
+
+fn assert_golden(name: &str, actual: &str) {
+    samples::assert_golden(env!("CARGO_MANIFEST_DIR"), name, actual);
+}
 
 fn session() -> SessionId {
     console::set_colors_enabled(false);
@@ -27,6 +31,9 @@ fn samples() -> Vec<ExploreSummary> {
     let found = vec!["a/b.rs:1".to_owned(); 9];
     goals.details.findings = vec![Finding { goal: "a goal ".repeat(40), places: found }; 4];
     all.push(goals);
+    let mut changed = helix();
+    changed.details.changes = Some(samples::changes());
+    all.push(changed);
     all
 }
 
@@ -113,5 +120,26 @@ fn everything_is_in_the_full_output() {
     expected.extend(summary.followups.iter().map(String::as_str));
     for text_of_it in expected {
         assert!(text.contains(text_of_it), "{text_of_it} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn changes_are_the_first_section() {
+    let mut summary = helix();
+    summary.details.changes = Some(samples::changes());
+    let text = page(&summary, &session(), Some(100));
+    let at = |label: &str| text.find(&format!("\n{label}")).unwrap_or_else(|| panic!("{text}"));
+    assert!(at("changes") < at("risks") && at("affects") < at("components"), "{text}");
+    for part in [
+        "since v1.0 (0123456789ab): 3 commits, 4 changed files, +1,320 −45 lines",
+        "+1,300 −40  1 added, 1 modified, 1 renamed, 2 commits",
+        "src/flask/app.py  24 files depend on it, 9 directly: flask, tests",
+        "cli: a module of its own",
+    ] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+    let full = full(&summary, &session(), None);
+    for part in ["Changes since v1.0", "Changed files", "renamed from src/flask/command.py"] {
+        assert!(full.contains(part), "{part} is not in:\n{full}");
     }
 }

@@ -7,9 +7,9 @@ use cairn_protocol::{
     content::{DirListing, EntryKind, Span},
     error::Failure,
     explore::{CodeGraph, GraphGroup, LayoutEntry, TopFile},
-    git::{GitCommit, GitStatus},
+    git::{GitChanges, GitCommit, GitStatus},
     index::RootStatus,
-    search::{GrepAnswer, GrepItem, SearchAnswer, SymbolItem, SymbolsAnswer},
+    search::{GrepAnswer, GrepItem, ImpactAnswer, SearchAnswer, SymbolItem, SymbolsAnswer},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -53,6 +53,10 @@ pub struct Facts {
     pub languages: BTreeMap<String, u64>,
     pub git: Option<GitStatus>,
     pub commits: Vec<GitCommit>,
+    /// Changes since the requested revision.
+    pub changes: Option<GitChanges>,
+    /// Files that depend on each changed file.
+    pub impacts: BTreeMap<String, ImpactAnswer>,
     /// State of the index after the wait for it.
     pub index: Option<RootStatus>,
     /// True if the wait for the index has finished, successfully or not.
@@ -136,6 +140,12 @@ impl Facts {
             Purpose::Languages => self.languages = field(value, "languages").unwrap_or_default(),
             Purpose::GitStatus => self.git = typed(value),
             Purpose::GitLog => self.commits = field(value, "commits").unwrap_or_default(),
+            Purpose::Changes => self.changes = typed(value),
+            Purpose::Impact { path } => {
+                if let Some(answer) = typed(value) {
+                    self.impacts.insert(path.clone(), answer);
+                }
+            }
             Purpose::Index => self.index = typed(value),
             Purpose::Ranking => self.ranking = field(value, "files").unwrap_or_default(),
             Purpose::Folders => self.folders = field(value, "folders").unwrap_or_default(),

@@ -187,7 +187,7 @@ fn pair_headers(all: &mut BTreeMap<String, Evidence>) {
     }
 }
 
-fn is_source(path: &str) -> bool {
+pub fn is_source(path: &str) -> bool {
     const ENDS: &[&str] = &[
         "rs", "py", "ts", "tsx", "js", "jsx", "mjs", "cjs", "go", "c", "h", "cc", "cpp", "cxx",
         "hpp", "hh", "java", "kt", "kts", "scala", "rb", "cs", "php", "swift", "lua", "ex", "exs",

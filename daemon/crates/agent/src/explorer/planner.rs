@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use cairn_protocol::{command::ToolCall, explore::AgentOp};
 use serde_json::{Value, json};
 
-use super::{components, concepts, conventions, facts::Facts, manifests, paths};
+use super::{changes, components, concepts, conventions, facts::Facts, manifests, paths};
 
 /// Seconds to wait for the index; the explore then continues with its current state.
 const INDEX_WAIT: u32 = 18;
@@ -25,7 +25,7 @@ const PROBE_LINES: u32 = 300;
 /// Levels of folders that parts of the repository may be in: Java's packages are deep.
 const FOLDER_DEPTH: u32 = 8;
 /// Files of the graph of imports.
-const GRAPH_FILES: u32 = 1000;
+pub const GRAPH_FILES: u32 = 1000;
 /// Most files that are read for the roles of parts.
 const MAX_ROLE_FILES: usize = 60;
 /// Most parts whose roots are looked up.
@@ -34,6 +34,9 @@ const MAX_ROLE_PARTS: usize = 15;
 const ROLE_LINES: u32 = 1_500;
 /// Commits whose files are counted.
 const COMMITS: u32 = 1000;
+/// Steps of imports and files of the dependents of a changed file.
+const IMPACT_DEPTH: u32 = 3;
+const IMPACT_FILES: u32 = 500;
 
 /// A search for entrypoints.
 pub struct Probe {
@@ -152,6 +155,12 @@ pub enum Purpose {
     Languages,
     GitStatus,
     GitLog,
+    /// Changes since the requested revision.
+    Changes,
+    /// Files that depend on a changed file.
+    Impact {
+        path: String,
+    },
     /// The state of the index after the wait for it.
     Index,
     Ranking,
@@ -248,6 +257,17 @@ fn read_to(path: &str, end_line: u32) -> PlannedOp {
     PlannedOp { op, purpose: Purpose::Text { path: path.into() } }
 }
 
+/// Requests the changes between a revision and the work tree.
+pub fn compare(since: &str) -> PlannedOp {
+    tool(Purpose::Changes, "git_changes", json!({"since": since}))
+}
+
+fn impact(path: &str) -> PlannedOp {
+    let purpose = Purpose::Impact { path: path.to_owned() };
+    let arguments = json!({"path": path, "depth": IMPACT_DEPTH, "k": IMPACT_FILES});
+    tool(purpose, "find_impact", arguments)
+}
+
 fn list(path: &str, depth: u32) -> PlannedOp {
     let op = AgentOp::ListDir { path: path.into(), depth };
     PlannedOp { op, purpose: Purpose::Listing { is_root: path == "." } }
@@ -324,6 +344,7 @@ impl Planner {
             let purpose = Purpose::Definition { name: name.to_owned() };
             tool(purpose, "search_symbols", json!({"query": name, "match": "exact", "k": 10}))
         }));
+        ops.extend(changes::files_with_dependents(facts).into_iter().map(impact));
         ops.extend(conditionals(facts));
         ops.extend(self.questions.iter().map(|query| PlannedOp {
             op: AgentOp::Hybrid { query: query.clone(), k: 5 },

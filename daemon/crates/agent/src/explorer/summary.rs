@@ -3,20 +3,23 @@
 use cairn_protocol::explore::{ExploreDetails, ExploreStats, ExploreSummary, Finding, TopFile};
 
 use super::{
-    commands, components, concepts, conventions, describe, entrypoints, facts::Facts, followups,
-    manifests, order, paths, purpose,
+    changes, commands, components, concepts, conventions, describe, entrypoints, facts::Facts,
+    followups, manifests, order, paths, purpose,
 };
 
 /// Most top files of a summary.
 const TOP_FILES: usize = 15;
 
 /// Returns the summary of the known facts.
-pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
+pub fn converge(facts: &Facts, goals: &[String], since: Option<&str>) -> ExploreSummary {
     let manifests = manifests::read_all(facts);
     let entries = entrypoints::find(facts, &manifests);
     let commands = commands::find(facts, &manifests, &entries);
     let parts = facts.parts.clone().unwrap_or_else(|| components::parts(facts, &manifests));
     let components = components::describe(facts, &manifests, &parts);
+    let secondary = components::secondary(facts);
+    let owners = changes::Owners::new(&components, &secondary);
+    let changes = since.and_then(|since| changes::report(facts, since, &owners, &entries));
     let mut top = order::top_files(facts, &entries);
     if top.is_empty() {
         top = documents(facts);
@@ -46,7 +49,7 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
             description: describe::description(facts, &manifests),
             purpose: purpose::of(facts, &manifests),
             components,
-            secondary: components::secondary(facts),
+            secondary,
             conventions: conventions::find(facts),
             hotspots: order::hotspots(facts),
             concepts: concepts::find(facts),
@@ -57,6 +60,7 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
             layout: describe::layout(facts),
             findings: queries.iter().map(finding).collect(),
             git: describe::git(facts),
+            changes,
             stats,
             ..ExploreDetails::default()
         },

@@ -126,3 +126,21 @@ async fn git_status_is_limited_to_paths_of_run() {
     let none = fixture.with("git_status", json!({"path": "repo"}), within(&["sub"])).await;
     assert!(none.is_err() || changes(&none.unwrap()).is_empty());
 }
+
+#[tokio::test]
+async fn git_changes_shows_only_the_paths_of_the_run() {
+    let fixture = fixture().await;
+    commit(&fixture.path("."));
+    std::fs::write(fixture.path("x.txt"), "y\n").unwrap();
+    std::fs::write(fixture.path("repo/a.txt"), "y\n").unwrap();
+    let paths = |value: &Value| -> Vec<String> {
+        let files = value["files"].as_array().unwrap();
+        files.iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = fixture.call("git_changes", json!({"since": "HEAD"})).await.unwrap();
+    assert_eq!(paths(&all), ["repo/a.txt", "x.txt"]);
+    let limited = fixture.with("git_changes", json!({"since": "HEAD"}), within(&["repo"])).await;
+    assert_eq!(paths(&limited.unwrap()), ["repo/a.txt"]);
+    let error = fixture.call("git_changes", json!({"since": "-x"})).await.unwrap_err();
+    assert_eq!(error.reason, Reason::RevisionNotFound, "{error}");
+}

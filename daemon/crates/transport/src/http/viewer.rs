@@ -1,4 +1,4 @@
-//! The viewer: a page that shows sessions and their events, approvals, searches and traces.
+//! The viewer: a page that shows sessions and their events, explores, approvals, searches and traces.
 //!
 //! The page itself contains no secret. A link from `viewer.link` has a code behind `#`, which the
 //! page exchanges for a secret that it stores. Cookies are not used: browsers send them to every
@@ -36,7 +36,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page: path, type, content.
-const FILES: [(&str, &str, &str); 7] = [
+const FILES: [(&str, &str, &str); 10] = [
     ("/viewer", HTML, include_str!("viewer/index.html")),
     ("/viewer/style.css", CSS, include_str!("viewer/style.css")),
     ("/viewer/app.js", JS, include_str!("viewer/app.js")),
@@ -44,6 +44,9 @@ const FILES: [(&str, &str, &str); 7] = [
     ("/viewer/dom.js", JS, include_str!("viewer/dom.js")),
     ("/viewer/trace.js", JS, include_str!("viewer/trace.js")),
     ("/viewer/panes.js", JS, include_str!("viewer/panes.js")),
+    ("/viewer/explore.js", JS, include_str!("viewer/explore.js")),
+    ("/viewer/report.js", JS, include_str!("viewer/report.js")),
+    ("/viewer/diagram.js", JS, include_str!("viewer/diagram.js")),
 ];
 
 pub fn routes() -> Router<Shared> {

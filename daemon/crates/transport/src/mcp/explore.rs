@@ -2,6 +2,7 @@
 //! text.
 
 use cairn_api::{Right, Rights};
+use cairn_explore_report::markdown;
 use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
@@ -20,7 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{builtin_tools, client::Client, format};
+use super::{builtin_tools, client::Client};
 use crate::in_process::{InProcessClient, Notification};
 
 /// Name of the tool and of the operation whose end is the end of the run.
@@ -33,6 +34,8 @@ pub struct Explore {
     /// Goals in plain words; each becomes a search whose best results are reported.
     #[serde(default)]
     goals: Vec<String>,
+    /// A git revision: the answer then begins with what changed between it and the work tree.
+    since: Option<String>,
     /// The root to explore, an id or a path; required when several are declared.
     root: Option<String>,
 }
@@ -86,6 +89,7 @@ pub async fn call(
     let params = ExploreStartParams {
         root: Some(root.path),
         goals: args.goals,
+        since: args.since,
         ..ExploreStartParams::default()
     };
     let receipt: RunReceipt = api.request("orchestrate.explore.start", &params).await?;
@@ -108,7 +112,7 @@ pub async fn call(
         .ok_or_else(|| Failure::new(Reason::Internal, "the explore ended without a summary"))?;
     Ok(format!(
         "{}\nsession {session_id}: cairn://session/{session_id}\n",
-        format::summary(&matching)
+        markdown::page(&matching)
     ))
 }
 

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use cairn_protocol::{
     content::Span,
-    explore::{ExploreSummary, Finding},
     id::RootId,
     index::RootStatus,
     map::MapAnswer,
@@ -260,90 +259,6 @@ pub fn map(answer: &MapAnswer) -> String {
     }
     incomplete(&mut out, answer.complete);
     out
-}
-
-/// Maximum entries of a list in a summary.
-const MAX_ENTRIES: usize = 12;
-
-/// Formats the summary of an explore.
-pub fn summary(summary: &ExploreSummary) -> String {
-    let details = &summary.details;
-    let mut out = format!("# {}\n", line(&summary.repo_name));
-    if let Some(text) = &details.description {
-        let _ok = writeln!(out, "{}", short(&text.replace('\n', " ")));
-    }
-    let mut languages: Vec<_> = summary.languages.iter().collect();
-    languages.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
-    list(
-        &mut out,
-        "Languages (lines)",
-        languages.iter().map(|(name, lines)| format!("{} {lines}", line(name))),
-    );
-    list(
-        &mut out,
-        "Packages",
-        details.projects.iter().map(|p| format!("{} ({}, {})", p.name, p.kind, p.manifest)),
-    );
-    let location = |path: &str, at: Option<u32>| {
-        at.map_or_else(|| path.to_owned(), |at| format!("{path}:{at}"))
-    };
-    list(
-        &mut out,
-        "Entrypoints",
-        details.entrypoints.iter().map(|e| format!("{}  {}", location(&e.path, e.line), e.reason)),
-    );
-    let commands = [
-        ("build", &details.commands.build),
-        ("test", &details.commands.test),
-        ("run", &details.commands.run),
-    ];
-    list(
-        &mut out,
-        "Commands",
-        commands
-            .iter()
-            .flat_map(|(what, all)| all.iter().take(3).map(move |c| format!("{what}: {c}"))),
-    );
-    let symbols = |all: &[String]| all.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
-    list(
-        &mut out,
-        "Read first",
-        details.top_files.iter().map(|f| {
-            format!("{}  used by {} files: {}", f.path, f.referring_files, symbols(&f.symbols))
-        }),
-    );
-    list(
-        &mut out,
-        "Layout",
-        details.layout.iter().map(|l| format!("{}  {} files, {}", l.path, l.files, l.role)),
-    );
-    for Finding { goal, places } in &details.findings {
-        list(&mut out, &format!("Goal: {}", short(goal)), places.iter().cloned());
-        if places.is_empty() {
-            let _ok = writeln!(out, "\nGoal: {}\n- nothing was found", short(goal));
-        }
-    }
-    if let Some(git) = &details.git {
-        let on = git.branch.as_deref().unwrap_or("no branch");
-        let changed = format!("{on}, {} changed files", git.changed_files);
-        list(&mut out, "Git", std::iter::once(changed).chain(git.recent.iter().take(3).cloned()));
-    }
-    list(&mut out, "Open questions", summary.followups.iter().cloned());
-    bounded(out, MAX_ANSWER, "search for a part of it")
-}
-
-fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
-    let items: Vec<String> = items.collect();
-    if items.is_empty() {
-        return;
-    }
-    let _ok = writeln!(out, "\n{title}");
-    for item in items.iter().take(MAX_ENTRIES) {
-        let _ok = writeln!(out, "- {}", short(item));
-    }
-    if items.len() > MAX_ENTRIES {
-        let _ok = writeln!(out, "- … {} more", items.len() - MAX_ENTRIES);
-    }
 }
 
 #[cfg(test)]

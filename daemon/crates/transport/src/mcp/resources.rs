@@ -1,5 +1,6 @@
 //! Resources: the roots, their maps, files, sessions.
 
+use cairn_explore_report::markdown;
 use cairn_protocol::{
     content::{MAX_SPAN_LINES, Span, SpanParams},
     error::{Failure, Reason},
@@ -202,7 +203,7 @@ async fn session(client: &Client, id: &SessionId) -> Result<String, Failure> {
     let status: ExploreStatus = client.api.request("orchestrate.explore.status", &params).await?;
     if let Some(summary) = status.summary {
         text.push('\n');
-        text.push_str(&format::summary(&summary));
+        text.push_str(&markdown::page(&summary));
     }
     Ok(text)
 }

@@ -132,26 +132,27 @@ fn read(
     walk.push_head()?;
     for id in walk.take(n) {
         let id = id?;
-        if let Some(commit) = known.get(&id.to_string()) {
-            if !give(commit.clone()) {
-                break;
-            }
-            continue;
-        }
-        let commit = repo.find_commit(id)?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(MAX_TEXT).collect();
-        let one = GitCommit {
-            id: commit.id().to_string(),
-            subject: text(commit.summary_bytes().unwrap_or_default()),
-            author: text(commit.author().name_bytes()),
-            time: commit.time().seconds(),
-            paths: changed_paths(repo, &commit).unwrap_or_default(),
+        let one = match known.get(&id.to_string()) {
+            Some(commit) => commit.clone(),
+            None => describe(repo, &repo.find_commit(id)?),
         };
         if !give(one) || Instant::now() >= deadline {
             break;
         }
     }
     Ok(())
+}
+
+/// Returns a commit as the wire has it.
+pub(super) fn describe(repo: &Repository, commit: &Commit<'_>) -> GitCommit {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(MAX_TEXT).collect();
+    GitCommit {
+        id: commit.id().to_string(),
+        subject: text(commit.summary_bytes().unwrap_or_default()),
+        author: text(commit.author().name_bytes()),
+        time: commit.time().seconds(),
+        paths: changed_paths(repo, commit).unwrap_or_default(),
+    }
 }
 
 fn changed_paths(repo: &Repository, commit: &Commit<'_>) -> Result<Vec<String>, git2::Error> {

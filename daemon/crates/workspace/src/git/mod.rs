@@ -2,6 +2,7 @@
 //! configuration is, and clones made by the user's own `git`, which alone has their credentials,
 //! keys and proxies.
 
+mod changes;
 mod clone;
 mod commit;
 mod diff;
@@ -15,6 +16,7 @@ mod source;
 mod status;
 mod url;
 
+pub use changes::{CHANGES_LIMIT, check_revision, git_changes};
 pub use clone::{CLONE_LIMIT, CloneRequest, git_clone, remove_partials};
 pub use commit::{Committed, git_commit};
 pub use diff::{DIFF_LIMIT, DiffRequest, GitDiff, git_diff};

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic where it stands")]
 
+mod changes;
 mod gits;
 mod linked;
 mod paths;

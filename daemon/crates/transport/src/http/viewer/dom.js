@@ -8,6 +8,37 @@ export function el(tag, names, ...children) {
   return made;
 }
 
+/** Control characters, and invisible ones that reorder or hide text. */
+const HIDDEN = /[\u{0}-\u{1f}\u{7f}-\u{9f}\u{61c}\u{200b}\u{200e}\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{feff}\u{fff9}-\u{fffb}\u{e0000}-\u{e007f}]/gu;
+
+/** Sanitises a repository's text as one line: hidden characters become visible escapes. */
+export function plain(text) {
+  return String(text ?? "").replace(/[ \t\r\n]+/g, " ").replace(HIDDEN, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+}
+
+const wide = (c) => (c.codePointAt(0) >= 0x1100 ? 2 : 1);
+
+/** Truncates a sanitised text to a number of cells. */
+export function fitted(text, cells) {
+  const all = [...plain(text).trim()];
+  let used = 0;
+  const end = all.findIndex((c) => (used += wide(c)) > cells);
+  return end < 0 ? all.join("") : `${all.slice(0, Math.max(0, end - 1)).join("")}…`;
+}
+
+/** Wraps a sanitised text into at most `most` lines. */
+export function wrapped(text, cells, most) {
+  const lines = [];
+  for (const word of plain(text).trim().split(" ").filter(Boolean)) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= cells) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  const listed = lines.slice(0, most);
+  if (lines.length > most) listed[most - 1] = `${listed[most - 1]} ${lines[most]}`;
+  return listed.map((line) => fitted(line, cells));
+}
+
 export function button(text, act) {
   const made = el("button", "", text);
   made.onclick = act;

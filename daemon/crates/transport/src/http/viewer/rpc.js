@@ -6,6 +6,9 @@ let next = 0;
 let waiting = new Map();
 const listeners = new Set();
 
+/** Methods that this page may call. */
+export let methods = [];
+
 export const on = { state: () => {}, open: () => {} };
 
 /** Exchanges the code of the link, if there is one, for the secret of this page. */
@@ -33,6 +36,7 @@ function open() {
         const hello = { protocolVersions: ["1"], client: { name: "viewer", version: "1" }, capabilities: { approvals: true } };
         const said = await call("initialize", hello);
         shaken = true;
+        methods = said.capabilities.methods;
         on.state(`Cairn ${said.version}`);
         resolve();
         on.open();
@@ -76,6 +80,9 @@ function take(message) {
   }
   const call = waiting.get(message.id);
   waiting.delete(message.id);
-  if (message.error) call?.reject(new Error([message.error.message, message.error.data?.hint].filter(Boolean).join("; ")));
-  else call?.resolve(message.result);
+  if (message.error) {
+    const error = new Error([message.error.message, message.error.data?.hint].filter(Boolean).join("; "));
+    error.reason = message.error.data?.reason;
+    call?.reject(error);
+  } else call?.resolve(message.result);
 }

@@ -118,7 +118,7 @@ impl Lines for String {
 }
 
 #[test]
-fn definitions_and_summaries_are_rendered_as_lists() {
+fn definitions_are_rendered_as_lists() {
     let item: SymbolItem = serde_json::from_value(json!({
         "name": "go", "kind": "function", "container": "Thing", "path": "a.rs", "root": "root_1",
         "startLine": 1, "endLine": 2, "lang": "rust", "score": 1.0,
@@ -127,16 +127,4 @@ fn definitions_and_summaries_are_rendered_as_lists() {
     let one = SymbolsAnswer { items: vec![item], complete: true, ..SymbolsAnswer::default() };
     assert_eq!(symbols(&one, &LocationStyle::Relative, 9), "a.rs:1-2 function go in Thing\n");
     assert!(symbols(&one, &LocationStyle::Relative, 1).contains("larger k"));
-    let matching = ExploreSummary {
-        repo_name: "r\u{1b}".into(),
-        languages: [("Rust".to_owned(), 9), ("C".to_owned(), 10)].into(),
-        followups: (0..20).map(|n| n.to_string()).collect(),
-        ..ExploreSummary::default()
-    };
-    let text = summary(&matching);
-    assert!(
-        text.starts_with("# r\n\nLanguages (lines)\n- C 10\n- Rust 9\n")
-            && text.contains("- … 8 more"),
-        "{text}"
-    );
 }

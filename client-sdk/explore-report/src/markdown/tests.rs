@@ -1,17 +1,21 @@
 //! The documents: escaping, structure and bounds.
 
 use super::*;
-use crate::render::{
-    explore_agents,
-    explore_samples::{HOSTILE, assert_golden, cyclic, flask, hostile, many, of_components},
+use crate::{
+    agents,
+    samples::{HOSTILE, cyclic, flask, hostile, many, of_components},
 };
+
+fn assert_golden(name: &str, actual: &str) {
+    crate::samples::assert_golden(env!("CARGO_MANIFEST_DIR"), name, actual);
+}
 
 /// Checks that each line has the structure that the renderer gave it.
 fn assert_structure(document: &str) {
     let mut fences = 0;
     let mut columns = None;
     for line in document.lines() {
-        if line == NOTE || line == explore_agents::NOTE {
+        if line == NOTE || line == agents::NOTE {
             continue;
         }
         fences += usize::from(line.starts_with("```"));
@@ -42,7 +46,10 @@ fn hostile_text_cannot_break_out() {
     for text in HOSTILE {
         let summary = hostile(text);
         assert_structure(&document(&summary));
-        assert_structure(&explore_agents::draft(&summary));
+        assert_structure(&agents::draft(&summary));
+        let page = page(&summary);
+        assert_structure(&page);
+        assert!(page.len() <= page::MAX_BYTES + 20, "{}", page.len());
     }
 }
 
@@ -52,20 +59,17 @@ fn documents_of_a_repository_are_unchanged() {
     let text = document(&summary);
     assert_structure(&text);
     assert_golden("explore-flask.md", &text);
-    let draft = explore_agents::draft(&summary);
+    let draft = agents::draft(&summary);
     assert_structure(&draft);
     assert_golden("explore-flask-agents.md", &draft);
-    assert_eq!((document(&flask()), explore_agents::draft(&flask())), (text, draft));
+    assert_eq!((document(&flask()), agents::draft(&flask())), (text, draft));
 }
 
 #[test]
 fn empty_summary_has_a_title_alone() {
     assert_eq!(document(&ExploreSummary::default()), format!("# Overview\n\n{NOTE}\n"));
-    let note = explore_agents::NOTE;
-    assert_eq!(
-        explore_agents::draft(&ExploreSummary::default()),
-        format!("# Overview\n\n{note}\n")
-    );
+    let note = agents::NOTE;
+    assert_eq!(agents::draft(&ExploreSummary::default()), format!("# Overview\n\n{note}\n"));
 }
 
 #[test]
@@ -96,7 +100,7 @@ fn real_parsers_find_no_markup_in_text() {
     for (at, summary) in summaries.iter().enumerate() {
         let name = |form: &str| dir.path().join(format!("{at}-{form}.md"));
         std::fs::write(name("architecture"), document(summary)).unwrap();
-        std::fs::write(name("agents"), explore_agents::draft(summary)).unwrap();
+        std::fs::write(name("agents"), agents::draft(summary)).unwrap();
         command.args([name("architecture"), name("agents")]);
     }
     let output = command.output().unwrap();
@@ -120,4 +124,40 @@ fn empty_columns_of_a_table_are_left_out() {
         "\n| a | b |\n|---|---|\n| 1 |  |\n|  | 2 |\n"
     );
     assert_eq!((table(&[]), table(&[cells(&["", ""])])), (String::new(), String::new()));
+}
+
+#[test]
+fn page_of_a_repository_is_short_and_unchanged() {
+    let mut summary = flask();
+    summary.details.changes = Some(crate::samples::changes());
+    let text = page(&summary);
+    assert_structure(&text);
+    assert_golden("explore-flask-page.md", &text);
+    let document = document(&summary);
+    for line in ["## Changes since v1.0", "## Risky changes", "## Affected by the changes"] {
+        assert!(document.contains(line) && text.contains(line), "{document}");
+    }
+}
+
+#[test]
+fn page_is_bounded() {
+    let mut summary = of_components(many());
+    summary.followups = (0..20).map(|n| n.to_string()).collect();
+    let text = page(&summary);
+    assert!(text.contains("* … 284 more\n") && text.contains("* … 15 more\n"), "{text}");
+    summary.details.purpose = Some("long ".repeat(10_000));
+    assert!(page(&summary).ends_with("\n… truncated\n"));
+}
+
+#[test]
+fn unchanged_work_tree_is_reported() {
+    let mut summary = ExploreSummary::default();
+    summary.details.changes = Some(cairn_protocol::changes::ExploreChanges {
+        since: "HEAD".into(),
+        base: "0123456789abcdef".into(),
+        ..Default::default()
+    });
+    let text = document(&summary);
+    assert!(text.contains("Compared with commit `0123456789ab`: Nothing has changed."), "{text}");
+    assert!(!text.contains("Risky"), "{text}");
 }

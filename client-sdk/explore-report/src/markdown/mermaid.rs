@@ -4,12 +4,10 @@ use std::fmt::Write as _;
 
 use cairn_protocol::explore::Component;
 
-use crate::render::{
-    cells, explore_facts as facts, explore_graph::ComponentGraph, sanitize::plain,
-};
+use crate::{facts, graph::ComponentGraph, sanitize::plain};
 
-/// Cells of a label.
-const LABEL_CELLS: usize = 40;
+/// Characters of a label.
+const LABEL_CHARS: usize = 40;
 
 /// Renders the block. Identifiers are numbers, and labels have no character with a meaning.
 pub fn diagram(components: &[Component]) -> String {
@@ -28,9 +26,14 @@ pub fn diagram(components: &[Component]) -> String {
 /// Escapes all but letters, digits and a few signs with Mermaid's character references. Without a
 /// colon, its preprocessor finds no style in a label.
 fn label(name: &str) -> String {
-    let name = plain(&facts::single_line(name));
+    let mut name = plain(&facts::single_line(name));
+    if let Some((end, _)) = name.char_indices().nth(LABEL_CHARS) {
+        name.truncate(end);
+        name.pop();
+        name.push('…');
+    }
     let mut out = String::new();
-    for c in cells::fit(&name, LABEL_CELLS).chars() {
+    for c in name.chars() {
         if c.is_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '/' | '…') {
             out.push(c);
         } else {

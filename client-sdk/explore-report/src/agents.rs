@@ -2,12 +2,12 @@
 
 use cairn_protocol::explore::{Component, ExploreDetails, ExploreSummary};
 
-use crate::render::{
-    explore_facts::{self as facts, position},
-    explore_markdown::{
-        Document,
+use crate::{
+    facts::{self, position},
+    markdown::{
+        Document, command,
         escape::{code, text},
-        explained,
+        explained, rule,
     },
 };
 
@@ -25,20 +25,11 @@ pub fn draft(summary: &ExploreSummary) -> String {
         out.paragraph(&text(&purpose));
     }
     out.paragraph(NOTE);
-    commands(&mut out, details);
+    out.list("Commands", facts::commands(details).iter().map(command));
     layout(&mut out, details);
-    let rules = details.conventions.iter();
-    out.list("Conventions", rules.map(|c| format!("{} ({})", text(&c.text), code(&c.source))));
+    out.list("Conventions", details.conventions.iter().map(rule));
     locations(&mut out, summary);
     out.text
-}
-
-fn commands(out: &mut Document, details: &ExploreDetails) {
-    let row = |row: facts::CommandRow<'_>| {
-        let source = row.source.map(|source| format!(" ({})", code(source))).unwrap_or_default();
-        format!("{}: {}{source}", row.kind, code(row.command))
-    };
-    out.list("Commands", facts::commands(details).into_iter().map(row));
 }
 
 /// Components and secondary folders, else the folders.

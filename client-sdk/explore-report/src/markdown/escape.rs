@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::render::{explore_facts::single_line, sanitize::plain};
+use crate::{facts::single_line, sanitize::plain};
 
 /// Escapes untrusted text as one line of plain text.
 pub fn text(text: &str) -> String {

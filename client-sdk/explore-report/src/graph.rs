@@ -2,7 +2,7 @@
 
 use cairn_protocol::explore::Component;
 
-use crate::render::explore_facts::positions;
+use crate::facts::positions;
 
 /// Maximum number of components in a diagram; more are unreadable.
 pub const MAX_NODES: usize = 24;

@@ -1,14 +1,18 @@
 //! The summary of an explore as Markdown, to be stored in the repository as `ARCHITECTURE.md`.
 
+mod changes;
 pub mod escape;
 pub mod mermaid;
+mod page;
 #[cfg(test)]
 mod tests;
 
 use cairn_protocol::explore::{Component, ExploreDetails, ExploreSummary};
 
-use crate::render::explore_facts::{self as facts, FileRow, count, position};
+use crate::facts::{self, FileRow, count, position};
 use escape::{code, text};
+
+pub use page::page;
 
 /// Maximum entries of a list of files.
 const FILES: usize = 15;
@@ -34,6 +38,9 @@ pub fn document(summary: &ExploreSummary) -> String {
         out.paragraph(&format!("Languages: {}.", shares.join(", ")));
     }
     out.paragraph(NOTE);
+    if let Some(changes) = &details.changes {
+        changes::sections(&mut out, changes, &changes::DOCUMENT);
+    }
     components(&mut out, details);
     out.files("Where it starts", &facts::entrypoints(summary));
     flows(&mut out, details);
@@ -74,6 +81,18 @@ impl Document {
         }
     }
 
+    /// Adds a titled list of at most `most` entries and the number of the others.
+    pub fn bounded(
+        &mut self,
+        title: &str,
+        most: usize,
+        items: impl ExactSizeIterator<Item = String>,
+    ) {
+        let rest = items.len().saturating_sub(most);
+        let rest = (rest > 0).then(|| format!("… {rest} more"));
+        self.list(title, items.take(most).chain(rest));
+    }
+
     /// Adds a table of cells that are escaped already, unless it is empty. Columns without any text
     /// are left out.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
@@ -96,6 +115,17 @@ impl Document {
     }
 }
 
+/// Renders a command with the file that states it.
+pub fn command(row: &facts::CommandRow<'_>) -> String {
+    let source = row.source.map(|source| format!(" ({})", code(source))).unwrap_or_default();
+    format!("{}: {}{source}", row.kind, code(row.command))
+}
+
+/// Renders a convention with the file that states it.
+pub fn rule(convention: &cairn_protocol::explore::Convention) -> String {
+    format!("{} ({})", text(&convention.text), code(&convention.source))
+}
+
 /// Renders a path with its explanation.
 pub fn explained(path: &str, explanation: &str) -> String {
     match text(explanation) {
@@ -116,7 +146,7 @@ fn components(out: &mut Document, details: &ExploreDetails) {
     }
     out.title("Components");
     out.paragraph(&mermaid::diagram(all));
-    if let Some(omissions) = crate::render::explore_graph::ComponentGraph::new(all).omissions() {
+    if let Some(omissions) = crate::graph::ComponentGraph::new(all).omissions() {
         out.paragraph(&omissions);
     }
     let row = |component: &Component| {
@@ -167,8 +197,7 @@ fn commands(out: &mut Document, details: &ExploreDetails) {
 
 fn lists(out: &mut Document, summary: &ExploreSummary) {
     let details = &summary.details;
-    let rules = details.conventions.iter();
-    out.list("Conventions", rules.map(|c| format!("{} ({})", text(&c.text), code(&c.source))));
+    out.list("Conventions", details.conventions.iter().map(rule));
     let concept = |c: &cairn_protocol::explore::Concept| {
         let used = count(c.files.into(), "file");
         let at = code(&position(&c.path, Some(c.line)));

@@ -1,8 +1,14 @@
 //! Summaries for the tests of every rendering.
 
-use cairn_protocol::explore::{
-    Component, Concept, Convention, Entrypoint, ExploreDetails, ExploreStats, ExploreSummary,
-    Finding, Flow, FlowStep, GitFacts, Hotspot, LayoutEntry, Project, ProjectCommands, TopFile,
+#![expect(clippy::unwrap_used, reason = "a fixture that is no summary fails its test")]
+
+use cairn_protocol::{
+    changes::{ChangeCommit, ChangeImpact, ChangeRisk, ComponentChanges, ExploreChanges},
+    explore::{
+        Component, Concept, Convention, Entrypoint, ExploreDetails, ExploreStats, ExploreSummary,
+        Finding, Flow, FlowStep, GitFacts, Hotspot, LayoutEntry, Project, ProjectCommands, TopFile,
+    },
+    git::GitFileChange,
 };
 
 /// Texts that would do harm in some output.
@@ -28,12 +34,12 @@ fn parse(json: &str) -> ExploreSummary {
 
 /// A repository with 14 components, two of which depend on each other.
 pub fn helix() -> ExploreSummary {
-    parse(include_str!("../../tests/fixtures/explore-helix.json"))
+    parse(include_str!("../tests/fixtures/explore-helix.json"))
 }
 
 /// A repository with many cycles.
 pub fn flask() -> ExploreSummary {
-    parse(include_str!("../../tests/fixtures/explore-flask.json"))
+    parse(include_str!("../tests/fixtures/explore-flask.json"))
 }
 
 /// A summary with this text in each field.
@@ -99,9 +105,57 @@ pub fn hostile(text: &str) -> ExploreSummary {
                 active_files: vec![own()],
                 recent: vec![own()],
             }),
+            changes: Some(hostile_changes(text)),
             stats: ExploreStats { files: 3, symbols: 4, ..Default::default() },
         },
     }
+}
+
+/// Changes with this text in each field.
+fn hostile_changes(text: &str) -> ExploreChanges {
+    let own = || text.to_owned();
+    ExploreChanges {
+        since: own(),
+        base: own(),
+        commits: 9,
+        behind: 1,
+        files: 2,
+        added_lines: 3,
+        deleted_lines: 4,
+        components: vec![ComponentChanges {
+            name: own(),
+            path: own(),
+            commits: 1,
+            renamed: 2,
+            ..Default::default()
+        }],
+        changed_files: vec![GitFileChange {
+            path: own(),
+            previous_path: Some(own()),
+            status: own(),
+            ..Default::default()
+        }],
+        subjects: vec![ChangeCommit { id: own(), subject: own() }],
+        impact: vec![ChangeImpact {
+            path: own(),
+            direct: 1,
+            total: 2,
+            truncated: true,
+            dependents: vec![own()],
+            components: vec![own()],
+        }],
+        risks: vec![ChangeRisk { path: own(), kind: own(), reason: own() }],
+        truncated: true,
+    }
+}
+
+/// Changes of three components since a revision.
+pub fn changes() -> ExploreChanges {
+    parse_changes(include_str!("../tests/fixtures/changes.json"))
+}
+
+fn parse_changes(json: &str) -> ExploreChanges {
+    serde_json::from_str(json).unwrap()
 }
 
 /// Components `n0`, `n1`, … with dependencies between them.
@@ -142,9 +196,9 @@ pub fn many() -> Vec<Component> {
     components(300, &edges)
 }
 
-/// Compares with a file of the fixtures; `CAIRN_UPDATE=1` writes it.
-pub fn assert_golden(name: &str, actual: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+/// Compares with a file of a crate's fixtures; `CAIRN_UPDATE=1` writes it.
+pub fn assert_golden(crate_folder: &str, name: &str, actual: &str) {
+    let path = std::path::Path::new(crate_folder).join("tests/fixtures").join(name);
     if std::env::var_os("CAIRN_UPDATE").is_some() {
         std::fs::write(&path, actual).unwrap();
     }

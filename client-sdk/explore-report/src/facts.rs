@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use cairn_protocol::explore::{Component, ExploreDetails, ExploreSummary, Flow};
-
-use crate::render::output::number;
+use cairn_protocol::{
+    changes::{ChangeImpact, ComponentChanges, ExploreChanges},
+    explore::{Component, ExploreDetails, ExploreSummary, Flow},
+};
 
 /// A language and its share of the lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,19 @@ pub fn position(path: &str, line: Option<u32>) -> String {
 /// Collapses line feeds and other spaces to single spaces.
 pub fn single_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Formats a number with thousands separators.
+pub fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// Formats a count with its noun, as `1 file` and `2 files`.
@@ -233,11 +247,90 @@ pub fn revision(details: &ExploreDetails) -> Option<String> {
     Some(format!("{branch} at {head}{changed}"))
 }
 
+/// Formats the start of a hash.
+pub fn short_hash(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}
+
+/// Describes the extent of changes, as `3 commits, 5 changed files, +120 −30 lines`.
+pub fn change_totals(changes: &ExploreChanges) -> String {
+    if changes.files == 0 && changes.commits == 0 {
+        return "Nothing has changed.".to_owned();
+    }
+    let commits = count(changes.commits, "commit");
+    let files = match changes.files {
+        0 => return format!("{commits}, no changed files"),
+        files => count(files, "changed file"),
+    };
+    format!("{commits}, {files}, {} lines", line_change(changes.added_lines, changes.deleted_lines))
+}
+
+/// Formats numbers of lines, as `+120 −30`.
+pub fn line_change(added: u64, deleted: u64) -> String {
+    format!("+{} −{}", number(added), number(deleted))
+}
+
+/// Returns what a reader of the numbers must know.
+pub fn change_notes(changes: &ExploreChanges) -> Vec<String> {
+    let behind = (changes.behind > 0).then(|| {
+        let commits = count(changes.behind, "commit");
+        format!("The revision has {commits} that the checked-out commit does not have.")
+    });
+    let truncated = changes.truncated.then(|| {
+        "Some commits, files or contents could not be read: the numbers are lower bounds."
+            .to_owned()
+    });
+    [behind, truncated].into_iter().flatten().collect()
+}
+
+/// Describes the changed files of a component, as `1 added, 5 modified`.
+pub fn changed_files(component: &ComponentChanges) -> String {
+    let parts = [
+        (component.added, "added"),
+        (component.modified, "modified"),
+        (component.deleted, "deleted"),
+        (component.renamed, "renamed"),
+    ];
+    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+    parts.map(|(n, kind)| format!("{} {kind}", number(n))).collect::<Vec<_>>().join(", ")
+}
+
+/// Most components of an impact that are named.
+const IMPACT_COMPONENTS: usize = 4;
+
+/// Describes the files that depend on a changed one, as `12 files depend on it, 3 directly: a, b`.
+pub fn impact(impact: &ChangeImpact) -> String {
+    let more = if impact.truncated { "more than " } else { "" };
+    let verb = if impact.total == 1 { "depends" } else { "depend" };
+    let mut text = format!("{more}{} {verb} on it", count(impact.total, "file"));
+    if impact.direct < impact.total {
+        text = format!("{text}, {} directly", number(impact.direct));
+    }
+    let all = &impact.components;
+    let names: Vec<String> =
+        all.iter().take(IMPACT_COMPONENTS).map(|name| single_line(name)).collect();
+    if names.is_empty() {
+        return text;
+    }
+    let rest = match all.len().saturating_sub(IMPACT_COMPONENTS) {
+        0 => String::new(),
+        rest => format!(", +{rest}"),
+    };
+    format!("{text}: {}{rest}", names.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use cairn_protocol::explore::{GitFacts, TopFile};
 
     use super::*;
+
+    #[test]
+    fn numbers_have_separators() {
+        for (n, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(number(n), expected);
+        }
+    }
 
     #[test]
     fn shares_are_of_all_lines_and_sorted() {
@@ -291,6 +384,30 @@ mod tests {
         ] {
             assert_eq!(short_names(&of(names)), expected);
         }
+    }
+
+    #[test]
+    fn changes_are_described() {
+        let mut changes = ExploreChanges::default();
+        assert_eq!(change_totals(&changes), "Nothing has changed.");
+        changes.commits = 1;
+        assert_eq!(change_totals(&changes), "1 commit, no changed files");
+        changes.files = 1200;
+        changes.added_lines = 3400;
+        assert_eq!(change_totals(&changes), "1 commit, 1,200 changed files, +3,400 −0 lines");
+        changes.behind = 2;
+        assert_eq!(
+            change_notes(&changes),
+            ["The revision has 2 commits that the checked-out commit does not have."]
+        );
+        let component = ComponentChanges { added: 1, renamed: 2, ..Default::default() };
+        assert_eq!(changed_files(&component), "1 added, 2 renamed");
+        let mut one = ChangeImpact { direct: 1, total: 1, ..Default::default() };
+        assert_eq!(impact(&one), "1 file depends on it");
+        one.total = 500;
+        one.truncated = true;
+        one.components = ["a", "b", "c", "d", "e"].map(str::to_owned).into();
+        assert_eq!(impact(&one), "more than 500 files depend on it, 1 directly: a, b, c, d, +1");
     }
 
     #[test]
