@@ -201,6 +201,7 @@ mod tests {
             "cairn symbols --file src/lib.rs",
             "cairn symbols Client --exact",
             "cairn refs Client --calls",
+            "cairn refs Client.connect --callers --depth 2",
             "cairn impact src/lib.rs --depth 2",
             "cairn map",
             "cairn map --tokens 16384 --query parser --file a.rs --file b.rs",

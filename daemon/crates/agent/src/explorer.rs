@@ -125,6 +125,7 @@ impl Work {
     /// logged.
     async fn revise(&mut self) -> Result<(), Failure> {
         planner::determine_parts(&mut self.facts);
+        planner::determine_starts(&mut self.facts);
         let mut fresh = Vec::new();
         for PlannedOp { op, purpose } in self.planner.next(&self.facts) {
             match self.queue.offer(planner::call_of(&op), purpose) {

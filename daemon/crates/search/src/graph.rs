@@ -181,6 +181,11 @@ impl Indexes {
 }
 
 impl Resolved {
+    /// Size of a file in bytes.
+    pub fn bytes(&self, file: FileId) -> u64 {
+        self.sizes[file as usize].0
+    }
+
     /// Pairs of a visible file and one that it imports, each once.
     fn pairs<'a>(&'a self, visible: &'a [bool]) -> impl Iterator<Item = (usize, usize)> + 'a {
         let mut last = None;
@@ -283,7 +288,7 @@ fn is_program_text(lang: &str) -> bool {
 }
 
 /// The position of each group by its path, which is empty for the root; of equal groups the first.
-fn groups_by_path(groups: &[String]) -> FxHashMap<&str, usize> {
+pub fn groups_by_path(groups: &[String]) -> FxHashMap<&str, usize> {
     let mut by_path = FxHashMap::default();
     for (at, group) in groups.iter().enumerate() {
         let path = group.strip_prefix("./").unwrap_or(group).trim_end_matches('/');
@@ -293,7 +298,7 @@ fn groups_by_path(groups: &[String]) -> FxHashMap<&str, usize> {
 }
 
 /// The group with the longest path that contains a file.
-fn group_of(by_path: &FxHashMap<&str, usize>, path: &str) -> Option<usize> {
+pub fn group_of(by_path: &FxHashMap<&str, usize>, path: &str) -> Option<usize> {
     let folders = path.rmatch_indices('/').map(|(end, _)| &path[..end]);
     [path].into_iter().chain(folders).chain([""]).find_map(|path| by_path.get(path).copied())
 }

@@ -1,13 +1,15 @@
-//! Views of a complete root: `count_languages`, `rank_files`, `list_folders` and `code_graph`.
+//! Views of a complete root: `count_languages`, `rank_files`, `list_folders`, `code_graph` and
+//! `trace_flow`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use cairn_harness::Tool;
 use cairn_protocol::{
     error::{Failure, Reason},
-    explore::LayoutEntry,
+    explore::{Flow, LayoutEntry},
     session::Empty,
 };
+use cairn_search::FlowStart;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -53,6 +55,22 @@ struct CodeGraphParams {
     /// Number of files, at most 1000.
     #[serde(default = "default_k")]
     k: u32,
+}
+
+/// Arguments of the tool `trace_flow`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TraceFlowParams {
+    /// File of the entrypoint, relative to the root.
+    path: String,
+    /// Line of the entrypoint, starting at 1.
+    line: Option<u32>,
+    /// Name of the function that runs first.
+    name: Option<String>,
+    /// Folders and files of the components, at most 100; a file belongs to the longest path that
+    /// contains it.
+    #[serde(default)]
+    groups: Vec<String>,
 }
 
 /// Most groups of one request.
@@ -107,10 +125,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "The files that most others import, and the imports between folders, resolved to files.",
         "code_graph",
         |deps, permit, params: CodeGraphParams, _| {
-            if params.groups.len() > MAX_GROUPS {
-                let text = format!("{} groups; at most {MAX_GROUPS}", params.groups.len());
-                return Err(Failure::new(Reason::InvalidParams, text));
-            }
+            check_groups(&params.groups)?;
             let root = &permit.require_root()?.id;
             let k = params.k.clamp(1, 1000) as usize;
             let shows = |path: &str| permit.shows(path);
@@ -118,7 +133,30 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((serde_json::to_value(graph).unwrap_or_default(), false))
         },
     );
-    vec![Arc::new(languages), Arc::new(rank), Arc::new(folders), Arc::new(graph)]
+    let flow = reading(
+        deps,
+        "trace_flow",
+        "The path of the first request or command from an entrypoint, along calls that are certain.",
+        "flow",
+        |deps, permit, params: TraceFlowParams, flag| {
+            check_groups(&params.groups)?;
+            let root = &permit.require_root()?.id;
+            let shows = |path: &str| permit.shows(path);
+            let name = params.name.as_deref();
+            let start = FlowStart { path: &params.path, line: params.line, name };
+            let steps = deps.indexes.flow(root, &start, &params.groups, &shows, flag)?;
+            Ok((Flow { entrypoint: params.path, steps }, false))
+        },
+    );
+    vec![Arc::new(languages), Arc::new(rank), Arc::new(folders), Arc::new(graph), Arc::new(flow)]
+}
+
+fn check_groups(groups: &[String]) -> Result<(), Failure> {
+    if groups.len() > MAX_GROUPS {
+        let text = format!("{} groups; at most {MAX_GROUPS}", groups.len());
+        return Err(Failure::new(Reason::InvalidParams, text));
+    }
+    Ok(())
 }
 
 /// Returns the folders of these files to `depth` levels, each with all files below it; `.` has the

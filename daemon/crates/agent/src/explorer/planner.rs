@@ -6,7 +6,12 @@ use std::collections::BTreeSet;
 use cairn_protocol::{command::ToolCall, explore::AgentOp};
 use serde_json::{Value, json};
 
-use super::{components, concepts, conventions, facts::Facts, manifests, paths};
+use super::{
+    components, concepts, conventions,
+    entrypoints::{self, FlowStart},
+    facts::Facts,
+    manifests, paths,
+};
 
 /// Seconds to wait for the index; the explore then continues with its current state.
 const INDEX_WAIT: u32 = 18;
@@ -157,6 +162,9 @@ pub enum Purpose {
     Graph,
     /// Imports between the parts of the repository.
     Groups,
+    /// The path of the first request or command from an entrypoint, by its index in
+    /// [`Facts::starts`].
+    Flow(usize),
     /// Files that exist, by name.
     LookUp(LookUp),
     /// Lines that a probe finds, by its index in [`PROBES`].
@@ -320,6 +328,7 @@ impl Planner {
             tool(purpose, "search_symbols", json!({"query": name, "match": "exact", "k": 10}))
         }));
         ops.extend(conditionals(facts));
+        ops.extend(flows(facts));
         ops.extend(self.questions.iter().map(|query| PlannedOp {
             op: AgentOp::Hybrid { query: query.clone(), k: 5 },
             purpose: Purpose::Question { query: query.clone() },
@@ -328,11 +337,7 @@ impl Planner {
         let reading = files_to_read(facts).into_iter().any(|p| !facts.texts.contains_key(p));
         if !reading && facts.lookups.contains(&LookUp::Manifests) {
             ops.extend(after_manifests(facts));
-            let mut seen = BTreeSet::new();
-            let named: Vec<String> = manifests::named_files(facts)
-                .filter(|path| !facts.exists(path) && seen.insert(path.clone()))
-                .map(|path| format!("/{path}"))
-                .collect();
+            let named = unknown_files(facts);
             if !facts.lookups.contains(&LookUp::NamedFiles) {
                 let chunks = named.chunks(LOOK_UP).take(LOOK_UPS);
                 ops.extend(chunks.map(|globs| look_up(LookUp::NamedFiles, globs)));
@@ -366,6 +371,44 @@ fn after_manifests(facts: &Facts) -> Vec<PlannedOp> {
         ops.extend(files.iter().take(MAX_ROLE_FILES).map(|path| read_to(path, ROLE_LINES)));
     }
     ops
+}
+
+/// The files that manifests name and that are not known to exist, as globs.
+fn unknown_files(facts: &Facts) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    manifests::named_files(facts)
+        .filter(|path| !facts.exists(path) && seen.insert(path.clone()))
+        .map(|path| format!("/{path}"))
+        .collect()
+}
+
+/// Requests the flow from each of the main entrypoints.
+fn flows(facts: &Facts) -> Vec<PlannedOp> {
+    let names = components::names_of(facts.parts.as_deref().unwrap_or_default());
+    let request = |(at, start): (usize, &FlowStart)| {
+        let mut arguments = json!({"path": start.path, "groups": names});
+        if let Some(line) = start.line {
+            arguments["line"] = line.into();
+        }
+        if let Some(name) = &start.name {
+            arguments["name"] = name.as_str().into();
+        }
+        tool(Purpose::Flow(at), "trace_flow", arguments)
+    };
+    facts.starts.iter().flatten().enumerate().map(request).collect()
+}
+
+/// Determines the starts of flows as soon as all entrypoints are known.
+pub fn determine_starts(facts: &mut Facts) {
+    let is_known = facts.starts.is_none()
+        && facts.parts.is_some()
+        && facts.probed.len() == PROBES.len()
+        && (facts.has_conditionals || conditionals(facts).is_empty())
+        && (facts.lookups.contains(&LookUp::NamedFiles) || unknown_files(facts).is_empty());
+    if is_known {
+        let entries = entrypoints::find(facts, &manifests::read_all(facts));
+        facts.starts = Some(entrypoints::starts_of_flows(&entries));
+    }
 }
 
 /// A path as a glob that matches it alone.

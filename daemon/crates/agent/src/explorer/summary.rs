@@ -47,6 +47,7 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
             purpose: purpose::of(facts, &manifests),
             components,
             secondary: components::secondary(facts),
+            flows: facts.flows.values().cloned().collect(),
             conventions: conventions::find(facts),
             hotspots: order::hotspots(facts),
             concepts: concepts::find(facts),

@@ -292,6 +292,14 @@ pub fn summary(summary: &ExploreSummary) -> String {
         "Entrypoints",
         details.entrypoints.iter().map(|e| format!("{}  {}", location(&e.path, e.line), e.reason)),
     );
+    list(
+        &mut out,
+        "Flows",
+        details.flows.iter().map(|flow| {
+            let names: Vec<&str> = flow.steps.iter().map(|step| step.name.as_str()).collect();
+            format!("{}  {}", flow.entrypoint, names.join(" > "))
+        }),
+    );
     let commands = [
         ("build", &details.commands.build),
         ("test", &details.commands.test),
@@ -345,6 +353,10 @@ fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
         let _ok = writeln!(out, "- … {} more", items.len() - MAX_ENTRIES);
     }
 }
+
+mod relations;
+
+pub use relations::{calls, impact, references};
 
 #[cfg(test)]
 mod tests;
