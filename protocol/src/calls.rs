@@ -51,7 +51,7 @@ pub struct CallsAnswer {
     /// their calls.
     pub items: Vec<CallItem>,
     /// Number of calls in the bodies that were read which lead to no definition of the root, or to
-    /// more than five of the same name; 0 for callers.
+    /// more than two of the same name; 0 for callers.
     #[serde(default)]
     pub unresolved: u32,
     /// True if there are more than `k`, or more files or definitions than were read.

@@ -159,11 +159,14 @@ fn calls(answer: &CallsAnswer, are_callers: bool, root: &str, here: &Path) -> St
         );
         pending.extend(next(Some(at)));
     }
-    if answer.items.is_empty() {
+    let is_unread = answer.items.is_empty() && answer.truncated && !are_callers;
+    if is_unread {
+        out.push_str("  its calls cannot be read: too large, or a language without scopes here\n");
+    } else if answer.items.is_empty() {
         let side = if are_callers { "callers" } else { "callees" };
         let _infallible = writeln!(out, "  no {side} were found");
     }
-    if answer.truncated {
+    if answer.truncated && !is_unread {
         out.push_str("\nthere are more; see -k\n");
     }
     if answer.unresolved > 0 {

@@ -29,71 +29,35 @@ const MAX_BYTES: u64 = 1024 * 1024;
 const MAX_FILE: u64 = 256 * 1024;
 /// Most definitions that are followed from one.
 const MAX_NEXT: usize = 4;
-/// Lowest score of a step that is followed.
+/// Lowest score of a step that is followed, and lowest worth of it alone.
 const MIN_SCORE: f64 = 1.0;
+const MIN_WORTH: f64 = 0.5;
 
 /// First words of names that report, convert or answer a question about a value.
-const MINOR: &[&str] = &[
-    "alloc", "append", "as", "assert", "bail", "clone", "close", "cmp", "contains", "copy",
-    "count", "debug", "default", "die", "drop", "echo", "empty", "eq", "err", "error", "errorf",
-    "exit", "exists", "fail", "fatal", "find", "fmt", "format", "free", "from", "get", "has",
-    "hash", "help", "info", "insert", "into", "is", "join", "len", "length", "lock", "log",
-    "logger", "make", "max", "min", "msg", "must", "name", "panic", "path", "pop", "print",
-    "printf", "push", "put", "remove", "report", "set", "show", "size", "sort", "str", "string",
-    "to", "trace", "trim", "unlock", "usage", "version", "warn", "warning", "with", "wrap",
-];
+const MINOR: &str = "alloc append as assert bail clone close cmp contains copy count debug default \
+    die drop echo empty eq err error errorf exit exists fail fatal find fmt format free from get has \
+    hash help info insert into is join len length lock log logger make max min msg must name panic \
+    path pop print push put remove report set show size sort str string to trace trim unlock usage \
+    version warn warning with wrap";
 /// Words of names that carry a request or command on.
-const MAJOR: &[&str] = &[
-    "call", "command", "connect", "dispatch", "do", "event", "execute", "exec", "handle",
-    "handler", "launch", "listen", "loop", "main", "perform", "process", "request", "route", "run",
-    "serve", "server", "start", "stream", "transfer", "work",
-];
-/// Words of names that prepare or end it.
-const PREPARING: &[&str] = &[
-    "add",
-    "arg",
-    "args",
-    "arguments",
-    "build",
-    "check",
-    "clean",
-    "cleanup",
-    "complete",
-    "config",
-    "configure",
-    "create",
-    "default",
-    "defaults",
-    "destroy",
-    "end",
-    "env",
-    "flags",
-    "init",
-    "initialize",
-    "load",
-    "merge",
-    "new",
-    "opt",
-    "option",
-    "options",
-    "parse",
-    "parser",
-    "register",
-    "reset",
-    "setup",
-    "shutdown",
-    "stop",
-    "test",
-    "update",
-    "validate",
-];
+const MAJOR: &str = "call command connect dispatch do event events execute exec handle handler launch \
+    listen loop main perform process request requests route run serve server start stream transfer \
+    transfers work";
+/// Words of names that report, or describe a value, at any position.
+const REPORTING: &str = "by count debug err error exception fail failure fatal for format formatf get \
+    length log message of out print size string warn";
+/// Words of names that prepare work or end it.
+const PREPARING: &str = "add after arg args arguments before build check clean cleanup complete config \
+    configure create default defaults destroy end env flags init initialize load merge new opt option \
+    options parse parser post pre register reset setup shutdown stop test update validate";
 
 /// Location where a flow starts.
 pub struct FlowStart<'a> {
     pub path: &'a str,
     pub line: Option<u32>,
-    /// Name of the function that runs first, if it is known.
-    pub name: Option<&'a str>,
+    /// Names of functions, of which the first that the file defines runs first. If it defines none
+    /// and there is no line, there is no flow.
+    pub names: &'a [String],
 }
 
 impl Indexes {
@@ -173,15 +137,16 @@ impl Search<'_> {
         let named = |name: &str| functions().find(|item| item.name == name);
         let around = |line: u32| {
             let is_around = |item: &&SymbolItem| {
-                item.start_line <= line + 1 && (line..=u32::MAX).contains(&item.end_line)
+                item.start_line <= line + 3 && (line..=u32::MAX).contains(&item.end_line)
             };
             functions().filter(is_around).next_back()
         };
         let usual = || ["main", "Main", "cli", "run", "serve"].iter().find_map(|name| named(name));
-        let first = match (start.name.and_then(named), start.line) {
+        let first = match (start.names.iter().find_map(|name| named(name)), start.line) {
             (Some(item), _) => Some(item),
             (None, Some(line)) => around(line),
-            (None, None) => usual(),
+            (None, None) if start.names.is_empty() => usual(),
+            (None, None) => return Ok(false),
         };
         let item = first.cloned().unwrap_or_else(|| SymbolItem {
             name: start.path.rsplit('/').next().unwrap_or(start.path).to_owned(),
@@ -274,6 +239,9 @@ impl Search<'_> {
             if !call.is_call {
                 worth -= 1.0;
             }
+            if worth < MIN_WORTH {
+                continue;
+            }
             let to = self.add(item.clone(), home);
             match next.iter_mut().find(|(known, _)| *known == to) {
                 Some((_, known)) => *known = known.max(worth),
@@ -318,7 +286,7 @@ impl Search<'_> {
         for (to, worth) in &mut next {
             *worth += self.novelty(path, *to);
         }
-        next.retain(|(to, worth)| !path.contains(to) && *worth >= MIN_SCORE);
+        next.retain(|(to, score)| !path.contains(to) && *score >= MIN_SCORE);
         next.sort_by(|a, b| b.1.total_cmp(&a.1));
         for (to, worth) in next.into_iter().take(MAX_NEXT) {
             path.push(to);
@@ -353,7 +321,7 @@ impl Search<'_> {
 }
 
 fn display_name(item: &SymbolItem) -> String {
-    let joint = if ["rust", "cpp", "php"].contains(&item.lang.as_str()) { "::" } else { "." };
+    let joint = if ["c", "cpp", "php", "rust"].contains(&item.lang.as_str()) { "::" } else { "." };
     match &item.container {
         Some(container) => format!("{container}{joint}{}", item.name),
         None => item.name.clone(),
@@ -378,21 +346,37 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
+fn is_in(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|other| other == word)
+}
+
 fn is_minor(name: &str) -> bool {
-    words(name).first().is_none_or(|word| MINOR.contains(&word.as_str()))
+    let is_printing = |word: &String| word.contains("printf");
+    let words = words(name);
+    words.iter().any(is_printing) || words.first().is_none_or(|word| is_in(MINOR, word))
 }
 
 /// The worth of a step by its size and its name.
 fn worth(item: &SymbolItem) -> f64 {
     let lines = f64::from(item.end_line.saturating_sub(item.start_line) + 1);
     let words = words(&item.name);
-    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let has = |list: &str| words.iter().any(|word| is_in(list, word));
     let mut worth = (1.0 + lines).log2().min(7.0) * 0.6;
+    if lines < 4.0 {
+        worth -= 1.0;
+    }
     if has(MAJOR) {
         worth += 2.0;
     }
     if has(PREPARING) {
-        worth -= 2.5;
+        worth -= 2.0;
+    }
+    // A constructor does not carry a request on.
+    if words == ["new"] {
+        worth -= 1.0;
+    }
+    if has(REPORTING) {
+        worth -= 2.0;
     }
     worth
 }
@@ -407,6 +391,7 @@ mod tests {
         assert_eq!(words("Curl_do_more2"), ["curl", "do", "more2"]);
         assert!(words("__").is_empty());
         assert!(is_minor("log_error") && is_minor("_") && !is_minor("run_forever"));
+        assert!(is_minor("curl_mfprintf") && is_minor("__"));
     }
 
     #[test]

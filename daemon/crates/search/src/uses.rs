@@ -26,7 +26,7 @@ const MAX_NAMESAKES: usize = 40;
 /// Most definitions among which the uses of one file are searched.
 const MAX_TARGETS: usize = 1_500;
 /// Most definitions of a use that may mean any of them.
-const MAX_AMBIGUOUS: usize = 5;
+const MAX_AMBIGUOUS: usize = 2;
 /// Kinds of definitions that are called or passed on.
 const CALLED: &[&str] = &[
     "actor", "class", "constant", "function", "macro", "method", "property", "record", "struct",
@@ -92,6 +92,10 @@ impl<'a> UseReader<'a> {
             let mut all = by_name(self.conn, self.index, &self.resolved.table, &name)?;
             let is_unique = all.len() == 1 && self.guesses;
             all.retain(|item| self.is_seen(item, &source, &sight));
+            if all.len() > MAX_NAMESAKES {
+                // Of very many, only members of a type that the file names can be told apart.
+                all.retain(|item| is_container_named(item, &source.text));
+            }
             for item in all.into_iter().take(MAX_NAMESAKES) {
                 let Some(home) = self.resolved.id(&item.path) else { continue };
                 let target = self.target(&item, home, source.lang, is_unique);
@@ -140,6 +144,11 @@ impl<'a> UseReader<'a> {
         }
         target
     }
+}
+
+fn is_container_named(item: &SymbolItem, text: &[u8]) -> bool {
+    let container = item.container.as_deref().unwrap_or(&item.name);
+    memchr::memmem::find(text, container.as_bytes()).is_some()
 }
 
 /// Languages whose files refer to each other's definitions.

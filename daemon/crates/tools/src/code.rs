@@ -65,14 +65,17 @@ struct TraceFlowParams {
     path: String,
     /// Line of the entrypoint, starting at 1.
     line: Option<u32>,
-    /// Name of the function that runs first.
-    name: Option<String>,
+    /// Names of functions, of which the first that the file defines runs first; at most 20.
+    #[serde(default)]
+    names: Vec<String>,
     /// Folders and files of the components, at most 100; a file belongs to the longest path that
     /// contains it.
     #[serde(default)]
     groups: Vec<String>,
 }
 
+/// Most names of one request.
+const MAX_NAMES: usize = 20;
 /// Most groups of one request.
 const MAX_GROUPS: usize = 100;
 
@@ -140,10 +143,14 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "flow",
         |deps, permit, params: TraceFlowParams, flag| {
             check_groups(&params.groups)?;
+            if params.names.len() > MAX_NAMES {
+                let text = format!("{} names; at most {MAX_NAMES}", params.names.len());
+                return Err(Failure::new(Reason::InvalidParams, text));
+            }
             let root = &permit.require_root()?.id;
             let shows = |path: &str| permit.shows(path);
-            let name = params.name.as_deref();
-            let start = FlowStart { path: &params.path, line: params.line, name };
+            let names = &params.names;
+            let start = FlowStart { path: &params.path, line: params.line, names };
             let steps = deps.indexes.flow(root, &start, &params.groups, &shows, flag)?;
             Ok((Flow { entrypoint: params.path, steps }, false))
         },

@@ -17,9 +17,6 @@ const MAX: usize = 25;
 /// Most of one kind, so that fifty scripts do not hide one server.
 const MAX_OF_KIND: usize = 12;
 
-/// Most entrypoints whose flows are traced.
-const MAX_FLOWS: usize = 4;
-
 /// Kinds, the strongest claim first.
 const KINDS: &[&str] = &["manifest", "main", "server", "container", "library", "script"];
 
@@ -63,31 +60,6 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
         );
     }
     sorted(facts, entries.into_values().collect())
-}
-
-/// Location where a flow starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlowStart {
-    pub path: String,
-    pub line: Option<u32>,
-    /// Name of the function that a manifest names.
-    pub name: Option<String>,
-}
-
-/// Returns the locations where the main programs start, in order of importance.
-pub fn starts_of_flows(entries: &[Entrypoint]) -> Vec<FlowStart> {
-    let is_program = |entry: &&Entrypoint| {
-        ["manifest", "main", "server", "script"].contains(&entry.kind.as_str())
-    };
-    let start = |entry: &Entrypoint| {
-        // As in `command 'flask' = flask.cli:main`.
-        let name = entry.reason.rsplit_once(':').map(|(_, name)| name).filter(|name| {
-            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
-        });
-        let name = name.filter(|_| entry.kind == "manifest").map(str::to_owned);
-        FlowStart { path: entry.path.clone(), line: entry.line, name }
-    };
-    entries.iter().filter(is_program).take(MAX_FLOWS).map(start).collect()
 }
 
 /// Returns true for a script in the top-level folder of programs that users run.

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     components::Part,
-    entrypoints::FlowStart,
+    flows::FlowStart,
     planner::{LookUp, Purpose},
 };
 

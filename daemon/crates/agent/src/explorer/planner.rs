@@ -6,12 +6,7 @@ use std::collections::BTreeSet;
 use cairn_protocol::{command::ToolCall, explore::AgentOp};
 use serde_json::{Value, json};
 
-use super::{
-    components, concepts, conventions,
-    entrypoints::{self, FlowStart},
-    facts::Facts,
-    manifests, paths,
-};
+use super::{components, concepts, conventions, facts::Facts, flows, manifests, paths};
 
 /// Seconds to wait for the index; the explore then continues with its current state.
 const INDEX_WAIT: u32 = 18;
@@ -230,7 +225,7 @@ pub struct Planner {
     questions: Vec<String>,
 }
 
-fn tool(purpose: Purpose, name: &str, arguments: Value) -> PlannedOp {
+pub fn tool(purpose: Purpose, name: &str, arguments: Value) -> PlannedOp {
     PlannedOp { op: AgentOp::Tool { name: name.into(), arguments }, purpose }
 }
 
@@ -328,7 +323,7 @@ impl Planner {
             tool(purpose, "search_symbols", json!({"query": name, "match": "exact", "k": 10}))
         }));
         ops.extend(conditionals(facts));
-        ops.extend(flows(facts));
+        ops.extend(flows::requests(facts));
         ops.extend(self.questions.iter().map(|query| PlannedOp {
             op: AgentOp::Hybrid { query: query.clone(), k: 5 },
             purpose: Purpose::Question { query: query.clone() },
@@ -382,33 +377,12 @@ fn unknown_files(facts: &Facts) -> Vec<String> {
         .collect()
 }
 
-/// Requests the flow from each of the main entrypoints.
-fn flows(facts: &Facts) -> Vec<PlannedOp> {
-    let names = components::names_of(facts.parts.as_deref().unwrap_or_default());
-    let request = |(at, start): (usize, &FlowStart)| {
-        let mut arguments = json!({"path": start.path, "groups": names});
-        if let Some(line) = start.line {
-            arguments["line"] = line.into();
-        }
-        if let Some(name) = &start.name {
-            arguments["name"] = name.as_str().into();
-        }
-        tool(Purpose::Flow(at), "trace_flow", arguments)
-    };
-    facts.starts.iter().flatten().enumerate().map(request).collect()
-}
-
-/// Determines the starts of flows as soon as all entrypoints are known.
-pub fn determine_starts(facts: &mut Facts) {
-    let is_known = facts.starts.is_none()
-        && facts.parts.is_some()
+/// True once all that the entrypoints follow from is known.
+pub fn are_entrypoints_known(facts: &Facts) -> bool {
+    facts.parts.is_some()
         && facts.probed.len() == PROBES.len()
         && (facts.has_conditionals || conditionals(facts).is_empty())
-        && (facts.lookups.contains(&LookUp::NamedFiles) || unknown_files(facts).is_empty());
-    if is_known {
-        let entries = entrypoints::find(facts, &manifests::read_all(facts));
-        facts.starts = Some(entrypoints::starts_of_flows(&entries));
-    }
+        && (facts.lookups.contains(&LookUp::NamedFiles) || unknown_files(facts).is_empty())
 }
 
 /// A path as a glob that matches it alone.

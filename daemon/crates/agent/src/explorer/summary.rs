@@ -3,8 +3,8 @@
 use cairn_protocol::explore::{ExploreDetails, ExploreStats, ExploreSummary, Finding, TopFile};
 
 use super::{
-    commands, components, concepts, conventions, describe, entrypoints, facts::Facts, followups,
-    manifests, order, paths, purpose,
+    commands, components, concepts, conventions, describe, entrypoints, facts::Facts, flows,
+    followups, manifests, order, paths, purpose,
 };
 
 /// Most top files of a summary.
@@ -47,7 +47,7 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
             purpose: purpose::of(facts, &manifests),
             components,
             secondary: components::secondary(facts),
-            flows: facts.flows.values().cloned().collect(),
+            flows: flows::find(facts),
             conventions: conventions::find(facts),
             hotspots: order::hotspots(facts),
             concepts: concepts::find(facts),

@@ -117,7 +117,7 @@ fn flow_follows_calls_into_components_and_skips_logging() {
     let flag = CancelFlag::default();
     let groups = ["web", "jobs"].map(str::to_owned);
     let flow = |path: &str, line, shows: &dyn Fn(&str) -> bool| {
-        let start = FlowStart { path, line, name: None };
+        let start = FlowStart { path, line, names: &[] };
         root.indexes.flow(&root.id, &start, &groups, shows, &flag).unwrap()
     };
     let steps = flow("app.py", Some(11), &|_| true);
