@@ -155,14 +155,34 @@ impl Walk<'_> {
                     && (&item.path, item.line) != (&definition.path, definition.start_line)
             };
             for at in first..self.items.len() {
-                if let Some(symbol) = self.symbols[at].clone().filter(|_| is_new(&self.items[at])) {
-                    next.push((symbol, u32::try_from(at).ok()));
-                }
+                let symbol = self.symbols[at].clone().filter(|_| is_new(&self.items[at]));
+                let body = match symbol {
+                    Some(symbol) if side == Side::Callees => self.body(symbol)?,
+                    symbol => symbol,
+                };
+                next.extend(body.map(|symbol| (symbol, u32::try_from(at).ok())));
             }
         }
         self.is_cut |= self.items.len() > k;
         self.items.truncate(k);
         Ok(())
+    }
+
+    /// The definition that a call runs: of a class its constructor, if it has one.
+    fn body(&mut self, symbol: SymbolItem) -> Result<Option<SymbolItem>, Failure> {
+        if ["function", "method", "constructor", "macro"].contains(&symbol.kind.as_str()) {
+            return Ok(Some(symbol));
+        }
+        let is_constructor = |item: &&SymbolItem| {
+            item.container.as_ref() == Some(&symbol.name)
+                && (["__init__", "constructor"].contains(&item.name.as_str())
+                    || item.kind == "constructor")
+        };
+        let is_type = ["actor", "class", "record", "struct"].contains(&symbol.kind.as_str());
+        if is_type {
+            return Ok(self.outline(&symbol.path)?.iter().find(is_constructor).cloned());
+        }
+        Ok(Some(symbol))
     }
 
     fn add_callers(
@@ -248,16 +268,21 @@ impl Walk<'_> {
         }
     }
 
-    /// The innermost function around a call, else the innermost other definition.
-    fn enclosing(&mut self, call: &ReferenceItem) -> Result<Option<SymbolItem>, Failure> {
-        if !self.outlines.contains_key(&call.path) {
+    fn outline(&mut self, path: &str) -> Result<&[SymbolItem], Failure> {
+        if !self.outlines.contains_key(path) {
             let table = &self.resolved.table;
-            let outline = match self.resolved.id(&call.path) {
+            let outline = match self.resolved.id(path) {
                 Some(id) => of_file(self.conn, self.index, table, table.files[id as usize].id)?,
                 None => Vec::new(),
             };
-            self.outlines.insert(call.path.clone(), outline);
+            self.outlines.insert(path.to_owned(), outline);
         }
+        Ok(&self.outlines[path])
+    }
+
+    /// The innermost function around a call, else the innermost other definition.
+    fn enclosing(&mut self, call: &ReferenceItem) -> Result<Option<SymbolItem>, Failure> {
+        let outline = self.outline(&call.path)?;
         let is_around = |item: &&SymbolItem| {
             (item.start_line..=item.end_line).contains(&call.line)
                 && !["module", "section"].contains(&item.kind.as_str())
@@ -265,7 +290,7 @@ impl Walk<'_> {
         let is_function = |item: &&SymbolItem| {
             ["function", "method", "constructor", "macro"].contains(&item.kind.as_str())
         };
-        let around = || self.outlines[&call.path].iter().filter(is_around);
+        let around = || outline.iter().filter(is_around);
         let innermost = around().filter(is_function).next_back().or_else(|| around().next_back());
         Ok(innermost.cloned())
     }
