@@ -200,7 +200,6 @@ mod tests {
             "cairn grep -F -C 2 -- -x",
             "cairn symbols --file src/lib.rs",
             "cairn symbols Client --exact",
-            "cairn refs Client --calls",
             "cairn refs Client.connect --callers --depth 2",
             "cairn impact src/lib.rs --depth 2",
             "cairn map",

@@ -291,7 +291,7 @@ impl Walk<'_> {
             ["function", "method", "constructor", "macro"].contains(&item.kind.as_str())
         };
         let around = || outline.iter().filter(is_around);
-        let innermost = around().filter(is_function).next_back().or_else(|| around().next_back());
+        let innermost = around().rfind(is_function).or_else(|| around().next_back());
         Ok(innermost.cloned())
     }
 }

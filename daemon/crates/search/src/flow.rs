@@ -22,9 +22,9 @@ use crate::uses::UseReader;
 /// Most steps of a flow.
 const MAX_STEPS: usize = 8;
 /// Most definitions whose calls are read for one flow.
-const MAX_READ: usize = 14;
+const MAX_READ: usize = 12;
 /// Most bytes of the files that are parsed for one flow, a file counting each time.
-const MAX_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 640 * 1024;
 /// Most bytes of one parsed file.
 const MAX_FILE: u64 = 256 * 1024;
 /// Most definitions that are followed from one.
@@ -139,7 +139,7 @@ impl Search<'_> {
             let is_around = |item: &&SymbolItem| {
                 item.start_line <= line + 3 && (line..=u32::MAX).contains(&item.end_line)
             };
-            functions().filter(is_around).next_back()
+            functions().rfind(is_around)
         };
         let usual = || ["main", "Main", "cli", "run", "serve"].iter().find_map(|name| named(name));
         let first = match (start.names.iter().find_map(|name| named(name)), start.line) {

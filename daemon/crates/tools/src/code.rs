@@ -136,7 +136,11 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((serde_json::to_value(graph).unwrap_or_default(), false))
         },
     );
-    let flow = reading(
+    vec![Arc::new(languages), Arc::new(rank), Arc::new(folders), Arc::new(graph), flow_tool(deps)]
+}
+
+fn flow_tool(deps: &Deps) -> Arc<dyn Tool> {
+    let tool = reading(
         deps,
         "trace_flow",
         "The path of the first request or command from an entrypoint, along calls that are certain.",
@@ -155,7 +159,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((Flow { entrypoint: params.path, steps }, false))
         },
     );
-    vec![Arc::new(languages), Arc::new(rank), Arc::new(folders), Arc::new(graph), Arc::new(flow)]
+    Arc::new(tool)
 }
 
 fn check_groups(groups: &[String]) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use cairn_protocol::{
     content::Span,
-    explore::{ExploreSummary, Finding},
+    explore::{ExploreSummary, Finding, Flow},
     id::RootId,
     index::RootStatus,
     map::MapAnswer,
@@ -292,14 +292,7 @@ pub fn summary(summary: &ExploreSummary) -> String {
         "Entrypoints",
         details.entrypoints.iter().map(|e| format!("{}  {}", location(&e.path, e.line), e.reason)),
     );
-    list(
-        &mut out,
-        "Flows",
-        details.flows.iter().map(|flow| {
-            let names: Vec<&str> = flow.steps.iter().map(|step| step.name.as_str()).collect();
-            format!("{}  {}", flow.entrypoint, names.join(" > "))
-        }),
-    );
+    list(&mut out, "Flows", details.flows.iter().map(flow));
     let commands = [
         ("build", &details.commands.build),
         ("test", &details.commands.test),
@@ -338,6 +331,11 @@ pub fn summary(summary: &ExploreSummary) -> String {
     }
     list(&mut out, "Open questions", summary.followups.iter().cloned());
     bounded(out, MAX_ANSWER, "search for a part of it")
+}
+
+fn flow(flow: &Flow) -> String {
+    let names: Vec<&str> = flow.steps.iter().map(|step| step.name.as_str()).collect();
+    format!("{}  {}", flow.entrypoint, names.join(" > "))
 }
 
 fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
