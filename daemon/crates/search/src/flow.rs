@@ -47,9 +47,10 @@ const MAJOR: &str = "call command connect dispatch do event events execute exec 
 const REPORTING: &str = "by count debug err error exception fail failure fatal for format formatf get \
     length log message of out print size string warn";
 /// Words of names that prepare work or end it.
-const PREPARING: &str = "add after arg args arguments before build check clean cleanup complete config \
-    configure create default defaults destroy end env flags init initialize load merge new opt option \
-    options parse parser post pre register reset setup shutdown stop test update validate";
+const PREPARING: &str = "add after arg args arguments before build check clean cleanup close complete \
+    config configure create default defaults del delete destroy end env flags free init initialize \
+    initialized load merge new opt option options parse parser post pre register remove reset setup \
+    shutdown stop test update validate";
 
 /// Location where a flow starts.
 pub struct FlowStart<'a> {
@@ -197,7 +198,7 @@ impl Search<'_> {
             }
             let next = self.nodes[at].next.clone().unwrap_or_default();
             let mut scored: Vec<(usize, f64)> =
-                next.iter().map(|(to, own)| (*to, own + self.novelty(&path, *to))).collect();
+                next.iter().map(|(to, own)| (*to, own + self.novelty(&path, *to, *own))).collect();
             scored.retain(|(to, score)| !path.contains(to) && *score >= MIN_SCORE);
             scored.sort_by(|a, b| b.1.total_cmp(&a.1));
             for (to, score) in scored.into_iter().take(MAX_NEXT) {
@@ -262,8 +263,9 @@ impl Search<'_> {
             && (self.shows)(&item.path)
     }
 
-    /// The worth that a step has by the components and files of the path before it.
-    fn novelty(&self, path: &[usize], to: usize) -> f64 {
+    /// The worth that a step, which has `own` alone, has by the components and files of the path
+    /// before it.
+    fn novelty(&self, path: &[usize], to: usize, own: f64) -> f64 {
         let node = &self.nodes[to];
         let last = path.last().map(|at| &self.nodes[*at]);
         let is_new_group =
@@ -271,8 +273,9 @@ impl Search<'_> {
         let is_new_file = last.is_some_and(|last| last.file != node.file);
         let is_return =
             path.iter().rev().skip(1).any(|at| self.nodes[*at].file == node.file) && is_new_file;
-        3.0 * f64::from(u8::from(is_new_group)) + f64::from(u8::from(is_new_file))
-            - 2.0 * f64::from(u8::from(is_return))
+        // A small function of another component is rather a service than the way on.
+        let group = if is_new_group { own.clamp(0.0, 3.0) } else { 0.0 };
+        group + f64::from(u8::from(is_new_file)) - 2.0 * f64::from(u8::from(is_return))
     }
 
     /// Extends `path` in all ways and stores the best one.
@@ -284,7 +287,7 @@ impl Search<'_> {
         let Some(at) = path.last().copied().filter(|_| path.len() < MAX_STEPS) else { return };
         let mut next: Vec<(usize, f64)> = self.nodes[at].next.clone().unwrap_or_default();
         for (to, worth) in &mut next {
-            *worth += self.novelty(path, *to);
+            *worth += self.novelty(path, *to, *worth);
         }
         next.retain(|(to, score)| !path.contains(to) && *score >= MIN_SCORE);
         next.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -364,8 +367,7 @@ fn worth(item: &SymbolItem) -> f64 {
     let mut worth = (1.0 + lines).log2().min(7.0) * 0.6;
     if lines < 4.0 {
         worth -= 1.0;
-    }
-    if has(MAJOR) {
+    } else if has(MAJOR) {
         worth += 2.0;
     }
     if has(PREPARING) {

@@ -15,6 +15,8 @@ use super::{
 const MAX_FLOWS: usize = 4;
 /// Most files of a library in which its main function is searched.
 const MAX_LIBRARY_FILES: usize = 10;
+/// Flows from which on a library adds none: those of programs say more.
+const MAX_LIBRARY_FLOWS: usize = 2;
 /// Fewest steps of a flow of a library, whose start is a guess by name.
 const MIN_LIBRARY_STEPS: usize = 4;
 /// Names of functions that a library's users, or a server, call for each request.
@@ -114,9 +116,13 @@ pub fn find(facts: &Facts) -> Vec<Flow> {
     let mut flows: Vec<Flow> = Vec::new();
     for (at, flow) in &facts.flows {
         let is_program = starts.get(*at).is_some_and(|start| start.is_program);
-        let is_long = is_program || flow.steps.len() >= MIN_LIBRARY_STEPS;
+        let is_admitted =
+            is_program || flow.steps.len() >= MIN_LIBRARY_STEPS && flows.len() < MAX_LIBRARY_FLOWS;
         let end = |flow: &Flow| flow.steps.iter().rev().take(2).cloned().collect::<Vec<_>>();
-        if is_long && flows.len() < MAX_FLOWS && flows.iter().all(|other| end(other) != end(flow)) {
+        if is_admitted
+            && flows.len() < MAX_FLOWS
+            && flows.iter().all(|other| end(other) != end(flow))
+        {
             flows.push(flow.clone());
         }
     }
