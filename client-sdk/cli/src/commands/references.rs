@@ -1,4 +1,5 @@
-//! `cairn refs` and `cairn impact`: the uses, callers and callees of a definition, and the files that depend on a file.
+//! `cairn refs` and `cairn impact`: the uses, callers and callees of a definition, and the files that
+//! depend on a file.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 

@@ -22,9 +22,9 @@ use crate::uses::UseReader;
 /// Most steps of a flow.
 const MAX_STEPS: usize = 8;
 /// Most definitions whose calls are read for one flow.
-const MAX_READ: usize = 12;
+const MAX_READ: usize = 10;
 /// Most bytes of the files that are parsed for one flow, a file counting each time.
-const MAX_BYTES: u64 = 640 * 1024;
+const MAX_BYTES: u64 = 448 * 1024;
 /// Most bytes of one parsed file.
 const MAX_FILE: u64 = 256 * 1024;
 /// Most definitions that are followed from one.
@@ -34,23 +34,27 @@ const MIN_SCORE: f64 = 1.0;
 const MIN_WORTH: f64 = 0.5;
 
 /// First words of names that report, convert or answer a question about a value.
-const MINOR: &str = "alloc append as assert bail clone close cmp contains copy count debug default \
-    die drop echo empty eq err error errorf exit exists fail fatal find fmt format free from get has \
-    hash help info insert into is join len length lock log logger make max min msg must name panic \
-    path pop print push put remove report set show size sort str string to trace trim unlock usage \
-    version warn warning with wrap";
+const MINOR: &str = "\
+    alloc append as assert bail clone close cmp contains copy count debug default die drop \
+    echo empty eq err error errorf exists exit fail fatal filter find fmt format free from \
+    get has hash help info insert into is join len length lock log logger make max min msg \
+    must name now panic path pop print push put remove report set show size sort str string \
+    to trace trim unlock usage version warn warning with wrap";
 /// Words of names that carry a request or command on.
-const MAJOR: &str = "call command connect dispatch do event events execute exec handle handler launch \
-    listen loop main perform process request requests route run serve server start stream transfer \
+const MAJOR: &str = "\
+    call command connect dispatch do event events exec execute handle handler launch listen \
+    loop main perform process request requests route run serve server start stream transfer \
     transfers work";
 /// Words of names that report, or describe a value, at any position.
-const REPORTING: &str = "by count debug err error exception fail failure fatal for format formatf get \
-    length log message of out print size string warn";
+const REPORTING: &str = "\
+    by count debug err error exception fail failure fatal for format formatf get length log \
+    message of out print size string warn";
 /// Words of names that prepare work or end it.
-const PREPARING: &str = "add after arg args arguments before build check clean cleanup close complete \
-    config configure create default defaults del delete destroy end env flags free init initialize \
-    initialized load merge new opt option options parse parser post pre register remove reset setup \
-    shutdown stop test update validate";
+const PREPARING: &str = "\
+    add after arg args arguments before build check clean cleanup close complete config \
+    configure create default defaults del delete destroy end env flags free init initialize \
+    initialized load merge new opt option options parse parser post pre register remove \
+    reset setup shutdown stop test update validate";
 
 /// Location where a flow starts.
 pub struct FlowStart<'a> {

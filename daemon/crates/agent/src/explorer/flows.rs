@@ -1,5 +1,5 @@
-//! Flows: the path of the first request or command of each main entrypoint. A tool traces them; this
-//! module chooses where they start and which of them a summary has.
+//! Flows: the path of the first request or command of each main entrypoint. A tool traces them;
+//! this module chooses where they start and which of them a summary has.
 
 use cairn_protocol::explore::{Entrypoint, Flow};
 use serde_json::json;
@@ -64,7 +64,7 @@ fn starts(facts: &Facts, entries: &[Entrypoint]) -> Vec<FlowStart> {
     };
     let mut starts: Vec<FlowStart> =
         entries.iter().filter(|entry| is_program(entry)).take(MAX_FLOWS).map(program).collect();
-    if starts.len() < MAX_FLOWS && entries.iter().any(|entry| !is_program(entry)) {
+    if starts.len() < MAX_LIBRARY_FLOWS && entries.iter().any(|entry| !is_program(entry)) {
         let mut files: Vec<_> =
             facts.graph.files.iter().filter(|file| !paths::secondary(&file.path)).collect();
         files.sort_by_key(|file| std::cmp::Reverse(file.dependents + 2 * file.dependencies));
