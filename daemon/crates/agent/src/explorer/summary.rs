@@ -59,7 +59,6 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
             findings: queries.iter().map(finding).collect(),
             git: describe::git(facts),
             stats,
-            ..ExploreDetails::default()
         },
     }
 }
