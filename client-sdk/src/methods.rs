@@ -2,6 +2,7 @@
 
 use cairn_protocol::{
     approval::{Approval, ApprovalListParams, ApprovalResolveParams},
+    calls::{CallsAnswer, CallsParams},
     config::{ConfigAnswer, ConfigGetParams, ConfigReloaded},
     content::{DirListing, ListDirParams, Span, SpanParams},
     daemon::{DaemonStats, DaemonStatus},
@@ -119,6 +120,10 @@ methods! {
     search_symbols(SymbolsParams) -> SymbolsAnswer = "search.symbols";
     /// Finds the uses of a definition, by scope and imports.
     search_references(ReferencesParams) -> ReferencesAnswer = "search.references";
+    /// Lists the definitions that call a definition.
+    search_callers(CallsParams) -> CallsAnswer = "search.callers";
+    /// Lists the definitions that a definition calls.
+    search_callees(CallsParams) -> CallsAnswer = "search.callees";
     /// Lists the files that import a file, directly or by others.
     search_impact(ImpactParams) -> ImpactAnswer = "search.impact";
     /// Returns the files and definitions most relevant to the repository, or to the given files and

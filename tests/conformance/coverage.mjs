@@ -34,7 +34,8 @@ const call = (method, params) =>
 await call("initialize", { protocolVersions: ["1"], client: { name: "coverage", version: "1" } });
 
 // It makes up a value for every parameter, also for those that may be left out and name what is not there.
-const params = { "search.symbols": { query: "a" }, "search.references": { symbol: "a" } };
+const named = { symbol: "a" };
+const params = { "search.symbols": { query: "a" }, "search.references": named, "search.callers": named, "search.callees": named };
 const transport = (_url, method) => call(method, params[method] ?? {});
 const run = (openrpcDocument, methods) =>
   coverage({ openrpcDocument, transport, reporters: [], skip: [], only: methods, rules: [new Made({ numCalls: 1 })] });

@@ -200,7 +200,7 @@ mod tests {
             "cairn grep -F -C 2 -- -x",
             "cairn symbols --file src/lib.rs",
             "cairn symbols Client --exact",
-            "cairn refs Client --calls",
+            "cairn refs Client.connect --callers --depth 2",
             "cairn impact src/lib.rs --depth 2",
             "cairn map",
             "cairn map --tokens 16384 --query parser --file a.rs --file b.rs",

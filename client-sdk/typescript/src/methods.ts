@@ -9,6 +9,8 @@ import type {
   AuditQueryParams,
   BlobParams,
   BlobPart,
+  CallsAnswer,
+  CallsParams,
   CloneParams,
   CloneReceipt,
   CommandParams,
@@ -194,6 +196,16 @@ export abstract class Methods {
   /** `search.references`: Uses of a definition, by scope and imports, with the certainty of each. */
   searchReferences(params: ReferencesParams = {}): Promise<ReferencesAnswer> {
     return this.call("search.references", params);
+  }
+
+  /** `search.callers`: Definitions that call a definition, with the certainty of each. */
+  searchCallers(params: CallsParams = {}): Promise<CallsAnswer> {
+    return this.call("search.callers", params);
+  }
+
+  /** `search.callees`: Definitions that a definition calls, with the certainty of each. */
+  searchCallees(params: CallsParams = {}): Promise<CallsAnswer> {
+    return this.call("search.callees", params);
   }
 
   /** `search.impact`: Files that import a file, directly or by others. */

@@ -789,6 +789,64 @@ export interface BlobRef {
   size: number;
 }
 
+/** Definition that calls another, or is called by it. */
+export interface CallItem {
+  /** Certainty that the calls mean the definition: the best of theirs. */
+  confidence: ReferenceConfidence;
+  /** Kind of the definition, as in `search.symbols`; `module` for a file. */
+  kind: string;
+  /** First line of the definition, starting at 1. */
+  line: number;
+  /** Lines of the first 20 calls, in the file of the caller. */
+  lines: Array<number>;
+  /** Name of the definition; that of the file for calls outside of any definition. */
+  name: string;
+  /** Path relative to the root. */
+  path: string;
+  /** Number of calls between it and the requested definition, 1 for a direct one. */
+  steps: number;
+  /** Name of the enclosing definition, if any. */
+  container?: string | null;
+  /** Index of the item that it calls, or is called by; none for the requested definition. */
+  via?: number | null;
+}
+
+/** Answer of the methods `search.callers` and `search.callees`. */
+export interface CallsAnswer {
+  /** True if imports and symbols are currently indexed for the root. */
+  complete: boolean;
+  /** Definition whose callers or callees these are. */
+  definition: SymbolItem;
+  /** Definitions by their number of steps; callers then by path and line, callees in the order of
+   * their calls. */
+  items: Array<CallItem>;
+  /** Time spent, in microseconds. */
+  tookUs: number;
+  /** True if there are more than `k`, or more files or definitions than were read. */
+  truncated: boolean;
+  /** Other definitions of the name, which `path` and `line` can select. */
+  others?: Array<SymbolItem>;
+  /** Number of calls in the bodies that were read which lead to no definition of the root, or to
+   * more than two of the same name; 0 for callers. */
+  unresolved?: number;
+}
+
+/** Parameters of the methods `search.callers` and `search.callees`. */
+export interface CallsParams {
+  /** Steps of calls that are followed, 1 to 5. */
+  depth?: number;
+  /** Maximum number of definitions, 1 to 2,000. */
+  k?: number;
+  /** Line of the definition in `path`, starting at 1; the innermost definition around it is used. */
+  line?: number | null;
+  /** File with the definition, relative to the root or absolute. */
+  path?: string | null;
+  /** Root to search: its id or path; needed when several roots are declared. */
+  root?: string | null;
+  /** Name of the definition, as `name` or `Type.name`; with `path` the one in that file. */
+  symbol?: string | null;
+}
+
 /** Commit since a revision. */
 export interface ChangeCommit {
   /** Full hash of the commit. */
@@ -822,6 +880,14 @@ export interface ChangeRisk {
   path: string;
   /** Reason, as `entrypoint: command 'tidepool'`. */
   reason: string;
+}
+
+/** A file whose content differs from the recorded one. */
+export interface ChangedFile {
+  /** Path relative to the root. */
+  path: string;
+  /** `added`, `modified` or `deleted` since the recording. */
+  status: string;
 }
 
 /** Capabilities of a client. */
@@ -2651,6 +2717,8 @@ export interface ReplayDifference {
   seq: number;
   /** Kind of the step. */
   what: string;
+  /** The file that the differing value is about, relative to the root, if it is about one. */
+  file?: string | null;
 }
 
 /** Parameters of the method `trace.replay`. */
@@ -2671,6 +2739,10 @@ export interface ReplayReport {
   replay: SessionId;
   /** Id of the session that was replayed. */
   traceId: SessionId;
+  /** Number of all such files. */
+  changedFileCount?: number;
+  /** Files of an explore's root that are not as they were when it was recorded, at most 50. */
+  changedFiles?: Array<ChangedFile>;
   /** The first step that differed. */
   first?: ReplayDifference | null;
 }

@@ -1,10 +1,14 @@
-//! `cairn refs` and `cairn impact`: the uses of a definition, and the files that depend on a file.
+//! `cairn refs` and `cairn impact`: the uses, callers and callees of a definition, and the files that
+//! depend on a file.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
-use cairn_protocol::search::{
-    ImpactAnswer, ImpactParams, ReferenceConfidence, ReferenceUse, ReferencesAnswer,
-    ReferencesParams,
+use cairn_protocol::{
+    calls::{CallItem, CallsAnswer, CallsParams},
+    search::{
+        ImpactAnswer, ImpactParams, ReferenceConfidence, ReferenceUse, ReferencesAnswer,
+        ReferencesParams, SymbolItem,
+    },
 };
 use clap::Args;
 use console::style;
@@ -28,6 +32,15 @@ pub struct RefsArgs {
     /// Only calls
     #[arg(long)]
     calls: bool,
+    /// The definitions that call it, instead of its uses
+    #[arg(long, conflicts_with = "calls")]
+    callers: bool,
+    /// The definitions that it calls, instead of its uses
+    #[arg(long, conflicts_with_all = ["calls", "callers"])]
+    callees: bool,
+    /// Steps of calls that --callers and --callees follow
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=5))]
+    depth: u32,
     /// Number of references
     #[arg(short, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
     k: u32,
@@ -69,9 +82,21 @@ pub async fn refs(app: &App<'_>, args: RefsArgs) -> Result<u8, Failure> {
         (None, None) => Location::Around(&here),
     };
     let root = scope::root(app, &client, at).await?;
+    let symbol = line.is_none().then(|| args.symbol.clone());
+    if args.callers || args.callees {
+        let method = if args.callers { "search.callers" } else { "search.callees" };
+        let id = Some(root.root.to_string());
+        let params = CallsParams { root: id, symbol, path, line, depth: args.depth, k: args.k };
+        let Some(answer) = app.answer::<CallsAnswer>(&client, method, &params).await? else {
+            return Ok(OK);
+        };
+        note_partial(app, answer.complete);
+        output::print(&calls(&answer, args.callers, &root.path, &here))?;
+        return Ok(if answer.items.is_empty() { FAILED } else { OK });
+    }
     let params = ReferencesParams {
         root: Some(root.root.to_string()),
-        symbol: line.is_none().then(|| args.symbol.clone()),
+        symbol,
         path,
         line,
         kinds: if args.calls { vec![ReferenceUse::Call] } else { vec![] },
@@ -87,17 +112,78 @@ pub async fn refs(app: &App<'_>, args: RefsArgs) -> Result<u8, Failure> {
     Ok(if answer.items.is_empty() { FAILED } else { OK })
 }
 
-/// Renders the references by file.
-fn text(answer: &ReferencesAnswer, root: &str, here: &Path) -> String {
-    let definition = &answer.definition;
+/// Renders the definition that an answer is about.
+fn head(definition: &SymbolItem, root: &str, here: &Path) -> String {
     let location = scope::relative_display(root, &definition.path, here);
-    let mut out = format!(
+    format!(
         "{} {}  {}:{}\n",
         definition.kind,
         style(plain(&definition.name)).bold(),
         style(location).green(),
         definition.start_line
-    );
+    )
+}
+
+fn certainty(confidence: ReferenceConfidence) -> &'static str {
+    match confidence {
+        ReferenceConfidence::Exact => "",
+        ReferenceConfidence::Likely => "  likely",
+        ReferenceConfidence::Ambiguous => "  ambiguous",
+    }
+}
+
+/// Renders callers or callees as a tree.
+fn calls(answer: &CallsAnswer, are_callers: bool, root: &str, here: &Path) -> String {
+    let mut out = head(&answer.definition, root, here);
+    let mut children: BTreeMap<Option<u32>, Vec<(u32, &CallItem)>> = BTreeMap::new();
+    for (at, item) in (0..).zip(&answer.items) {
+        children.entry(item.via).or_default().push((at, item));
+    }
+    let next = |via| children.get(&via).into_iter().flatten().rev().copied();
+    let mut pending: Vec<(u32, &CallItem)> = next(None).collect();
+    while let Some((at, item)) = pending.pop() {
+        let indent = "  ".repeat(item.steps as usize);
+        let path = scope::relative_display(root, &item.path, here);
+        let name = match &item.container {
+            Some(container) => format!("{}.{}", plain(container), plain(&item.name)),
+            None => plain(&item.name).to_string(),
+        };
+        let lines: Vec<String> = item.lines.iter().map(u32::to_string).collect();
+        let plural = if lines.len() == 1 { "" } else { "s" };
+        let note = format!("  line{plural} {}{}", lines.join(", "), certainty(item.confidence));
+        let _infallible = writeln!(
+            out,
+            "{indent}{name}  {}:{}{}",
+            style(path).green(),
+            item.line,
+            style(note).dim()
+        );
+        pending.extend(next(Some(at)));
+    }
+    let is_unread = answer.items.is_empty() && answer.truncated && !are_callers;
+    if is_unread {
+        out.push_str("  its calls cannot be read: too large, or a language without scopes here\n");
+    } else if answer.items.is_empty() {
+        let side = if are_callers { "callers" } else { "callees" };
+        let _infallible = writeln!(out, "  no {side} were found");
+    }
+    if answer.truncated && !is_unread {
+        out.push_str("\nthere are more; see -k\n");
+    }
+    if answer.unresolved > 0 {
+        let _infallible = writeln!(
+            out,
+            "\n{} more calls lead out of the repository, or to any of many definitions",
+            answer.unresolved
+        );
+    }
+    others(&mut out, &answer.others, root, here);
+    out
+}
+
+/// Renders the references by file.
+fn text(answer: &ReferencesAnswer, root: &str, here: &Path) -> String {
+    let mut out = head(&answer.definition, root, here);
     let mut files: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, item) in answer.items.iter().enumerate() {
         files.entry(&item.path).or_default().push(at);
@@ -106,11 +192,7 @@ fn text(answer: &ReferencesAnswer, root: &str, here: &Path) -> String {
         let _infallible =
             writeln!(out, "\n{}", style(scope::relative_display(root, path, here)).green());
         for item in items.iter().filter_map(|at| answer.items.get(*at)) {
-            let certainty = match item.confidence {
-                ReferenceConfidence::Exact => "",
-                ReferenceConfidence::Likely => "  likely",
-                ReferenceConfidence::Ambiguous => "  ambiguous",
-            };
+            let certainty = certainty(item.confidence);
             let within = item
                 .enclosing
                 .as_ref()
@@ -124,18 +206,23 @@ fn text(answer: &ReferencesAnswer, root: &str, here: &Path) -> String {
     if answer.truncated {
         out.push_str("\nthere are more; see -k\n");
     }
-    if !answer.others.is_empty() {
-        let _infallible = writeln!(
-            out,
-            "\n{} more definitions have this name; choose one with FILE:LINE:",
-            answer.others.len()
-        );
-        for other in answer.others.iter().take(5) {
-            let path = scope::relative_display(root, &other.path, here);
-            let _infallible = writeln!(out, "  {path}:{}  {}", other.start_line, other.kind);
-        }
-    }
+    others(&mut out, &answer.others, root, here);
     out
+}
+
+fn others(out: &mut String, others: &[SymbolItem], root: &str, here: &Path) {
+    if others.is_empty() {
+        return;
+    }
+    let _infallible = writeln!(
+        out,
+        "\n{} more definitions have this name; choose one with FILE:LINE:",
+        others.len()
+    );
+    for other in others.iter().take(5) {
+        let path = scope::relative_display(root, &other.path, here);
+        let _infallible = writeln!(out, "  {path}:{}  {}", other.start_line, other.kind);
+    }
 }
 
 /// Runs `cairn impact`.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use cairn_client_sdk::Client;
+use cairn_explore_report::facts::count;
 use cairn_protocol::{
     envelope::{Body, Envelope},
     id::SessionId,
@@ -25,10 +26,7 @@ use serde_json::value::RawValue;
 use crate::{
     app::App,
     exit::{FAILED, Failure, OK},
-    render::{
-        explore_facts::count,
-        output::{self, plain},
-    },
+    render::output::{self, plain},
     scope,
 };
 

@@ -105,6 +105,16 @@ class Methods:
         answer: t.ReferencesAnswer = await self.call("search.references", params)
         return answer
 
+    async def search_callers(self, **params: Unpack[t.CallsParams]) -> t.CallsAnswer:
+        """`search.callers`: Definitions that call a definition, with the certainty of each."""
+        answer: t.CallsAnswer = await self.call("search.callers", params)
+        return answer
+
+    async def search_callees(self, **params: Unpack[t.CallsParams]) -> t.CallsAnswer:
+        """`search.callees`: Definitions that a definition calls, with the certainty of each."""
+        answer: t.CallsAnswer = await self.call("search.callees", params)
+        return answer
+
     async def search_impact(self, **params: Unpack[t.ImpactParams]) -> t.ImpactAnswer:
         """`search.impact`: Files that import a file, directly or by others."""
         answer: t.ImpactAnswer = await self.call("search.impact", params)

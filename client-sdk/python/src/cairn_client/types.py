@@ -946,6 +946,67 @@ class BlobRef(TypedDict):
     """Size of the content in bytes."""
 
 
+class CallItem(TypedDict):
+    """Definition that calls another, or is called by it."""
+
+    confidence: ReferenceConfidence
+    """Certainty that the calls mean the definition: the best of theirs."""
+    kind: str
+    """Kind of the definition, as in `search.symbols`; `module` for a file."""
+    line: int
+    """First line of the definition, starting at 1."""
+    lines: list[int]
+    """Lines of the first 20 calls, in the file of the caller."""
+    name: str
+    """Name of the definition; that of the file for calls outside of any definition."""
+    path: str
+    """Path relative to the root."""
+    steps: int
+    """Number of calls between it and the requested definition, 1 for a direct one."""
+    container: NotRequired[str | None]
+    """Name of the enclosing definition, if any."""
+    via: NotRequired[int | None]
+    """Index of the item that it calls, or is called by; none for the requested definition."""
+
+
+class CallsAnswer(TypedDict):
+    """Answer of the methods `search.callers` and `search.callees`."""
+
+    complete: bool
+    """True if imports and symbols are currently indexed for the root."""
+    definition: SymbolItem
+    """Definition whose callers or callees these are."""
+    items: list[CallItem]
+    """Definitions by their number of steps; callers then by path and line, callees in the order of
+    their calls."""
+    tookUs: int
+    """Time spent, in microseconds."""
+    truncated: bool
+    """True if there are more than `k`, or more files or definitions than were read."""
+    others: NotRequired[list[SymbolItem]]
+    """Other definitions of the name, which `path` and `line` can select."""
+    unresolved: NotRequired[int]
+    """Number of calls in the bodies that were read which lead to no definition of the root, or to
+    more than two of the same name; 0 for callers."""
+
+
+class CallsParams(TypedDict):
+    """Parameters of the methods `search.callers` and `search.callees`."""
+
+    depth: NotRequired[int]
+    """Steps of calls that are followed, 1 to 5."""
+    k: NotRequired[int]
+    """Maximum number of definitions, 1 to 2,000."""
+    line: NotRequired[int | None]
+    """Line of the definition in `path`, starting at 1; the innermost definition around it is used."""
+    path: NotRequired[str | None]
+    """File with the definition, relative to the root or absolute."""
+    root: NotRequired[str | None]
+    """Root to search: its id or path; needed when several roots are declared."""
+    symbol: NotRequired[str | None]
+    """Name of the definition, as `name` or `Type.name`; with `path` the one in that file."""
+
+
 class ChangeCommit(TypedDict):
     """Commit since a revision."""
 
@@ -982,6 +1043,15 @@ class ChangeRisk(TypedDict):
     """Path of the changed file, relative to the root."""
     reason: str
     """Reason, as `entrypoint: command 'tidepool'`."""
+
+
+class ChangedFile(TypedDict):
+    """A file whose content differs from the recorded one."""
+
+    path: str
+    """Path relative to the root."""
+    status: str
+    """`added`, `modified` or `deleted` since the recording."""
 
 
 class ClientCapabilities(TypedDict):
@@ -2919,6 +2989,8 @@ class ReplayDifference(TypedDict):
     """Sequence number of the record concerned; 0 when none is."""
     what: str
     """Kind of the step."""
+    file: NotRequired[str | None]
+    """The file that the differing value is about, relative to the root, if it is about one."""
 
 
 class ReplayParams(TypedDict):
@@ -2941,6 +3013,10 @@ class ReplayReport(TypedDict):
     """Id of the session in which it was replayed."""
     traceId: SessionId
     """Id of the session that was replayed."""
+    changedFileCount: NotRequired[int]
+    """Number of all such files."""
+    changedFiles: NotRequired[list[ChangedFile]]
+    """Files of an explore's root that are not as they were when it was recorded, at most 50."""
     first: NotRequired[ReplayDifference | None]
     """The first step that differed."""
 

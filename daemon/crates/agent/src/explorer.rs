@@ -10,6 +10,7 @@ mod conventions;
 mod describe;
 mod entrypoints;
 mod facts;
+mod flows;
 mod followups;
 mod guided;
 mod library;
@@ -143,6 +144,7 @@ impl Work {
     /// logged.
     async fn revise(&mut self) -> Result<(), Failure> {
         planner::determine_parts(&mut self.facts);
+        flows::determine_starts(&mut self.facts);
         let mut fresh = Vec::new();
         for PlannedOp { op, purpose } in self.planner.next(&self.facts) {
             match self.queue.offer(planner::call_of(&op), purpose) {

@@ -3,6 +3,7 @@
 use cairn_engine::Engine;
 use cairn_protocol::{
     approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    calls::CallsParams,
     config::ConfigGetParams,
     content::{ListDirParams, SpanParams},
     daemon::InitializeParams,
@@ -46,6 +47,7 @@ no_effects!(
     ArchiveParams,
     AuditQueryParams,
     BlobParams,
+    CallsParams,
     CloneParams,
     CommandParams,
     ConfigGetParams,

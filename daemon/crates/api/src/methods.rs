@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use cairn_engine::SearchKind;
 use cairn_protocol::{
     PROTOCOL_VERSIONS,
+    calls::CallsParams,
     content::{ListDirParams, SpanParams},
     daemon::{
         DaemonStats, DaemonStatus, InitializeParams, InitializeResult, ServerCapabilities,
@@ -168,6 +169,16 @@ fn search() -> Vec<Method> {
             "search.references",
             "Uses of a definition, by scope and imports, with the certainty of each.",
             |cx, p: ReferencesParams| async move { cx.api().engine.references(p).await },
+        ),
+        Method::new(
+            "search.callers",
+            "Definitions that call a definition, with the certainty of each.",
+            |cx, p: CallsParams| async move { cx.api().engine.callers(p).await },
+        ),
+        Method::new(
+            "search.callees",
+            "Definitions that a definition calls, with the certainty of each.",
+            |cx, p: CallsParams| async move { cx.api().engine.callees(p).await },
         ),
         Method::new(
             "search.impact",

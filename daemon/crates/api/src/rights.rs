@@ -205,6 +205,8 @@ pub const BOUNDS: &[Bound] = &[
     bound("search.hybrid", "a root that is not declared", Reason::RootNotFound),
     bound("search.symbols", "a root that is not declared", Reason::RootNotFound),
     bound("search.references", "a root that is not declared", Reason::RootNotFound),
+    bound("search.callers", "a root that is not declared", Reason::RootNotFound),
+    bound("search.callees", "a root that is not declared", Reason::RootNotFound),
     bound("search.impact", "a root that is not declared", Reason::RootNotFound),
     bound("search.map", "a root that is not declared", Reason::RootNotFound),
     bound("index.status", "a root that is not declared", Reason::RootNotFound),

@@ -14,8 +14,8 @@ mod scan;
 pub use graph::{Direction, Edge, Group, ImportGraph};
 pub use import::{FileImports, Import, ImportKind, ImportedName};
 pub use references::{
-    Callee, Confidence, Enclosing, Reference, ReferenceKind, Target, View, Views, calls_in,
-    is_default_export, references_in, subclasses_in,
+    Callee, Confidence, Enclosing, Reference, ReferenceKind, Sight, Target, TargetUse, View, Views,
+    calls_in, is_default_export, references_in, subclasses_in, target_uses_in,
 };
 pub use resolve::{FileId, Resolved, Resolver, SourceFile, SourceTree};
 pub use scan::{extract_imports, has_imports};

@@ -14,8 +14,8 @@ mod view;
 
 use std::sync::atomic::AtomicBool;
 
-pub use calls::{Callee, calls_in};
-pub use view::{View, Views};
+pub use calls::{Callee, TargetUse, calls_in, target_uses_in};
+pub use view::{Sight, View, Views};
 
 /// Maximum references in one file.
 const MAX_REFERENCES: usize = 20_000;

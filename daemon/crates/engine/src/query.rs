@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cairn_protocol::{
+    calls::{CallsAnswer, CallsParams},
     content::{DirListing, ListDirParams, Span, SpanParams},
     error::Failure,
     git::{GitStatus, GitStatusParams},
@@ -133,6 +134,22 @@ impl Engine {
     /// `invalid_params`, `root_not_found`, `no_roots`, `path_not_found`, `cancelled`.
     pub async fn references(&self, params: ReferencesParams) -> Result<ReferencesAnswer, Failure> {
         self.cancellable(move |indexes, flag| indexes.references(&params, flag)).await
+    }
+
+    /// Returns the definitions that call a definition.
+    ///
+    /// # Errors
+    /// As [`Engine::references`].
+    pub async fn callers(&self, params: CallsParams) -> Result<CallsAnswer, Failure> {
+        self.cancellable(move |indexes, flag| indexes.callers(&params, flag)).await
+    }
+
+    /// Returns the definitions that a definition calls.
+    ///
+    /// # Errors
+    /// As [`Engine::references`].
+    pub async fn callees(&self, params: CallsParams) -> Result<CallsAnswer, Failure> {
+        self.cancellable(move |indexes, flag| indexes.callees(&params, flag)).await
     }
 
     /// Returns the files that import a file, directly or by others.

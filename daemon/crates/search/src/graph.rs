@@ -182,6 +182,11 @@ impl Indexes {
 }
 
 impl Resolved {
+    /// Size of a file in bytes.
+    pub fn bytes(&self, file: FileId) -> u64 {
+        self.sizes[file as usize].0
+    }
+
     /// Pairs of a visible file and one that it imports, each once.
     fn pairs<'a>(&'a self, visible: &'a [bool]) -> impl Iterator<Item = (usize, usize)> + 'a {
         let mut last = None;
@@ -355,7 +360,7 @@ fn is_program_text(lang: &str) -> bool {
 }
 
 /// The position of each group by its path, which is empty for the root; of equal groups the first.
-fn groups_by_path(groups: &[String]) -> FxHashMap<&str, usize> {
+pub fn groups_by_path(groups: &[String]) -> FxHashMap<&str, usize> {
     let mut by_path = FxHashMap::default();
     for (at, group) in groups.iter().enumerate() {
         let path = group.strip_prefix("./").unwrap_or(group).trim_end_matches('/');
@@ -366,7 +371,7 @@ fn groups_by_path(groups: &[String]) -> FxHashMap<&str, usize> {
 
 /// The group with the longest path that contains a file; a file beside a folder of its name, such
 /// as `query.rs` of `query/`, belongs to that folder.
-fn group_of(by_path: &FxHashMap<&str, usize>, path: &str) -> Option<usize> {
+pub fn group_of(by_path: &FxHashMap<&str, usize>, path: &str) -> Option<usize> {
     let folders = path.rmatch_indices('/').map(|(end, _)| &path[..end]);
     let is_plain = |stem: &&str| !stem.rsplit('/').next().unwrap_or(stem).contains('.');
     let stem = path.rsplit_once('.').map(|(stem, _)| stem).filter(is_plain);

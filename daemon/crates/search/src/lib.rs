@@ -3,11 +3,13 @@
 //! [`Indexes`] owns one index folder per root and the threads that keep the indexes up to date;
 //! queries are blocking methods on it.
 
+mod calls;
 mod candidates;
 mod db;
 mod digest;
 mod enrich;
 mod filters;
+mod flow;
 mod graph;
 mod grep;
 mod hits;
@@ -27,10 +29,12 @@ mod search;
 pub mod symbols;
 mod sync;
 mod text;
+mod uses;
 mod worker;
 
 pub use cairn_index_base::CancelFlag;
 pub use cairn_vectors::{Embedder, unpack as stored_vector};
+pub use flow::FlowStart;
 pub use grep::{OnLines, cursor_after};
 pub use indexes::{IndexOptions, Indexes, Until};
 pub use overview::FileStats;

@@ -30,7 +30,7 @@ use crate::search::no_file;
 use crate::symbols::relative;
 
 /// Maximum results of a request.
-const MAX_K: u32 = 2_000;
+pub const MAX_K: u32 = 2_000;
 /// Maximum files that are parsed for one request.
 const MAX_FILES: usize = 2_000;
 /// Maximum bytes of a file that is parsed.
@@ -40,7 +40,7 @@ const MAX_LINE: usize = 300;
 /// Levels of subclasses that are followed.
 const SUBCLASS_ROUNDS: usize = 3;
 /// Other definitions of the name in an answer.
-const MAX_OTHERS: usize = 20;
+pub const MAX_OTHERS: usize = 20;
 
 impl Indexes {
     /// `search.references`: uses of a definition, by scope and imports.
@@ -115,7 +115,7 @@ impl Indexes {
     }
 
     /// The root of a request: the named one, or the only one.
-    fn single(&self, root: Option<&str>) -> Result<Arc<RootIndex>, Failure> {
+    pub(crate) fn single(&self, root: Option<&str>) -> Result<Arc<RootIndex>, Failure> {
         let named: Vec<String> = root.map(str::to_owned).into_iter().collect();
         let mut indexes = self.named(&named)?;
         if indexes.len() > 1 {
@@ -125,7 +125,7 @@ impl Indexes {
     }
 
     /// The definitions that a request names, the requested one first.
-    fn definitions(
+    pub(crate) fn definitions(
         &self,
         index: &RootIndex,
         params: &ReferencesParams,
@@ -201,25 +201,25 @@ fn is_named(item: &SymbolItem, name: &str) -> bool {
 
 impl Resolved {
     /// The number of a file in the graph.
-    fn id(&self, path: &str) -> Option<FileId> {
+    pub fn id(&self, path: &str) -> Option<FileId> {
         let at = self.table.files.binary_search_by(|file| (*file.path).cmp(path)).ok()?;
         FileId::try_from(at).ok()
     }
 
-    fn path(&self, id: FileId) -> &str {
+    pub fn path(&self, id: FileId) -> &str {
         &self.table.files[id as usize].path
     }
 }
 
 /// A file that may refer to the definition, with its text.
-struct Candidate {
-    id: FileId,
-    lang: &'static str,
-    text: Vec<u8>,
+pub struct Candidate {
+    pub id: FileId,
+    pub lang: &'static str,
+    pub text: Vec<u8>,
 }
 
 /// Finds the references; true if there were too many candidate files.
-fn find(
+pub fn find(
     index: &RootIndex,
     conn: &Connection,
     resolved: &Resolved,
@@ -286,7 +286,7 @@ fn find(
 }
 
 /// Reads a file as it is on the disk.
-fn candidate(index: &RootIndex, resolved: &Resolved, id: FileId) -> Option<Candidate> {
+pub fn candidate(index: &RootIndex, resolved: &Resolved, id: FileId) -> Option<Candidate> {
     let path = resolved.path(id);
     let lang = language_of(path)?;
     let text = index.root.read_file(path, MAX_BYTES).ok()??;

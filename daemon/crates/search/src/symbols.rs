@@ -6,4 +6,4 @@ pub mod names;
 mod query;
 pub mod repo_map;
 
-pub(crate) use query::relative;
+pub(crate) use query::{by_name, of_file, relative};

@@ -1,14 +1,15 @@
-//! Views of a complete root: `count_languages`, `rank_files`, `list_folders`, `list_contents` and
-//! `code_graph`.
+//! Views of a complete root: `count_languages`, `rank_files`, `list_folders`, `list_contents`,
+//! `code_graph` and `trace_flow`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use cairn_harness::Tool;
 use cairn_protocol::{
     error::{Failure, Reason},
-    explore::LayoutEntry,
+    explore::{Flow, LayoutEntry},
     session::Empty,
 };
+use cairn_search::FlowStart;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -56,6 +57,25 @@ struct CodeGraphParams {
     k: u32,
 }
 
+/// Arguments of the tool `trace_flow`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TraceFlowParams {
+    /// File of the entrypoint, relative to the root.
+    path: String,
+    /// Line of the entrypoint, starting at 1.
+    line: Option<u32>,
+    /// Names of functions, of which the first that the file defines runs first; at most 20.
+    #[serde(default)]
+    names: Vec<String>,
+    /// Folders and files of the components, at most 100; a file belongs to the longest path that
+    /// contains it.
+    #[serde(default)]
+    groups: Vec<String>,
+}
+
+/// Most names of one request.
+const MAX_NAMES: usize = 20;
 /// Most groups of one request.
 const MAX_GROUPS: usize = 100;
 
@@ -102,27 +122,13 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((serde_json::json!({"folders": folders}), is_cut))
         },
     );
-    let contents = reading(
-        deps,
-        "list_contents",
-        "The files with the hashes of their contents: what a replay compares a tree with.",
-        "contents",
-        |deps, permit, _: Empty, _| {
-            let mut files = deps.indexes.contents(&permit.require_root()?.id)?;
-            files.retain(|path, _| permit.shows(path));
-            Ok((serde_json::json!({"files": files}), false))
-        },
-    );
     let graph = reading(
         deps,
         "code_graph",
         "The files that most others import, and the imports between folders, resolved to files.",
         "code_graph",
         |deps, permit, params: CodeGraphParams, _| {
-            if params.groups.len() > MAX_GROUPS {
-                let text = format!("{} groups; at most {MAX_GROUPS}", params.groups.len());
-                return Err(Failure::new(Reason::InvalidParams, text));
-            }
+            check_groups(&params.groups)?;
             let root = &permit.require_root()?.id;
             let k = params.k.clamp(1, 1000) as usize;
             let shows = |path: &str| permit.shows(path);
@@ -134,9 +140,56 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         Arc::new(languages),
         Arc::new(rank),
         Arc::new(folders),
-        Arc::new(contents),
+        contents_tool(deps),
         Arc::new(graph),
+        flow_tool(deps),
     ]
+}
+
+fn contents_tool(deps: &Deps) -> Arc<dyn Tool> {
+    let contents = reading(
+        deps,
+        "list_contents",
+        "The files with the hashes of their contents: what a replay compares a tree with.",
+        "contents",
+        |deps, permit, _: Empty, _| {
+            let mut files = deps.indexes.contents(&permit.require_root()?.id)?;
+            files.retain(|path, _| permit.shows(path));
+            Ok((serde_json::json!({"files": files}), false))
+        },
+    );
+    Arc::new(contents)
+}
+
+fn flow_tool(deps: &Deps) -> Arc<dyn Tool> {
+    let tool = reading(
+        deps,
+        "trace_flow",
+        "The path of the first request or command from an entrypoint, along calls that are certain.",
+        "flow",
+        |deps, permit, params: TraceFlowParams, flag| {
+            check_groups(&params.groups)?;
+            if params.names.len() > MAX_NAMES {
+                let text = format!("{} names; at most {MAX_NAMES}", params.names.len());
+                return Err(Failure::new(Reason::InvalidParams, text));
+            }
+            let root = &permit.require_root()?.id;
+            let shows = |path: &str| permit.shows(path);
+            let names = &params.names;
+            let start = FlowStart { path: &params.path, line: params.line, names };
+            let steps = deps.indexes.flow(root, &start, &params.groups, &shows, flag)?;
+            Ok((Flow { entrypoint: params.path, steps }, false))
+        },
+    );
+    Arc::new(tool)
+}
+
+fn check_groups(groups: &[String]) -> Result<(), Failure> {
+    if groups.len() > MAX_GROUPS {
+        let text = format!("{} groups; at most {MAX_GROUPS}", groups.len());
+        return Err(Failure::new(Reason::InvalidParams, text));
+    }
+    Ok(())
 }
 
 /// Returns the folders of these files to `depth` levels, each with all files below it; `.` has the

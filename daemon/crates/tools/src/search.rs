@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use cairn_harness::{Permit, Tool};
 use cairn_protocol::{
+    calls::{CallsAnswer, CallsParams},
     error::{Failure, Reason},
     search::{
         GrepParams, ImpactParams, ReferencesParams, SearchFilters, SearchParams, SymbolsParams,
     },
 };
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::{
     Deps,
@@ -144,5 +147,89 @@ fn graph_tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((answer, is_cut))
         },
     );
-    vec![Arc::new(references), Arc::new(impact)]
+    let calls = reading(
+        deps,
+        "find_calls",
+        "Finds the callers of a definition, or with `direction` `callees` the definitions that it \
+        calls, with certainty.",
+        "calls",
+        |deps, permit, args: FindCalls, flag| {
+            let params = CallsParams {
+                root: Some(permit.require_root()?.id.to_string()),
+                symbol: args.symbol,
+                path: args.path,
+                line: args.line,
+                depth: args.depth,
+                k: args.k,
+            };
+            let mut answer = match args.direction {
+                CallDirection::Callers => deps.indexes.callers(&params, flag)?,
+                CallDirection::Callees => deps.indexes.callees(&params, flag)?,
+            };
+            require_visible(permit, &answer.definition.path)?;
+            retain_visible(permit, &mut answer);
+            let is_cut = answer.truncated;
+            Ok((answer, is_cut))
+        },
+    );
+    vec![Arc::new(references), Arc::new(impact), Arc::new(calls)]
+}
+
+/// Arguments of the tool `find_calls`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FindCalls {
+    /// Name of the definition, as `name` or `Type.name`; with `path` the one in that file.
+    symbol: Option<String>,
+    /// File with the definition.
+    path: Option<String>,
+    /// Line of the definition in `path`, starting at 1.
+    line: Option<u32>,
+    /// The side of the calls that is listed.
+    #[serde(default)]
+    direction: CallDirection,
+    /// Steps of calls that are followed, 1 to 5.
+    #[serde(default = "one")]
+    depth: u32,
+    /// Maximum number of definitions, 1 to 2,000.
+    #[serde(default = "hundred")]
+    k: u32,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CallDirection {
+    /// The definitions that call it.
+    #[default]
+    Callers,
+    /// The definitions that it calls.
+    Callees,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn hundred() -> u32 {
+    100
+}
+
+/// Removes definitions that the run may not read, with those that are reached only through them.
+fn retain_visible(permit: &Permit, answer: &mut CallsAnswer) {
+    answer.others.retain(|item| permit.shows(&item.path));
+    let mut positions: Vec<Option<u32>> = Vec::with_capacity(answer.items.len());
+    let mut visible = Vec::new();
+    for mut item in std::mem::take(&mut answer.items) {
+        let via = item.via.map(|at| positions.get(at as usize).copied().flatten());
+        let is_reached = via.is_none_or(|via| via.is_some());
+        let position = u32::try_from(visible.len()).ok();
+        if !is_reached || !permit.shows(&item.path) {
+            positions.push(None);
+            continue;
+        }
+        item.via = via.flatten();
+        positions.push(position);
+        visible.push(item);
+    }
+    answer.items = visible;
 }

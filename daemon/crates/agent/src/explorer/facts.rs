@@ -6,7 +6,7 @@ use cairn_protocol::{
     command::ToolCall,
     content::{DirListing, EntryKind, Span},
     error::Failure,
-    explore::{CodeGraph, GraphGroup, LayoutEntry, TopFile},
+    explore::{CodeGraph, Flow, GraphGroup, LayoutEntry, TopFile},
     git::{GitChanges, GitCommit, GitStatus},
     index::RootStatus,
     search::{GrepAnswer, GrepItem, ImpactAnswer, SearchAnswer, SymbolItem, SymbolsAnswer},
@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::{
     components::Part,
+    flows::FlowStart,
     planner::{LookUp, Purpose},
 };
 
@@ -83,6 +84,12 @@ pub struct Facts {
     pub hits: Vec<Hit>,
     /// Conditionals of C files with a main function, by file: line and text.
     pub conditionals: BTreeMap<String, Vec<(u32, String)>>,
+    /// True if the request for conditionals has finished, successfully or not.
+    pub has_conditionals: bool,
+    /// Starts of flows, once the entrypoints are known.
+    pub starts: Option<Vec<FlowStart>>,
+    /// Flows that were found, by the index of their start.
+    pub flows: BTreeMap<usize, Flow>,
     /// Probes that have finished.
     pub probed: BTreeSet<usize>,
     /// Locations found for each query.
@@ -151,6 +158,10 @@ impl Facts {
             Purpose::Folders => self.folders = field(value, "folders").unwrap_or_default(),
             Purpose::Graph => self.graph = typed(value).unwrap_or_default(),
             Purpose::Groups => self.groups = field(value, "groups").unwrap_or_default(),
+            Purpose::Flow(start) => {
+                let flow = typed::<Flow>(value).filter(|flow| !flow.steps.is_empty());
+                self.flows.extend(flow.map(|flow| (*start, flow)));
+            }
             Purpose::LookUp(_) => {
                 let counts = typed::<GrepAnswer>(value).map(|answer| answer.counts);
                 self.files.extend(counts.unwrap_or_default().into_iter().map(|count| count.path));
@@ -178,6 +189,7 @@ impl Facts {
             Purpose::Graph => self.has_graph = true,
             Purpose::Groups => self.has_groups = true,
             Purpose::Folders => self.has_folders = true,
+            Purpose::Conditionals => self.has_conditionals = true,
             Purpose::Probe(probe) => {
                 self.probed.insert(*probe);
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use cairn_protocol::{command::ToolCall, explore::AgentOp};
 use serde_json::{Value, json};
 
-use super::{changes, components, concepts, conventions, facts::Facts, manifests, paths};
+use super::{changes, components, concepts, conventions, facts::Facts, flows, manifests, paths};
 
 /// Seconds to wait for the index; the explore then continues with its current state.
 const INDEX_WAIT: u32 = 18;
@@ -169,6 +169,9 @@ pub enum Purpose {
     Graph,
     /// Imports between the parts of the repository.
     Groups,
+    /// The path of the first request or command from an entrypoint, by its index in
+    /// [`Facts::starts`].
+    Flow(usize),
     /// Files that exist, by name.
     LookUp(LookUp),
     /// Lines that a probe finds, by its index in [`PROBES`].
@@ -234,7 +237,7 @@ pub struct Planner {
     questions: Vec<String>,
 }
 
-fn tool(purpose: Purpose, name: &str, arguments: Value) -> PlannedOp {
+pub fn tool(purpose: Purpose, name: &str, arguments: Value) -> PlannedOp {
     PlannedOp { op: AgentOp::Tool { name: name.into(), arguments }, purpose }
 }
 
@@ -346,6 +349,7 @@ impl Planner {
         }));
         ops.extend(changes::files_with_dependents(facts).into_iter().map(impact));
         ops.extend(conditionals(facts));
+        ops.extend(flows::requests(facts));
         ops.extend(self.questions.iter().map(|query| PlannedOp {
             op: AgentOp::Hybrid { query: query.clone(), k: 5 },
             purpose: Purpose::Question { query: query.clone() },
@@ -354,11 +358,7 @@ impl Planner {
         let reading = files_to_read(facts).into_iter().any(|p| !facts.texts.contains_key(p));
         if !reading && facts.lookups.contains(&LookUp::Manifests) {
             ops.extend(after_manifests(facts));
-            let mut seen = BTreeSet::new();
-            let named: Vec<String> = manifests::named_files(facts)
-                .filter(|path| !facts.exists(path) && seen.insert(path.clone()))
-                .map(|path| format!("/{path}"))
-                .collect();
+            let named = unknown_files(facts);
             if !facts.lookups.contains(&LookUp::NamedFiles) {
                 let chunks = named.chunks(LOOK_UP).take(LOOK_UPS);
                 ops.extend(chunks.map(|globs| look_up(LookUp::NamedFiles, globs)));
@@ -392,6 +392,23 @@ fn after_manifests(facts: &Facts) -> Vec<PlannedOp> {
         ops.extend(files.iter().take(MAX_ROLE_FILES).map(|path| read_to(path, ROLE_LINES)));
     }
     ops
+}
+
+/// The files that manifests name and that are not known to exist, as globs.
+fn unknown_files(facts: &Facts) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    manifests::named_files(facts)
+        .filter(|path| !facts.exists(path) && seen.insert(path.clone()))
+        .map(|path| format!("/{path}"))
+        .collect()
+}
+
+/// True once all that the entrypoints follow from is known.
+pub fn are_entrypoints_known(facts: &Facts) -> bool {
+    facts.parts.is_some()
+        && facts.probed.len() == PROBES.len()
+        && (facts.has_conditionals || conditionals(facts).is_empty())
+        && (facts.lookups.contains(&LookUp::NamedFiles) || unknown_files(facts).is_empty())
 }
 
 /// A path as a glob that matches it alone.

@@ -4,7 +4,7 @@ use cairn_protocol::explore::{ExploreDetails, ExploreStats, ExploreSummary, Find
 
 use super::{
     changes, commands, components, concepts, conventions, describe, entrypoints, facts::Facts,
-    followups, manifests, order, paths, purpose,
+    flows, followups, manifests, order, paths, purpose,
 };
 
 /// Most top files of a summary.
@@ -50,6 +50,7 @@ pub fn converge(facts: &Facts, goals: &[String], since: Option<&str>) -> Explore
             purpose: purpose::of(facts, &manifests),
             components,
             secondary,
+            flows: flows::find(facts),
             conventions: conventions::find(facts),
             hotspots: order::hotspots(facts),
             concepts: concepts::find(facts),
@@ -62,7 +63,6 @@ pub fn converge(facts: &Facts, goals: &[String], since: Option<&str>) -> Explore
             git: describe::git(facts),
             changes,
             stats,
-            ..ExploreDetails::default()
         },
     }
 }

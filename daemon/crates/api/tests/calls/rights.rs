@@ -199,7 +199,9 @@ async fn bounds_apply_to_all_rights() {
             "search.grep" => json!({"pattern": "fn", "filters": {"roots": [other]}}),
             "search.hybrid" => json!({"query": "fn", "filters": {"roots": [other]}}),
             "search.symbols" => json!({"query": "a", "filters": {"roots": [other]}}),
-            "search.references" => json!({"root": other, "symbol": "a"}),
+            "search.references" | "search.callers" | "search.callees" => {
+                json!({"root": other, "symbol": "a"})
+            }
             "search.impact" => json!({"root": other, "path": "a.rs"}),
             "search.map" => json!({"roots": [other]}),
             "index.status" | "session.create" => json!({"root": other}),

@@ -1,13 +1,15 @@
-//! The calls inside of a definition.
+//! The calls inside of a definition, and the definitions that they mean.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use rustc_hash::FxHashSet;
 use tree_sitter::{Node, Tree};
 
-use super::parse;
+use super::pass::{Occurrence, Pass};
 use super::tables::{self, Table};
+use super::{Confidence, ReferenceKind, Target, View, decide, parse};
 
 /// Maximum calls of one definition.
 const MAX_CALLS: usize = 5_000;
@@ -37,6 +39,74 @@ pub fn calls_in(
     parse::with_tree(lang, text, stop, move |tree, text, until| {
         collect(tree, text, table, &lines, until)
     })?
+}
+
+/// A use of one of several definitions inside of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TargetUse {
+    /// The line, counted from 1.
+    pub line: u32,
+    /// The column in bytes, counted from 0.
+    pub column: u32,
+    /// Index of the definition among the requested ones.
+    pub target: usize,
+    pub confidence: Confidence,
+    /// True for a call; false for a function or method that is passed on.
+    pub is_call: bool,
+}
+
+/// The calls on the given lines, and the uses of `targets` there, both in file order. Each target
+/// comes with the names under which the file sees it. `None` as for [`super::references_in`].
+pub fn target_uses_in(
+    lang: &str,
+    path: &str,
+    text: &[u8],
+    lines: RangeInclusive<u32>,
+    targets: Vec<(Target, View)>,
+    stop: &AtomicBool,
+) -> Option<(Vec<Callee>, Vec<TargetUse>)> {
+    let lang = cairn_symbols::extract::parsed_as(lang, path, text);
+    let table = tables::table(lang)?;
+    parse::with_tree(lang, text, stop, move |tree, text, until| {
+        let calls = collect(tree, text, table, &lines, until)?;
+        let names: Vec<FxHashSet<&str>> = targets.iter().map(|(t, v)| names_of(t, v)).collect();
+        let all: FxHashSet<&str> = names.iter().flatten().copied().collect();
+        let all: Vec<&str> = all.into_iter().collect();
+        let mut pass = Pass::new(text, table, &all, until);
+        pass.run(tree)?;
+        let is_inside = |o: &Occurrence| {
+            u32::try_from(o.row + 1).is_ok_and(|line| lines.contains(&line))
+                && matches!(o.kind, ReferenceKind::Call | ReferenceKind::Read)
+        };
+        pass.occurrences.retain(|o| o.is_binding || is_inside(o));
+        let mut uses = Vec::new();
+        for (at, (target, view)) in targets.iter().enumerate() {
+            if Instant::now() > until {
+                return None;
+            }
+            let is_named = |o: &Occurrence| names[at].contains(&*o.name);
+            for found in decide::decide_among(&pass, target, view, &is_named) {
+                let is_call = found.kind == ReferenceKind::Call;
+                if (is_call || found.kind == ReferenceKind::Read) && lines.contains(&found.line) {
+                    let (line, column) = (found.line, found.column);
+                    let confidence = found.confidence;
+                    uses.push(TargetUse { line, column, target: at, confidence, is_call });
+                }
+            }
+        }
+        uses.sort_unstable();
+        Some((calls, uses))
+    })?
+}
+
+/// The names under which a file may refer to a target.
+fn names_of<'a>(target: &'a Target, view: &'a View) -> FxHashSet<&'a str> {
+    let mut names = FxHashSet::from_iter([target.name.as_str()]);
+    if !target.is_member() {
+        names.extend(view.names.iter().map(String::as_str));
+        names.extend(view.modules.iter().map(|(_, name)| name.as_str()));
+    }
+    names
 }
 
 fn collect(

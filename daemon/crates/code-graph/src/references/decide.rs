@@ -33,6 +33,17 @@ struct Decider<'a> {
 
 /// The references among the occurrences of a pass.
 pub fn decide(pass: &Pass<'_>, target: &Target, view: &View) -> Vec<Reference> {
+    decide_among(pass, target, view, &|_| true)
+}
+
+/// The references among those occurrences of a pass that `is_named` admits: a pass for several
+/// targets has names that only some of them go by.
+pub fn decide_among(
+    pass: &Pass<'_>,
+    target: &Target,
+    view: &View,
+    is_named: &dyn Fn(&Occurrence) -> bool,
+) -> Vec<Reference> {
     let home = if view.is_same_file { find_home(pass, target) } else { None };
     // A function that is assigned to a member is defined by the first use on its line.
     let assigned = target.line.saturating_sub(1) as usize;
@@ -52,7 +63,7 @@ pub fn decide(pass: &Pass<'_>, target: &Target, view: &View) -> Vec<Reference> {
             confidence,
         })
     };
-    pass.occurrences.iter().filter_map(reference).collect()
+    pass.occurrences.iter().filter(|o| is_named(o)).filter_map(reference).collect()
 }
 
 /// The row of the definition's name and the scope that it is bound in.

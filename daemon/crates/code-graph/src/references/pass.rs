@@ -26,6 +26,11 @@ const STATEMENTS: [&str; 6] = [
     "export_statement",
 ];
 
+/// The arguments of a macro of Rust.
+const TOKENS: &str = "token_tree";
+/// Maximum names of a receiver in the arguments of a macro.
+const MAX_TOKENS: usize = 16;
+
 pub type ScopeId = usize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,6 +287,9 @@ impl<'a> Pass<'a> {
     /// The receiver of the member that the last frame names.
     fn receiver(&self, frames: &[Frame<'_>]) -> Option<Receiver> {
         let [.., parent, this] = frames else { return None };
+        if parent.node.kind() == TOKENS {
+            return self.receiver_in_tokens(this.node.start_byte());
+        }
         let rows = self.table.members.iter();
         let mut rows = rows.filter(|(kind, ..)| *kind == parent.node.kind());
         let (_, object, member) = rows.next()?;
@@ -293,6 +301,30 @@ impl<'a> Pass<'a> {
             return None;
         };
         Some(self.expression(&object))
+    }
+
+    /// The receiver of a name in the arguments of a macro, which have no syntax tree.
+    fn receiver_in_tokens(&self, start: usize) -> Option<Receiver> {
+        let before = |at: usize| self.text.get(..at).unwrap_or_default().trim_ascii_end();
+        let joint = |text: &'a [u8]| text.strip_suffix(b"::").or_else(|| text.strip_suffix(b"."));
+        let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_' || *b >= 0x80;
+        let mut rest = joint(before(start))?;
+        let mut names: Vec<&str> = Vec::new();
+        loop {
+            let text = rest.trim_ascii_end();
+            let length = text.iter().rev().take_while(|b| is_part(b)).count();
+            let (head, name) = text.split_at(text.len() - length);
+            match std::str::from_utf8(name) {
+                Ok(name) if !name.is_empty() && names.len() < MAX_TOKENS => names.push(name),
+                _ => return Some(Receiver::Unknown),
+            }
+            match joint(head.trim_ascii_end()) {
+                Some(next) => rest = next,
+                None => break,
+            }
+        }
+        names.reverse();
+        Some(Receiver::Path(names.join(".")))
     }
 
     /// A receiver as far as it can be named.
@@ -359,6 +391,12 @@ impl<'a> Pass<'a> {
             return ReferenceKind::Import;
         }
         let mut at = frames.len() - 1;
+        if at > 0 && frames[at - 1].node.kind() == TOKENS {
+            let after = self.text.get(frames[at].node.end_byte()..).unwrap_or_default();
+            if after.trim_ascii_start().starts_with(b"(") {
+                return ReferenceKind::Call;
+            }
+        }
         let member = self.table.members.iter();
         if at > 0 && member.into_iter().any(|(kind, ..)| *kind == frames[at - 1].node.kind()) {
             let is_object = self.table.family != Family::Java

@@ -1,9 +1,12 @@
 //! The names under which files see a definition, through imports and re-exports.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Target;
-use crate::graph::ImportGraph;
+use crate::graph::{Direction, ImportGraph};
 use crate::import::{FileImports, Import, ImportKind, ImportedName};
 use crate::resolve::{FileId, Resolved, Resolver};
 
@@ -58,11 +61,83 @@ pub struct Views {
 /// The imports of a file with its language.
 pub type ImportsOf<'a> = dyn Fn(FileId) -> Option<(&'a str, &'a FileImports)> + 'a;
 
+/// The files that one file sees through its imports. It gives the views of many definitions from
+/// the same file: imports are resolved once, and followed only on the way to this file.
+pub struct Sight<'a, 'i> {
+    resolver: &'a Resolver,
+    graph: &'a ImportGraph,
+    imports: &'a ImportsOf<'i>,
+    file: FileId,
+    /// Files that are reached by imports, with the file itself.
+    files: FxHashSet<FileId>,
+    /// Targets of the imports of these files, in the order of the imports.
+    targets: RefCell<FxHashMap<FileId, Rc<Vec<Vec<FileId>>>>>,
+}
+
+/// Steps of imports, and files, through which a file sees definitions.
+const SIGHT_DEPTH: u32 = 4;
+const SIGHT_FILES: usize = 3_000;
+
+impl<'a, 'i> Sight<'a, 'i> {
+    pub fn new(
+        resolver: &'a Resolver,
+        graph: &'a ImportGraph,
+        imports: &'a ImportsOf<'i>,
+        file: FileId,
+    ) -> Self {
+        let reached = graph.reachable(file, Direction::Dependencies, SIGHT_DEPTH, SIGHT_FILES);
+        let files = reached.into_iter().map(|(id, _)| id).chain([file]).collect();
+        Self { resolver, graph, imports, file, files, targets: RefCell::default() }
+    }
+
+    /// True if the file imports `other`, directly or by others.
+    pub fn includes(&self, other: FileId) -> bool {
+        self.files.contains(&other)
+    }
+
+    /// The names under which the file sees `target`, which is defined in the file `home`.
+    pub fn view(&self, target: &Target, home: FileId) -> View {
+        if home == self.file {
+            return View::of_home();
+        }
+        let views = Views::search(
+            Search {
+                resolver: self.resolver,
+                graph: self.graph,
+                imports: self.imports,
+                target,
+                within: Some(self),
+                views: FxHashMap::default(),
+                queue: Vec::new(),
+                seen: FxHashSet::default(),
+            },
+            home,
+        );
+        views.of(self.file, self.resolver.path(self.file))
+    }
+
+    fn targets(&self, file: FileId, lang: &str, imports: &FileImports) -> Rc<Vec<Vec<FileId>>> {
+        if let Some(known) = self.targets.borrow().get(&file) {
+            return Rc::clone(known);
+        }
+        let path = self.resolver.path(file);
+        let resolve = |import| match self.resolver.resolve(path, lang, imports, import) {
+            Resolved::Files(files) => files,
+            _ => Vec::new(),
+        };
+        let targets: Rc<Vec<_>> = Rc::new(imports.imports.iter().map(resolve).collect());
+        self.targets.borrow_mut().insert(file, Rc::clone(&targets));
+        targets
+    }
+}
+
 struct Search<'a, 'i> {
     resolver: &'a Resolver,
     graph: &'a ImportGraph,
     imports: &'a ImportsOf<'i>,
     target: &'a Target,
+    /// Limits the search to the files that one file sees.
+    within: Option<&'a Sight<'a, 'i>>,
     views: FxHashMap<FileId, View>,
     /// Files with the name under which each has the definition.
     queue: Vec<(FileId, String)>,
@@ -80,7 +155,13 @@ impl Views {
     ) -> Self {
         let (queue, seen) = Default::default();
         let views = FxHashMap::default();
-        let mut search = Search { resolver, graph, imports, target, views, queue, seen };
+        let within = None;
+        let search = Search { resolver, graph, imports, target, within, views, queue, seen };
+        Self::search(search, home)
+    }
+
+    fn search(mut search: Search<'_, '_>, home: FileId) -> Self {
+        let target = search.target;
         search.export(home, target.importable().to_owned());
         if target.is_default {
             search.export(home, "default".to_owned());
@@ -88,8 +169,8 @@ impl Views {
         while let Some((file, name)) = search.queue.pop() {
             search.follow(file, &name);
         }
-        let lang = imports(home).map_or("", |(lang, _)| lang).to_owned();
-        let home_folder = folder(resolver.path(home)).to_owned();
+        let lang = (search.imports)(home).map_or("", |(lang, _)| lang).to_owned();
+        let home_folder = folder(search.resolver.path(home)).to_owned();
         Self { home, home_folder, lang, views: search.views }
     }
 
@@ -166,9 +247,17 @@ impl Search<'_, '_> {
         let mut dependents: Vec<FileId> = self.graph.dependents(file).map(|e| e.from).collect();
         dependents.dedup();
         for dependent in dependents {
+            if self.within.is_some_and(|sight| !sight.includes(dependent)) {
+                continue;
+            }
             let Some((lang, imports)) = (self.imports)(dependent) else { continue };
-            for import in &imports.imports {
-                if self.reaches(dependent, lang, imports, import, file) {
+            let known = self.within.map(|sight| sight.targets(dependent, lang, imports));
+            for (at, import) in imports.imports.iter().enumerate() {
+                let reaches = match known.as_ref().and_then(|known| known.get(at)) {
+                    Some(files) => files.contains(&file),
+                    None => self.reaches(dependent, lang, imports, import, file),
+                };
+                if reaches {
                     self.bind(dependent, lang, imports, import, (file, exported));
                 }
             }

@@ -137,3 +137,16 @@ fn names_of_other_languages_are_found_by_scope() {
         "2:28 call, 2:39 call, 2:53 def, 3:22 call~, 3:29 call?, 3:37 call, 3:63 call~"
     );
 }
+
+#[test]
+fn calls_in_arguments_of_macros_are_references() {
+    let rust = "struct S;\nimpl S {\n    fn a(&self) { select! { x = self.b(1) => m::b(2), y = t.b (3) } }\n    fn b(&self, n: u8) {}\n}\nfn f() { m!(g(1), other::g(), g) }\nfn g() {}\n";
+    assert_eq!(
+        at_home("rust", rust, &target("method", "S", "b", 4)),
+        "3:37 call, 3:60 call?, 4:7 def"
+    );
+    assert_eq!(
+        at_home("rust", rust, &target("function", "", "g", 7)),
+        "6:12 call, 6:30 read, 7:3 def"
+    );
+}

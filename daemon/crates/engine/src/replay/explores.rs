@@ -7,6 +7,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
     explore::ExploreStartParams,
+    id::SessionId,
     session::{After, Session},
     trace::ReplayReport,
 };
@@ -55,27 +56,7 @@ impl Engine {
             request_id: None,
             ..params
         };
-        let receipt = self.explore_declared_root(params, Some("replay".into())).await?;
-        let replay = receipt.session_id.clone();
-        let (mut follower, _) = self.inner.trace.follow(&replay, &After::Seq(0)).await?;
-        'follow: loop {
-            match follower.step().await? {
-                Step::Records(lines) => {
-                    for line in lines {
-                        let envelope: Option<Envelope> = serde_json::from_str(&line).ok();
-                        if envelope
-                            .is_some_and(|e| e.body.evt().is_some_and(|evt| evt.ends(explore::OP)))
-                        {
-                            break 'follow;
-                        }
-                    }
-                }
-                Step::Deleted => {
-                    return Err(Failure::new(Reason::Gone, "the replay's session was deleted"));
-                }
-                Step::Synced(_) | Step::Lagged(_) | Step::Ephemeral(_) => {}
-            }
-        }
+        let replay = self.explore_again(params).await?;
         let now = self.every_record(&replay).await?;
         let (was, is) = (self.recorded_calls(records).await?, self.recorded_calls(&now).await?);
         let mut report = ReplayReport {
@@ -112,6 +93,32 @@ impl Engine {
         }
         report.identical = report.first.is_none();
         Ok(report)
+    }
+
+    /// Explores a root and waits for the end; returns the new session.
+    async fn explore_again(&self, params: ExploreStartParams) -> Result<SessionId, Failure> {
+        let receipt = self.explore_declared_root(params, Some("replay".into())).await?;
+        let replay = receipt.session_id.clone();
+        let (mut follower, _) = self.inner.trace.follow(&replay, &After::Seq(0)).await?;
+        'follow: loop {
+            match follower.step().await? {
+                Step::Records(lines) => {
+                    for line in lines {
+                        let envelope: Option<Envelope> = serde_json::from_str(&line).ok();
+                        if envelope
+                            .is_some_and(|e| e.body.evt().is_some_and(|evt| evt.ends(explore::OP)))
+                        {
+                            break 'follow;
+                        }
+                    }
+                }
+                Step::Deleted => {
+                    return Err(Failure::new(Reason::Gone, "the replay's session was deleted"));
+                }
+                Step::Synced(_) | Step::Lagged(_) | Step::Ephemeral(_) => {}
+            }
+        }
+        Ok(replay)
     }
 
     /// Returns calls in the order of the log, by operation. Calls that update the index report its

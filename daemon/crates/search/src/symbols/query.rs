@@ -120,8 +120,7 @@ fn outline(
         if index.root.stat(rel).is_err() || !index.root.view().shows(rel) {
             continue;
         }
-        let sql = format!("{COLUMNS} WHERE file_id = ?1 ORDER BY start_line, end_line DESC");
-        let mut all = read(&conn, index, &table, &sql, params![file.id], |_| 1.0)?;
+        let mut all = of_file(&conn, index, &table, file.id)?;
         all.retain(|s| filters.kinds.is_empty() || filters.kinds.contains(&s.kind));
         return Ok(all);
     }
@@ -256,6 +255,31 @@ fn kind_class(kind: &str) -> u8 {
         "section" => 2,
         _ => 0,
     }
+}
+
+/// The visible definitions of exactly this name, in order of the index.
+pub fn by_name(
+    conn: &Connection,
+    index: &RootIndex,
+    table: &FileTable,
+    name: &str,
+) -> Result<Vec<SymbolItem>, Failure> {
+    let sql = format!("{COLUMNS} WHERE folded = ?1");
+    let mut all = read(conn, index, table, &sql, params![name.to_lowercase()], |_| 1.0)?;
+    let view = index.root.view();
+    all.retain(|item| item.name == name && view.shows(&item.path));
+    Ok(all)
+}
+
+/// The definitions of a file by their lines, outer ones first.
+pub fn of_file(
+    conn: &Connection,
+    index: &RootIndex,
+    table: &FileTable,
+    file_id: u32,
+) -> Result<Vec<SymbolItem>, Failure> {
+    let sql = format!("{COLUMNS} WHERE file_id = ?1 ORDER BY start_line, end_line DESC");
+    read(conn, index, table, &sql, params![file_id], |_| 1.0)
 }
 
 fn find_in_root(

@@ -5,6 +5,7 @@
     reason = "a failed step fails the test; notices go to people"
 )]
 
+mod calls;
 mod fixture;
 mod golden;
 mod graph;

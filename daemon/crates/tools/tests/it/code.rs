@@ -92,3 +92,53 @@ async fn too_many_groups_are_refused() {
         assert_eq!(reason, is_refused.then_some(Reason::InvalidParams), "{count}");
     }
 }
+
+const CALLS: &[(&str, &str)] = &[
+    (
+        "open.py",
+        "from secret import inner\n\n\ndef outer():\n    inner()\n\n\ndef top():\n    outer()\n",
+    ),
+    ("secret.py", "import open\n\n\ndef inner():\n    open.top()\n"),
+];
+
+#[tokio::test]
+async fn relations_of_hidden_definitions_are_refused() {
+    let fixture = Fixture::new(CALLS, Rules::default()).await;
+    fixture.index();
+    for (name, arguments) in [
+        ("find_references", json!({"symbol": "inner"})),
+        ("find_references", json!({"path": "secret.py", "line": 4})),
+        ("find_calls", json!({"symbol": "inner"})),
+        ("find_calls", json!({"symbol": "inner", "direction": "callees"})),
+        ("find_impact", json!({"path": "secret.py"})),
+    ] {
+        let all = fixture.call(name, arguments.clone()).await;
+        assert!(all.is_ok(), "{name} {arguments} {all:?}");
+        let hidden = fixture.with(name, arguments.clone(), within(&["open.py"])).await;
+        let failure = hidden.expect_err(name);
+        // The gate itself refuses a path that the run may not read.
+        let is_by_name = arguments.get("path").is_none();
+        let expected = if is_by_name { Reason::PathNotFound } else { Reason::ToolDenied };
+        assert_eq!(failure.reason, expected, "{name} {arguments} {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn relations_leave_out_hidden_files() {
+    let fixture = Fixture::new(CALLS, Rules::default()).await;
+    fixture.index();
+    for (name, arguments) in [
+        ("find_references", json!({"symbol": "top"})),
+        ("find_calls", json!({"symbol": "top", "depth": 3})),
+        ("find_calls", json!({"symbol": "top", "direction": "callees", "depth": 3})),
+        ("find_impact", json!({"path": "open.py"})),
+    ] {
+        let all = fixture.call(name, arguments.clone()).await.unwrap();
+        assert!(all.to_string().contains("secret.py"), "{name} {arguments} {all}");
+        let limited = fixture.with(name, arguments.clone(), within(&["open.py"])).await.unwrap();
+        assert!(!limited.to_string().contains("secret.py"), "{name} {arguments} {limited}");
+    }
+    let callees = json!({"symbol": "top", "direction": "callees", "depth": 3});
+    let limited = fixture.with("find_calls", callees, within(&["open.py"])).await.unwrap();
+    assert_eq!(limited["items"].as_array().unwrap().len(), 1, "{limited}");
+}

@@ -1,5 +1,5 @@
-//! Built-in tools for searching and reading: search, lines, symbols, spans, the map. They call API
-//! methods and answer with short texts.
+//! Built-in tools for searching and reading: search, lines, symbols, spans, the map; uses and
+//! dependents are in [`references`]. They call API methods and answer with short texts.
 
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use super::{
     client::Client,
     explore,
     format::{self, LocationStyle},
+    references,
     server::simplify_schema,
 };
 
@@ -91,6 +92,23 @@ const BUILTIN_TOOLS: &[BuiltinTool] = &[
         text: "Shows a map of a repository: its most informative files and their definitions, within a \
             number of tokens. With `files` or `query` it is centred on the current task.",
         schema: schema::<RepoMap>,
+        open_world: false,
+    },
+    BuiltinTool {
+        name: "references",
+        title: "Find uses, callers and callees",
+        text: "Finds the uses of a definition by scope and imports, not by text: calls, types, imports, \
+            reads and writes, each with its certainty. `kind` `callers` or `callees` gives the \
+            definitions that call it, or that it calls. Use it before a change of a signature.",
+        schema: schema::<references::References>,
+        open_world: false,
+    },
+    BuiltinTool {
+        name: "impact",
+        title: "Find dependent files",
+        text: "Lists the files that import a file, directly or by others, nearest first. Use it before \
+            a change that others may depend on.",
+        schema: schema::<references::Impact>,
         open_world: false,
     },
     BuiltinTool {
@@ -251,6 +269,8 @@ pub async fn call(client: &Client, name: &str, input: Value) -> Result<String, F
         "search_lines" => lines(client, arguments(name, input)?).await,
         "symbols" => symbols(client, arguments(name, input)?).await,
         "read_span" => read_span(client, arguments(name, input)?).await,
+        "references" => references::references(client, arguments(name, input)?).await,
+        "impact" => references::impact(client, arguments(name, input)?).await,
         "repo_map" => repo_map(client, arguments(name, input)?).await,
         _ => Err(Failure::new(
             Reason::UnknownTool,

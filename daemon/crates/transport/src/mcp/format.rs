@@ -261,5 +261,9 @@ pub fn map(answer: &MapAnswer) -> String {
     out
 }
 
+mod relations;
+
+pub use relations::{calls, impact, references};
+
 #[cfg(test)]
 mod tests;

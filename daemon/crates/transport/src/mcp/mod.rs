@@ -9,6 +9,7 @@ mod client;
 mod explore;
 mod format;
 mod harness;
+mod references;
 mod resources;
 mod server;
 mod socket;

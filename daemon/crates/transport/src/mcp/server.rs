@@ -190,6 +190,7 @@ follows every change, and runs tools under the user's rules.\n\
 To find code, call `search` with a question or names first; `search_lines` is for exact text and regular \
 expressions, `symbols` for definitions and the outline of a file. Results are ranked `path:line` \
 locations: read them with `read_span`, and get more with `k` or the cursor at the end of a result. \
+`references` gives the uses, callers and callees of a definition, `impact` the files that depend on one. \
 `repo_map` and `explore` describe the structure of a project.\n\
 \n\
 A tool that changes something may need permission: if the user must be asked, the call waits. A denial \

@@ -128,3 +128,57 @@ fn definitions_are_rendered_as_lists() {
     assert_eq!(symbols(&one, &LocationStyle::Relative, 9), "a.rs:1-2 function go in Thing\n");
     assert!(symbols(&one, &LocationStyle::Relative, 1).contains("larger k"));
 }
+
+fn definition() -> SymbolItem {
+    serde_json::from_value(json!({
+        "name": "go\u{1b}[2J", "kind": "function", "path": "a.rs", "root": "root_1", "startLine": 1,
+        "endLine": 9, "lang": "rust", "score": 1.0,
+    }))
+    .unwrap()
+}
+
+#[test]
+fn calls_state_steps_certainty_and_what_was_left_out() {
+    let item = |n: usize, via: Option<u32>| {
+        json!({
+            "name": format!("f{n}"), "kind": "function", "path": "b.rs", "line": n, "steps": 1, "via": via,
+            "confidence": if n == 2 { "ambiguous" } else { "exact" }, "lines": [3, 4],
+        })
+    };
+    let mut answer: cairn_protocol::calls::CallsAnswer = serde_json::from_value(json!({
+        "definition": definition(), "items": [item(1, None), item(2, Some(0))], "unresolved": 7,
+        "truncated": false, "complete": true, "tookUs": 1, "others": [definition()],
+    }))
+    .unwrap();
+    let text = calls(&answer);
+    assert_eq!(
+        text,
+        "function go[2J  a.rs:1-9\n1. b.rs:1 function f1  calls at 3, 4\n\
+         1. b.rs:2 function f2  via f1  calls at 3, 4  (ambiguous)\n\
+         [7 more calls lead out of the repository, or to any of many definitions]\n\
+         [1 more definitions have this name; choose by path:\n  a.rs:1 function\n]\n"
+    );
+    answer.items = vec![answer.items[0].clone(); 5_000];
+    let text = calls(&answer);
+    assert!(text.len() < MAX_ANSWER + 400 && text.contains("there are more"), "{}", text.len());
+}
+
+#[test]
+fn uses_and_dependents_are_bounded() {
+    let item = json!({
+        "path": "a.rs", "line": 3, "column": 0, "text": "go();", "kind": "call", "confidence": "likely",
+        "enclosing": {"name": "f", "kind": "function"},
+    });
+    let answer: cairn_protocol::search::ReferencesAnswer = serde_json::from_value(json!({
+        "definition": definition(), "items": vec![item; 5_000], "truncated": false, "complete": false, "tookUs": 1,
+    }))
+    .unwrap();
+    let text = references(&answer);
+    assert!(text.contains("a.rs:3 call in f  (likely): go();\n"), "{}", &text[..200]);
+    assert!(text.len() < MAX_ANSWER + 400 && text.contains("there are more"));
+    let none: cairn_protocol::search::ImpactAnswer = serde_json::from_value(json!({
+        "path": "a.rs", "items": [], "truncated": false, "complete": true, "tookUs": 1,
+    }))
+    .unwrap();
+    assert_eq!(impact(&none), "no file imports a.rs\n");
+}
