@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cairn_protocol::{
     changes::{ChangeImpact, ComponentChanges, ExploreChanges},
-    explore::{Component, ExploreDetails, ExploreSummary, Flow},
+    explore::{Component, ExploreDetails, ExploreSummary, Flow, Overview},
 };
 
 /// A language and its share of the lines.
@@ -227,6 +227,18 @@ pub fn size(component: &Component) -> String {
     let files = (component.files > 0).then(|| count(component.files, "file"));
     let lines = (component.lines > 0).then(|| count(component.lines, "line"));
     [files, lines].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the note of what was dropped from an overview; `None` if nothing was.
+pub fn dropped(overview: &Overview) -> Option<String> {
+    let (citations, statements) = (overview.dropped_citations, overview.dropped_statements);
+    (citations + statements > 0).then(|| {
+        format!(
+            "Dropped, since their lines do not bear them out: {}, {}.",
+            count(statements, "statement"),
+            count(citations, "citation")
+        )
+    })
 }
 
 /// Returns the flows that have steps.

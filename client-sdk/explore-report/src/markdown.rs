@@ -41,6 +41,7 @@ pub fn document(summary: &ExploreSummary) -> String {
     if let Some(changes) = &details.changes {
         changes::sections(&mut out, changes, &changes::DOCUMENT);
     }
+    overview(&mut out, details);
     components(&mut out, details);
     out.files("Where it starts", &facts::entrypoints(summary));
     flows(&mut out, details);
@@ -162,6 +163,21 @@ fn components(out: &mut Document, details: &ExploreDetails) {
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     out.table(&["Component", "Path", "Role", "Depends on", "Size"], &rows);
+}
+
+/// What a model wrote, each statement with the lines that bear it out.
+fn overview(out: &mut Document, details: &ExploreDetails) {
+    let Some(overview) = &details.overview else { return };
+    out.list(
+        "Overview",
+        overview.statements.iter().map(|statement| {
+            let lines = statement.citations.iter().map(|c| code(&position(&c.path, Some(c.line))));
+            format!("{} ({})", text(&statement.text), lines.collect::<Vec<_>>().join(", "))
+        }),
+    );
+    if let Some(note) = facts::dropped(overview) {
+        out.paragraph(&note);
+    }
 }
 
 fn flows(out: &mut Document, details: &ExploreDetails) {

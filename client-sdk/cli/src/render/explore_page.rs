@@ -97,6 +97,7 @@ fn sections(summary: &ExploreSummary) -> Vec<Section> {
     vec![
         wide("changes", "Changes", changes::changes(details)),
         wide("diagram", "Components", diagram::figure(&details.components)),
+        wide("overview", "Overview by the model", sections::overview(details)),
         wide("languages", "Languages", sections::languages(summary)),
         wide("goals", "Goals", sections::findings(details)),
         narrow("start", "Where it starts", sections::files(&facts::entrypoints(summary))),

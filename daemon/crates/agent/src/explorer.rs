@@ -16,6 +16,7 @@ mod guided;
 mod library;
 mod manifests;
 mod order;
+mod overview;
 mod paths;
 mod planner;
 mod prose;
@@ -30,7 +31,7 @@ use cairn_protocol::{
     command::ToolCall,
     error::{Failure, Reason},
     event::AgentEvt,
-    explore::{AgentOp, ExplorePlan, ExploreSummary, ProjectCommands},
+    explore::{AgentOp, ExplorePlan, ExploreSummary, Overview, ProjectCommands},
 };
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -78,12 +79,18 @@ impl Agent for Explorer {
         work.revise().await?;
         while let Some(FinishedOp { call, purpose, outcome }) = work.next().await? {
             work.facts.absorb(&call, &purpose, outcome);
-            work.revise().await?;
+            // A plan follows from all facts, and while operations wait nothing is gained by it.
+            if work.queue.is_empty() {
+                work.revise().await?;
+            }
         }
         if cx.wants_model() {
             work.guide().await?;
         }
         let mut summary = summary::converge(&work.facts, &work.planner.goals, cx.since());
+        if cx.wants_model() {
+            summary.details.overview = work.overview(&summary).await?;
+        }
         let (ops, failed) = cx.ops();
         summary.details.stats.ops = ops;
         summary.details.stats.failed_ops = failed;
@@ -254,6 +261,19 @@ impl Work {
             },
         };
         self.cx.emit(evt).await
+    }
+
+    /// Lets a model write about the findings. If it fails, they remain, with a warning.
+    async fn overview(&self, summary: &ExploreSummary) -> Result<Option<Overview>, Failure> {
+        match overview::write(&self.cx, &self.facts, summary).await {
+            Ok(overview) => Ok(Some(overview)),
+            Err(failure) if failure.reason == Reason::Cancelled => Err(failure),
+            Err(failure) => {
+                let message = format!("the model wrote no overview: {failure}");
+                self.cx.emit(AgentEvt::Warning { op: "overview".into(), message }).await?;
+                Ok(None)
+            }
+        }
     }
 
     /// Returns the facts about the repository that a model receives before it plans.

@@ -2,9 +2,11 @@
 //! search along calls, then the best path of what it read.
 
 use std::collections::BinaryHeap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Mutex;
 
 use cairn_code_graph::{Confidence, FileId};
-use cairn_index_base::CancelFlag;
+use cairn_index_base::{CancelFlag, lock};
 use cairn_protocol::error::Failure;
 use cairn_protocol::explore::FlowStep;
 use cairn_protocol::id::RootId;
@@ -15,10 +17,12 @@ use rustc_hash::FxHashMap;
 use crate::graph::{Resolved, group_of, groups_by_path};
 use crate::indexes::Indexes;
 use crate::rank::is_secondary;
-use crate::root_index::RootIndex;
+use crate::root_index::{RootIndex, symbols_are_complete};
 use crate::symbols::of_file;
 use crate::uses::UseReader;
 
+/// Most flows that are kept for one state of the imports.
+const MAX_KEPT: usize = 64;
 /// Most steps of a flow.
 const MAX_STEPS: usize = 8;
 /// Most definitions whose calls are read for one flow.
@@ -84,6 +88,11 @@ impl Indexes {
         let resolved = index.resolved(&conn)?;
         let view = index.root.view();
         let shows = |path: &str| view.shows(path) && shows(path);
+        let key = key(start, groups, resolved.table.files.iter().map(|file| shows(&file.path)));
+        if let Some(steps) = resolved.flows.get(key) {
+            return Ok(steps);
+        }
+        let is_complete = symbols_are_complete(std::slice::from_ref(&index));
         let mut search = Search {
             index: &index,
             conn: &conn,
@@ -101,8 +110,38 @@ impl Indexes {
         search.run(flag)?;
         let mut best = Vec::new();
         search.best(&mut vec![0], 0.0, &mut (0.0, &mut best));
-        Ok(search.steps(&best, groups))
+        let steps = search.steps(&best, groups);
+        if is_complete {
+            resolved.flows.keep(key, steps.clone());
+        }
+        Ok(steps)
     }
+}
+
+/// The flows of one state of the imports: reading calls is most of the cost of an explore that
+/// finds nothing new.
+#[derive(Default)]
+pub struct KnownFlows(Mutex<FxHashMap<u64, Vec<FlowStep>>>);
+
+impl KnownFlows {
+    fn get(&self, key: u64) -> Option<Vec<FlowStep>> {
+        lock(&self.0).get(&key).cloned()
+    }
+
+    fn keep(&self, key: u64, steps: Vec<FlowStep>) {
+        let mut all = lock(&self.0);
+        if all.len() < MAX_KEPT {
+            all.insert(key, steps);
+        }
+    }
+}
+
+/// What a flow follows from, beside the imports: its start, the groups, and the files that are shown.
+fn key(start: &FlowStart<'_>, groups: &[String], shown: impl Iterator<Item = bool>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (start.path, start.line, start.names, groups).hash(&mut hasher);
+    shown.for_each(|is_shown| is_shown.hash(&mut hasher));
+    hasher.finish()
 }
 
 /// A definition, or the statements of a file outside of its functions.

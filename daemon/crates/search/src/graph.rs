@@ -17,6 +17,7 @@ use cairn_store::rusqlite::Connection;
 use cairn_workspace::{Root, language_of};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::flow::KnownFlows;
 use crate::indexes::Indexes;
 use crate::rank::is_secondary;
 use crate::root_index::RootIndex;
@@ -46,6 +47,7 @@ pub struct Resolved {
     pub resolver: Resolver,
     /// Language and imports of each file that has any.
     pub imports: FxHashMap<FileId, (&'static str, FileImports)>,
+    pub flows: KnownFlows,
     /// Bytes and lines of each file.
     sizes: Vec<(u64, u64)>,
     is_secondary: Vec<bool>,
@@ -124,6 +126,7 @@ fn resolve(root: &Root, table: Arc<FileTable>, conn: &Connection) -> Result<Reso
         graph,
         resolver,
         imports,
+        flows: KnownFlows::default(),
         sizes: sizes(conn, &positions, table.files.len())?,
         is_secondary: table.files.iter().map(|file| is_secondary(&file.path)).collect(),
         table,

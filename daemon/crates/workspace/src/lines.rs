@@ -1,9 +1,12 @@
 //! Line counts by language, computed by the tokei library.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
+    fs::Metadata,
+    hash::{DefaultHasher, Hasher as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use ignore::WalkState;
@@ -18,6 +21,48 @@ use crate::{
 /// Largest file that is counted, in bytes: tokei reads a file completely.
 pub const MAX_COUNTED_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Most files whose counts are kept for the next time.
+const MAX_KEPT: usize = 200_000;
+
+/// The counts of a root's files: reading them is most of the cost, and few change. A path and the
+/// size, time and inode of a file are kept as hashes.
+#[derive(Debug, Default)]
+pub(crate) struct LineCounts(Mutex<HashMap<u64, (u64, Counted)>>);
+
+/// A language with the lines of one file; `None` for a file that is not counted.
+type Counted = Option<(LanguageType, u64)>;
+
+impl LineCounts {
+    fn files(&self) -> MutexGuard<'_, HashMap<u64, (u64, Counted)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The count of a file, read only if the file has changed.
+    fn of(&self, path: &Path, metadata: &Metadata, config: &Config) -> Counted {
+        let key = hash(&path);
+        let (size, inode) = (metadata.size(), metadata.ino());
+        let stamp = hash(&(size, inode, metadata.mtime(), metadata.mtime_nsec()));
+        if let Some((known, counted)) = self.files().get(&key)
+            && *known == stamp
+        {
+            return *counted;
+        }
+        let counted = count(path, config);
+        let mut files = self.files();
+        if files.len() >= MAX_KEPT {
+            files.clear();
+        }
+        files.insert(key, (stamp, counted));
+        counted
+    }
+}
+
+fn hash(value: &impl std::hash::Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
 const NAMES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".tokeignore"];
 
 /// Returns lines (blanks + code + comments) by language, named as tokei names them: the counts of
@@ -27,8 +72,8 @@ const NAMES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".t
 /// as in a `.gitignore` at the root; none for tokei's default. With `parts`, only files that are
 /// one of them or lie beneath one are counted.
 ///
-/// Reads every source file with as many threads as there are processors (at most 12) and cannot be
-/// cancelled: call it where blocking is allowed.
+/// Reads every source file that has changed since the last count, with as many threads as there are
+/// processors (at most 12), and cannot be cancelled: call it where blocking is allowed.
 pub fn count_languages(
     root: &Root,
     exclude: &[String],
@@ -61,10 +106,11 @@ pub fn count_languages(
                 if is_closed(entry.path()) {
                     return WalkState::Skip;
                 }
-                let small = || entry.metadata().is_ok_and(|m| m.len() <= MAX_COUNTED_BYTES);
+                let metadata = || entry.metadata().ok().filter(|m| m.len() <= MAX_COUNTED_BYTES);
                 if entry.file_type().is_some_and(|t| t.is_file())
-                    && small()
-                    && let Some((language, lines)) = count(entry.path(), &config)
+                    && let Some(metadata) = metadata()
+                    && let Some((language, lines)) =
+                        root.line_counts().of(entry.path(), &metadata, &config)
                 {
                     *counts
                         .lock()

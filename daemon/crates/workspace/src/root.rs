@@ -18,6 +18,7 @@ use crate::{
     beneath::{self, Unresolved},
     blocked::{Blocked, normalize},
     git::KnownCommits,
+    lines::LineCounts,
     roots::Declared,
 };
 
@@ -39,6 +40,7 @@ struct Inner {
     blocked_below: Vec<PathBuf>,
     declared: Weak<Declared>,
     commits: KnownCommits,
+    line_counts: LineCounts,
 }
 
 type Identity = (u64, u64);
@@ -84,6 +86,7 @@ impl Root {
                 blocked_below,
                 declared,
                 commits: KnownCommits::default(),
+                line_counts: LineCounts::default(),
             }),
         })
     }
@@ -284,6 +287,11 @@ impl Root {
             };
             blocked.iter().any(|b| path.starts_with(b)) || hidden()
         }
+    }
+
+    /// The lines of the files that were counted.
+    pub(crate) fn line_counts(&self) -> &LineCounts {
+        &self.inner.line_counts
     }
 
     /// The commits of the last log.

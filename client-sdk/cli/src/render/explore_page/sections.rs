@@ -96,6 +96,20 @@ pub fn commands(details: &ExploreDetails) -> String {
     rows(entries.into_iter())
 }
 
+/// What a model wrote, each statement with the lines that bear it out.
+pub fn overview(details: &ExploreDetails) -> String {
+    let Some(overview) = &details.overview else { return String::new() };
+    let mut out = rows(overview.statements.iter().map(|statement| {
+        let lines = statement.citations.iter().map(|c| path(&position(&c.path, Some(c.line))));
+        let lines = lines.collect::<Vec<_>>().join(", ");
+        format!("{}<br><span class=\"faint\">{lines}</span>", text(&statement.text))
+    }));
+    if let Some(note) = facts::dropped(overview) {
+        let _infallible = writeln!(out, "<p class=\"faint\">{note}</p>");
+    }
+    out
+}
+
 /// Steps of each flow, with links to their components.
 pub fn flows(details: &ExploreDetails) -> String {
     let positions = facts::positions(&details.components);

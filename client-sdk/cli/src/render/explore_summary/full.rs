@@ -3,7 +3,7 @@
 use cairn_explore_report::facts::{self, position, single_line};
 use cairn_protocol::{
     changes::ExploreChanges,
-    explore::{Component, ExploreSummary},
+    explore::{Component, ExploreSummary, Overview},
     id::SessionId,
 };
 use console::Style;
@@ -25,6 +25,9 @@ pub fn full(summary: &ExploreSummary, session: &SessionId, columns: Option<usize
     out.push(&heading(summary, columns));
     if let Some(purpose) = facts::purpose(&summary.details) {
         out.wrapped(&clean(&purpose), 0, &Style::new());
+    }
+    if let Some(overview) = &summary.details.overview {
+        overview_section(&mut out, overview);
     }
     languages(&mut out, summary);
     if let Some(changes) = &summary.details.changes {
@@ -94,6 +97,19 @@ impl Sections {
         }
         self.wrapped(name, 2, style);
         self.wrapped(&explanation, 6, &dim);
+    }
+}
+
+/// What a model wrote, each statement with the lines that bear it out.
+fn overview_section(out: &mut Sections, overview: &Overview) {
+    out.title("Overview by the model", overview.statements.len());
+    for statement in &overview.statements {
+        let lines = statement.citations.iter().map(|c| position(&c.path, Some(c.line)));
+        let lines = lines.collect::<Vec<_>>().join(", ");
+        out.entry(&clean(&single_line(&statement.text)), &Style::new(), &lines);
+    }
+    if let Some(note) = facts::dropped(overview) {
+        out.wrapped(&note, 2, &Style::new().dim());
     }
 }
 

@@ -48,6 +48,7 @@ pub fn converge(facts: &Facts, goals: &[String], since: Option<&str>) -> Explore
         details: ExploreDetails {
             description: describe::description(facts, &manifests),
             purpose: purpose::of(facts, &manifests),
+            overview: None,
             components,
             secondary,
             flows: flows::find(facts),

@@ -26,18 +26,37 @@ const MAX_KEPT: usize = 4 * 1024 * 1024;
 /// The commits of the last log of a root: the diff of each is most of its cost, and a commit does
 /// not change.
 #[derive(Debug, Default)]
-pub struct KnownCommits(Mutex<Arc<HashMap<String, GitCommit>>>);
+pub struct KnownCommits(Mutex<Arc<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    commits: HashMap<String, GitCommit>,
+    /// Ids of a complete log, newest first: the history of its first id, as long as the clone is
+    /// not shallow.
+    order: Vec<String>,
+}
+
+impl Known {
+    /// The newest `n` commits of a head, if they are known.
+    fn log(&self, head: &str, n: usize) -> Option<Vec<&GitCommit>> {
+        let is_known = self.order.first().is_some_and(|first| first == head);
+        if !is_known || self.order.len() < n {
+            return None;
+        }
+        self.order.iter().take(n).map(|id| self.commits.get(id)).collect()
+    }
+}
 
 impl KnownCommits {
-    fn all(&self) -> Arc<HashMap<String, GitCommit>> {
+    fn all(&self) -> Arc<Known> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Keeps the commits of a log, unless a longer one is kept.
-    fn keep(&self, commits: HashMap<String, GitCommit>) {
+    fn keep(&self, log: Known) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if commits.len() >= known.len() {
-            *known = Arc::new(commits);
+        if log.commits.len() >= known.commits.len() {
+            *known = Arc::new(log);
         }
     }
 }
@@ -67,7 +86,7 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
         }
     })?;
     let mut commits = Vec::new();
-    let mut kept = Kept { commits: HashMap::new(), bytes: 0, root };
+    let mut kept = Kept { log: Known::default(), bytes: 0, root };
     loop {
         match reading.next(deadline) {
             Ok(Ok(mut commit)) => {
@@ -93,7 +112,7 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
 
 /// The commits to keep, which replace the known ones when the log ends.
 struct Kept<'a> {
-    commits: HashMap<String, GitCommit>,
+    log: Known,
     bytes: usize,
     root: &'a Root,
 }
@@ -103,28 +122,38 @@ impl Kept<'_> {
         let texts = [&commit.id, &commit.subject, &commit.author];
         let bytes =
             texts.into_iter().chain(&commit.paths).map(|text| text.len() + 24).sum::<usize>();
-        // The changes of a shallow clone's last commit are known once its parent is there.
-        if !commit.paths.is_empty() && self.bytes + bytes <= MAX_KEPT {
+        self.log.order.push(commit.id.clone());
+        if self.bytes + bytes <= MAX_KEPT {
             self.bytes += bytes;
-            self.commits.insert(commit.id.clone(), commit.clone());
+            self.log.commits.insert(commit.id.clone(), commit.clone());
         }
     }
 }
 
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
-        self.root.commits().keep(std::mem::take(&mut self.commits));
+        self.root.commits().keep(std::mem::take(&mut self.log));
     }
 }
 
 fn read(
     repo: &Repository,
-    known: &HashMap<String, GitCommit>,
+    known: &Known,
     n: usize,
     deadline: Instant,
     give: &mut dyn FnMut(GitCommit) -> bool,
 ) -> Result<(), git2::Error> {
-    if repo.head().is_err() {
+    let Ok(head) = repo.head() else { return Ok(()) };
+    // Commits of a shallow clone get their parents, and so their changes, when it is deepened.
+    let is_shallow = repo.is_shallow();
+    if let Some(head) = head.target().filter(|_| !is_shallow)
+        && let Some(log) = known.log(&head.to_string(), n)
+    {
+        for commit in log {
+            if !give(commit.clone()) {
+                break;
+            }
+        }
         return Ok(());
     }
     let mut walk = repo.revwalk()?;
@@ -132,7 +161,7 @@ fn read(
     walk.push_head()?;
     for id in walk.take(n) {
         let id = id?;
-        let one = match known.get(&id.to_string()) {
+        let one = match known.commits.get(&id.to_string()).filter(|_| !is_shallow) {
             Some(commit) => commit.clone(),
             None => describe(repo, &repo.find_commit(id)?),
         };

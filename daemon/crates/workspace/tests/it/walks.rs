@@ -154,6 +154,13 @@ fn line_counts_match_tokei() {
     let got = count_languages(&root, &[], None);
     assert_eq!(got, want.into_iter().collect());
     assert!(got["Rust"] > 3 && got["Python"] == 2, "{got:?}");
+    // A second count reads what has changed.
+    assert_eq!(count_languages(&root, &[], None), got);
+    put(dir.path(), "script", "#!/usr/bin/env python3\nprint(1)\nprint(2)\n");
+    std::fs::remove_file(dir.path().join("p.html")).unwrap();
+    let again = count_languages(&root, &[], None);
+    assert_eq!(again["Python"], 3, "{again:?}");
+    assert!(!again.contains_key("HTML"), "{again:?}");
 }
 
 #[test]
