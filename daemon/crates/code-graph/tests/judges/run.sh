@@ -55,6 +55,8 @@ imports() {
   compare guice javac
   ruby "$here/ruby_imports.rb" "$trees/sinatra" sinatra/base sinatra/main rack/protection sinatra/contrib \
     sinatra/contrib/all > "$out/sinatra.peer" 2> "$out/sinatra.log" || true
+  # Constants lead to files that no require of the importer names.
+  sed -i '/same-package$/d' "$out/sinatra.tsv"
   compare sinatra ruby
 }
 
