@@ -218,7 +218,7 @@ pub enum AgentOp {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<u32>,
     },
-    /// Summarises files; requires a model.
+    /// Reads the beginnings of files.
     Summarize {
         /// Paths of the files.
         paths: Vec<String>,

@@ -5,8 +5,9 @@
 use cairn_protocol::{
     changes::{ChangeCommit, ChangeImpact, ChangeRisk, ComponentChanges, ExploreChanges},
     explore::{
-        Component, Concept, Convention, Entrypoint, ExploreDetails, ExploreStats, ExploreSummary,
-        Finding, Flow, FlowStep, GitFacts, Hotspot, LayoutEntry, Project, ProjectCommands, TopFile,
+        Citation, Component, Concept, Convention, Entrypoint, ExploreDetails, ExploreStats,
+        ExploreSummary, Finding, Flow, FlowStep, GitFacts, Hotspot, LayoutEntry, Overview, Project,
+        ProjectCommands, Statement, TopFile,
     },
     git::GitFileChange,
 };
@@ -42,6 +43,12 @@ pub fn flask() -> ExploreSummary {
     parse(include_str!("../tests/fixtures/explore-flask.json"))
 }
 
+fn hostile_overview(text: &str) -> Overview {
+    let citations = vec![Citation { path: text.to_owned(), line: 3 }];
+    let statements = vec![Statement { text: text.to_owned(), citations }];
+    Overview { statements, dropped_citations: 1, dropped_statements: 2 }
+}
+
 /// A summary with this text in each field.
 pub fn hostile(text: &str) -> ExploreSummary {
     let own = || text.to_owned();
@@ -68,6 +75,7 @@ pub fn hostile(text: &str) -> ExploreSummary {
         details: ExploreDetails {
             description: Some(own()),
             purpose: Some(own()),
+            overview: Some(hostile_overview(text)),
             components: vec![component(vec!["other".into(), "missing<".into()]), other],
             secondary: vec![component(vec![])],
             flows: vec![Flow { entrypoint: own(), steps: vec![step.clone(), step] }],

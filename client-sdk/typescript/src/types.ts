@@ -624,7 +624,7 @@ export type AgentOp =
     /** Lines of context before and after. */
     context?: number | null;
   }
-  /** Summarises files; requires a model. */
+  /** Reads the beginnings of files. */
   | {
     type: "summarize";
     /** Paths of the files. */
@@ -888,6 +888,14 @@ export interface ChangedFile {
   path: string;
   /** `added`, `modified` or `deleted` since the recording. */
   status: string;
+}
+
+/** Line that bears out a statement. */
+export interface Citation {
+  /** Line, starting at 1. */
+  line: number;
+  /** Path relative to the root. */
+  path: string;
 }
 
 /** Capabilities of a client. */
@@ -1428,6 +1436,8 @@ export interface ExploreDetails {
   git?: GitFacts | null;
   /** Files that changed most often in the latest commits. */
   hotspots?: Array<Hotspot>;
+  /** What a model wrote about the findings, if one was asked. */
+  overview?: Overview | null;
   /** One or two sentences: the purpose of the project, from manifests and the readme. */
   purpose?: string | null;
   /** Folders that are no part of the system: tests, examples, documents, vendored and generated
@@ -2317,6 +2327,16 @@ export type Outcome =
    * reason `budget_exceeded`. */
   | "timed_out";
 
+/** Overview that a model wrote; lines of the tree bear out every statement. */
+export interface Overview {
+  /** Number of citations that were dropped: no such line, or none of the statement's words near it. */
+  droppedCitations: number;
+  /** Number of statements that were dropped because none of their citations held. */
+  droppedStatements: number;
+  /** Statements in reading order, at most 12. */
+  statements: Array<Statement>;
+}
+
 /** One page of a list. */
 export interface PageOfApproval {
   /** Entries of the page. */
@@ -3194,6 +3214,14 @@ export interface SpanParams {
   context?: number | null;
   /** Root id or root path for a relative `path`; may be omitted when only one root is declared. */
   root?: string | null;
+}
+
+/** Statement of an overview. */
+export interface Statement {
+  /** Lines that bear it out, at least one. */
+  citations: Array<Citation>;
+  /** One or two sentences. */
+  text: string;
 }
 
 /** Parameters of the method `orchestrate.run.steer`. */

@@ -764,7 +764,7 @@ class AgentOpReadSpan(TypedDict):
 
 
 class AgentOpSummarize(TypedDict):
-    """Summarises files; requires a model."""
+    """Reads the beginnings of files."""
 
     type: Literal["summarize"]
     paths: list[str]
@@ -1052,6 +1052,15 @@ class ChangedFile(TypedDict):
     """Path relative to the root."""
     status: str
     """`added`, `modified` or `deleted` since the recording."""
+
+
+class Citation(TypedDict):
+    """Line that bears out a statement."""
+
+    line: int
+    """Line, starting at 1."""
+    path: str
+    """Path relative to the root."""
 
 
 class ClientCapabilities(TypedDict):
@@ -1628,6 +1637,8 @@ class ExploreDetails(TypedDict):
     """Git facts, when the root is a repository."""
     hotspots: NotRequired[list[Hotspot]]
     """Files that changed most often in the latest commits."""
+    overview: NotRequired[Overview | None]
+    """What a model wrote about the findings, if one was asked."""
     purpose: NotRequired[str | None]
     """One or two sentences: the purpose of the project, from manifests and the readme."""
     secondary: NotRequired[list[Component]]
@@ -2566,6 +2577,17 @@ Outcome: TypeAlias = Literal[
 """Outcome of a turn."""
 
 
+class Overview(TypedDict):
+    """Overview that a model wrote; lines of the tree bear out every statement."""
+
+    droppedCitations: int
+    """Number of citations that were dropped: no such line, or none of the statement's words near it."""
+    droppedStatements: int
+    """Number of statements that were dropped because none of their citations held."""
+    statements: list[Statement]
+    """Statements in reading order, at most 12."""
+
+
 class PageOfApproval(TypedDict):
     """One page of a list."""
 
@@ -3485,6 +3507,15 @@ class SpanParams(TypedDict):
     """Lines of context before and after, at most 50."""
     root: NotRequired[str | None]
     """Root id or root path for a relative `path`; may be omitted when only one root is declared."""
+
+
+class Statement(TypedDict):
+    """Statement of an overview."""
+
+    citations: list[Citation]
+    """Lines that bear it out, at least one."""
+    text: str
+    """One or two sentences."""
 
 
 class SteerParams(TypedDict):

@@ -61,6 +61,9 @@ pub(crate) fn commands_of(texts: &[(String, String)]) -> ProjectCommands {
 
 /// Most plans that a model writes in one explore.
 const ROUNDS: u32 = 2;
+/// Most files that one operation summarizes, and the lines at the beginning of each.
+const MAX_SUMMARIZED: usize = 8;
+const SUMMARY_LINES: u32 = 40;
 /// Most characters of a result that a model receives.
 const FACT: usize = 600;
 
@@ -228,6 +231,17 @@ impl Work {
 
     /// Queues an operation of a model's plan: it is logged, and starts as soon as a slot is free.
     async fn take(&mut self, op: AgentOp) -> Result<u32, Failure> {
+        let AgentOp::Summarize { paths } = op else { return self.take_one(op).await };
+        let mut fresh = 0;
+        for path in paths.into_iter().take(MAX_SUMMARIZED) {
+            let (start_line, end_line, context) = (1, SUMMARY_LINES, None);
+            let read = AgentOp::ReadSpan { path, start_line, end_line, context };
+            fresh += self.take_one(read).await?;
+        }
+        Ok(fresh)
+    }
+
+    async fn take_one(&mut self, op: AgentOp) -> Result<u32, Failure> {
         let PlannedOp { op, purpose } = PlannedOp::of_model(op);
         match self.queue.offer(planner::call_of(&op), purpose) {
             Offered::Queued => {}

@@ -43,6 +43,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// True for a part that is one file.
+    pub fn is_file(&self) -> bool {
+        self.is_file
+    }
+
     fn folder(path: &str) -> Self {
         Self { path: path.to_owned(), manifest: None, is_file: false, is_inner: false }
     }

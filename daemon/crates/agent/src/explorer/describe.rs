@@ -103,6 +103,11 @@ pub fn role(folder: &str) -> Option<&'static str> {
     role_in_repository(&name).or_else(|| role_in_program(&name))
 }
 
+/// Returns the conventional purpose of a source file with this name.
+pub fn role_of_file(stem: &str) -> Option<&'static str> {
+    role_in_program(&stem.to_ascii_lowercase())
+}
+
 /// The purpose of a folder that stands beside the code or contains programs and libraries.
 fn role_in_repository(name: &str) -> Option<&'static str> {
     Some(match name {

@@ -172,6 +172,7 @@ fn is_tool(path: &str) -> bool {
         "ci",
         ".github",
         "util",
+        "utils",
         "dev",
         "sandbox",
         "playground",

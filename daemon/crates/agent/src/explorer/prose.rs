@@ -303,8 +303,8 @@ fn without_pointers(paragraph: &str) -> String {
 /// Returns the first sentences in which a document speaks of its subject itself ("This package
 /// provides …"), if they come early; else its first ones.
 pub fn own_sentence(text: &str) -> Option<String> {
-    let speaks = |paragraph: &String| {
-        let lower = paragraph.to_lowercase();
+    let speaks = |sentence: &str| {
+        let lower: String = sentence.chars().take(60).flat_map(char::to_lowercase).collect();
         let words: Vec<&str> = lower.split_whitespace().take(3).collect();
         const SUBJECTS: &[&str] = &[
             "package",
@@ -322,7 +322,18 @@ pub fn own_sentence(text: &str) -> Option<String> {
         matches!(words[..], ["this" | "the", subject, ..] if SUBJECTS.contains(&subject))
     };
     let first: Vec<String> = statements(text).take(3).collect();
-    first.iter().find(|paragraph| speaks(paragraph)).or(first.first()).cloned()
+    let own = first.iter().find_map(|paragraph| {
+        let mut rest = paragraph.as_str();
+        for _ in 0..MAX_SENTENCES {
+            if speaks(rest) {
+                return Some(rest.to_owned());
+            }
+            let end = sentence_end(rest, rest.len())?;
+            rest = rest[end..].trim_start();
+        }
+        None
+    });
+    own.or_else(|| first.into_iter().next())
 }
 
 /// A paragraph without the words that lead to a list; `None` if it consists of them.

@@ -157,3 +157,21 @@ fn cost_is_linear() {
     assert!(paragraphs(&readme).count() == 100_000);
     assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
 }
+
+#[test]
+fn sentence_about_the_subject_itself_is_preferred() {
+    for (text, want) in [
+        (
+            "# P\n\nBrowsers are old. This plugin supports the old ones. More.\n",
+            "This plugin supports the old ones. More.",
+        ),
+        (
+            "# P\n\nBrowsers are often very old.\n\nThe library supports them all.\n",
+            "The library supports them all.",
+        ),
+        ("# P\n\nBrowsers are often very old.\n", "Browsers are often very old."),
+    ] {
+        assert_eq!(own_sentence(text).as_deref(), Some(want), "{text}");
+    }
+    assert_eq!(own_sentence(""), None);
+}

@@ -20,7 +20,9 @@ pub struct Role {
 impl Role {
     fn new(text: &str, path: &str, line: usize) -> Option<Self> {
         let text = prose::shortened(&prose::plain(text), MAX_ROLE);
-        let text = text.strip_prefix("is ").unwrap_or(&text).to_owned();
+        let text = text.strip_prefix("is ").unwrap_or(&text);
+        // A line that is drawn around the words.
+        let text = text.trim_start_matches(['-', '=', '~', '#', '+', '*', ' ']).to_owned();
         let is_useful = prose::word_count(&text) >= 2;
         is_useful.then(|| Self { text, evidence: Some(format!("{path}:{line}")) })
     }
@@ -227,7 +229,9 @@ fn of_name(facts: &Facts, part: &Part) -> Role {
     let is_main = |hit: &super::facts::Hit| {
         hit.path.starts_with(&folder) && super::planner::PROBES[hit.probe].kind == "main"
     };
-    let usual = describe::role(name.split('.').next().unwrap_or(name)).map(|usual| match usual {
+    let stem = name.split('.').next().unwrap_or(name);
+    let usual = if part.is_file() { describe::role_of_file(stem) } else { describe::role(stem) };
+    let usual = usual.map(|usual| match usual {
         "sources" if facts.hits.iter().any(is_main) => "program (command line tool)",
         "sources" if name == "lib" => "library",
         usual => usual,

@@ -56,6 +56,11 @@ fn sources_state_roles() {
             "the main loop",
             "B.md:1",
         ),
+        (
+            vec![("core/lib.rs", "//! ---------\n//! The loop of it\n")],
+            "The loop of it",
+            "core/lib.rs:1",
+        ),
         (vec![("README.md", "- core: a \u{1b}[31mred loop\n")], "a 31mred loop", "README.md:1"),
     ] {
         let role = of(&facts_of(&texts), &part("core"), None, None);

@@ -123,7 +123,7 @@ async fn statements_of_the_overview_are_borne_out_by_lines() {
         {"text": "It paints a zebra far away.", "citations": ["src/stripes.rs:400"]}
     ]}"#;
     let (events, overview) = run(vec![text(NO_PLAN), text(answer)]).await;
-    assert!(at(&events, "no known operation") < events.len());
+    assert!(at(&events, "written the model planned 0") < events.len());
     let overview = overview.unwrap();
     let held: Vec<(String, Vec<String>)> = overview
         .statements
@@ -151,4 +151,14 @@ async fn findings_remain_where_a_model_writes_no_overview() {
         assert_eq!(overview, None);
         assert_eq!(events.last().unwrap(), "end");
     }
+}
+
+#[tokio::test]
+async fn summaries_read_the_beginnings_of_files() {
+    let plan = r#"{"goals": [], "nextOps": [{"type": "summarize", "paths": ["src/stripes.rs", "src/none.rs"]},
+        {"type": "semantic", "query": "zebra", "k": 3}, {"type": "index_repo", "path": "."}]}"#;
+    let events = explored(vec![text(plan), text(NO_PLAN)]).await;
+    at(&events, "written the model planned 3");
+    at(&events, r#""path":"src/stripes.rs","start":1"#);
+    assert!(events.iter().any(|e| e.starts_with("call search_semantic")), "{events:#?}");
 }
