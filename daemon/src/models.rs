@@ -28,8 +28,9 @@ pub struct ConfiguredProviders {
     allow_external: bool,
     /// The source of the key, if the user set a command.
     keychain: Option<Keychain>,
-    /// The size of the context in tokens, if the user set it.
-    context: Option<u64>,
+    /// The size of the context in tokens, for Ollama: the client sets it, and the server cuts longer
+    /// prompts silently. Other providers report theirs.
+    context: u64,
     /// Launcher that starts command-line agents.
     launcher: Arc<dyn Launcher>,
     /// Connected providers, which retain their connections (and a scripted one its position).
@@ -48,9 +49,7 @@ impl ConfiguredProviders {
             llm.provider == "ollama" || Some(e) != LlmConfig::default().endpoint.as_ref()
         });
         let allow_external = config.models.allow_external;
-        // The setting applies to models whose context the client sets; other providers report their
-        // own.
-        let context = (llm.provider == "ollama").then_some(u64::from(config.context.max_tokens));
+        let context = u64::from(config.context.max_tokens);
         let command = llm.api_key_command.clone();
         let keychain = (!command.is_empty()).then(|| Keychain::start(command));
         let agent = config.agent.clone();
@@ -105,7 +104,7 @@ impl ConfiguredProviders {
             key: self.key(choice)?,
             idle_timeout: agent.unwrap_or(Duration::from_secs(self.llm.timeout_seconds.max(1))),
             total_timeout: agent.unwrap_or(MAX_ANSWER_TIME),
-            context_tokens: self.context.filter(|_| own),
+            context_tokens: (choice.provider == "ollama").then_some(self.context),
             attempts: self.agent.retry_attempts.saturating_add(1),
             backoff: Duration::from_millis(self.agent.retry_backoff_base_ms),
             launcher: Some(Arc::clone(&self.launcher)),

@@ -267,8 +267,9 @@ section! {
         /// Program and arguments that print the API key, for a keychain. It runs once, on first
         /// use.
         api_key_command: Vec<String> = vec![],
-        /// Sampling temperature, 0 to 2.
-        temperature: f64 = 0.7,
+        /// Sampling temperature, 0 to 2; the provider's own when absent, and for models that take
+        /// none.
+        temperature: Option<f64> = None,
         /// Maximum tokens of one answer.
         max_tokens: u32 = 4096,
         /// Seconds that one answer may take.

@@ -16,6 +16,7 @@ use crate::{
     llama,
     ollama::Ollama,
     openai::OpenAi,
+    optional::RefusedFields,
     program::{Kind, Program},
     refusal::way_out,
     remote::{Dialect, Remote},
@@ -217,6 +218,8 @@ fn remote(
         context: settings.context_tokens,
         learnt: 0.into(),
         context_queries: 0.into(),
+        is_llama: false.into(),
+        refused: RefusedFields::default(),
         schedule: Schedule {
             attempts: settings.attempts.clamp(1, MAX_ATTEMPTS),
             base: settings.backoff,

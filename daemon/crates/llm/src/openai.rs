@@ -73,7 +73,8 @@ impl Dialect for OpenAi {
                 json!({ "type": "json_schema", "json_schema": named }),
             );
         }
-        // Extension of llama.cpp; OpenAI refuses unknown fields.
+        // Extension of llama.cpp, which strict servers refuse; it is sent only where `/props` shows
+        // that the server is llama.cpp.
         if self.compatible && request.prompt_progress {
             body.insert("return_progress".into(), true.into());
         }
@@ -98,6 +99,18 @@ impl Dialect for OpenAi {
 
     fn context_query(&self, endpoint: &Endpoint, _model: &str) -> Option<Query> {
         self.compatible.then(|| Query::get(endpoint.server("/props")))
+    }
+
+    fn lists_context(&self) -> bool {
+        self.compatible
+    }
+
+    fn unsure_fields(&self) -> &'static [&'static str] {
+        if self.compatible { &["return_progress"] } else { &[] }
+    }
+
+    fn is_llama(&self, answer: &Value) -> bool {
+        answer.get("default_generation_settings").is_some()
     }
 
     fn context(&self, answer: &Value, _model: &str) -> Option<u64> {
@@ -170,8 +183,11 @@ fn content(parts: &[Part]) -> Value {
 /// Converts tools to functions, a form that Ollama accepts too.
 pub(crate) fn tools(request: &ModelRequest) -> Value {
     let tools = request.tools.iter().map(|tool| {
-        let function =
-            json!({ "name": tool.name, "description": tool.description, "parameters": tool.input_schema });
+        let function = json!({
+            "name": tool.name(),
+            "description": tool.description(),
+            "parameters": tool.input_schema(),
+        });
         json!({ "type": "function", "function": function })
     });
     tools.collect()

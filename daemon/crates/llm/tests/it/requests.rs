@@ -1,7 +1,7 @@
 //! Requests of providers: the test servers check each one against their provider's rules.
 
-use cairn_llm::{ModelRequest, Settings, connect};
-use cairn_protocol::model::{Message, Part, ToolOffer, ToolUse};
+use cairn_llm::{ModelRequest, Settings, ToolOffer, connect};
+use cairn_protocol::model::{Message, Part, ToolUse};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     question, settings,
 };
 
-const PROVIDERS: &[(&str, &str)] = &[
+pub const PROVIDERS: &[(&str, &str)] = &[
     ("openai", "openai/text.sse"),
     ("openai-compatible", "openai/text.sse"),
     ("anthropic", "anthropic/text.sse"),
@@ -20,7 +20,7 @@ const PROVIDERS: &[(&str, &str)] = &[
 
 fn offer(name: &str) -> ToolOffer {
     let input_schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
-    ToolOffer { name: name.into(), description: "d".into(), input_schema }
+    ToolOffer::new(name, "d", &input_schema).unwrap()
 }
 
 fn call(id: &str, arguments: Value) -> ToolUse {
@@ -37,7 +37,7 @@ fn answer(id: &str, content: &str) -> Message {
 }
 
 /// Returns two turns with tools, an image, broken arguments and an error.
-fn conversation() -> ModelRequest {
+pub fn conversation() -> ModelRequest {
     let image = Part::Image { mime: "image/png".into(), data: "iVBORw0KGgo=".into() };
     ModelRequest {
         system: "be brief".into(),
@@ -59,8 +59,7 @@ fn conversation() -> ModelRequest {
         max_tokens: 77,
         schema: Some(json!({ "type": "object", "properties": { "x": { "type": "string" } } })),
         prompt_progress: true,
-        session: None,
-        recording: None,
+        ..ModelRequest::default()
     }
 }
 
@@ -156,7 +155,9 @@ async fn plain_request_is_minimal_and_openai_reasoning_models_get_no_temperature
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
-    let id = || prop::sample::select(vec!["c1", "c2", "c3"]);
+    // Some ids have characters, or a length, that only other providers accept.
+    let long = "functions.read_file:0123456789-0123456789-0123456789-0123456789-0123456789";
+    let id = move || prop::sample::select(vec!["c1", "c2", "functions.c:2", "functions.c 2", long]);
     let text = || prop::sample::select(vec!["", " ", "words", "words \n"]);
     let arguments = prop::sample::select(vec![
         json!({}),

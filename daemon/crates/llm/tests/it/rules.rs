@@ -75,14 +75,31 @@ fn list(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
+/// Characters of names and ids: `^[a-zA-Z0-9_-]{1,limit}$`.
+fn plain<'a>(value: &'a Value, field: &str, limit: usize) -> Result<&'a str, String> {
+    let text = text(value, field)?;
+    let fits = text.len() <= limit
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    that(fits, &format!("{field} '{text}' has other characters or is too long"))?;
+    Ok(text)
+}
+
+/// Top of a tool's schema, as OpenAI and Anthropic require it.
+fn parameters(schema: &Value) -> Result<(), String> {
+    that(schema["type"] == "object" && schema["properties"].is_object(), "no object schema")?;
+    ["oneOf", "anyOf", "allOf", "enum", "not"].iter().try_for_each(|keyword| {
+        that(schema.get(keyword).is_none(), &format!("{keyword} at the top of a schema"))
+    })
+}
+
 fn functions(body: &Value) -> Result<(), String> {
     let Some(tools) = body.get("tools") else { return Ok(()) };
     that(tools.as_array().is_some_and(|tools| !tools.is_empty()), "tools are an empty list")?;
     for tool in list(tools) {
         only(&tool, &["type", "function"])?;
         only(&tool["function"], &["name", "description", "parameters"])?;
-        text(&tool["function"], "name")?;
-        that(tool["function"]["parameters"].is_object(), "parameters are no schema")?;
+        plain(&tool["function"], "name", 64)?;
+        parameters(&tool["function"]["parameters"])?;
     }
     Ok(())
 }
@@ -116,13 +133,13 @@ fn openai(request: &Request, known: &[&str]) -> Result<(), String> {
                 )?;
                 for call in list(&message["tool_calls"]) {
                     that(call["type"] == "function", "type of a call")?;
-                    text(&call["function"], "name")?;
+                    plain(&call["function"], "name", 64)?;
                     let arguments = text(&call["function"], "arguments")?;
                     that(
                         serde_json::from_str::<Value>(arguments).is_ok_and(|v| v.is_object()),
                         "arguments",
                     )?;
-                    that(waiting.insert(text(&call, "id")?.into()), "an id twice")?;
+                    that(waiting.insert(plain(&call, "id", 40)?.into()), "an id twice")?;
                 }
             }
             "tool" => {
@@ -169,7 +186,8 @@ fn anthropic(request: &Request) -> Result<(), String> {
     )?;
     for tool in list(&body["tools"]) {
         only(&tool, &["name", "description", "input_schema"])?;
-        that(tool["input_schema"]["type"] == "object", "schema of a tool")?;
+        plain(&tool, "name", 64)?;
+        parameters(&tool["input_schema"])?;
     }
     if let Some(choice) = body.get("tool_choice") {
         let there = list(&body["tools"]).iter().any(|tool| tool["name"] == choice["name"]);
@@ -205,8 +223,8 @@ fn anthropic(request: &Request) -> Result<(), String> {
                 }
                 ("assistant", "tool_use") => {
                     that(block["input"].is_object(), "input")?;
-                    text(block, "name")?;
-                    that(waiting.insert(text(block, "id")?.into()), "an id twice")?;
+                    plain(block, "name", 64)?;
+                    that(waiting.insert(plain(block, "id", 64)?.into()), "an id twice")?;
                 }
                 other => return Err(format!("block {other:?}")),
             }
@@ -221,6 +239,7 @@ fn ollama(request: &Request) -> Result<(), String> {
     that(request.path == "/api/chat", "path")?;
     only(body, &["model", "messages", "stream", "options", "tools", "format"])?;
     only(&body["options"], &["temperature", "num_predict", "num_ctx"])?;
+    that(body["options"]["num_ctx"].as_u64().is_some_and(|size| size > 0), "no num_ctx")?;
     text(body, "model")?;
     functions(body)?;
     let mut waiting: HashSet<String> = HashSet::new();
