@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_config::{AgentConfig, Config, LlmConfig};
+use cairn_config::{AgentConfig, Config, LlmApi, LlmConfig};
 use cairn_engine::model::{Models, Provider};
-use cairn_llm::{Key, Launcher, Settings};
+use cairn_llm::{Key, Launcher, OpenAiApi, Settings};
 use cairn_protocol::{
     error::{Failure, Reason},
     turn::{ModelChoice, ProviderInfo},
@@ -102,6 +102,11 @@ impl ConfiguredProviders {
             model: if choice.model.is_empty() { configured } else { choice.model.clone() },
             endpoint: self.endpoint(choice),
             key: self.key(choice)?,
+            api: match self.llm.api {
+                LlmApi::Chat => OpenAiApi::Chat,
+                LlmApi::Responses => OpenAiApi::Responses,
+            },
+            reasoning_effort: self.llm.reasoning_effort.clone(),
             idle_timeout: agent.unwrap_or(Duration::from_secs(self.llm.timeout_seconds.max(1))),
             total_timeout: agent.unwrap_or(MAX_ANSWER_TIME),
             context_tokens: (choice.provider == "ollama").then_some(self.context),

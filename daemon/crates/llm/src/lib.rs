@@ -34,6 +34,7 @@ pub use decode::{Decoder, Format};
 pub use error::LlmError;
 pub use framing::Limits;
 pub use key::{Key, find_key, read_key_file};
+pub use openai::OpenAiApi;
 pub use program::{Exit, Launch, Launcher, Piece, Running, WAITING_PIECES};
 pub use provider::{Chunk, ChunkStream, ModelRequest, Notice, Provider, Recording};
 pub use recorded::Recorded;

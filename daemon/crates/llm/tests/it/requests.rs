@@ -1,6 +1,6 @@
 //! Requests of providers: the test servers check each one against their provider's rules.
 
-use cairn_llm::{ModelRequest, Settings, ToolOffer, connect};
+use cairn_llm::{ModelRequest, OpenAiApi, Settings, ToolOffer, connect};
 use cairn_protocol::model::{Message, Part, ToolUse};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
@@ -125,6 +125,39 @@ async fn conversation_is_converted_for_each_provider() {
             }
         }
     }
+}
+
+/// Returns settings for the responses API.
+pub fn responses(url: &str) -> Settings {
+    let reasoning_effort = Some("low".into());
+    Settings { api: OpenAiApi::Responses, reasoning_effort, ..settings("openai", url) }
+}
+
+#[tokio::test]
+async fn conversation_is_converted_to_items_of_responses() {
+    let peer = Peer::start("openai", vec![Reply::fixture("openai/responses_tools.sse")]).await;
+    let provider = connect(&responses(&peer.url)).unwrap();
+    assert_eq!(ask(&*provider, conversation()).await.1, None);
+    let sent = peer.chats().remove(0);
+    assert_eq!(sent.path, "/v1/responses");
+    let at = |pointer: &str| sent.body.pointer(pointer).cloned().unwrap_or_default();
+    assert_eq!((at("/instructions"), at("/max_output_tokens")), (json!("be brief"), json!(77)));
+    assert_eq!((at("/temperature"), at("/reasoning/effort")), (json!(1.5), json!("low")));
+    assert_eq!(at("/input/0/content/1/image_url"), "data:image/png;base64,iVBORw0KGgo=");
+    assert_eq!(at("/input/1"), json!({ "role": "assistant", "content": "I look. " }));
+    let call = json!({
+        "type": "function_call", "call_id": "c1", "name": "fs_read", "arguments": "{\"path\":\"a\"}"
+    });
+    assert_eq!(at("/input/2"), call);
+    let output = json!({ "type": "function_call_output", "call_id": "c1", "output": "fn a() {}" });
+    assert_eq!(at("/input/4"), output);
+    assert_eq!((at("/tools/0/name"), at("/tools/0/strict")), (json!("fs_read"), json!(false)));
+    assert_eq!(at("/text/format/schema"), conversation().schema.unwrap());
+    // Control: chat completions have the effort in a field of their own.
+    let peer = Peer::start("openai", vec![Reply::fixture("openai/text.sse")]).await;
+    let chat = Settings { api: OpenAiApi::Chat, ..responses(&peer.url) };
+    assert_eq!(ask(&*connect(&chat).unwrap(), question()).await.1, None);
+    assert_eq!(peer.chats()[0].body["reasoning_effort"], "low");
 }
 
 #[tokio::test]

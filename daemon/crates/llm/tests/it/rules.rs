@@ -14,6 +14,7 @@ pub fn check(provider: &str, request: &Request) -> Result<(), String> {
         return Err(broken("no JSON".into()));
     }
     let checked = match provider {
+        "openai" if request.path.ends_with("/responses") => responses(&request.body),
         "openai" => openai(request, OPENAI),
         "openai-compatible" => openai(request, COMPATIBLE),
         "anthropic" => anthropic(request),
@@ -30,6 +31,7 @@ const OPENAI: &[&str] = &[
     "stream_options",
     "max_completion_tokens",
     "temperature",
+    "reasoning_effort",
     "tools",
     "response_format",
 ];
@@ -148,6 +150,64 @@ fn openai(request: &Request, known: &[&str]) -> Result<(), String> {
                 that(waiting.remove(text(message, "tool_call_id")?), "an answer without its call")?;
             }
             other => return Err(format!("role {other}")),
+        }
+    }
+    that(waiting.is_empty(), "the last call is not answered")
+}
+
+const RESPONSES: &[&str] = &[
+    "model",
+    "input",
+    "instructions",
+    "stream",
+    "store",
+    "max_output_tokens",
+    "temperature",
+    "reasoning",
+    "tools",
+    "text",
+];
+
+fn responses(body: &Value) -> Result<(), String> {
+    only(body, RESPONSES)?;
+    text(body, "model")?;
+    that(body["stream"] == true && body["store"] == false, "stream and store")?;
+    that(body.get("max_output_tokens").is_none_or(|most| most.as_u64() >= Some(16)), "tokens")?;
+    for tool in list(&body["tools"]) {
+        only(&tool, &["type", "name", "description", "parameters", "strict"])?;
+        plain(&tool, "name", 64)?;
+        parameters(&tool["parameters"])?;
+    }
+    let mut waiting: HashSet<String> = HashSet::new();
+    let items = list(&body["input"]);
+    that(!items.is_empty(), "no input")?;
+    for item in &items {
+        match (item["type"].as_str(), item["role"].as_str()) {
+            (Some("function_call"), None) => {
+                only(item, &["type", "call_id", "name", "arguments"])?;
+                plain(item, "name", 64)?;
+                let arguments = text(item, "arguments")?;
+                let object = serde_json::from_str::<Value>(arguments).is_ok_and(|v| v.is_object());
+                that(object, "arguments")?;
+                that(waiting.insert(plain(item, "call_id", 64)?.into()), "an id twice")?;
+            }
+            (Some("function_call_output"), None) => {
+                only(item, &["type", "call_id", "output"])?;
+                that(item["output"].is_string(), "output")?;
+                that(waiting.remove(text(item, "call_id")?), "an output without its call")?;
+            }
+            (None, Some("user")) => {
+                that(waiting.is_empty(), "a call is not answered")?;
+                let parts = list(&item["content"]);
+                that(!parts.is_empty(), "nothing said")?;
+                parts.iter().try_for_each(|part| match part["type"].as_str() {
+                    Some("input_text") => text(part, "text").map(drop),
+                    Some("input_image") => text(part, "image_url").map(drop),
+                    other => Err(format!("part {other:?}")),
+                })?;
+            }
+            (None, Some("assistant")) => text(item, "content").map(drop)?,
+            other => return Err(format!("item {other:?}")),
         }
     }
     that(waiting.is_empty(), "the last call is not answered")

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::{
     ask, connected,
-    peer::{Peer, Reply},
+    peer::{Peer, Reply, Request},
     question,
     real::report,
-    requests::{PROVIDERS, conversation},
+    requests::{PROVIDERS, conversation, responses},
     settings,
     shapes::SHAPES,
 };
@@ -45,8 +45,12 @@ fn judge(task: &Value) -> Option<Value> {
 }
 
 /// SDK whose types and parsers apply to a provider.
-fn sdk(provider: &str) -> &str {
-    if provider == "openai-compatible" { "openai" } else { provider }
+fn sdk<'a>(provider: &'a str, path: &str) -> &'a str {
+    match provider {
+        "openai" if path.contains("responses") => "responses",
+        "openai-compatible" => "openai",
+        _ => provider,
+    }
 }
 
 /// A conversation that began with another provider, with a tool whose arguments are a union.
@@ -80,6 +84,10 @@ fn moved() -> ModelRequest {
     }
 }
 
+fn judged(provider: &str, request: &Request) -> Value {
+    json!({ "provider": sdk(provider, &request.path), "body": request.body })
+}
+
 #[tokio::test]
 async fn sdk_types_accept_every_request() {
     let mut requests = Vec::new();
@@ -94,9 +102,14 @@ async fn sdk_types_accept_every_request() {
         for request in [question(), talk, moved()] {
             assert_eq!(ask(&*connected, request).await.1, None);
         }
-        let bodies = peer.chats().into_iter().map(|chat| chat.body);
-        requests.extend(bodies.map(|body| json!({ "provider": sdk(provider), "body": body })));
+        requests.extend(peer.chats().iter().map(|chat| judged(provider, chat)));
     }
+    let peer = Peer::start("openai", vec![Reply::fixture("openai/responses_text.sse")]).await;
+    let provider = connect(&responses(&peer.url)).unwrap();
+    for request in [question(), conversation(), moved()] {
+        assert_eq!(ask(&*provider, request).await.1, None);
+    }
+    requests.extend(peer.chats().iter().map(|chat| judged("openai", chat)));
     let accepted = requests.len();
     // Control: the same bodies with a field that no provider has.
     for request in requests.clone() {
@@ -106,7 +119,7 @@ async fn sdk_types_accept_every_request() {
     }
     let Some(judgement) = judge(&json!({ "requests": requests, "streams": [] })) else { return };
     let all = judgement["requests"].as_array().unwrap();
-    assert_eq!((accepted, all.len()), (12, 24));
+    assert_eq!((accepted, all.len()), (15, 30));
     for (number, (request, errors)) in requests.iter().zip(all).enumerate() {
         let is_accepted = errors.as_array().unwrap().is_empty();
         assert_eq!(is_accepted, number < accepted, "{request}\n{errors:#}");
@@ -144,7 +157,7 @@ async fn sdk_parsers_read_the_same_streams() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let streams: Vec<Value> = SHAPES
         .iter()
-        .map(|(provider, name, _)| json!({ "provider": sdk(provider), "path": folder.join(name) }))
+        .map(|(provider, name, _)| json!({ "provider": sdk(provider, name), "path": folder.join(name) }))
         .collect();
     let Some(judgement) = judge(&json!({ "requests": [], "streams": streams })) else { return };
     for ((provider, name, _), theirs) in SHAPES.iter().zip(judgement["streams"].as_array().unwrap())
