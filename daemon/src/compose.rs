@@ -128,7 +128,7 @@ fn turn_settings(config: &Config) -> TurnSettings {
         max_iterations: agent.max_iterations,
         retry_attempts: agent.retry_attempts,
         retry_backoff: Duration::from_millis(agent.retry_backoff_base_ms),
-        temperature: Some(config.llm.temperature),
+        temperature: config.llm.temperature,
         max_answer_tokens: config.llm.max_tokens,
         max_context_tokens: u64::from(context.max_tokens),
         compaction_threshold: context.compaction_threshold,

@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_config::{AgentConfig, Config, LlmConfig};
+use cairn_config::{AgentConfig, Config, LlmApi, LlmConfig};
 use cairn_engine::model::{Models, Provider};
-use cairn_llm::{Key, Launcher, Settings};
+use cairn_llm::{Key, Launcher, OpenAiApi, Settings};
 use cairn_protocol::{
     error::{Failure, Reason},
     turn::{ModelChoice, ProviderInfo},
@@ -28,8 +28,9 @@ pub struct ConfiguredProviders {
     allow_external: bool,
     /// The source of the key, if the user set a command.
     keychain: Option<Keychain>,
-    /// The size of the context in tokens, if the user set it.
-    context: Option<u64>,
+    /// The size of the context in tokens, for Ollama: the client sets it, and the server cuts longer
+    /// prompts silently. Other providers report theirs.
+    context: u64,
     /// Launcher that starts command-line agents.
     launcher: Arc<dyn Launcher>,
     /// Connected providers, which retain their connections (and a scripted one its position).
@@ -48,9 +49,7 @@ impl ConfiguredProviders {
             llm.provider == "ollama" || Some(e) != LlmConfig::default().endpoint.as_ref()
         });
         let allow_external = config.models.allow_external;
-        // The setting applies to models whose context the client sets; other providers report their
-        // own.
-        let context = (llm.provider == "ollama").then_some(u64::from(config.context.max_tokens));
+        let context = u64::from(config.context.max_tokens);
         let command = llm.api_key_command.clone();
         let keychain = (!command.is_empty()).then(|| Keychain::start(command));
         let agent = config.agent.clone();
@@ -103,9 +102,14 @@ impl ConfiguredProviders {
             model: if choice.model.is_empty() { configured } else { choice.model.clone() },
             endpoint: self.endpoint(choice),
             key: self.key(choice)?,
+            api: match self.llm.api {
+                LlmApi::Chat => OpenAiApi::Chat,
+                LlmApi::Responses => OpenAiApi::Responses,
+            },
+            reasoning_effort: self.llm.reasoning_effort.clone(),
             idle_timeout: agent.unwrap_or(Duration::from_secs(self.llm.timeout_seconds.max(1))),
             total_timeout: agent.unwrap_or(MAX_ANSWER_TIME),
-            context_tokens: self.context.filter(|_| own),
+            context_tokens: (choice.provider == "ollama").then_some(self.context),
             attempts: self.agent.retry_attempts.saturating_add(1),
             backoff: Duration::from_millis(self.agent.retry_backoff_base_ms),
             launcher: Some(Arc::clone(&self.launcher)),

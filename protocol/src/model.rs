@@ -73,18 +73,6 @@ pub struct ToolUse {
     pub arguments: serde_json::Value,
 }
 
-/// Description of a tool for a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolOffer {
-    /// Name of the tool.
-    pub name: String,
-    /// Short description of the tool.
-    pub description: String,
-    /// JSON Schema of the arguments.
-    pub input_schema: serde_json::Value,
-}
-
 /// Token usage of one model call, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

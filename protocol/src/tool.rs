@@ -99,6 +99,15 @@ pub struct RevokeParams {
     pub rule: String,
 }
 
+/// Maximum characters of a tool's name: the limit of OpenAI and Anthropic.
+const MAX_TOOL_NAME: usize = 64;
+
+/// True if every model provider accepts the name of a tool: `^[a-zA-Z0-9_-]{1,64}$`.
+pub fn is_tool_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    (1..=MAX_TOOL_NAME).contains(&name.len()) && name.chars().all(is_plain)
+}
+
 /// Names under which models are offered the tools for files, the web and memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -131,14 +131,14 @@ fn offered(body: &Value) -> Vec<String> {
     tools.iter().filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// `llm.provider`, `llm.endpoint`, `llm.model`, `llm.temperature`, `llm.max_tokens`, the three ways
-/// to a key, `tools.mode`, `tools.builtin.*.enabled`, `context.repo_map_tokens`.
+/// `llm.provider`, `llm.endpoint`, `llm.model`, `llm.temperature`, `llm.reasoning_effort`,
+/// `llm.max_tokens`, the three ways to a key, `tools.mode`, `tools.builtin.*.enabled`, `context.repo_map_tokens`.
 #[test]
 fn model_settings_are_sent_in_its_request() {
     let model = FakeModel::agreeable();
     let config = |more: Value| model_config("openai-compatible", &model, &more);
     let mut fixture = ConfiguredDaemon::started(&config(json!({
-        "llm": {"temperature": 0.25, "max_tokens": 77, "api_key": "k-inline"},
+        "llm": {"temperature": 0.25, "reasoning_effort": "low", "max_tokens": 77, "api_key": "k-inline"},
         "tools": {"mode": "split", "builtin": {"git_log": {"enabled": false}}},
         "context": {"repo_map_tokens": 0},
     })));
@@ -149,6 +149,7 @@ fn model_settings_are_sent_in_its_request() {
     let request = model.latest();
     assert_eq!(request.body["model"], "m-1");
     assert_eq!(request.body["temperature"], 0.25);
+    assert_eq!(request.body["reasoning_effort"], "low");
     let most = [&request.body["max_tokens"], &request.body["max_completion_tokens"]];
     assert!(most.contains(&&json!(77)), "{}", request.body);
     assert!(request.head.contains("authorization: bearer k-inline"), "{}", request.head);
@@ -171,6 +172,7 @@ fn model_settings_are_sent_in_its_request() {
     fixture.turn("hi");
     let request = model.latest();
     assert!(request.head.contains("authorization: bearer k-file"), "{}", request.head);
+    assert_eq!(request.body.get("temperature"), None, "none is set");
     let tools = offered(&request.body);
     assert!(
         tools.iter().any(|t| t == "fs") && !tools.iter().any(|t| t == "read_file"),

@@ -19,7 +19,7 @@ pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use load::{ConfigError, ConfigErrors, Inputs, Loaded, Source, Warning, load};
 pub use model::{
     AgentConfig, AgentProgram, Ann, BuiltinTool, CheckedRule, Config, ContextConfig, DaemonConfig,
-    DefaultAction, Discovery, ExternalTool, GitConfig, ListenConfig, LlmConfig, McpConfig,
+    DefaultAction, Discovery, ExternalTool, GitConfig, ListenConfig, LlmApi, LlmConfig, McpConfig,
     McpServer, ModelsConfig, PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig,
     RuleEntry, SafetyConfig, SandboxConfig, ShellCwd, ShellMode, TelemetryConfig, ToolsConfig,
     ToolsMode, TrustConfig, UiConfig, WebBackend, WebConfig, WhenMissing,

@@ -267,8 +267,13 @@ section! {
         /// Program and arguments that print the API key, for a keychain. It runs once, on first
         /// use.
         api_key_command: Vec<String> = vec![],
-        /// Sampling temperature, 0 to 2.
-        temperature: f64 = 0.7,
+        /// Sampling temperature, 0 to 2; the provider's own when absent, and for models that take
+        /// none.
+        temperature: Option<f64> = None,
+        /// API of `openai` and `openai-compatible`: `chat` or `responses`.
+        api: LlmApi = LlmApi::Chat,
+        /// Effort of reasoning of these providers, such as `low`; the model's own when absent.
+        reasoning_effort: Option<String> = None,
         /// Maximum tokens of one answer.
         max_tokens: u32 = 4096,
         /// Seconds that one answer may take.
@@ -277,6 +282,16 @@ section! {
         /// agent that is not configured is never started.
         agents: BTreeMap<String, AgentProgram> = BTreeMap::new(),
     }
+}
+
+/// API of OpenAI, and of servers compatible with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LlmApi {
+    /// Chat completions, which every compatible server has.
+    Chat,
+    /// Responses.
+    Responses,
 }
 
 section! {

@@ -11,7 +11,7 @@ use cairn_protocol::{
     turn::{ModelChoice, ProviderInfo},
 };
 
-pub use cairn_llm::{Chunk, ChunkStream, LlmError, ModelRequest, Provider, Recording};
+pub use cairn_llm::{Chunk, ChunkStream, LlmError, ModelRequest, Provider, Recording, ToolOffer};
 
 /// Source of models; the host implements it over its configuration.
 pub trait Models: Send + Sync {

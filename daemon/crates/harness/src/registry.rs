@@ -7,7 +7,7 @@ use std::{
 
 use cairn_protocol::{
     error::{Failure, Reason},
-    tool::ToolInfo,
+    tool::{ToolInfo, is_tool_name},
 };
 use serde_json::Value;
 
@@ -196,6 +196,10 @@ fn unfit(spec: &ToolSpec, what: &str) -> Failure {
 impl Entry {
     fn of(tool: Arc<dyn Tool>) -> Result<Self, Failure> {
         let spec = tool.spec();
+        if !is_tool_name(&spec.name) {
+            let text = "model providers accept names of 1 to 64 letters, digits, '_' and '-' only";
+            return Err(unfit(&spec, text));
+        }
         let schema = ArgumentSchema::compile(&spec.input_schema)
             .map_err(|e| unfit(&spec, &format!("schema: {e}")))?;
         Ok(Self { tool, spec, schema })

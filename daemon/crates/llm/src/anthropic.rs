@@ -120,7 +120,7 @@ fn limit(request: &ModelRequest) -> u32 {
 /// Returns an unused tool name for the tool through which a structured answer is enforced.
 fn schema_tool(request: &ModelRequest) -> String {
     let mut name = "answer".to_owned();
-    while request.tools.iter().any(|tool| tool.name == name) {
+    while request.tools.iter().any(|tool| tool.name() == name) {
         name.push('_');
     }
     name
@@ -128,7 +128,7 @@ fn schema_tool(request: &ModelRequest) -> String {
 
 fn tools(request: &ModelRequest) -> Vec<Value> {
     let tools = request.tools.iter().map(|tool| {
-        json!({ "name": tool.name, "description": tool.description, "input_schema": tool.input_schema })
+        json!({ "name": tool.name(), "description": tool.description(), "input_schema": tool.input_schema() })
     });
     tools.collect()
 }

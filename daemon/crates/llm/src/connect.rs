@@ -15,7 +15,8 @@ use crate::{
     endpoint::Endpoint,
     llama,
     ollama::Ollama,
-    openai::OpenAi,
+    openai::{OpenAi, OpenAiApi},
+    optional::RefusedFields,
     program::{Kind, Program},
     refusal::way_out,
     remote::{Dialect, Remote},
@@ -35,6 +36,10 @@ pub struct Settings {
     /// the path of the script.
     pub endpoint: Option<String>,
     pub key: Option<Key>,
+    /// API of `openai` and `openai-compatible`.
+    pub api: OpenAiApi,
+    /// Effort of reasoning for these providers, such as `low`; the model's own when absent.
+    pub reasoning_effort: Option<String>,
     /// Context size of the model in tokens, where the user overrides the provider's value. Ollama
     /// is configured with that size.
     pub context_tokens: Option<u64>,
@@ -71,6 +76,8 @@ impl fmt::Debug for Settings {
             .field("model", &self.model)
             .field("endpoint", &redacted(&self.endpoint))
             .field("key", &self.key)
+            .field("api", &self.api)
+            .field("reasoning_effort", &self.reasoning_effort)
             .field("context_tokens", &self.context_tokens)
             .field("connect_timeout", &self.connect_timeout)
             .field("idle_timeout", &self.idle_timeout)
@@ -92,6 +99,8 @@ impl Default for Settings {
             model: String::new(),
             endpoint: None,
             key: None,
+            api: OpenAiApi::default(),
+            reasoning_effort: None,
             context_tokens: None,
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(120),
@@ -130,7 +139,9 @@ pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
         "ollama" => remote(settings, known, Box::new(Ollama)),
         "anthropic" => remote(settings, known, Box::new(Anthropic)),
         name => {
-            remote(settings, known, Box::new(OpenAi { compatible: name == "openai-compatible" }))
+            let (api, effort) = (settings.api, settings.reasoning_effort.clone());
+            let compatible = name == "openai-compatible";
+            remote(settings, known, Box::new(OpenAi { compatible, api, effort }))
         }
     }
 }
@@ -217,6 +228,8 @@ fn remote(
         context: settings.context_tokens,
         learnt: 0.into(),
         context_queries: 0.into(),
+        is_llama: false.into(),
+        refused: RefusedFields::default(),
         schedule: Schedule {
             attempts: settings.attempts.clamp(1, MAX_ATTEMPTS),
             base: settings.backoff,

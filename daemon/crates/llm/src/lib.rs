@@ -16,6 +16,7 @@ mod key;
 mod llama;
 mod ollama;
 mod openai;
+mod optional;
 mod program;
 mod provider;
 mod recorded;
@@ -25,6 +26,7 @@ mod retry;
 mod scripted;
 mod server;
 mod tokens;
+mod tool_offer;
 
 pub use catalog::{KnownProvider, find_provider, providers};
 pub use connect::{Settings, connect, is_external};
@@ -32,9 +34,11 @@ pub use decode::{Decoder, Format};
 pub use error::LlmError;
 pub use framing::Limits;
 pub use key::{Key, find_key, read_key_file};
+pub use openai::OpenAiApi;
 pub use program::{Exit, Launch, Launcher, Piece, Running, WAITING_PIECES};
-pub use provider::{Chunk, ChunkStream, ModelRequest, Provider, Recording};
+pub use provider::{Chunk, ChunkStream, ModelRequest, Notice, Provider, Recording};
 pub use recorded::Recorded;
 pub use scripted::{
     Expect, Fault, FaultKind, Script, Scripted, ScriptedAnswer, ScriptedCall, Step,
 };
+pub use tool_offer::ToolOffer;

@@ -17,6 +17,10 @@ use crate::{
     remote::{Dialect, Query, bearer},
 };
 
+/// Context size in tokens that the server is requested to have, where none is configured and the
+/// model is not loaded yet.
+const DEFAULT_CONTEXT: u64 = 32_000;
+
 /// Dialect of Ollama's chat API.
 pub(crate) struct Ollama;
 
@@ -52,9 +56,7 @@ impl Dialect for Ollama {
         }
         // Without it the server uses its default, often 4096, and silently drops the start of a
         // longer prompt.
-        if let Some(context) = context {
-            options.insert("num_ctx".into(), context.into());
-        }
+        options.insert("num_ctx".into(), context.unwrap_or(DEFAULT_CONTEXT).into());
         let mut body = Map::new();
         body.insert("model".into(), model.into());
         body.insert("messages".into(), messages(request));
@@ -84,6 +86,10 @@ impl Dialect for Ollama {
             })
         });
         Some(models.collect())
+    }
+
+    fn default_context(&self) -> Option<u64> {
+        Some(DEFAULT_CONTEXT)
     }
 
     fn context_query(&self, endpoint: &Endpoint, _model: &str) -> Option<Query> {

@@ -1,6 +1,8 @@
-//! OpenAI's chat completions API, and servers compatible with it.
+//! OpenAI's chat completions and responses APIs, and servers compatible with them.
 
 mod read;
+mod read_responses;
+mod responses;
 
 use cairn_protocol::model::{Message, ModelInfo, Part};
 use http::HeaderMap;
@@ -16,10 +18,23 @@ use crate::{
     remote::{Dialect, Query, bearer},
 };
 
-/// Dialect of the chat completions API.
+/// API of OpenAI, and of servers compatible with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OpenAiApi {
+    /// Chat completions, which every compatible server has.
+    #[default]
+    Chat,
+    /// Responses, through which OpenAI's newest models have all their abilities.
+    Responses,
+}
+
+/// Dialect of both APIs.
 pub(crate) struct OpenAi {
     /// True for a compatible server, false for OpenAI's own service. They differ in a few fields.
     pub compatible: bool,
+    pub api: OpenAiApi,
+    /// Effort of reasoning, such as `low`; the model's own when absent.
+    pub effort: Option<String>,
 }
 
 /// Prefixes of reasoning models, which accept no temperature.
@@ -35,7 +50,10 @@ impl Dialect for OpenAi {
     }
 
     fn chat_path(&self) -> &'static str {
-        "/chat/completions"
+        match self.api {
+            OpenAiApi::Chat => "/chat/completions",
+            OpenAiApi::Responses => "/responses",
+        }
     }
 
     fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
@@ -48,34 +66,12 @@ impl Dialect for OpenAi {
         request: &ModelRequest,
         _context: Option<u64>,
     ) -> Result<Value, LlmError> {
-        let mut body = Map::new();
-        body.insert("model".into(), model.into());
-        body.insert("messages".into(), messages(request));
-        body.insert("stream".into(), true.into());
-        body.insert("stream_options".into(), json!({ "include_usage": true }));
-        let limit = if self.compatible { "max_tokens" } else { "max_completion_tokens" };
-        if request.max_tokens > 0 {
-            body.insert(limit.into(), request.max_tokens.into());
-        }
-        let fixed =
-            !self.compatible && NO_TEMPERATURE.iter().any(|family| model.starts_with(family));
-        if let Some(temperature) = request.temperature.filter(|_| !fixed) {
-            body.insert("temperature".into(), temperature.into());
-        }
-        if !request.tools.is_empty() {
-            body.insert("tools".into(), tools(request));
-        }
-        if let Some(schema) = &request.schema {
-            let strict = self.compatible || is_strict(schema);
-            let named = json!({ "name": "answer", "schema": schema, "strict": strict });
-            body.insert(
-                "response_format".into(),
-                json!({ "type": "json_schema", "json_schema": named }),
-            );
-        }
-        // Extension of llama.cpp; OpenAI refuses unknown fields.
-        if self.compatible && request.prompt_progress {
-            body.insert("return_progress".into(), true.into());
+        let mut body = match self.api {
+            OpenAiApi::Chat => self.chat_body(model, request),
+            OpenAiApi::Responses => responses::body(model, request, self.effort.as_deref()),
+        };
+        if !self.compatible && NO_TEMPERATURE.iter().any(|family| model.starts_with(family)) {
+            body.remove("temperature");
         }
         Ok(Value::Object(body))
     }
@@ -100,6 +96,18 @@ impl Dialect for OpenAi {
         self.compatible.then(|| Query::get(endpoint.server("/props")))
     }
 
+    fn lists_context(&self) -> bool {
+        self.compatible
+    }
+
+    fn unsure_fields(&self) -> &'static [&'static str] {
+        if self.compatible { &["return_progress"] } else { &[] }
+    }
+
+    fn is_llama(&self, answer: &Value) -> bool {
+        answer.get("default_generation_settings").is_some()
+    }
+
     fn context(&self, answer: &Value, _model: &str) -> Option<u64> {
         answer
             .pointer("/default_generation_settings/n_ctx")
@@ -109,6 +117,44 @@ impl Dialect for OpenAi {
 
     fn family_context(&self, model: &str) -> Option<u64> {
         (!self.compatible).then(|| catalog::family_context(model)).flatten()
+    }
+}
+
+impl OpenAi {
+    /// Returns the body of a chat completion.
+    fn chat_body(&self, model: &str, request: &ModelRequest) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("model".into(), model.into());
+        body.insert("messages".into(), messages(request));
+        body.insert("stream".into(), true.into());
+        body.insert("stream_options".into(), json!({ "include_usage": true }));
+        let limit = if self.compatible { "max_tokens" } else { "max_completion_tokens" };
+        if request.max_tokens > 0 {
+            body.insert(limit.into(), request.max_tokens.into());
+        }
+        if let Some(temperature) = request.temperature {
+            body.insert("temperature".into(), temperature.into());
+        }
+        if let Some(effort) = &self.effort {
+            body.insert("reasoning_effort".into(), effort.as_str().into());
+        }
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), tools(request));
+        }
+        if let Some(schema) = &request.schema {
+            let strict = self.compatible || is_strict(schema);
+            let named = json!({ "name": "answer", "schema": schema, "strict": strict });
+            body.insert(
+                "response_format".into(),
+                json!({ "type": "json_schema", "json_schema": named }),
+            );
+        }
+        // Extension of llama.cpp, which strict servers refuse; it is sent only where `/props` shows
+        // that the server is llama.cpp.
+        if self.compatible && request.prompt_progress {
+            body.insert("return_progress".into(), true.into());
+        }
+        body
     }
 }
 
@@ -170,8 +216,11 @@ fn content(parts: &[Part]) -> Value {
 /// Converts tools to functions, a form that Ollama accepts too.
 pub(crate) fn tools(request: &ModelRequest) -> Value {
     let tools = request.tools.iter().map(|tool| {
-        let function =
-            json!({ "name": tool.name, "description": tool.description, "parameters": tool.input_schema });
+        let function = json!({
+            "name": tool.name(),
+            "description": tool.description(),
+            "parameters": tool.input_schema(),
+        });
         json!({ "type": "function", "function": function })
     });
     tools.collect()

@@ -1,17 +1,20 @@
 //! Trait that all model providers implement.
 
 use std::{
+    fmt,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use cairn_protocol::{
     id::SessionId,
-    model::{FinishReason, Message, ModelInfo, TokenUsage, ToolOffer},
+    model::{FinishReason, Message, ModelInfo, TokenUsage},
 };
 use futures_util::Stream;
+use tokio::sync::mpsc;
 
-use crate::{LlmError, tokens};
+use crate::{LlmError, ToolOffer, tokens};
 
 /// A request to a model.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +36,42 @@ pub struct ModelRequest {
     pub session: Option<SessionId>,
     /// Buffer for the raw bytes of the answer, for replay.
     pub recording: Option<Recording>,
+    /// Receiver of events before the answer starts; those that do not fit are dropped.
+    pub notices: Option<mpsc::Sender<Notice>>,
+}
+
+/// An event of a request before its answer starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The request failed and is sent again after `wait`.
+    Retry {
+        wait: Duration,
+        /// Number of the retry, from 1, and how many there are at most.
+        retry: u32,
+        retries: u32,
+        /// Message of the failure.
+        error: String,
+    },
+    /// The server refused fields that are optional, and the request is sent without them.
+    FieldsOmitted {
+        fields: Vec<&'static str>,
+        /// Message of the refusal.
+        error: String,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Retry { wait, retry, retries, error } => {
+                let tenths = (wait.as_secs_f64() * 10.0).round() / 10.0;
+                write!(f, "retrying in {tenths} s ({retry} of {retries}): {error}")
+            }
+            Self::FieldsOmitted { fields, error } => {
+                write!(f, "retrying without {}: {error}", fields.join(" and "))
+            }
+        }
+    }
 }
 
 /// A piece of an answer, in order of arrival.
@@ -92,6 +131,12 @@ pub trait Provider: Send + Sync {
     /// True if a request can carry images. The model may still refuse them.
     fn takes_images(&self) -> bool {
         true
+    }
+
+    /// True if [`Provider::chat`] has already repeated a request that failed before its stream
+    /// began, as often as configured.
+    fn retries_requests(&self) -> bool {
+        false
     }
 
     /// Queries values that are not configured: the default model and its context size.

@@ -90,10 +90,10 @@ pub(crate) fn classify(
         408 | 500.. => {
             let error = LlmError::Unavailable(text("is unavailable"));
             match wait {
-                Some(wait) if wait > LONGEST_WAIT => never(LlmError::RateLimited {
-                    text: text("is unavailable: retry later"),
-                    retry_after: Some(wait),
-                }),
+                Some(wait) if wait > LONGEST_WAIT => {
+                    let text = text("is unavailable: retry later");
+                    Failed { error: LlmError::RateLimited { text, retry_after: Some(wait) }, retry }
+                }
                 _ => Failed { error, retry },
             }
         }
@@ -108,10 +108,16 @@ pub(crate) fn classify(
             )))
         }
         404 | 405 => never(LlmError::Malformed(text("has no such path: check the endpoint"))),
-        _ if !error_body.json => {
-            never(LlmError::Malformed(text("did not answer with JSON: check the endpoint")))
+        _ => {
+            let error = if error_body.json {
+                LlmError::Rejected(text("refused the request"))
+            } else {
+                LlmError::Malformed(text("did not answer with JSON: check the endpoint"))
+            };
+            let refuses_fields = matches!(code, 400 | 422);
+            let retry = if refuses_fields { Retry::WithoutOptional } else { Retry::No };
+            Failed { error, retry }
         }
-        _ => never(LlmError::Rejected(text("refused the request"))),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -12,15 +12,19 @@ use bytes::Bytes;
 use cairn_protocol::model::ModelInfo;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::mpsc::Sender,
+    time::{Instant, sleep},
+};
 
 pub(crate) use crate::server::Query;
 use crate::{
-    ChunkStream, Decoder, Key, Limits, LlmError, ModelRequest, Provider,
+    ChunkStream, Decoder, Key, Limits, LlmError, ModelRequest, Notice, Provider,
     decode::Format,
     endpoint::Endpoint,
     incoming::{Incoming, Patience},
-    retry::{Failed, Schedule, chance},
+    optional::{self, RefusedFields},
+    retry::{Failed, Retry, Schedule, chance, explain_wait},
     server::Server,
 };
 
@@ -37,7 +41,7 @@ pub(crate) trait Dialect: Send + Sync {
     fn name(&self) -> &'static str;
     fn chat_path(&self) -> &'static str;
     fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError>;
-    /// Returns the body of a chat request. `context` is the configured context size.
+    /// Returns the body of a chat request. `context` is the model's context size in tokens.
     fn body(
         &self,
         model: &str,
@@ -56,6 +60,27 @@ pub(crate) trait Dialect: Send + Sync {
     /// Parses the context size from that answer.
     fn context(&self, _answer: &Value, _model: &str) -> Option<u64> {
         None
+    }
+
+    /// Returns the context size that the server is requested to have when nothing is known.
+    fn default_context(&self) -> Option<u64> {
+        None
+    }
+
+    /// True if the list of models has their context sizes, where [`Dialect::context_query`] fails.
+    fn lists_context(&self) -> bool {
+        false
+    }
+
+    /// Returns the fields that a server of this dialect may not know.
+    fn unsure_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// True if the answer to [`Dialect::context_query`] is one of llama.cpp, which reports the
+    /// progress of reading the prompt.
+    fn is_llama(&self, _answer: &Value) -> bool {
+        false
     }
 
     /// Returns the context size of a model whose provider does not report it.
@@ -78,6 +103,10 @@ pub(crate) struct Remote {
     /// Context size that the server reported; 0 while unknown.
     pub learnt: AtomicU64,
     pub context_queries: AtomicU32,
+    /// True once the server is known to be llama.cpp.
+    pub is_llama: AtomicBool,
+    /// Optional fields that the server has refused.
+    pub refused: RefusedFields,
     pub schedule: Schedule,
     pub limits: Limits,
     pub idle: Duration,
@@ -103,39 +132,66 @@ impl Remote {
         Ok(self.chosen.get_or_init(|| first.model))
     }
 
-    /// Queries the model's context size while it is unknown. Failures are ignored.
-    async fn learn(&self, model: &str) {
+    /// Queries the model's context size while it is unknown, and for `progress` the kind of the
+    /// server. Failures are ignored.
+    async fn learn(&self, model: &str, progress: bool) {
         let Some(query) = self.dialect.context_query(&self.endpoint, model) else { return };
-        if self.context_tokens().is_some()
+        let needs_context = self.known_context().is_none();
+        let needs_kind =
+            progress && self.dialect.lists_context() && !self.is_llama.load(Ordering::Relaxed);
+        if !(needs_context || needs_kind)
             || self.context_queries.fetch_add(1, Ordering::Relaxed) >= MAX_LEARNING
         {
             return;
         }
-        let answer = self
-            .server
-            .json(&query, model, Instant::now() + SECONDARY_TIMEOUT.min(self.idle))
-            .await;
-        if let Some(tokens) = answer.ok().and_then(|answer| self.dialect.context(&answer, model)) {
+        let until = Instant::now() + SECONDARY_TIMEOUT.min(self.idle);
+        let answer = self.server.json(&query, model, until).await.ok();
+        if answer.as_ref().is_some_and(|answer| self.dialect.is_llama(answer)) {
+            self.is_llama.store(true, Ordering::Relaxed);
+        }
+        let mut tokens = answer.and_then(|answer| self.dialect.context(&answer, model));
+        if tokens.is_none() && needs_context && self.dialect.lists_context() {
+            let models = self.list_once().await;
+            tokens = models.into_iter().find(|m| m.model == model).and_then(|m| m.context_tokens);
+        }
+        if let Some(tokens) = tokens {
             self.learnt.store(tokens, Ordering::Relaxed);
         }
     }
 
+    /// Returns the context size that is configured, reported by the server, or known of the model.
+    fn known_context(&self) -> Option<u64> {
+        let learnt = Some(self.learnt.load(Ordering::Relaxed)).filter(|tokens| *tokens > 0);
+        self.context.or(learnt).or_else(|| self.dialect.family_context(self.model()))
+    }
+
+    /// Returns the models in one attempt of a few seconds; none if it fails.
+    async fn list_once(&self) -> Vec<ModelInfo> {
+        let once = Schedule { attempts: 1, ..self.schedule };
+        let patience = Patience { until: Instant::now() + SECONDARY_TIMEOUT, ..self.patience() };
+        self.list(once, patience).await.unwrap_or_default()
+    }
+
     /// Waits before the next attempt after the `attempt`-th failed, or returns the error when none
-    /// remains.
+    /// remains. The wait is reported before it.
     async fn rest(
         &self,
         schedule: Schedule,
         until: Instant,
         attempt: u32,
         failed: Failed,
+        notices: Option<&Sender<Notice>>,
     ) -> Result<(), LlmError> {
         let pause = schedule.pause(attempt, failed.retry, chance());
         // A pause beyond the deadline would only delay the error.
-        let Some(pause) = pause.filter(|pause| Instant::now() + *pause < until) else {
-            return Err(failed.error);
+        let Some(wait) = pause.filter(|pause| Instant::now() + *pause < until) else {
+            return Err(explain_wait(failed));
         };
-        tracing::debug!(who = %self.server.who, attempt, ?pause, "model request failed; retrying");
-        sleep(pause).await;
+        tracing::debug!(who = %self.server.who, attempt, ?wait, "model request failed; retrying");
+        let (retry, retries) = (attempt, schedule.attempts.saturating_sub(1));
+        let error = self.redacted(failed.error).to_string();
+        notify(notices, Notice::Retry { wait, retry, retries, error });
+        sleep(wait).await;
         Ok(())
     }
 
@@ -151,39 +207,58 @@ impl Remote {
                 Ok(answer) => break answer,
                 Err(failed) => {
                     attempt += 1;
-                    self.rest(schedule, patience.until, attempt, failed).await?;
+                    self.rest(schedule, patience.until, attempt, failed, None).await?;
                 }
             }
         };
         let wrong = || {
             LlmError::Malformed(format!("{} did not answer with a list of models", self.server.who))
         };
-        let models = self.dialect.models(&answer).ok_or_else(wrong)?;
-        let ours = models.iter().find(|info| info.model == self.model());
-        if let Some(tokens) = ours.and_then(|info| info.context_tokens) {
-            self.learnt.store(tokens, Ordering::Relaxed);
-        }
-        Ok(models)
+        self.dialect.models(&answer).ok_or_else(wrong)
     }
 
     async fn open(&self, request: ModelRequest) -> Result<ChunkStream, LlmError> {
         let patience = self.patience();
         let model = self.choose().await?;
-        self.learn(model).await;
-        let body = self.dialect.body(model, &request, self.context)?;
-        let body = Bytes::from(
-            serde_json::to_vec(&body).map_err(|error| LlmError::Rejected(error.to_string()))?,
-        );
+        self.learn(model, request.prompt_progress).await;
+        let mut body = self.dialect.body(model, &request, self.context_tokens())?;
+        if !self.is_llama.load(Ordering::Relaxed) {
+            optional::remove(&mut body, &["return_progress"]);
+        }
+        self.refused.remove_from(&mut body);
+        let mut bytes = encoded(&body)?;
         let query = Query::get(self.endpoint.api(self.dialect.chat_path()));
+        let notices = request.notices.as_ref();
+        let mut omitted = Vec::new();
         let mut attempt = 0;
         loop {
-            match self.attempt(&query, body.clone(), model, &request, patience).await {
-                Ok(incoming) => return Ok(incoming.stream()),
-                Err(failed) => {
-                    attempt += 1;
-                    self.rest(self.schedule, patience.until, attempt, failed).await?;
+            let failed = match self.attempt(&query, bytes.clone(), model, &request, patience).await
+            {
+                Ok(incoming) => {
+                    self.refused.add(&omitted);
+                    return Ok(incoming.stream());
                 }
+                Err(failed) => failed,
+            };
+            let fields = match failed.retry {
+                Retry::WithoutOptional => {
+                    optional::to_omit(&body, &failed.error, self.dialect.unsure_fields())
+                }
+                _ => Vec::new(),
+            };
+            if fields.is_empty() {
+                attempt += 1;
+                self.rest(self.schedule, patience.until, attempt, failed, notices).await?;
+                continue;
             }
+            optional::remove(&mut body, &fields);
+            bytes = encoded(&body)?;
+            // The user set the temperature, and did not set the other fields.
+            if fields.contains(&"temperature") {
+                let error = self.redacted(failed.error).to_string();
+                notify(notices, Notice::FieldsOmitted { fields: fields.clone(), error });
+            }
+            omitted.extend(fields);
         }
     }
 
@@ -215,19 +290,37 @@ impl Remote {
     async fn explained(&self, error: LlmError) -> LlmError {
         let error = match error {
             LlmError::ModelNotFound { provider, model, .. } => {
-                let once = Schedule { attempts: 1, ..self.schedule };
-                let patience =
-                    Patience { until: Instant::now() + SECONDARY_TIMEOUT, ..self.patience() };
-                let known = self.list(once, patience).await.unwrap_or_default();
-                let known = known.into_iter().take(MAX_KNOWN).map(|info| info.model).collect();
+                let known = self
+                    .list_once()
+                    .await
+                    .into_iter()
+                    .take(MAX_KNOWN)
+                    .map(|info| info.model)
+                    .collect();
                 LlmError::ModelNotFound { provider, model, known }
             }
             error => error,
         };
+        self.redacted(error)
+    }
+
+    fn redacted(&self, error: LlmError) -> LlmError {
         match &self.key {
             Some(key) => error.map_text(|text| key.redact(text)),
             None => error,
         }
+    }
+}
+
+fn encoded(body: &Value) -> Result<Bytes, LlmError> {
+    let bytes = serde_json::to_vec(body).map_err(|error| LlmError::Rejected(error.to_string()))?;
+    Ok(Bytes::from(bytes))
+}
+
+fn notify(notices: Option<&Sender<Notice>>, notice: Notice) {
+    if let Some(notices) = notices {
+        // A receiver that is gone or full misses a report, and the request continues.
+        let _dropped = notices.try_send(notice);
     }
 }
 
@@ -246,14 +339,17 @@ impl Provider for Remote {
     }
 
     fn context_tokens(&self) -> Option<u64> {
-        let learnt = Some(self.learnt.load(Ordering::Relaxed)).filter(|tokens| *tokens > 0);
-        self.context.or(learnt).or_else(|| self.dialect.family_context(self.model()))
+        self.known_context().or_else(|| self.dialect.default_context())
+    }
+
+    fn retries_requests(&self) -> bool {
+        true
     }
 
     async fn prepare(&self) -> Result<(), LlmError> {
         match self.choose().await {
             Ok(model) => {
-                self.learn(model).await;
+                self.learn(model, false).await;
                 Ok(())
             }
             Err(error) => Err(self.explained(error).await),

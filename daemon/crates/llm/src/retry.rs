@@ -25,6 +25,8 @@ pub(crate) enum Retry {
     Backoff,
     /// Retry after the pause that the provider requests.
     After(Duration),
+    /// Retry at once without fields that the server may not know; else as [`Retry::No`].
+    WithoutOptional,
 }
 
 impl From<LlmError> for Failed {
@@ -58,7 +60,7 @@ impl Schedule {
             return None;
         }
         match retry {
-            Retry::No => None,
+            Retry::No | Retry::WithoutOptional => None,
             Retry::After(wait) => (wait <= LONGEST_WAIT).then_some(wait),
             Retry::Backoff => {
                 let full = self
@@ -68,6 +70,18 @@ impl Schedule {
                 Some(full / 2 + (full / 2).mul_f64(chance.clamp(0.0, 1.0)))
             }
         }
+    }
+}
+
+/// Adds to an error why no other attempt follows, if the provider requests a wait that is too long.
+pub(crate) fn explain_wait(failed: Failed) -> LlmError {
+    match failed.retry {
+        Retry::After(wait) if wait > LONGEST_WAIT => {
+            let (wait, most) = (wait.as_secs(), LONGEST_WAIT.as_secs());
+            let text = format!("; it requests a wait of {wait} s, and at most {most} s are waited");
+            failed.error.map_text(|error| format!("{error}{text}"))
+        }
+        _ => failed.error,
     }
 }
 

@@ -67,7 +67,6 @@ async fn write(
     let request = ModelRequest {
         system: INSTRUCTIONS.to_owned(),
         messages: vec![Message::user(facts)],
-        temperature: Some(0.0),
         max_tokens: MAX_TOKENS,
         schema: Some(schema()),
         ..ModelRequest::default()

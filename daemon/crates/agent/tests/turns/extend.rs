@@ -65,7 +65,7 @@ async fn disabled_tool_is_neither_offered_nor_called() {
     stage.engine.set_access(vec![], vec![], switches);
     stage.turn("go").await;
     let offered: Vec<String> =
-        stage.script.requests()[0].tools.iter().map(|t| t.name.clone()).collect();
+        stage.script.requests()[0].tools.iter().map(|t| t.name().to_owned()).collect();
     assert!(!offered.contains(&"change".to_owned()), "{offered:?}");
     // The skill's form of the shell is offered in place of the tool's own.
     assert!(

@@ -6,6 +6,7 @@ mod explores;
 mod extend;
 mod plans;
 mod questions;
+mod retries;
 mod stage;
 
 use std::{sync::atomic::Ordering, time::Duration};
@@ -52,7 +53,7 @@ async fn turn_calls_tools_and_answers() {
         request.system.starts_with("You are Cairn's agent")
             && request.system.contains("- look — Says a word")
     );
-    assert!(request.tools.iter().any(|t| t.name == "change"));
+    assert!(request.tools.iter().any(|t| t.name() == "change"));
     let first = stage.script.requests().remove(0);
     assert_eq!(first.system, request.system, "equal input gives equal bytes");
 }

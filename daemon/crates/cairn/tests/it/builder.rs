@@ -160,7 +160,7 @@ async fn replacing_the_base_clears_the_history() {
     session.chat("3").await.unwrap();
     let requests = script.requests();
     assert!(requests[1].system.contains("ADDED") && requests[1].system.contains("NEW TOOL"));
-    assert!(requests[1].tools.iter().any(|t| t.name == "echo"));
+    assert!(requests[1].tools.iter().any(|t| t.name() == "echo"));
     assert_eq!((requests[1].messages.len(), requests[2].messages.len()), (3, 1));
     assert!(requests[2].system.starts_with("OTHER"));
 }

@@ -4,4 +4,5 @@
 mod builder;
 mod commits;
 mod files;
+mod offers;
 mod script;

@@ -19,7 +19,9 @@ impl Config {
         );
         let part = self.context.compaction_threshold;
         check((0.0..=1.0).contains(&part), "context.compaction_threshold", "must be 0 to 1");
-        check((0.0..=2.0).contains(&self.llm.temperature), "llm.temperature", "must be 0 to 2");
+        let temperature = self.llm.temperature;
+        let in_range = temperature.is_none_or(|value| (0.0..=2.0).contains(&value));
+        check(in_range, "llm.temperature", "must be 0 to 2");
         check(self.resources.max_connections > 0, "resources.maxConnections", "must be at least 1");
         check(self.resources.threads <= 1024, "resources.threads", "must be at most 1024");
         check(self.resources.max_file_bytes > 0, "resources.maxFileBytes", "must be at least 1");

@@ -37,8 +37,8 @@ pub(super) fn tokens(provider: &dyn Provider, ask: &Ask) -> u64 {
         .tools
         .iter()
         .map(|t| {
-            provider.count_tokens(&t.description)
-                + provider.count_tokens(&t.input_schema.to_string())
+            provider.count_tokens(t.description())
+                + provider.count_tokens(&t.input_schema().to_string())
                 + 8
         })
         .sum();
@@ -175,7 +175,6 @@ impl TurnContext {
         let request = cairn_llm::ModelRequest {
             system: INSTRUCTIONS.to_owned(),
             messages: vec![Message::user(transcript)],
-            temperature: Some(0.0),
             max_tokens: self.settings().max_answer_tokens,
             session: Some(self.session().clone()),
             ..cairn_llm::ModelRequest::default()

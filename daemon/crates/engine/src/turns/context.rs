@@ -12,12 +12,12 @@ use std::{
 };
 
 use cairn_harness::{ToolSpec, WaitClock};
-use cairn_llm::Provider;
+use cairn_llm::{Provider, ToolOffer};
 use cairn_protocol::{
     error::{Failure, Reason},
     event::{AgentEvt, PlanItem},
     id::{RunId, SessionId},
-    model::{Message, TokenUsage, ToolOffer},
+    model::{Message, TokenUsage},
     skill::SkillInfo,
     time::Timestamp,
     tool::ToolsMode,
@@ -302,12 +302,9 @@ impl TurnContext {
 
     /// Returns the tools in the form that models receive.
     pub fn offers(&self) -> Vec<ToolOffer> {
-        let offer = |s: ToolSpec| ToolOffer {
-            name: s.name.into_owned(),
-            description: s.description.into_owned(),
-            input_schema: s.input_schema,
-        };
-        self.tools().into_iter().map(offer).collect()
+        // The registry refuses the names for which there is no offer.
+        let offer = |s: &ToolSpec| ToolOffer::new(&s.name, &s.description, &s.input_schema);
+        self.tools().iter().filter_map(offer).collect()
     }
 
     /// Emits a warning for the user and continues.

@@ -5,17 +5,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_llm::{Chunk, ChunkStream, ModelRequest, Provider, Recording};
+use cairn_llm::{Chunk, ChunkStream, ModelRequest, Notice, Provider, Recording, ToolOffer};
 use cairn_protocol::{
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef, ModelAnswer},
-    model::{FinishReason, Message, TokenUsage, ToolOffer, ToolUse},
+    model::{FinishReason, Message, TokenUsage, ToolUse},
     plugin::HookEvent,
 };
 use cairn_trace::Append;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
 use tracing::Instrument as _;
 
 use super::{TurnContext, streamed::Streamed};
@@ -25,6 +26,10 @@ use crate::span;
 const MAX_TEXT: usize = 2 * 1024 * 1024;
 /// Most calls of one answer.
 const MAX_CALLS: usize = 64;
+/// Longest wait before a broken stream is requested again.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// Most reports of a request's retries that wait to be recorded.
+const MAX_NOTICES: usize = 16;
 
 /// One request to the model.
 #[derive(Debug, Clone, Default)]
@@ -68,12 +73,42 @@ struct PartialAnswer {
     finish: Option<FinishReason>,
     began: Instant,
     first: Option<Instant>,
+    /// True once text of it was published.
+    is_shown: bool,
+}
+
+/// A failed attempt.
+struct Interrupted {
+    failure: Failure,
+    /// True if a part of the answer was displayed.
+    is_shown: bool,
+    /// True if the stream of the answer had begun.
+    is_begun: bool,
+}
+
+impl Interrupted {
+    /// True if the same request may succeed, and the provider has not repeated it already.
+    fn is_retryable(&self, provider: &dyn Provider) -> bool {
+        let transient = matches!(
+            self.failure.reason,
+            Reason::ModelCut
+                | Reason::ModelTimedOut
+                | Reason::ModelUnavailable
+                | Reason::ModelRateLimited
+        );
+        let unbegun = match self.failure.reason {
+            Reason::ModelTimedOut => true,
+            Reason::ModelCut => !provider.retries_requests(),
+            _ => false,
+        };
+        !self.is_shown && transient && (self.is_begun || unbegun)
+    }
 }
 
 impl TurnContext {
     /// Sends a request to the model. Its text is published live and recorded; the answer's record
-    /// is durable when this returns. A stream that breaks before any of it was displayed is
-    /// retried, `agent.retry_attempts` times at most.
+    /// is durable when this returns. A stream that breaks before any text of it was displayed is
+    /// retried, `agent.retry_attempts` times at most: its calls have not been made yet.
     ///
     /// # Errors
     /// `cancelled`; `budget_exceeded`; `external_llm_denied`; errors of the model.
@@ -98,20 +133,21 @@ impl TurnContext {
             let outcome = self.once(&*provider, &ask).instrument(span.clone()).await;
             note(&span, &outcome);
             self.notify_after_model(&outcome).await;
-            let (failure, displayed) = match outcome {
+            let interrupted = match outcome {
                 Ok(answer) => return Ok(answer),
-                Err(broken) => broken,
+                Err(interrupted) => interrupted,
             };
             attempt += 1;
-            let is_retryable = matches!(failure.reason, Reason::ModelCut | Reason::ModelTimedOut);
-            if displayed || !is_retryable || attempt > self.settings().retry_attempts {
-                return Err(failure);
+            let retries = self.settings().retry_attempts;
+            if attempt > retries || !interrupted.is_retryable(&*provider) {
+                return Err(interrupted.failure);
             }
-            let text =
-                format!("{failure}; retrying ({attempt} of {})", self.settings().retry_attempts);
-            self.warn("model", text).await?;
-            let backoff = self.settings().retry_backoff * 2_u32.saturating_pow(attempt - 1);
-            self.pause(backoff.min(Duration::from_secs(30))).await?;
+            let factor = 2_u32.saturating_pow(attempt - 1);
+            let wait = self.settings().retry_backoff.saturating_mul(factor).min(MAX_BACKOFF);
+            let error = interrupted.failure.to_string();
+            let notice = Notice::Retry { wait, retry: attempt, retries, error };
+            self.warn("model", notice.to_string()).await?;
+            self.pause(wait).await?;
         }
     }
 
@@ -132,14 +168,14 @@ impl TurnContext {
         }
     }
 
-    async fn notify_after_model(&self, outcome: &Result<Answer, (Failure, bool)>) {
+    async fn notify_after_model(&self, outcome: &Result<Answer, Interrupted>) {
         let event = || HookEvent::AfterModel {
             session_id: self.session().clone(),
             run_id: self.run().clone(),
             outcome: outcome
                 .as_ref()
                 .err()
-                .map_or("ok", |(failure, _)| failure.reason.as_str())
+                .map_or("ok", |interrupted| interrupted.failure.reason.as_str())
                 .to_owned(),
             usage: outcome.as_ref().ok().map(|answer| answer.usage),
         };
@@ -163,9 +199,10 @@ impl TurnContext {
         Ok(())
     }
 
-    /// Makes one attempt; a failure comes with true if a part of the answer was displayed.
-    async fn once(&self, provider: &dyn Provider, ask: &Ask) -> Result<Answer, (Failure, bool)> {
+    /// Makes one attempt.
+    async fn once(&self, provider: &dyn Provider, ask: &Ask) -> Result<Answer, Interrupted> {
         let recording = Recording::default();
+        let (sender, notices) = mpsc::channel(MAX_NOTICES);
         let request = ModelRequest {
             system: ask.system.clone(),
             messages: ask.messages.clone(),
@@ -179,28 +216,41 @@ impl TurnContext {
                 .unwrap_or(self.settings().prompt_progress),
             session: Some(self.session().clone()),
             recording: Some(recording.clone()),
+            notices: Some(sender),
         };
         let mut partial = PartialAnswer::new();
-        let outcome = tokio::select! {
-            biased;
-            () = self.cancel().cancelled() => Err(super::drive::cancelled()),
-            stream = provider.chat(request) => match stream {
-                Ok(stream) => self.read(provider, stream, &mut partial).await,
-                Err(error) => Err(error.into()),
-            },
+        let failed = |is_shown, is_begun| {
+            move |failure: Failure| Interrupted { failure, is_shown, is_begun }
         };
-        let displayed = partial.first.is_some();
-        if outcome.is_err() && !displayed {
-            return Err((unless_ok(outcome), false));
+        let stream = self.open(provider, request, notices).await.map_err(failed(false, false))?;
+        let outcome = self.read(provider, stream, &mut partial).await;
+        let is_shown = partial.is_shown;
+        if !is_shown {
+            outcome.clone().map_err(failed(false, true))?;
         }
         let digest = digest(provider, ask);
         let answer = self
             .record_answer(provider, ask, partial, digest, recording.take())
             .await
-            .map_err(|e| (e, true))?;
-        match outcome {
-            Ok(()) => Ok(answer),
-            Err(failure) => Err((failure, true)),
+            .map_err(failed(true, true))?;
+        outcome.map(|()| answer).map_err(failed(is_shown, true))
+    }
+
+    /// Opens the stream of an answer; reports each retry before the wait for it.
+    async fn open(
+        &self,
+        provider: &dyn Provider,
+        request: ModelRequest,
+        mut notices: mpsc::Receiver<Notice>,
+    ) -> Result<ChunkStream, Failure> {
+        let mut chat = std::pin::pin!(provider.chat(request));
+        loop {
+            tokio::select! {
+                biased;
+                () = self.cancel().cancelled() => return Err(super::drive::cancelled()),
+                Some(notice) = notices.recv() => self.warn("model", notice.to_string()).await?,
+                stream = &mut chat => return Ok(stream?),
+            }
         }
     }
 
@@ -288,6 +338,7 @@ impl TurnContext {
             return Err(too_large(provider, "more than 2 MiB of text"));
         }
         partial.first.get_or_insert_with(Instant::now);
+        partial.is_shown = true;
         let evt = stream.push(run, text);
         self.pass(&evt);
         Ok(())
@@ -383,23 +434,20 @@ impl PartialAnswer {
             finish: None,
             began: Instant::now(),
             first: None,
+            is_shown: false,
         }
     }
 }
 
-fn unless_ok(outcome: Result<(), Failure>) -> Failure {
-    outcome.err().unwrap_or_else(|| Failure::new(Reason::Internal, "a complete answer was empty"))
-}
-
 /// Records an answer in the span of its request.
-fn note(span: &tracing::Span, outcome: &Result<Answer, (Failure, bool)>) {
+fn note(span: &tracing::Span, outcome: &Result<Answer, Interrupted>) {
     match outcome {
         Ok(answer) => {
             span::used(span, answer.usage);
             span.record("gen_ai.response.finish_reasons", tracing::field::debug(answer.finish));
             span.record("cairn.model.tool_calls", answer.calls.len() as u64);
         }
-        Err((failure, _)) => span::failed(span, failure),
+        Err(interrupted) => span::failed(span, &interrupted.failure),
     }
 }
 

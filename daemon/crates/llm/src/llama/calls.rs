@@ -1,7 +1,9 @@
 //! Tool calls as text, in the format that many small models are trained on: JSON between two tags.
 
-use cairn_protocol::model::{ToolOffer, ToolUse};
+use cairn_protocol::model::ToolUse;
 use serde_json::{Value, json};
+
+use crate::ToolOffer;
 
 const BEGIN: &str = "<tool_call>";
 const END: &str = "</tool_call>";
@@ -13,9 +15,12 @@ pub(super) fn offer(tools: &[ToolOffer]) -> String {
         and wait for its result. The tools are:\n"
     );
     for tool in tools {
-        let ToolOffer { name, description, input_schema } = tool;
-        text += &json!({"name": name, "description": description, "parameters": input_schema})
-            .to_string();
+        let offer = json!({
+            "name": tool.name(),
+            "description": tool.description(),
+            "parameters": tool.input_schema(),
+        });
+        text += &offer.to_string();
         text.push('\n');
     }
     text

@@ -1,20 +1,23 @@
-//! Reading the events of a chat completion.
+//! Reading the events of a chat completion, or of a response.
 
 use cairn_protocol::model::FinishReason;
 use serde_json::Value;
 
+use super::read_responses::Responses;
 use crate::{
     LlmError,
     decode::{Answer, Events},
     refusal,
 };
 
-/// Reads `data:` events until `[DONE]`.
+/// Reads `data:` events of a chat completion until `[DONE]`. Events of the responses API name their
+/// type, so that a recorded answer of either API is read.
 #[derive(Default)]
 pub(crate) struct Reader {
     /// Reason reported by the last choice; usage may follow it, so it is emitted at the end.
     finish: Option<FinishReason>,
     refused: bool,
+    responses: Responses,
 }
 
 impl Events for Reader {
@@ -22,6 +25,11 @@ impl Events for Reader {
         if data.is_null() {
             // End marker of the stream. A server that gives no reason is done.
             return self.finish(self.finish.unwrap_or(FinishReason::Stop), answer);
+        }
+        if let Some(kind) = data.get("type").and_then(Value::as_str)
+            && (kind == "error" || kind.starts_with("response."))
+        {
+            return self.responses.event(kind, &data, answer);
         }
         if name == "error" || data.get("error").is_some_and(|error| !error.is_null()) {
             return Err(refusal::reported(answer.who(), &data));

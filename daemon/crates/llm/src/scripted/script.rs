@@ -6,7 +6,7 @@ use cairn_protocol::model::{FinishReason, Message, Part, TokenUsage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{LlmError, ModelRequest};
+use crate::{LlmError, ModelRequest, ToolOffer};
 
 /// Maximum characters of a request that a failed expectation shows.
 const MAX_EXCERPT: usize = 200;
@@ -185,7 +185,7 @@ impl Expect {
         let last = request.messages.last().map(|message| (role(message), text(message)));
         let (last_role, last_text) = last.unwrap_or_default();
         let all = || request.messages.iter().map(text).chain([request.system.clone()]);
-        let offers = |name: &str| request.tools.iter().any(|tool| tool.name == name);
+        let offers = |name: &str| request.tools.iter().any(|tool| tool.name() == name);
         let (met, there) = match self {
             Self::LastContains(part) => (last_text.contains(part), excerpt(&last_text)),
             Self::LastRole(expected) => (last_role == expected, last_role.to_owned()),
@@ -198,8 +198,7 @@ impl Expect {
             }
             Self::SystemContains(part) => (request.system.contains(part), excerpt(&request.system)),
             Self::OffersTool(name) | Self::OffersNot(name) => {
-                let names: Vec<&str> =
-                    request.tools.iter().map(|tool| tool.name.as_str()).collect();
+                let names: Vec<&str> = request.tools.iter().map(ToolOffer::name).collect();
                 (offers(name) == matches!(self, Self::OffersTool(_)), names.join(", "))
             }
             Self::Messages(count) => {

@@ -162,5 +162,8 @@ async fn first_model_and_its_context_are_queried() {
     for _ in 0..5 {
         assert_eq!(ask(&*unknown, question()).await.1, None);
     }
-    assert_eq!((peer.requests().len() - before, unknown.context_tokens()), (5 + 3, None));
+    // Ollama is requested to have the default size, so that it is known.
+    let expected = (5 + 3, Some(32_000));
+    assert_eq!((peer.requests().len() - before, unknown.context_tokens()), expected);
+    assert_eq!(peer.chats().last().unwrap().body["options"]["num_ctx"], 32_000);
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use cairn_llm::{Chunk, Limits, LlmError, Settings, connect};
+use cairn_llm::{Chunk, Limits, LlmError, ModelRequest, Settings, connect};
 use cairn_protocol::model::FinishReason;
 use futures_util::StreamExt;
 
@@ -149,8 +149,9 @@ async fn permanent_failures_are_not_retried() {
                     assert!(text.contains(&peer.url), "{what}: {text}");
                     "malformed"
                 }
-                LlmError::RateLimited { retry_after, .. } => {
+                LlmError::RateLimited { retry_after, text } => {
                     assert_eq!(*retry_after, Some(Duration::from_secs(3600)));
+                    assert!(text.contains("a wait of 3600 s, and at most 60 s"), "{text}");
                     "limited"
                 }
                 _ => "other",
@@ -317,4 +318,36 @@ async fn connection_is_reused_after_an_answer() {
     // All three used one connection, which is closed now.
     peer.wait_closed(1).await;
     assert_eq!((peer.chats().len(), peer.connections()), (3, 1));
+}
+
+#[tokio::test]
+async fn each_retry_is_reported_before_its_wait() {
+    let limited = Reply::error(429, "openai/error_rate.json").with("retry-after-ms", "300");
+    let cut = Reply::fixture("openai/text.sse").cut(0, End::Closed);
+    let peer = Peer::start("openai", vec![limited, cut, Reply::fixture("openai/text.sse")]).await;
+    let (sender, mut notices) = tokio::sync::mpsc::channel(8);
+    let request = ModelRequest { notices: Some(sender), ..question() };
+    let provider = connected("openai", &peer.url);
+    let started = Instant::now();
+    let answer = tokio::spawn(async move { ask(&*provider, request).await });
+    let first = notices.recv().await.unwrap();
+    assert!(started.elapsed() < Duration::from_millis(300), "{:?}", started.elapsed());
+    let text = first.to_string();
+    assert!(text.starts_with("retrying in 0.3 s (1 of 2): openai at http"), "{text}");
+    assert!(text.contains("(429): Rate limit"), "{text}");
+    let second = notices.recv().await.unwrap().to_string();
+    assert!(second.contains("(2 of 2)") && second.contains("before it was complete"), "{second}");
+    assert_eq!(answer.await.unwrap().1, None);
+    assert_eq!(notices.recv().await, None);
+}
+
+#[tokio::test]
+async fn configured_number_of_attempts_is_made() {
+    for attempts in [1, 2, 6] {
+        let peer = Peer::start("ollama", vec![Reply::error(503, "ollama/error_rate.json")]).await;
+        let settings = Settings { attempts, ..settings("ollama", &peer.url) };
+        let (_, error) = ask(&*connect(&settings).unwrap(), question()).await;
+        assert!(matches!(error, Some(LlmError::Unavailable(_))), "{error:?}");
+        assert_eq!(peer.chats().len(), attempts as usize);
+    }
 }

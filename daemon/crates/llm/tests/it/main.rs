@@ -11,6 +11,7 @@ mod refusals;
 mod replay;
 mod requests;
 mod rules;
+mod sdks;
 mod secrets;
 mod shapes;
 mod split;

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 
 use cairn_llm::{
     Chunk, Exit, Launch, Launcher, LlmError, ModelRequest, Piece, Provider, Recorded, Running,
-    Settings, connect,
+    Settings, ToolOffer, connect,
 };
-use cairn_protocol::model::{FinishReason, Part, ToolOffer};
+use cairn_protocol::model::{FinishReason, Part};
 use cairn_protocol::{error::Failure, model::Message};
 use tokio::sync::mpsc;
 
@@ -144,11 +144,7 @@ async fn prompt_is_sent_by_standard_input_only() {
 #[tokio::test]
 async fn unsupported_request_starts_no_agent() {
     let (launched, claude) = stub("claudeCode", "", &[], Exit::default());
-    let tool = ToolOffer {
-        name: "t".into(),
-        description: String::new(),
-        input_schema: serde_json::json!({}),
-    };
+    let tool = ToolOffer::new("t", "", &serde_json::json!({})).unwrap();
     let image =
         Message::User { parts: vec![Part::Image { mime: "image/png".into(), data: "AA".into() }] };
     for (request, reason) in [

@@ -32,7 +32,7 @@ impl Drop for Llama {
     clippy::explicit_write,
     reason = "past the capture of output: the reader of a passing run is to see it"
 )]
-fn report(line: &str) {
+pub fn report(line: &str) {
     writeln!(std::io::stderr(), "note: {line}").unwrap();
 }
 

@@ -1,12 +1,12 @@
 //! Refusals of providers: each has its typed outcome with the provider's message.
 
-use cairn_llm::{LlmError, ModelRequest};
+use cairn_llm::{LlmError, ModelRequest, Settings, connect};
 use serde_json::json;
 
 use crate::{
     ask, connected,
     peer::{Peer, Reply},
-    question,
+    question, settings,
 };
 
 fn kind(error: &LlmError) -> &'static str {
@@ -120,4 +120,80 @@ async fn anthropic_refuses_a_list_schema() {
     let request = ModelRequest { schema: Some(json!({ "type": "array" })), ..question() };
     let (_, error) = ask(&*connected("anthropic", &peer.url), request).await;
     assert_eq!((kind(&error.unwrap()), peer.chats().len()), ("rejected", 0));
+}
+
+/// Returns a refusal as a strict server sends it.
+fn refusal(status: u16, text: &str) -> Reply {
+    let body = json!({ "error": { "message": text, "type": "invalid_request_error" } });
+    Reply::new(status, "application/json", body.to_string())
+}
+
+#[tokio::test]
+async fn refused_optional_fields_are_left_out_once_and_for_all() {
+    let temperature = "Unsupported value: 'temperature' does not support 0.5 with this model.";
+    for (provider, refused, omitted) in [
+        ("openai", refusal(400, temperature), vec!["temperature"]),
+        ("anthropic", refusal(400, "`temperature` is deprecated"), vec!["temperature"]),
+        (
+            "openai-compatible",
+            refusal(422, "body.return_progress: extra inputs are not permitted"),
+            vec!["return_progress"],
+        ),
+        (
+            "openai-compatible",
+            refusal(422, "stream_options: unsupported parameter"),
+            vec!["stream_options"],
+        ),
+        ("openai-compatible", refusal(400, "unknown field"), vec!["return_progress"]),
+        ("openai-compatible", Reply::new(400, "text/plain", "no"), vec!["return_progress"]),
+    ] {
+        let name = if provider == "anthropic" { "anthropic/text.sse" } else { "openai/text.sse" };
+        let peer = Peer::unchecked(provider, vec![refused, Reply::fixture(name)]).await;
+        let (sender, mut notices) = tokio::sync::mpsc::channel(8);
+        let request = ModelRequest {
+            temperature: Some(0.5),
+            prompt_progress: true,
+            notices: Some(sender),
+            ..question()
+        };
+        let provider = connected(provider, &peer.url);
+        for _ in 0..2 {
+            assert_eq!(ask(&*provider, request.clone()).await.1, None);
+        }
+        drop(request);
+        let bodies: Vec<_> = peer.chats().into_iter().map(|chat| chat.body).collect();
+        assert_eq!(bodies.len(), 3, "the refusal is remembered");
+        for field in ["temperature", "return_progress", "stream_options", "model", "messages"] {
+            let is_omitted = omitted.contains(&field);
+            let present: Vec<_> = bodies.iter().map(|body| body.get(field).is_some()).collect();
+            assert_eq!(present[1..], [present[0] && !is_omitted; 2], "{omitted:?}: {field}");
+        }
+        let notice = notices.recv().await.map(|notice| notice.to_string());
+        let expected = omitted == ["temperature"];
+        assert_eq!(notice.is_some(), expected, "{omitted:?}: {notice:?}");
+    }
+}
+
+#[tokio::test]
+async fn refusal_without_optional_fields_is_final() {
+    for provider in ["openai", "anthropic", "openai-compatible"] {
+        let peer = Peer::unchecked(provider, vec![refusal(400, "no such temperature")]).await;
+        let (_, error) = ask(&*connected(provider, &peer.url), question()).await;
+        assert_eq!((kind(&error.unwrap()), peer.chats().len()), ("rejected", 1));
+        // A second refusal is final too.
+        let request = ModelRequest { temperature: Some(0.5), ..question() };
+        let (_, error) = ask(&*connected(provider, &peer.url), request).await;
+        assert_eq!((kind(&error.unwrap()), peer.chats().len()), ("rejected", 3));
+    }
+}
+
+#[tokio::test]
+async fn progress_is_requested_only_of_a_known_server() {
+    // The server has no `/props`, as every one but llama.cpp.
+    let peer = Peer::unchecked("other", vec![Reply::fixture("openai/text.sse")]).await;
+    let request = ModelRequest { prompt_progress: true, ..question() };
+    let context_tokens = Some(9000);
+    let strict = Settings { context_tokens, ..settings("openai-compatible", &peer.url) };
+    assert_eq!(ask(&*connect(&strict).unwrap(), request).await.1, None);
+    assert_eq!(peer.chats()[0].body.get("return_progress"), None);
 }

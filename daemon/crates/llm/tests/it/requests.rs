@@ -1,7 +1,7 @@
 //! Requests of providers: the test servers check each one against their provider's rules.
 
-use cairn_llm::{ModelRequest, Settings, connect};
-use cairn_protocol::model::{Message, Part, ToolOffer, ToolUse};
+use cairn_llm::{ModelRequest, OpenAiApi, Settings, ToolOffer, connect};
+use cairn_protocol::model::{Message, Part, ToolUse};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     question, settings,
 };
 
-const PROVIDERS: &[(&str, &str)] = &[
+pub const PROVIDERS: &[(&str, &str)] = &[
     ("openai", "openai/text.sse"),
     ("openai-compatible", "openai/text.sse"),
     ("anthropic", "anthropic/text.sse"),
@@ -20,7 +20,7 @@ const PROVIDERS: &[(&str, &str)] = &[
 
 fn offer(name: &str) -> ToolOffer {
     let input_schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
-    ToolOffer { name: name.into(), description: "d".into(), input_schema }
+    ToolOffer::new(name, "d", &input_schema).unwrap()
 }
 
 fn call(id: &str, arguments: Value) -> ToolUse {
@@ -37,7 +37,7 @@ fn answer(id: &str, content: &str) -> Message {
 }
 
 /// Returns two turns with tools, an image, broken arguments and an error.
-fn conversation() -> ModelRequest {
+pub fn conversation() -> ModelRequest {
     let image = Part::Image { mime: "image/png".into(), data: "iVBORw0KGgo=".into() };
     ModelRequest {
         system: "be brief".into(),
@@ -59,8 +59,7 @@ fn conversation() -> ModelRequest {
         max_tokens: 77,
         schema: Some(json!({ "type": "object", "properties": { "x": { "type": "string" } } })),
         prompt_progress: true,
-        session: None,
-        recording: None,
+        ..ModelRequest::default()
     }
 }
 
@@ -128,6 +127,39 @@ async fn conversation_is_converted_for_each_provider() {
     }
 }
 
+/// Returns settings for the responses API.
+pub fn responses(url: &str) -> Settings {
+    let reasoning_effort = Some("low".into());
+    Settings { api: OpenAiApi::Responses, reasoning_effort, ..settings("openai", url) }
+}
+
+#[tokio::test]
+async fn conversation_is_converted_to_items_of_responses() {
+    let peer = Peer::start("openai", vec![Reply::fixture("openai/responses_tools.sse")]).await;
+    let provider = connect(&responses(&peer.url)).unwrap();
+    assert_eq!(ask(&*provider, conversation()).await.1, None);
+    let sent = peer.chats().remove(0);
+    assert_eq!(sent.path, "/v1/responses");
+    let at = |pointer: &str| sent.body.pointer(pointer).cloned().unwrap_or_default();
+    assert_eq!((at("/instructions"), at("/max_output_tokens")), (json!("be brief"), json!(77)));
+    assert_eq!((at("/temperature"), at("/reasoning/effort")), (json!(1.5), json!("low")));
+    assert_eq!(at("/input/0/content/1/image_url"), "data:image/png;base64,iVBORw0KGgo=");
+    assert_eq!(at("/input/1"), json!({ "role": "assistant", "content": "I look. " }));
+    let call = json!({
+        "type": "function_call", "call_id": "c1", "name": "fs_read", "arguments": "{\"path\":\"a\"}"
+    });
+    assert_eq!(at("/input/2"), call);
+    let output = json!({ "type": "function_call_output", "call_id": "c1", "output": "fn a() {}" });
+    assert_eq!(at("/input/4"), output);
+    assert_eq!((at("/tools/0/name"), at("/tools/0/strict")), (json!("fs_read"), json!(false)));
+    assert_eq!(at("/text/format/schema"), conversation().schema.unwrap());
+    // Control: chat completions have the effort in a field of their own.
+    let peer = Peer::start("openai", vec![Reply::fixture("openai/text.sse")]).await;
+    let chat = Settings { api: OpenAiApi::Chat, ..responses(&peer.url) };
+    assert_eq!(ask(&*connect(&chat).unwrap(), question()).await.1, None);
+    assert_eq!(peer.chats()[0].body["reasoning_effort"], "low");
+}
+
 #[tokio::test]
 async fn plain_request_is_minimal_and_openai_reasoning_models_get_no_temperature() {
     for (provider, name) in PROVIDERS {
@@ -156,7 +188,9 @@ async fn plain_request_is_minimal_and_openai_reasoning_models_get_no_temperature
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
-    let id = || prop::sample::select(vec!["c1", "c2", "c3"]);
+    // Some ids have characters, or a length, that only other providers accept.
+    let long = "functions.read_file:0123456789-0123456789-0123456789-0123456789-0123456789";
+    let id = move || prop::sample::select(vec!["c1", "c2", "functions.c:2", "functions.c 2", long]);
     let text = || prop::sample::select(vec!["", " ", "words", "words \n"]);
     let arguments = prop::sample::select(vec![
         json!({}),

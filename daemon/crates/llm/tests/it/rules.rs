@@ -14,6 +14,7 @@ pub fn check(provider: &str, request: &Request) -> Result<(), String> {
         return Err(broken("no JSON".into()));
     }
     let checked = match provider {
+        "openai" if request.path.ends_with("/responses") => responses(&request.body),
         "openai" => openai(request, OPENAI),
         "openai-compatible" => openai(request, COMPATIBLE),
         "anthropic" => anthropic(request),
@@ -30,6 +31,7 @@ const OPENAI: &[&str] = &[
     "stream_options",
     "max_completion_tokens",
     "temperature",
+    "reasoning_effort",
     "tools",
     "response_format",
 ];
@@ -75,14 +77,31 @@ fn list(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
+/// Characters of names and ids: `^[a-zA-Z0-9_-]{1,limit}$`.
+fn plain<'a>(value: &'a Value, field: &str, limit: usize) -> Result<&'a str, String> {
+    let text = text(value, field)?;
+    let fits = text.len() <= limit
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    that(fits, &format!("{field} '{text}' has other characters or is too long"))?;
+    Ok(text)
+}
+
+/// Top of a tool's schema, as OpenAI and Anthropic require it.
+fn parameters(schema: &Value) -> Result<(), String> {
+    that(schema["type"] == "object" && schema["properties"].is_object(), "no object schema")?;
+    ["oneOf", "anyOf", "allOf", "enum", "not"].iter().try_for_each(|keyword| {
+        that(schema.get(keyword).is_none(), &format!("{keyword} at the top of a schema"))
+    })
+}
+
 fn functions(body: &Value) -> Result<(), String> {
     let Some(tools) = body.get("tools") else { return Ok(()) };
     that(tools.as_array().is_some_and(|tools| !tools.is_empty()), "tools are an empty list")?;
     for tool in list(tools) {
         only(&tool, &["type", "function"])?;
         only(&tool["function"], &["name", "description", "parameters"])?;
-        text(&tool["function"], "name")?;
-        that(tool["function"]["parameters"].is_object(), "parameters are no schema")?;
+        plain(&tool["function"], "name", 64)?;
+        parameters(&tool["function"]["parameters"])?;
     }
     Ok(())
 }
@@ -116,13 +135,13 @@ fn openai(request: &Request, known: &[&str]) -> Result<(), String> {
                 )?;
                 for call in list(&message["tool_calls"]) {
                     that(call["type"] == "function", "type of a call")?;
-                    text(&call["function"], "name")?;
+                    plain(&call["function"], "name", 64)?;
                     let arguments = text(&call["function"], "arguments")?;
                     that(
                         serde_json::from_str::<Value>(arguments).is_ok_and(|v| v.is_object()),
                         "arguments",
                     )?;
-                    that(waiting.insert(text(&call, "id")?.into()), "an id twice")?;
+                    that(waiting.insert(plain(&call, "id", 40)?.into()), "an id twice")?;
                 }
             }
             "tool" => {
@@ -131,6 +150,64 @@ fn openai(request: &Request, known: &[&str]) -> Result<(), String> {
                 that(waiting.remove(text(message, "tool_call_id")?), "an answer without its call")?;
             }
             other => return Err(format!("role {other}")),
+        }
+    }
+    that(waiting.is_empty(), "the last call is not answered")
+}
+
+const RESPONSES: &[&str] = &[
+    "model",
+    "input",
+    "instructions",
+    "stream",
+    "store",
+    "max_output_tokens",
+    "temperature",
+    "reasoning",
+    "tools",
+    "text",
+];
+
+fn responses(body: &Value) -> Result<(), String> {
+    only(body, RESPONSES)?;
+    text(body, "model")?;
+    that(body["stream"] == true && body["store"] == false, "stream and store")?;
+    that(body.get("max_output_tokens").is_none_or(|most| most.as_u64() >= Some(16)), "tokens")?;
+    for tool in list(&body["tools"]) {
+        only(&tool, &["type", "name", "description", "parameters", "strict"])?;
+        plain(&tool, "name", 64)?;
+        parameters(&tool["parameters"])?;
+    }
+    let mut waiting: HashSet<String> = HashSet::new();
+    let items = list(&body["input"]);
+    that(!items.is_empty(), "no input")?;
+    for item in &items {
+        match (item["type"].as_str(), item["role"].as_str()) {
+            (Some("function_call"), None) => {
+                only(item, &["type", "call_id", "name", "arguments"])?;
+                plain(item, "name", 64)?;
+                let arguments = text(item, "arguments")?;
+                let object = serde_json::from_str::<Value>(arguments).is_ok_and(|v| v.is_object());
+                that(object, "arguments")?;
+                that(waiting.insert(plain(item, "call_id", 64)?.into()), "an id twice")?;
+            }
+            (Some("function_call_output"), None) => {
+                only(item, &["type", "call_id", "output"])?;
+                that(item["output"].is_string(), "output")?;
+                that(waiting.remove(text(item, "call_id")?), "an output without its call")?;
+            }
+            (None, Some("user")) => {
+                that(waiting.is_empty(), "a call is not answered")?;
+                let parts = list(&item["content"]);
+                that(!parts.is_empty(), "nothing said")?;
+                parts.iter().try_for_each(|part| match part["type"].as_str() {
+                    Some("input_text") => text(part, "text").map(drop),
+                    Some("input_image") => text(part, "image_url").map(drop),
+                    other => Err(format!("part {other:?}")),
+                })?;
+            }
+            (None, Some("assistant")) => text(item, "content").map(drop)?,
+            other => return Err(format!("item {other:?}")),
         }
     }
     that(waiting.is_empty(), "the last call is not answered")
@@ -169,7 +246,8 @@ fn anthropic(request: &Request) -> Result<(), String> {
     )?;
     for tool in list(&body["tools"]) {
         only(&tool, &["name", "description", "input_schema"])?;
-        that(tool["input_schema"]["type"] == "object", "schema of a tool")?;
+        plain(&tool, "name", 64)?;
+        parameters(&tool["input_schema"])?;
     }
     if let Some(choice) = body.get("tool_choice") {
         let there = list(&body["tools"]).iter().any(|tool| tool["name"] == choice["name"]);
@@ -205,8 +283,8 @@ fn anthropic(request: &Request) -> Result<(), String> {
                 }
                 ("assistant", "tool_use") => {
                     that(block["input"].is_object(), "input")?;
-                    text(block, "name")?;
-                    that(waiting.insert(text(block, "id")?.into()), "an id twice")?;
+                    plain(block, "name", 64)?;
+                    that(waiting.insert(plain(block, "id", 64)?.into()), "an id twice")?;
                 }
                 other => return Err(format!("block {other:?}")),
             }
@@ -221,6 +299,7 @@ fn ollama(request: &Request) -> Result<(), String> {
     that(request.path == "/api/chat", "path")?;
     only(body, &["model", "messages", "stream", "options", "tools", "format"])?;
     only(&body["options"], &["temperature", "num_predict", "num_ctx"])?;
+    that(body["options"]["num_ctx"].as_u64().is_some_and(|size| size > 0), "no num_ctx")?;
     text(body, "model")?;
     functions(body)?;
     let mut waiting: HashSet<String> = HashSet::new();

@@ -48,6 +48,34 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
     ("openai", "openai/length.sse", &["text cut sh", "usage 8 2 0", "Length"]),
     (
         "openai",
+        "openai/responses_text.sse",
+        &["text Grüße", "text , 世界", "text  🌍!\n", "usage 19 9 0", "Stop"],
+    ),
+    (
+        "openai",
+        "openai/responses_tools.sse",
+        &[
+            "text Both.",
+            "call 0 call_a1 fs_read",
+            r#"args 0 {"pa"#,
+            r#"args 0 th":"a"}"#,
+            "call 1 call_b2 search_grep",
+            r#"args 1 {"pattern":"x"}"#,
+            "usage 90 31 64",
+            "ToolCalls",
+        ],
+    ),
+    ("openai", "openai/responses_length.sse", &["text cut sh", "usage 8 16 0", "Length"]),
+    (
+        "openai",
+        "openai/responses_error.sse",
+        &[
+            "text So ",
+            "error: reported an error: The server had an error while processing your request.",
+        ],
+    ),
+    (
+        "openai",
         "openai/error_in_stream.sse",
         &[
             "text So ",
