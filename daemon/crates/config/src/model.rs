@@ -338,7 +338,8 @@ section! {
         /// Paths that no tool may touch, even inside a root. They take precedence over allowed
         /// ones.
         sandbox_blocked_paths: Vec<PathBuf> = list(DEFAULT_BLOCKED_PATHS),
-        /// Tools that need a confirmation.
+        /// Tools that need a confirmation. Without `edit_file`, an edit of a file that the session
+        /// has read needs none.
         require_confirmation: Vec<String> = list(&["write_file", "run_shell", "delete_file"]),
         /// Commands that never run.
         blocked_commands: Vec<String> = list(&["rm -rf /", "sudo", "chmod 777"]),

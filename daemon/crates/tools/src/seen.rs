@@ -38,11 +38,6 @@ impl Seen {
         files.insert(path.to_owned(), Sha256::digest(content).into());
     }
 
-    /// Returns true if the session has read or written the file, whatever its content is now.
-    pub fn has_read(&self, session: &SessionId, path: &str) -> bool {
-        self.map().get(session).is_some_and(|files| files.contains_key(path))
-    }
-
     /// Returns true if the session has seen the current content of the file.
     pub fn knows(&self, session: &SessionId, path: &str, content: &[u8]) -> bool {
         let hash: Hash = Sha256::digest(content).into();

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_file_has_the_first_claim_on_the_bytes_and_the_cut_is_said() {
+    fn nearest_file_has_priority_and_cut_is_reported() {
         let outer = vec![(PathBuf::from("/home/me/AGENTS.md"), "be brief\n".repeat(300))];
         let own = Some(("AGENTS.md".to_owned(), "run the tests\n".repeat(100)));
         let text = joined(&outer, own, PromptTier::Small);

@@ -135,7 +135,7 @@ async fn instructions_of_trusted_folder_are_used_and_nested_ones_follow_a_read()
 }
 
 #[tokio::test]
-async fn instructions_and_skills_of_untrusted_folder_are_not_used_and_the_user_is_told() {
+async fn instructions_and_skills_of_untrusted_folder_are_not_used_and_the_user_is_notified() {
     let script = Scripted::new(vec![
         call("read_file", json!({"path": "web/deep/a.js"})),
         text_answer("done"),
@@ -242,7 +242,7 @@ async fn skill_text_is_read_by_a_call_and_only_its_description_is_in_the_prompt(
 }
 
 #[tokio::test]
-async fn model_is_told_of_undone_turns_and_several_can_be_undone() {
+async fn model_is_notified_of_undone_turns_and_several_can_be_undone() {
     let edit = |old: &str, new: &str| {
         call("edit_file", json!({"path": "a.txt", "old_text": old, "new_text": new}))
     };

@@ -65,8 +65,8 @@ async fn fixed_prompt_fits_the_context_of_the_model() {
         for needed in ["read_file", "search_code", "edit_file"] {
             assert!(names.contains(&needed), "{context}: {names:?}");
         }
-        let says = request.system.contains(&format!("context has {context} tokens"));
-        assert_eq!(says, context < 32_000, "a short prompt says that it is one");
+        let is_reported = request.system.contains(&format!("context has {context} tokens"));
+        assert_eq!(is_reported, context < 32_000, "a short prompt says that it is one");
     }
 }
 
@@ -86,10 +86,10 @@ async fn offered_tools_are_listed(context: u64, policy: ExecutionPolicy) {
     let stage = Stage::with(model, allow_all(), settings()).await;
     let params =
         PromptShowParams { session_id: stage.session.clone(), policy: Some(policy.clone()) };
-    let shown = stage.engine.show_prompt(params).await.unwrap().system;
+    let displayed = stage.engine.show_prompt(params).await.unwrap().system;
     stage.turn_with("hi", policy).await;
     let request = stage.script.requests().pop().unwrap();
-    assert_eq!(shown, request.system, "{context}");
+    assert_eq!(displayed, request.system, "{context}");
     let section = request.system.split("# Active tools\n\n").nth(1).unwrap();
     let section = section.split("\n\n").next().unwrap();
     let listed: Vec<&str> = if section.starts_with("- ") {
