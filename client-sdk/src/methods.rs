@@ -16,7 +16,7 @@ use cairn_protocol::{
         MemoryRef, MemorySearchParams, MemoryText, MemoryWriteParams,
     },
     model::ModelInfo,
-    prompt::{PromptAppendParams, PromptSetParams, PromptShown},
+    prompt::{PromptAppendParams, PromptSetParams, PromptShowParams, PromptShown},
     remote::{Device, DeviceRef, PairBeginParams, PairOffer, PairStatus},
     sandbox::SandboxProbe,
     search::{
@@ -172,7 +172,7 @@ methods! {
     /// Lists the models of a provider.
     model_list(ModelListParams) -> Page<ModelInfo> = "model.list";
     /// Returns the system text of a session's next turn.
-    prompt_show(SessionRef) -> PromptShown = "prompt.show";
+    prompt_show(PromptShowParams) -> PromptShown = "prompt.show";
     /// Replaces the base of a session's system text.
     prompt_set(PromptSetParams) -> PromptShown = "prompt.set";
     /// Appends to the system text of a session.

@@ -130,7 +130,7 @@ fn turn_settings(config: &Config) -> TurnSettings {
         retry_backoff: Duration::from_millis(agent.retry_backoff_base_ms),
         temperature: config.llm.temperature,
         max_answer_tokens: config.llm.max_tokens,
-        max_context_tokens: u64::from(context.max_tokens),
+        max_context_tokens: (context.max_tokens > 0).then(|| u64::from(context.max_tokens)),
         compaction_threshold: context.compaction_threshold,
         shown_chars: context.max_tool_output_chars,
         repo_map_tokens: context.repo_map_tokens,

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cairn_agent::prompt::{Sources, Texts};
+use cairn_agent::prompt::{Sources, Texts, instructions};
 use cairn_memory::Store;
 use serde_json::Value;
 
@@ -13,13 +13,37 @@ const MAX_FILE: u64 = 256 * 1024;
 /// Supplies the texts in `folder` and the vocabulary of the knowledge store, read again for each
 /// turn. A missing file is empty; an unreadable one is logged.
 pub fn sources(folder: Option<PathBuf>, memory: Store) -> Sources {
-    Sources::new(move || {
+    Sources::new(move |root| {
         let vocabulary = memory.vocabulary().unwrap_or_else(|error| {
             tracing::warn!("{error}");
             String::new()
         });
-        Texts { vocabulary, ..folder.as_deref().map(texts).unwrap_or_default() }
+        let outer_instructions = root.map(around).unwrap_or_default();
+        let texts = folder.as_deref().map(texts).unwrap_or_default();
+        Texts { vocabulary, outer_instructions, ..texts }
     })
+}
+
+/// Returns the instructions of the folders around a root, outermost first, up to the top of its
+/// repository.
+fn around(root: &Path) -> Vec<(PathBuf, String)> {
+    if root.join(".git").exists() {
+        return vec![];
+    }
+    let parents = || root.ancestors().skip(1);
+    let Some(above) = parents().position(|folder| folder.join(".git").exists()) else {
+        return vec![];
+    };
+    let mut all: Vec<_> = parents().take(above + 1).filter_map(instructions_in).collect();
+    all.reverse();
+    all
+}
+
+/// Returns the instructions of a folder: the first of the known files that is a plain file.
+fn instructions_in(folder: &Path) -> Option<(PathBuf, String)> {
+    let paths = instructions::NAMES.iter().map(|name| folder.join(name));
+    let path = paths.into_iter().find(|p| p.symlink_metadata().is_ok_and(|m| m.is_file()))?;
+    Some((path.clone(), read(&path)?))
 }
 
 fn texts(folder: &Path) -> Texts {
@@ -29,6 +53,10 @@ fn texts(folder: &Path) -> Texts {
         profile: read(&folder.join("user_profile.json"))
             .map(|text| render_object(&text))
             .unwrap_or_default(),
+        instructions: folder.parent().map(|dir| dir.join("AGENTS.md")).and_then(|path| {
+            let text = read(&path)?;
+            Some((path, text))
+        }),
         ..Texts::default()
     }
 }

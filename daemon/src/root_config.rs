@@ -36,6 +36,14 @@ impl RootConfigs {
         Arc::new(move |root| configs.settings(root))
     }
 
+    /// Returns the judge of folders for the engine: the user's own layers decide, as they are now.
+    pub fn trust(self: &Arc<Self>) -> Arc<cairn_engine::Trust> {
+        let configs = Arc::clone(self);
+        Arc::new(move |folder| {
+            configs.load_base().is_ok_and(|base| base.config.trust.covers(folder))
+        })
+    }
+
     /// The environment of this process.
     pub fn env(&self) -> &Env {
         &self.env

@@ -114,6 +114,7 @@ pub async fn serve(
         compose::engine(&root, config, config.roots.clone(), env.config_dir(), layers).await?;
     let configs = RootConfigs::new(env, options.flags.clone());
     engine.set_root_config(configs.reader());
+    engine.set_trust(configs.trust());
     let extensions =
         Extensions::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
     // A daemon that devices may want to reach does not exit when idle.

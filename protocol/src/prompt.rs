@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::SessionId;
+use crate::{id::SessionId, turn::ExecutionPolicy};
 
 /// Parameters of the method `prompt.set`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,17 @@ pub struct PromptAppendParams {
     pub session_id: SessionId,
     /// Text appended after the tools' own texts; at most 16 KiB of it are used.
     pub text: String,
+}
+
+/// Parameters of the method `prompt.show`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PromptShowParams {
+    /// Id of the session.
+    pub session_id: SessionId,
+    /// Permissions and limits of the turn whose text is returned; they decide which tools it lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<ExecutionPolicy>,
 }
 
 /// The resolved system text of a session.

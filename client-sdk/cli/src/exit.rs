@@ -30,6 +30,11 @@ impl Failure {
         Self { code: FAILED, reason: "failed".into(), message: message.into(), hint: None }
     }
 
+    /// Returns the stable reason.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
     /// Creates a failure for invalid usage.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { code: USAGE, reason: "usage".into(), message: message.into(), hint: None }

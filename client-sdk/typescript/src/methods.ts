@@ -68,6 +68,7 @@ import type {
   PairStatus,
   PromptAppendParams,
   PromptSetParams,
+  PromptShowParams,
   PromptShown,
   ProviderCurrentParams,
   ProviderSet,
@@ -384,7 +385,7 @@ export abstract class Methods {
   }
 
   /** `prompt.show`: The system text of a session's next turn. */
-  promptShow(params: SessionRef): Promise<PromptShown> {
+  promptShow(params: PromptShowParams): Promise<PromptShown> {
     return this.call("prompt.show", params);
   }
 

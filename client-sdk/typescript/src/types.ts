@@ -2594,6 +2594,14 @@ export interface PromptSetParams {
   system?: string | null;
 }
 
+/** Parameters of the method `prompt.show`. */
+export interface PromptShowParams {
+  /** Id of the session. */
+  sessionId: SessionId;
+  /** Permissions and limits of the turn whose text is returned; they decide which tools it lists. */
+  policy?: ExecutionPolicy | null;
+}
+
 /** The resolved system text of a session. */
 export interface PromptShown {
   /** The text as the model receives it. */

@@ -41,14 +41,14 @@ impl Extensions {
         let copies = root.path().join("external");
         let extensions = Self {
             programs: ExternalTools::new(dir.as_deref(), copies, config.tools.external.clone()),
-            skills: Skills::new(dir.as_deref()),
+            skills: Skills::new(dir.as_deref(), env.home.as_deref()),
             servers: Arc::default(),
         };
         extensions.servers.configure(engine, &config.mcp.servers);
         engine.set_plugins(plugins::from_config(&config.plugins));
         let skills = Arc::clone(&extensions.skills);
         let known = engine.clone();
-        engine.set_skills(Arc::new(move || skills.list(&known)));
+        engine.set_skills(Arc::new(move |root| skills.list(&known, root)));
         extensions.scan(engine).await?;
         Ok(extensions)
     }

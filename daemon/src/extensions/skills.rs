@@ -1,5 +1,8 @@
-//! Skills: folders of the configuration that teach agents a kind of work, and `tool-access.json`,
-//! which enables or disables each tool. Changes take effect without a restart.
+//! Skills: folders that teach agents a kind of work, of the configuration, of `~/.agents/skills` and
+//! of trusted projects, and `tool-access.json`, which enables or disables each tool. Changes take
+//! effect without a restart.
+
+mod agent_skills;
 
 use std::{
     collections::BTreeMap,
@@ -50,18 +53,21 @@ struct State {
 
 /// The user's skills and switches, synchronised with the files.
 pub struct Skills {
-    folder: Option<PathBuf>,
+    /// Folders that contain skills; the first one with a name wins.
+    sources: Vec<PathBuf>,
     access: Option<PathBuf>,
     state: RwLock<State>,
 }
 
 impl Skills {
     /// Manages the skills in `skills/` and the switches in `context/tool-access.json` of the
-    /// configuration folder.
-    pub fn new(config_dir: Option<&Path>) -> Arc<Self> {
-        let folder = config_dir.map(|dir| dir.join("skills"));
+    /// configuration folder, and the skills in `.agents/skills` of the home folder.
+    pub fn new(config_dir: Option<&Path>, home: Option<&Path>) -> Arc<Self> {
+        let own = config_dir.map(|dir| dir.join("skills"));
+        let shared = home.map(|home| home.join(".agents/skills"));
+        let sources = own.into_iter().chain(shared).collect();
         let access = config_dir.map(|dir| dir.join("context").join("tool-access.json"));
-        Arc::new(Self { folder, access, state: RwLock::default() })
+        Arc::new(Self { sources, access, state: RwLock::default() })
     }
 
     /// Scans the files and applies changes. Invalid files are logged and ignored; an unreadable
@@ -87,28 +93,31 @@ impl Skills {
         engine.set_access(rules(|s| &s.deny), rules(|s| &s.confirm), state.switches.clone());
     }
 
-    pub fn list(&self, engine: &Engine) -> Vec<SkillInfo> {
+    /// Lists the user's skills and those of a project, which must be trusted. A skill of the user
+    /// covers one of the project with the same name. This blocks on file I/O.
+    pub fn list(&self, engine: &Engine, project: Option<&Path>) -> Vec<SkillInfo> {
+        let project = project.map(agent_skills::of_project).unwrap_or_default();
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let one = |skill: &LoadedSkill| {
             let reason = reason(skill, &state.switches, engine);
             let folder = skill.folder.as_ref().map(|f| f.to_string_lossy().into_owned());
             SkillInfo { skill: skill.file.clone(), enabled: reason.is_none(), reason, folder }
         };
-        state.skills.iter().map(one).collect()
-    }
-
-    fn folders(&self) -> Vec<PathBuf> {
-        let entries = self.folder.as_ref().map(fs::read_dir).into_iter().flatten().flatten();
-        let mut all: Vec<PathBuf> =
-            entries.filter_map(Result::ok).map(|e| e.path()).filter(|p| p.is_dir()).collect();
-        all.sort();
-        all.truncate(MAX_SKILLS);
+        let covered =
+            |skill: &&LoadedSkill| state.skills.iter().any(|s| s.file.id == skill.file.id);
+        let further = project.iter().filter(|skill| !covered(skill));
+        let mut all: Vec<SkillInfo> = state.skills.iter().chain(further).map(one).collect();
+        all.sort_by(|a, b| a.skill.id.cmp(&b.skill.id));
         all
     }
 
+    fn folders(&self) -> Vec<PathBuf> {
+        self.sources.iter().flat_map(|source| agent_skills::folders(source)).collect()
+    }
+
     fn stamps(&self) -> Vec<Stamp> {
-        let files =
-            self.folders().into_iter().flat_map(|f| [f.join("skill.json"), f.join("prompt.md")]);
+        let names = ["skill.json", "prompt.md", agent_skills::FILE];
+        let files = self.folders().into_iter().flat_map(|f| names.map(|name| f.join(name)));
         let stamp = |path: PathBuf| {
             let meta = fs::metadata(&path).ok()?;
             Some((path, meta.mtime(), meta.mtime_nsec(), meta.size()))
@@ -123,6 +132,7 @@ impl Skills {
         for folder in self.folders() {
             match read(&folder) {
                 Ok(skill) if skill.file.id == "shell" => skills[0] = skill,
+                Ok(skill) if skills.iter().any(|known| known.file.id == skill.file.id) => {}
                 Ok(skill) => skills.push(skill),
                 Err(error) => wrong.push(format!("skill {}: {error}", folder.display())),
             }
@@ -156,6 +166,9 @@ fn read_text(path: &Path) -> Result<Option<String>, String> {
 }
 
 fn read(folder: &Path) -> Result<LoadedSkill, String> {
+    if !folder.join("skill.json").exists() && folder.join(agent_skills::FILE).exists() {
+        return agent_skills::read(folder);
+    }
     let text = read_text(&folder.join("skill.json"))?.ok_or("it has no skill.json")?;
     let mut file: SkillFile =
         serde_json::from_str(&text).map_err(|e| format!("skill.json: {e}"))?;
@@ -250,7 +263,7 @@ mod tests {
             "skill.json",
             &format!(r#"{{"id": "long", "promptBlock": "{}"}}"#, "x".repeat(MAX_BLOCK + 1)),
         );
-        let (skills, wrong) = Skills::new(Some(at)).read();
+        let (skills, wrong) = Skills::new(Some(at), None).read();
         let ids: Vec<&str> = skills.iter().map(|s| s.file.id.as_str()).collect();
         assert_eq!(ids, ["inline", "review", "shell"]);
         assert_eq!(
@@ -277,13 +290,16 @@ mod tests {
             "skill.json",
             r#"{"id": "shell", "promptBlock": "Mine.", "tools": ["run_shell"]}"#,
         );
-        assert_eq!(Skills::new(Some(at)).read().0[2].file.prompt_block.as_deref(), Some("Mine."));
+        assert_eq!(
+            Skills::new(Some(at), None).read().0[2].file.prompt_block.as_deref(),
+            Some("Mine.")
+        );
     }
 
     #[test]
     fn switches_are_read_and_invalid_ones_reported() {
         let dir = tempfile::tempdir().unwrap();
-        let skills = Skills::new(Some(dir.path()));
+        let skills = Skills::new(Some(dir.path()), None);
         assert_eq!(skills.switches().unwrap(), BTreeMap::new());
         fs::create_dir(dir.path().join("context")).unwrap();
         let file = dir.path().join("context/tool-access.json");

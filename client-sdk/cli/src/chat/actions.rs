@@ -3,7 +3,7 @@
 use cairn_client_sdk::{Client, ClientError};
 use cairn_protocol::{
     event::AgentEvt,
-    prompt::PromptSetParams,
+    prompt::{PromptSetParams, PromptShowParams, PromptShown},
     session::Empty,
     tool::{RevokeParams, ToolCallParams},
     trace::TraceGetParams,
@@ -42,7 +42,7 @@ impl Chat<'_> {
             Slash::Plan => self.plan().await,
             Slash::Clear => {
                 self.client.session_clear(&session).await?;
-                self.last_turn = None;
+                self.turns.clear();
                 Ok(output::line("the conversation is empty")?)
             }
             Slash::Compress => Ok(output::line(&self.compress().await?)?),
@@ -141,7 +141,7 @@ impl Chat<'_> {
 
     async fn system(&self, argument: &str) -> Result<(), Failure> {
         if argument.is_empty() {
-            let current_prompt = self.client.prompt_show(&Client::session(&self.session)).await?;
+            let current_prompt = self.system_prompt().await?;
             let lines: Vec<String> = current_prompt.system.lines().map(plain).collect();
             return Ok(output::line(&lines.join("\n"))?);
         }
@@ -152,13 +152,32 @@ impl Chat<'_> {
         Ok(output::line("the system text is set, and the conversation is empty")?)
     }
 
-    async fn undo(&mut self) -> Result<(), Failure> {
-        let Some(turn) = self.last_turn.clone() else {
-            return Err(Failure::with_reason(
-                "path_not_found",
-                "no turn of this chat can be undone".into(),
-            ));
+    /// Returns the system text that the next turn of this chat starts with.
+    pub async fn system_prompt(&self) -> Result<PromptShown, Failure> {
+        let params = PromptShowParams {
+            session_id: self.session.clone(),
+            policy: Some(self.policy.clone()),
         };
+        Ok(self.client.prompt_show(&params).await?)
+    }
+
+    /// Undoes the latest turn that changed files and was not undone; each call goes one further
+    /// back.
+    async fn undo(&mut self) -> Result<(), Failure> {
+        while let Some(turn) = self.turns.last().cloned() {
+            match self.undo_turn(turn).await {
+                // A turn without changes is passed over.
+                Err(failure) if failure.reason() == "invalid_params" => {
+                    self.turns.pop();
+                }
+                other => return other,
+            }
+        }
+        let text = "no turn of this chat can be undone".into();
+        Err(Failure::with_reason("path_not_found", text))
+    }
+
+    async fn undo_turn(&mut self, turn: String) -> Result<(), Failure> {
         let params = ToolCallParams {
             session_id: self.session.clone(),
             name: "undo_turn".into(),
@@ -173,7 +192,7 @@ impl Chat<'_> {
         if let Some(failure) = tools::failure(&result) {
             return Err(failure);
         }
-        self.last_turn = None;
+        self.turns.pop();
         let restored = result.output.get("restored").and_then(serde_json::Value::as_array);
         let paths: Vec<String> =
             restored.into_iter().flatten().filter_map(|p| p.as_str()).map(plain).collect();

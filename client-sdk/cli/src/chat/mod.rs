@@ -59,7 +59,8 @@ struct Chat<'a> {
     /// The folder whose file stores the session.
     local: Option<PathBuf>,
     log: Option<log::Log>,
-    last_turn: Option<String>,
+    /// The turns of this chat that were not undone, oldest first.
+    turns: Vec<String>,
     /// Typed text that was not sent; the next prompt starts with it.
     unsent: String,
     /// Interrupts that arrive while the terminal does not report them as keys.
@@ -89,7 +90,7 @@ pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
     }
     let mut chat = setup::chat(app, client, &args, &settings, interactive).await?;
     if args.show_system_prompt {
-        let prompt = chat.client.prompt_show(&Client::session(&chat.session)).await?;
+        let prompt = chat.system_prompt().await?;
         if chat.json() {
             output::json(&prompt)?;
         } else {

@@ -108,7 +108,7 @@ pub async fn chat<'a>(
         local: (!args.no_local_session && !args.show_system_prompt && !app.is_remote())
             .then_some(location),
         log,
-        last_turn: None,
+        turns: vec![],
         unsent: String::new(),
         signals: signal(SignalKind::interrupt())
             .map_err(|e| Failure::failed(format!("interrupts cannot be handled: {e}")))?,

@@ -51,7 +51,12 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
         "[TEXT|default]",
         "show the system text, or replace its base and clear the conversation",
     ),
-    (Slash::Undo, &["undo"], "", "undo the file changes of the last turn"),
+    (
+        Slash::Undo,
+        &["undo"],
+        "",
+        "undo the file changes of the last turn; again for the one before",
+    ),
     (
         Slash::Rules,
         &["rules"],

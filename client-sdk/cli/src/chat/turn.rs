@@ -117,7 +117,7 @@ impl Chat<'_> {
             metadata: std::collections::BTreeMap::new(),
         };
         let receipt = self.client.run_start(&params).await?;
-        self.last_turn = Some(turn_id.clone());
+        self.turns.push(turn_id.clone());
         let mut follow = self
             .client
             .follow(&self.session, receipt.seq.saturating_sub(1))

@@ -138,6 +138,11 @@ impl View {
                 );
                 self.note_if(true, text)
             }
+            // The agent's own note: its first line names the file.
+            AgentEvt::Steered { text, .. } if text.starts_with("Instructions from ") => {
+                let line = text.lines().next().unwrap_or_default().trim_end_matches(':');
+                self.note_if(true, format!("{}\n", style(plain(line)).dim().for_stderr()))
+            }
             AgentEvt::Steered { text, .. } => self
                 .note_if(true, format!("{} {}\n", style("you:").dim().for_stderr(), plain(&text))),
             AgentEvt::Compacted { tokens_before, tokens_after, .. } => {

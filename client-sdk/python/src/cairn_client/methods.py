@@ -290,7 +290,7 @@ class Methods:
         answer: t.PageOfModelInfo = await self.call("model.list", params)
         return answer
 
-    async def prompt_show(self, **params: Unpack[t.SessionRef]) -> t.PromptShown:
+    async def prompt_show(self, **params: Unpack[t.PromptShowParams]) -> t.PromptShown:
         """`prompt.show`: The system text of a session's next turn."""
         answer: t.PromptShown = await self.call("prompt.show", params)
         return answer

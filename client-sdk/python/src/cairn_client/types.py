@@ -2866,6 +2866,15 @@ class PromptSetParams(TypedDict):
     built-in base is restored and appended text is removed."""
 
 
+class PromptShowParams(TypedDict):
+    """Parameters of the method `prompt.show`."""
+
+    sessionId: SessionId
+    """Id of the session."""
+    policy: NotRequired[ExecutionPolicy | None]
+    """Permissions and limits of the turn whose text is returned; they decide which tools it lists."""
+
+
 class PromptShown(TypedDict):
     """The resolved system text of a session."""
 

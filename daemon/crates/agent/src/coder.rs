@@ -3,12 +3,12 @@
 use cairn_engine::{Ask, TurnAgent, TurnContext};
 use cairn_protocol::{
     error::{Failure, Reason},
-    model::FinishReason,
+    model::{FinishReason, Message},
 };
 
 use crate::{
     loop_guard::{Guard, Seen},
-    prompt,
+    prompt::{self, instructions},
 };
 
 /// The built-in agent for turns.
@@ -32,7 +32,8 @@ impl TurnAgent for Coder {
 
     async fn turn(&self, cx: &TurnContext) -> Result<String, Failure> {
         let mut talk = cx.conversation().await?;
-        let system = self.system(cx).await?;
+        let mut system = self.system(cx).await?;
+        notify_untrusted(cx, &talk.messages).await?;
         let mut guard = Guard::default();
         // Calls that a stop of the daemon interrupted are made first.
         let interrupted = std::mem::take(&mut talk.open);
@@ -46,17 +47,17 @@ impl TurnAgent for Coder {
                 schema: None,
             };
             if cx.is_nearly_full(&ask)? {
-                ask.messages = cx.compact(&ask).await?.0.messages;
+                self.compact(cx, &mut ask).await?;
             }
             let answer = match cx.ask(ask.clone()).await {
                 // The provider's count was stricter than our estimate.
                 Err(failure) if failure.reason == Reason::ContextOverflow => {
-                    ask.messages = cx.compact(&ask).await?.0.messages;
+                    self.compact(cx, &mut ask).await?;
                     cx.ask(ask.clone()).await?
                 }
                 other => other?,
             };
-            talk.messages = ask.messages;
+            (talk.messages, system) = (ask.messages, ask.system);
             talk.messages.push(answer.message());
             if answer.calls.is_empty() {
                 let texts = cx.steering();
@@ -73,6 +74,7 @@ impl TurnAgent for Coder {
                 Seen::Stuck(what) => return Err(Failure::new(Reason::Stuck, what)),
             }
             talk.messages.extend(results);
+            instructions::give_nested(cx, &answer.calls, &talk.messages).await?;
         }
         let text = format!(
             "the turn made {} model requests, the limit of agent.max_iterations",
@@ -80,6 +82,29 @@ impl TurnAgent for Coder {
         );
         Err(Failure::new(Reason::TurnLimit, text))
     }
+}
+
+impl Coder {
+    /// Condenses the conversation of a request; the instruction files are read again.
+    async fn compact(&self, cx: &TurnContext, ask: &mut Ask) -> Result<(), Failure> {
+        ask.messages = cx.compact(ask).await?.0.messages;
+        cx.remove_artifact(instructions::ARTIFACT).await?;
+        ask.system = self.system(cx).await?;
+        Ok(())
+    }
+}
+
+/// Warns the user in the first turn of a session about instructions that are not used.
+async fn notify_untrusted(cx: &TurnContext, messages: &[Message]) -> Result<(), Failure> {
+    if messages.len() > 1 {
+        return Ok(());
+    }
+    let Some(name) = instructions::ignored(cx).await else { return Ok(()) };
+    let text = format!(
+        "{name} and the skills of this folder are not used, because the folder is not trusted; name \
+        it in trust.folders of your configuration to use them"
+    );
+    cx.warn("instructions", text).await
 }
 
 /// Returns the last text, and warns the user about an abnormal end.

@@ -1,14 +1,18 @@
 //! The system text: layers in a fixed order, each sanitised when it is inserted. Equal layers give
-//! equal bytes, so that a model's prefix cache stays valid from turn to turn: volatile layers come
-//! last.
+//! equal bytes, so that a model's prefix cache stays valid from turn to turn and over sessions: a
+//! layer comes after those that change less often, and the date is last.
 
 mod clean;
 mod clock;
+pub mod instructions;
 mod project;
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use cairn_engine::{TurnContext, tool::ToolSpec};
+use cairn_engine::{PromptTier, TurnContext, tool::ToolSpec};
 use cairn_protocol::{
     error::Failure,
     prompt::{KNOWLEDGE_LOOP, WRITING},
@@ -19,21 +23,28 @@ pub use clean::{line, paragraph};
 /// The built-in base: working method, abilities, meaning and precedence of the layers, and
 /// behaviour in doubt.
 const BASE: &str = include_str!("prompt/base.md");
+/// The built-in base for models with a small context.
+const SHORT_BASE: &str = include_str!("prompt/base_short.md");
 
 /// Most characters of a tool's name in the catalogue.
 const NAME: usize = 64;
 /// Most characters of a tool's line in the catalogue.
 const SHORT: usize = 200;
+/// Most characters of a skill's description.
+const DESCRIPTION: usize = 300;
 /// Most bytes of one tool's own text.
 const ADDENDUM: usize = 8 * 1024;
 /// Most bytes of one appendix.
 const APPENDIX: usize = 16 * 1024;
 
+/// Function that reads the texts, given the turn's root if that is a trusted folder.
+type Read = dyn Fn(Option<&Path>) -> Texts + Send + Sync;
+
 /// Texts from the host's files. They are read once per turn through the function, so that a change
 /// applies to the next turn.
 #[derive(Clone, Default)]
 pub struct Sources {
-    read: Option<Arc<dyn Fn() -> Texts + Send + Sync>>,
+    read: Option<Arc<Read>>,
 }
 
 impl std::fmt::Debug for Sources {
@@ -44,13 +55,13 @@ impl std::fmt::Debug for Sources {
 
 impl Sources {
     /// Creates a source of texts that may change.
-    pub fn new(read: impl Fn() -> Texts + Send + Sync + 'static) -> Self {
+    pub fn new(read: impl Fn(Option<&Path>) -> Texts + Send + Sync + 'static) -> Self {
         Self { read: Some(Arc::new(read)) }
     }
 
-    /// Returns the current texts.
-    pub fn texts(&self) -> Texts {
-        self.read.as_ref().map_or_else(Texts::default, |read| read())
+    /// Returns the current texts for a turn in `root`, which is a trusted folder.
+    pub fn texts(&self, root: Option<&Path>) -> Texts {
+        self.read.as_ref().map_or_else(Texts::default, |read| read(root))
     }
 }
 
@@ -63,8 +74,11 @@ pub struct Texts {
     pub soul: String,
     /// Description of the user.
     pub profile: String,
-    /// Texts of skills, in their order: name and text.
-    pub skills: Vec<(String, String)>,
+    /// The user's own instructions for all projects: path and text.
+    pub instructions: Option<(PathBuf, String)>,
+    /// Instruction files of folders that contain the root, outermost first; those of folders that
+    /// are not trusted are not used.
+    pub outer_instructions: Vec<(PathBuf, String)>,
     /// Date of the model's latest knowledge, if the user configured it.
     pub knowledge_cutoff: Option<String>,
     /// Texts of the operator after the tools' own texts.
@@ -88,12 +102,18 @@ pub struct Layers {
     pub profile: String,
     /// Summary of an earlier session.
     pub previous: String,
-    /// Texts of skills, by name.
+    /// Descriptions of skills, by name.
     pub skills: Vec<(String, String)>,
     /// Texts of tools about themselves, by name.
     pub addenda: Vec<(String, String)>,
-    /// Texts of the operator and the session.
+    /// Texts of the operator.
     pub appendices: Vec<String>,
+    /// Instructions of the user and the project.
+    pub instructions: String,
+    /// Facts on the project, and its map.
+    pub project: String,
+    /// Texts of the session.
+    pub session: Vec<String>,
     /// Date and time of the session.
     pub clock: String,
     /// Date of the model's latest knowledge.
@@ -106,6 +126,10 @@ pub struct Layers {
     pub evaluates: bool,
     /// Catalogue of tools: name and line.
     pub catalogue: Vec<(String, String)>,
+    /// True if the catalogue has names alone.
+    pub names_alone: bool,
+    /// Note on what is omitted because the model's context is small.
+    pub omitted: String,
     /// Keywords of the knowledge store.
     pub vocabulary: String,
 }
@@ -115,51 +139,65 @@ pub struct Layers {
 /// # Errors
 /// An error of the log.
 pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failure> {
-    let texts = sources.texts();
+    let trusted = cx.root_path().filter(|_| cx.is_trusted());
+    let texts = sources.texts(trusted);
     let session = cx.session_prompt().await?;
+    let tier = cx.tier();
     let project = cx.artifact_or_create("prompt-project", project::describe(cx)).await?;
+    let instructions = instructions::text(cx, texts.instructions, texts.outer_instructions).await?;
     let clock =
         cx.artifact_or_create("prompt-clock", async { Ok(clock::minute(cx.began())) }).await?;
     let tools = cx.tools();
     let has = |name: &str| tools.iter().any(|t| t.name == name);
     let web = has("web_search") || has("web_fetch");
-    let mut appendices: Vec<String> = Some(project).filter(|p| !p.is_empty()).into_iter().collect();
-    appendices.extend(texts.appendices);
-    appendices.extend(session.appended);
+    let built_in = if tier == PromptTier::Small { SHORT_BASE } else { BASE };
     Ok(Layers {
-        base: session.base.or(texts.base).unwrap_or_else(|| BASE.to_owned()),
+        base: session.base.or(texts.base).unwrap_or_else(|| built_in.to_owned()),
         soul: texts.soul,
         profile: texts.profile,
         previous: String::new(),
-        skills: skills(texts.skills, cx, &tools),
+        skills: if has("read_skill") { skills(cx, &tools) } else { vec![] },
         addenda: tools
             .iter()
             .filter(|t| !t.addendum.is_empty())
             .map(|t| (t.name.to_string(), t.addendum.to_string()))
             .collect(),
-        appendices,
+        appendices: texts.appendices,
+        instructions,
+        project,
+        session: session.appended,
         clock: if texts.no_clock { String::new() } else { clock::today(&clock, cx.began()) },
         knowledge_cutoff: texts.knowledge_cutoff,
         knowledge_loop: web && tools.iter().any(|t| t.name.starts_with("memory")),
         cite_sources: web && !texts.no_citing,
         evaluates: has("evaluate"),
         catalogue: catalogue(&tools),
+        names_alone: tier < PromptTier::Large,
+        omitted: omitted(cx),
         vocabulary: texts.vocabulary,
     })
 }
 
-/// Returns the host's own skills first, then those of the engine that are on and have no tools, or
-/// one that is offered.
-fn skills(
-    mut all: Vec<(String, String)>,
-    cx: &TurnContext,
-    offered: &[ToolSpec],
-) -> Vec<(String, String)> {
+/// Returns the names and descriptions of the skills that are on and have no tools, or one that is
+/// offered.
+fn skills(cx: &TurnContext, offered: &[ToolSpec]) -> Vec<(String, String)> {
     let has = |name: &String| offered.iter().any(|t| t.name == *name);
     let usable = |tools: &[String]| tools.is_empty() || tools.iter().any(has);
     let on = cx.skills().into_iter().filter(|info| info.enabled && usable(&info.skill.tools));
-    all.extend(on.filter_map(|info| Some((info.skill.id, info.skill.prompt_block?))));
-    all
+    on.map(|info| (info.skill.id, info.skill.description)).collect()
+}
+
+/// Returns what a small context leaves out of the prompt; empty for a large one.
+fn omitted(cx: &TurnContext) -> String {
+    if cx.tier() == PromptTier::Large {
+        return String::new();
+    }
+    let window = cx.context_window();
+    let tools = match cx.omitted_tools() {
+        0 => String::new(),
+        n => format!(" {n} further tools are not offered."),
+    };
+    format!("The model's context has {window} tokens, so this text is a short one.{tools}")
 }
 
 fn catalogue(tools: &[ToolSpec]) -> Vec<(String, String)> {
@@ -177,17 +215,25 @@ pub fn render(layers: &Layers) -> String {
     section("", paragraph(&layers.base, usize::MAX));
     section("Soul", paragraph(&layers.soul, APPENDIX));
     section("User profile", paragraph(&layers.profile, APPENDIX));
-    section("Previous conversation", paragraph(&layers.previous, APPENDIX));
-    section("Skills", blocks(&layers.skills, "## ", APPENDIX));
     section("Tool notes", blocks(&layers.addenda, "## ", ADDENDUM));
+    section("Context", preamble(layers));
+    section("Active tools", active_tools(layers));
+    let skills = layers
+        .skills
+        .iter()
+        .map(|(n, d)| format!("- {} — {}", line(n, NAME), line(d, DESCRIPTION)));
+    section("Skills", skills.collect::<Vec<_>>().join("\n"));
     for appendix in &layers.appendices {
         section("", paragraph(appendix, APPENDIX));
     }
-    section("Context", preamble(layers));
-    let tools =
-        layers.catalogue.iter().map(|(n, s)| format!("- {} — {}", line(n, NAME), line(s, SHORT)));
-    section("Active tools", tools.collect::<Vec<_>>().join("\n"));
+    section("Instructions", paragraph(&layers.instructions, usize::MAX));
     section("Memory vocabulary", paragraph(&layers.vocabulary, APPENDIX));
+    section("", paragraph(&layers.project, APPENDIX));
+    for text in &layers.session {
+        section("", paragraph(text, APPENDIX));
+    }
+    section("Previous conversation", paragraph(&layers.previous, APPENDIX));
+    section("Date", date(layers));
     parts.join("\n\n")
 }
 
@@ -202,14 +248,32 @@ fn blocks(all: &[(String, String)], mark: &str, cap: usize) -> String {
         .join("\n\n")
 }
 
+/// Returns the offered tools: one per line, or their names alone, since a request has the short
+/// descriptions too.
+fn active_tools(layers: &Layers) -> String {
+    let all = layers.catalogue.iter();
+    let mut text = if layers.names_alone {
+        all.map(|(n, _)| line(n, NAME)).collect::<Vec<_>>().join(", ")
+    } else {
+        let one = |(n, s): &(String, String)| format!("- {} — {}", line(n, NAME), line(s, SHORT));
+        all.map(one).collect::<Vec<_>>().join("\n")
+    };
+    if !layers.omitted.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&layers.omitted);
+    }
+    text
+}
+
+fn date(layers: &Layers) -> String {
+    if layers.clock.is_empty() {
+        return String::new();
+    }
+    format!("The date and time is {}. Trust it over your own memory.", line(&layers.clock, SHORT))
+}
+
 fn preamble(layers: &Layers) -> String {
     let mut lines = Vec::new();
-    if !layers.clock.is_empty() {
-        lines.push(format!(
-            "The date and time is {}. Trust it over your own memory.",
-            line(&layers.clock, SHORT)
-        ));
-    }
     if let Some(cutoff) = &layers.knowledge_cutoff {
         lines.push(format!(
             "Your knowledge ends at {}. Look up anything that may have changed since then.",
@@ -239,15 +303,20 @@ mod tests {
             soul: "SOUL".into(),
             profile: "PROFILE".into(),
             previous: "PREVIOUS".into(),
-            skills: vec![pair("skill", "SKILL")],
+            skills: vec![pair("skill", "SKI\nLL")],
             addenda: vec![pair("tool", "ADDENDUM")],
             appendices: vec!["APPENDIX ONE".into(), "APPENDIX TWO".into()],
+            instructions: "INSTRUCTIONS OF IT".into(),
+            project: "PROJECT MAP".into(),
+            session: vec!["SESSION TEXT".into()],
             clock: "2026-01-02 03:04 UTC".into(),
             knowledge_cutoff: Some("CUTOFF".into()),
             knowledge_loop: true,
             cite_sources: true,
             evaluates: true,
             catalogue: vec![pair("read_file", "reads\na file")],
+            names_alone: false,
+            omitted: "OMITTED".into(),
             vocabulary: "VOCABULARY".into(),
         }
     }
@@ -260,18 +329,22 @@ mod tests {
             "You are",
             "SOUL",
             "PROFILE",
-            "PREVIOUS",
-            "SKILL",
             "ADDENDUM",
-            "APPENDIX ONE",
-            "APPENDIX TWO",
-            "2026-01-02",
             "CUTOFF",
             "search memory first",
             "name the page",
             "writes nothing",
             "- read_file — reads a file",
+            "OMITTED",
+            "- skill — SKI LL",
+            "APPENDIX ONE",
+            "APPENDIX TWO",
+            "INSTRUCTIONS OF IT",
             "VOCABULARY",
+            "PROJECT MAP",
+            "SESSION TEXT",
+            "PREVIOUS",
+            "2026-01-02",
         ];
         let positions: Vec<usize> =
             marks.iter().map(|m| text.find(m).unwrap_or_else(|| panic!("{m}"))).collect();

@@ -16,7 +16,7 @@ use cairn_protocol::{
     memory::{
         MemoryKeywordsParams, MemoryListParams, MemoryRef, MemorySearchParams, MemoryWriteParams,
     },
-    prompt::{PromptAppendParams, PromptSetParams},
+    prompt::{PromptAppendParams, PromptSetParams, PromptShowParams},
     remote::{DeviceRef, PairBeginParams},
     search::{GrepParams, ImpactParams, ReferencesParams, SearchParams, SymbolsParams},
     session::{
@@ -71,6 +71,7 @@ no_effects!(
     PromptAppendParams,
     ImpactParams,
     PromptSetParams,
+    PromptShowParams,
     ProviderCurrentParams,
     ReferencesParams,
     ReplayParams,

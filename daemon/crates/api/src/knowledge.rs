@@ -63,7 +63,7 @@ pub fn methods() -> Vec<Method> {
             "All skills, and whether they are offered to agents.",
             |cx, _: Empty| async move {
                 Ok::<_, Failure>(Page::<SkillInfo> {
-                    data: cx.api().engine.skills(),
+                    data: cx.api().engine.skills(None),
                     next_cursor: None,
                 })
             },

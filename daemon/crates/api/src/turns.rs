@@ -5,7 +5,7 @@ use cairn_protocol::{
     error::Failure,
     explore::SessionRef,
     model::ModelInfo,
-    prompt::{PromptAppendParams, PromptSetParams},
+    prompt::{PromptAppendParams, PromptSetParams, PromptShowParams},
     sandbox::SandboxProbe,
     session::{ArchiveParams, Empty, ForkParams, Page},
     tool::{GrantedRule, RevokeParams},
@@ -177,7 +177,7 @@ fn prompts() -> Vec<Method> {
         Method::new(
             "prompt.show",
             "The system text of a session's next turn.",
-            |cx, p: SessionRef| async move { cx.api().engine.show_prompt(&p.session_id).await },
+            |cx, p: PromptShowParams| async move { cx.api().engine.show_prompt(p).await },
         ),
         Method::new(
             "prompt.set",

@@ -331,7 +331,7 @@ impl SessionBuilder {
 
 fn sources(shared: &Arc<Mutex<Shared>>, memory: Option<Store>) -> Sources {
     let shared = Arc::clone(shared);
-    Sources::new(move || {
+    Sources::new(move |_| {
         let shared = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Texts {
             base: shared.base.clone(),

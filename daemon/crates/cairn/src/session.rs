@@ -9,6 +9,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
     id::SessionId,
+    prompt::PromptShowParams,
     session::After,
     turn::{ExecutionPolicy, Input, RunResult, RunStartParams},
 };
@@ -85,14 +86,12 @@ impl Session {
     /// # Errors
     /// Fails when the turn could not be started, or the log cannot be read.
     pub async fn run(&self, text: impl Into<String>) -> Result<RunResult, Failure> {
-        let policy =
-            ExecutionPolicy { allow_external_llms: self.external, ..ExecutionPolicy::default() };
         let params = RunStartParams {
             session_id: self.id.clone(),
             turn_id: uuid::Uuid::now_v7().to_string(),
             input: Input::Text(text.into()),
             context: None,
-            policy: Some(policy),
+            policy: Some(self.policy()),
             metadata: Default::default(),
         };
         let receipt = self.engine.start_run(params, None).await?;
@@ -207,12 +206,17 @@ impl Session {
         self.engine.clear_conversation(&self.id, None).await
     }
 
+    fn policy(&self) -> ExecutionPolicy {
+        ExecutionPolicy { allow_external_llms: self.external, ..ExecutionPolicy::default() }
+    }
+
     /// Returns the system text of the next turn.
     ///
     /// # Errors
     /// Fails when the log cannot be read.
     pub async fn render_system(&self) -> Result<String, Failure> {
-        Ok(self.engine.show_prompt(&self.id).await?.system)
+        let params = PromptShowParams { session_id: self.id.clone(), policy: Some(self.policy()) };
+        Ok(self.engine.show_prompt(params).await?.system)
     }
 
     /// Closes the session gracefully.

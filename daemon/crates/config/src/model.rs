@@ -244,7 +244,8 @@ section! {
 }
 
 section! {
-    /// Folders whose own configuration may loosen safety. Only the user's files can name them.
+    /// Folders whose own configuration may loosen safety, and whose instructions (`AGENTS.md`) and
+    /// skills are given to models. Only the user's files can name them.
     TrustConfig "camelCase" {
         /// Trusted folders; folders inside them are trusted too.
         folders: Vec<PathBuf> = vec![],
@@ -318,13 +319,14 @@ section! {
 section! {
     /// Limits on the text that a model receives.
     ContextConfig "snake_case" {
-        /// Size of the context window in tokens.
-        max_tokens: u32 = 32_000,
+        /// Most tokens of the context window; 0 for the model's own size, or 32,000 if it does not
+        /// report one.
+        max_tokens: u32 = 0,
         /// Fraction of the window, 0 to 1, above which older turns are condensed.
         compaction_threshold: f64 = 0.95,
         /// Size of the repository map in tokens.
         repo_map_tokens: u32 = 1024,
-        /// Maximum characters of one tool's output.
+        /// Maximum characters of one tool's output; a read of a file may have as many tokens.
         max_tool_output_chars: u64 = 10_000,
     }
 }
@@ -351,7 +353,8 @@ section! {
         /// Paths that no tool may touch, even inside a root. They take precedence over allowed
         /// ones.
         sandbox_blocked_paths: Vec<PathBuf> = list(DEFAULT_BLOCKED_PATHS),
-        /// Tools that need a confirmation.
+        /// Tools that need a confirmation. Without `edit_file`, an edit of a file that the session
+        /// has read needs none.
         require_confirmation: Vec<String> = list(&["write_file", "run_shell", "delete_file"]),
         /// Commands that never run.
         blocked_commands: Vec<String> = list(&["rm -rf /", "sudo", "chmod 777"]),

@@ -1,8 +1,10 @@
 //! The keys that a project's own file may set, and in which direction.
 
+use std::path::{Component, Path};
+
 use serde_json::Value;
 
-use crate::keys;
+use crate::{TrustConfig, keys};
 
 /// The freedom of a project's file to change a value of the user's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,5 +142,14 @@ pub(crate) fn tighten(rule: Rule, now: Option<&Value>, wish: &Value) -> Result<V
             }
         }
         Rule::Never => Err("a project may not set it".into()),
+    }
+}
+impl TrustConfig {
+    /// Returns true if a folder is trusted: it is named, or lies in one that is. Paths are absolute
+    /// and compared by their components.
+    pub fn covers(&self, folder: &Path) -> bool {
+        let is_normalised = !folder.components().any(|part| part == Component::ParentDir);
+        is_normalised
+            && self.folders.iter().any(|named| named.is_absolute() && folder.starts_with(named))
     }
 }

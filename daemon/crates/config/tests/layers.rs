@@ -315,7 +315,7 @@ fn version_1_0_file_is_accepted() {
     let old = json!({
         "version": "1.0",
         "llm": {"provider": "ollama", "model": "m", "endpoint": "http://h", "api_key": null, "temperature": 0.7, "max_tokens": 4096, "timeout_seconds": 120},
-        "context": {"max_tokens": 32000, "compaction_threshold": 0.95, "repo_map_tokens": 1024, "max_tool_output_chars": 10000},
+        "context": {"max_tokens": 0, "compaction_threshold": 0.95, "repo_map_tokens": 1024, "max_tool_output_chars": 10000},
         "agent": {"max_iterations": 25, "retry_attempts": 3, "retry_backoff_base_ms": 1000},
         "safety": {"sandbox_enabled": true, "sandbox_allowed_paths": ["./"], "sandbox_blocked_paths": ["~/.ssh"], "require_confirmation": ["write_file"], "blocked_commands": ["sudo"]},
         "tools": {"builtin": {"run_shell": {"enabled": true, "timeout_seconds": 30}}, "external": [{"name": "web", "type": "executable", "path": "~/t", "enabled": true}]},

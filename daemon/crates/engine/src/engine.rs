@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Knowledge, Notice, SkillList,
+    Knowledge, Notice, SkillList, Trust,
     clone::{CloneEnds, CloneSecrets},
     index_tools,
     keyed_locks::KeyedLocks,
@@ -161,6 +161,7 @@ pub(crate) struct Inner {
     model_source: RwLock<Option<Arc<dyn Models>>>,
     pub(crate) knowledge: OnceLock<Arc<Knowledge>>,
     pub(crate) skills: OnceLock<Arc<SkillList>>,
+    pub(crate) trust: OnceLock<Arc<Trust>>,
     pub(crate) plugins: Arc<Plugins>,
 }
 
@@ -218,10 +219,12 @@ impl Engine {
             model_source: RwLock::default(),
             knowledge: OnceLock::new(),
             skills: OnceLock::new(),
+            trust: OnceLock::new(),
             plugins,
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.inner.harness.registry().add(crate::llm_tool::tool(&engine.inner))?;
+        engine.inner.harness.registry().add(crate::skill_tool::tool(&engine.inner))?;
         engine.forward_progress(progress)?;
         engine.declare_remembered(&options.roots).await;
         Ok(engine)

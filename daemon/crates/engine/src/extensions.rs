@@ -1,7 +1,7 @@
 //! Extensions that a host adds to the engine besides agents, models and tools: a knowledge store,
 //! skills, plugins.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use cairn_harness::{Hooks as _, Rule};
 use cairn_protocol::{
@@ -16,8 +16,10 @@ use crate::{Engine, plugin::Plugin};
 
 /// Handler of the knowledge store. It may block.
 pub type Knowledge = dyn Fn(MemoryOp) -> Result<serde_json::Value, Failure> + Send + Sync;
-/// Source of the available skills.
-pub type SkillList = dyn Fn() -> Vec<SkillInfo> + Send + Sync;
+/// Source of the available skills: those of the user, and those of a project in a trusted folder.
+pub type SkillList = dyn Fn(Option<&Path>) -> Vec<SkillInfo> + Send + Sync;
+/// Returns true if the user trusts the texts in a folder, given by its absolute path.
+pub type Trust = dyn Fn(&Path) -> bool + Send + Sync;
 
 impl Engine {
     /// Sets the handler of the knowledge store. Later calls have no effect.
@@ -47,9 +49,24 @@ impl Engine {
         }
     }
 
-    /// Returns the available skills; empty in a host without skills.
-    pub fn skills(&self) -> Vec<SkillInfo> {
-        self.inner.skills.get().map(|skills| skills()).unwrap_or_default()
+    /// Returns the available skills, with those of the project in `root` if that is a trusted
+    /// folder; empty in a host without skills.
+    pub fn skills(&self, root: Option<&Path>) -> Vec<SkillInfo> {
+        let root = root.filter(|root| self.is_trusted(root));
+        self.inner.skills.get().map(|skills| skills(root)).unwrap_or_default()
+    }
+
+    /// Sets the judge of folders. Later calls have no effect.
+    pub fn set_trust(&self, trust: Arc<Trust>) {
+        if self.inner.trust.set(trust).is_err() {
+            tracing::warn!("the trust in folders is already set");
+        }
+    }
+
+    /// Returns true if the user trusts a folder: its instructions and skills are then given to
+    /// models. No folder is trusted in a host that did not set a judge.
+    pub fn is_trusted(&self, folder: &Path) -> bool {
+        self.inner.trust.get().is_some_and(|trust| trust(folder))
     }
 
     /// Replaces the rules of skills, which only tighten, and the user's switches for tools.

@@ -58,6 +58,7 @@ mod run_core;
 mod runs;
 mod session;
 mod sessions;
+mod skill_tool;
 pub mod span;
 mod state_file;
 mod structured;
@@ -78,11 +79,13 @@ pub use cairn_harness::{Approver, Rule, Rules, Verdict};
 pub use context::RunContext;
 pub use direct::DirectCall;
 pub use engine::{Engine, EngineDeps, EngineOptions, RuntimeSettings};
-pub use extensions::{Knowledge, SkillList};
+pub use extensions::{Knowledge, SkillList, Trust};
 pub use notice::Notice;
 pub use prompts::SessionPrompt;
 pub use query::{OnLines, OnPartial, SearchKind, TakeLines};
 pub use queue::{Offered, OpQueue};
 pub use root_settings::{RootConfig, RootSettings};
 pub use runs::Agent;
-pub use turns::{Answer, Ask, Compaction, Conversation, TurnAgent, TurnContext, TurnSettings};
+pub use turns::{
+    Answer, Ask, Compaction, Conversation, PromptTier, TurnAgent, TurnContext, TurnSettings,
+};

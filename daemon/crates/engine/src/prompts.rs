@@ -5,18 +5,24 @@ use std::sync::Arc;
 use cairn_protocol::{
     error::{Failure, Reason},
     id::{RunId, SessionId},
-    prompt::{PromptAppendParams, PromptSetParams, PromptShown},
-    turn::{Compressed, Input, RunStartParams},
+    prompt::{PromptAppendParams, PromptSetParams, PromptShowParams, PromptShown},
+    turn::{Compressed, ExecutionPolicy, Input, RunStartParams},
 };
 use cairn_trace::Append;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ask, Compaction, Engine, TurnAgent, TurnContext, session::Request, turns::QueuedTurn};
+use crate::{
+    Ask, Compaction, Engine, TurnAgent, TurnContext,
+    session::Request,
+    turns::{QueuedTurn, check_overrides},
+};
 
 /// Name of the artifact that stores it.
 const PROMPT_ARTIFACT: &str = "prompt.json";
 /// Prefixes of the names that [`crate::TurnContext::artifact_or_create`] uses for a prompt.
-pub(crate) const PARTS: &[&str] = &["prompt-project", "prompt-clock"];
+pub(crate) const PARTS: &[&str] = &["prompt-project", "prompt-clock", "prompt-instructions"];
+/// The one of them that is read again after a compaction.
+const INSTRUCTIONS: &str = "prompt-instructions";
 /// Most bytes of a replaced base, and of all appended texts together.
 const MAX: usize = 256 * 1024;
 
@@ -52,13 +58,23 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the system text that the next turn of a session starts with.
+    /// Returns the system text that the next turn of a session starts with, under a policy.
     ///
     /// # Errors
-    /// `session_not_found`, `not_supported` without an agent.
-    pub async fn show_prompt(&self, session: &SessionId) -> Result<PromptShown, Failure> {
-        let cx = self.idle_context(session).await?;
+    /// `session_not_found`, `not_supported` without an agent, `invalid_params` for settings out of
+    /// range.
+    pub async fn show_prompt(&self, params: PromptShowParams) -> Result<PromptShown, Failure> {
+        check_overrides(params.policy.as_ref())?;
+        // Showing a text reaches no model outside this machine.
+        let policy = params.policy.map(|p| ExecutionPolicy { allow_external_llms: false, ..p });
+        let cx = self.idle_context(&params.session_id, policy).await?;
         Ok(PromptShown { system: self.agent()?.system(&cx).await? })
+    }
+
+    /// Returns the system text of a turn without a policy.
+    async fn next_prompt(&self, session: &SessionId) -> Result<PromptShown, Failure> {
+        let params = PromptShowParams { session_id: session.clone(), policy: None };
+        self.show_prompt(params).await
     }
 
     fn agent(&self) -> Result<Arc<dyn TurnAgent>, Failure> {
@@ -67,13 +83,17 @@ impl Engine {
     }
 
     /// Returns a turn's view of a session in which no turn is active.
-    async fn idle_context(&self, session: &SessionId) -> Result<TurnContext, Failure> {
+    async fn idle_context(
+        &self,
+        session: &SessionId,
+        policy: Option<ExecutionPolicy>,
+    ) -> Result<TurnContext, Failure> {
         let params = RunStartParams {
             session_id: session.clone(),
             turn_id: String::new(),
             input: Input::Text(String::new()),
             context: None,
-            policy: None,
+            policy,
             metadata: Default::default(),
         };
         let turn = QueuedTurn { run: RunId::new(), params, client: None, resumed: false };
@@ -93,7 +113,7 @@ impl Engine {
         }
         // A summary covers the records up to this one.
         let head = self.inner.trace.session(session).await?.head_seq;
-        let mut cx = self.idle_context(session).await?;
+        let mut cx = self.idle_context(session, None).await?;
         // The user requested it: only the configuration decides which models may be used.
         cx.allow_external();
         let messages = cx.conversation().await?.messages;
@@ -106,6 +126,7 @@ impl Engine {
         match cx.condense(&ask).await {
             Ok((evt, Compaction { before, after })) => {
                 self.request(session, Request::Compact { head, evt: Box::new(evt) }).await?;
+                self.inner.trace.remove_artifact(session, INSTRUCTIONS).await?;
                 Ok(Compressed { tokens_before: before, tokens_after: after })
             }
             // There was nothing to condense, and no need for it.
@@ -142,7 +163,7 @@ impl Engine {
         prompt.base = params.system;
         self.clear_conversation(&params.session_id, client).await?;
         self.store_prompt(&params.session_id, &prompt).await?;
-        self.show_prompt(&params.session_id).await
+        self.next_prompt(&params.session_id).await
     }
 
     /// Appends to a session's system text; the conversation continues.
@@ -160,7 +181,7 @@ impl Engine {
             ));
         }
         self.store_prompt(&params.session_id, &prompt).await?;
-        self.show_prompt(&params.session_id).await
+        self.next_prompt(&params.session_id).await
     }
 
     /// Rebuilds the stored parts of a session's system text: the time, the project, the map. The
@@ -173,6 +194,6 @@ impl Engine {
         for part in PARTS {
             self.inner.trace.remove_artifact(session, part).await?;
         }
-        self.show_prompt(session).await
+        self.next_prompt(session).await
     }
 }

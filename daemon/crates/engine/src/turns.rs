@@ -11,6 +11,7 @@ mod model_request;
 mod replay_source;
 mod start;
 mod streamed;
+mod tier;
 mod tool_output;
 
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
@@ -21,10 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::error_event;
 pub use compact::Compaction;
+pub(crate) use context::check_overrides;
 pub use context::{TurnContext, TurnSettings};
 pub use history::Conversation;
 pub use model_request::{Answer, Ask};
 pub(crate) use replay_source::{Remaining as ReplayParts, ReplaySource};
+pub use tier::PromptTier;
 
 /// The run's own operation.
 pub const OP: &str = "turn";

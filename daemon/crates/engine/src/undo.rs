@@ -17,6 +17,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::turns::changes::{self, NetChange, Turn};
 
+/// Name of the tool.
+pub(crate) const NAME: &str = "undo_turn";
+
 /// Arguments of the tool `undo_turn`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -88,7 +91,7 @@ impl Undo {
 impl Tool for Undo {
     fn spec(&self) -> ToolSpec {
         let spec = ToolSpec::writing::<UndoTurn>(
-            "undo_turn",
+            NAME,
             "Restores the files that a turn changed to their previous content. Refused if one of them \
             has changed since.",
         );

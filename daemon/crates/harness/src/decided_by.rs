@@ -73,6 +73,8 @@ pub enum Fallback {
     NetworkGranted,
     /// The tool changes only Cairn's own state.
     OwnState,
+    /// The call edits content that the session has read.
+    ContentRead,
     /// The tool changes something.
     Acts,
     /// The tool changes something, and its command line is not fully understood, for this reason.
@@ -89,6 +91,9 @@ impl fmt::Display for Fallback {
             Self::ReadOnly => f.write_str("default: read-only inside declared roots"),
             Self::NetworkGranted => f.write_str("default: network granted to this run"),
             Self::OwnState => f.write_str("default: changes only Cairn's own state"),
+            Self::ContentRead => {
+                f.write_str("default: edits content that was read in this session")
+            }
             Self::Acts => f.write_str("default: not read-only"),
             Self::ActsUnsure(why) => write!(f, "default: not read-only ({why})"),
             Self::ActsWithArguments(rule) => {

@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, GrantedRules, Hooks, Intent,
-    MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict, WhenMissing, paths::Resolver,
-    permit::Admission, registry::Entry, repair, snapshot::Snapshots, span,
+    Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, Fallback, GrantedRules,
+    Hooks, Intent, MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict, WhenMissing,
+    paths::Resolver, permit::Admission, registry::Entry, repair, snapshot::Snapshots, span,
 };
 use decide::Judge;
 
@@ -365,6 +365,13 @@ impl Harness {
             // The user's rules and earlier answers take precedence.
             Some(MustAsk::Unruled(why)) if decision.by.is_fallback() => {
                 decision = ask_decision(why)
+            }
+            None if intent.edits_read_content
+                && decision.verdict == Verdict::Ask
+                && decision.by == DecidedBy::Fallback(Fallback::Acts) =>
+            {
+                let by = DecidedBy::Fallback(Fallback::ContentRead);
+                decision = Decision { verdict: Verdict::Allow, by };
             }
             _ => {}
         }

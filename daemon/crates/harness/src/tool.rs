@@ -176,6 +176,9 @@ pub struct Intent {
     pub preview: Preview,
     /// Reason why this particular call needs an approval.
     pub must_ask: Option<MustAsk>,
+    /// True if the call edits pieces of content that the session has read: it needs an approval
+    /// only where a rule requires one.
+    pub edits_read_content: bool,
     /// The rules that an approval for the session or for good stores, one per line; empty when
     /// such a call cannot be distinguished from others, so that it can only be approved once.
     pub grants: String,

@@ -80,7 +80,9 @@ impl Plan for WriteFile {
     fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<MustAsk> {
         let blind = !seen && before.is_some_and(|b| !b.is_empty());
         blind.then(|| {
-            MustAsk::Always("it replaces a file that has changed since it was read".to_owned())
+            MustAsk::Always(
+                "it replaces a file that was not read, or has changed since it was read".to_owned(),
+            )
         })
     }
 }
@@ -89,8 +91,8 @@ impl Plan for EditFile {
     const NAME: &'static str = "edit_file";
     const DESCRIPTION: &'static str = "Replaces an exact piece of text in a file. Read the file first: \
         old_text must match it byte for byte (without the line numbers that read_file shows) and must \
-        be unique, unless replace_all is set. The user is asked first if the file has changed since it \
-        was read.";
+        be unique, unless replace_all is set. The user is asked first if the file was not \
+        read or has changed since.";
     fn path(&self) -> &str {
         &self.path
     }
@@ -105,7 +107,9 @@ impl Plan for EditFile {
     }
     fn must_ask(seen: bool, _before: Option<&[u8]>) -> Option<MustAsk> {
         (!seen).then(|| {
-            MustAsk::Always("it edits a file that has changed since it was read".to_owned())
+            MustAsk::Always(
+                "it edits a file that was not read, or has changed since it was read".to_owned(),
+            )
         })
     }
 }
@@ -162,7 +166,7 @@ pub fn intent_of(
     };
     let patterns = folder_pattern(changes, &[tool]).into_iter().collect();
     let must_ask = sensitive.map(MustAsk::Always).or(must_ask);
-    Intent { preview, must_ask, grants: tool.to_owned(), patterns }
+    Intent { preview, must_ask, grants: tool.to_owned(), patterns, edits_read_content: false }
 }
 
 /// Returns rules for these tools in the folder that contains every changed file; `None` for files
@@ -215,7 +219,10 @@ impl<P: Plan> Tool for Changing<P> {
         let args: P = arguments(value.clone())?;
         let target = caller.own_path(args.path())?;
         let (change, must_ask) = self.plan(caller.session, &target, args)?;
-        Ok(intent_of(&[(target, change)], P::NAME, must_ask))
+        // Content that was not read is a reason to ask.
+        let edits_read_content = P::NAME == EditFile::NAME && must_ask.is_none();
+        let intent = intent_of(&[(target, change)], P::NAME, must_ask);
+        Ok(Intent { edits_read_content, ..intent })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

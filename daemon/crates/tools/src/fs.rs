@@ -261,9 +261,11 @@ impl Tool for Fs {
             return Err(failure);
         }
         let changes = batch.changes();
-        let intent = edit::intent_of(&changes, "fs", batch.must_ask());
+        let must_ask = batch.must_ask();
+        let edits_read_content = must_ask.is_none() && kinds == [Action::Edit.tool()];
+        let intent = edit::intent_of(&changes, "fs", must_ask);
         let patterns = edit::folder_pattern(&changes, &kinds).into_iter().collect();
-        Ok(Intent { grants: kinds.join("\n"), patterns, ..intent })
+        Ok(Intent { grants: kinds.join("\n"), patterns, edits_read_content, ..intent })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

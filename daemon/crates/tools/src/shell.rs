@@ -211,7 +211,7 @@ impl Tool for Shell {
             folder: Some(params.working_directory),
             ..Preview::default()
         };
-        Ok(Intent { preview, must_ask: None, grants: grants.join("\n"), patterns })
+        Ok(Intent { preview, grants: grants.join("\n"), patterns, ..Intent::default() })
     }
 
     fn spec(&self) -> ToolSpec {

@@ -1,7 +1,10 @@
 //! The project section of the prompt: its languages, its build and test commands, and a map of its
 //! most important parts.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
 
 use cairn_engine::TurnContext;
 use cairn_protocol::{
@@ -14,6 +17,8 @@ use crate::explorer;
 
 /// Most manifests that are read.
 const MANIFESTS: usize = 8;
+/// Most time for the index of a new root.
+const INDEX_WAIT: Duration = Duration::from_secs(3);
 /// Most lines of a manifest that are read.
 const LINES: u32 = 400;
 
@@ -66,12 +71,28 @@ async fn manifests(cx: &TurnContext, root: &str) -> Vec<(String, String)> {
     contents
 }
 
+/// Waits until the index of a new root is complete, so that the first session there has a map too.
+async fn wait_for_index(cx: &TurnContext, root: &str) {
+    let started = Instant::now();
+    while started.elapsed() < INDEX_WAIT && !cx.cancel().is_cancelled() {
+        let is_complete = cx
+            .engine()
+            .index_status(Some(root))
+            .is_ok_and(|status| status.roots.iter().all(|index| index.complete));
+        if is_complete {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// Returns the repository map, if the index is ready for it.
 async fn map(cx: &TurnContext, root: &str) -> String {
-    let tokens = cx.settings().repo_map_tokens;
+    let tokens = cx.tier().map_tokens(cx.settings().repo_map_tokens);
     if tokens == 0 {
         return String::new();
     }
+    wait_for_index(cx, root).await;
     let params = MapParams { roots: vec![root.to_owned()], budget: tokens, ..MapParams::default() };
     match cx.engine().map(params).await {
         Ok(answer) if !answer.text.trim().is_empty() => {

@@ -20,7 +20,7 @@ fn skill(id: &str, text: &str, tools: &[&str], enabled: bool) -> SkillInfo {
     let skill = SkillFile {
         id: id.into(),
         version: "1".into(),
-        description: String::new(),
+        description: format!("About {id}."),
         prompt_block: Some(text.into()),
         tools: tools.iter().map(|t| (*t).to_owned()).collect(),
         policy: Default::default(),
@@ -38,7 +38,7 @@ async fn prompt_lists_only_enabled_skills() {
     let stage = Stage::new(vec![text_answer("a"), text_answer("b")]).await;
     let without = system(&stage).await;
     assert!(!without.contains("# Skills"), "the engine runs with none");
-    stage.engine.set_skills(Arc::new(|| {
+    stage.engine.set_skills(Arc::new(|_| {
         vec![
             skill("alpha", "Alpha text.", &["look"], true),
             skill("beta", "Beta text.", &[], true),
@@ -47,9 +47,9 @@ async fn prompt_lists_only_enabled_skills() {
         ]
     }));
     let with = system(&stage).await;
-    let block = "# Skills\n\n## alpha\n\nAlpha text.\n\n## beta\n\nBeta text.\n\n#";
+    let block = "# Skills\n\n- alpha — About alpha.\n- beta — About beta.\n\n#";
     assert!(with.contains(block), "{with}");
-    assert!(!with.contains("Off text.") && !with.contains("Toolless text."));
+    assert!(!with.contains("Alpha text."), "texts are read by a tool");
 }
 
 #[tokio::test]

@@ -4,10 +4,12 @@
 
 mod explores;
 mod extend;
+mod instructions;
 mod plans;
 mod questions;
 mod retries;
 mod stage;
+mod tiers;
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -280,13 +282,14 @@ async fn endless_answer_is_bounded() {
 #[tokio::test]
 async fn long_conversation_is_compacted_and_continues() {
     let settings = TurnSettings {
-        max_context_tokens: 12_000,
+        max_context_tokens: Some(12_000),
         max_answer_tokens: 500,
         compaction_threshold: 0.8,
         shown_chars: 10_000,
         ..quick()
     };
-    let mut answers: Vec<ScriptedAnswer> = (0..3).map(|_| calls(&[("look", "long")])).collect();
+    let three = [("look", "long"), ("look", "long"), ("look", "long")];
+    let mut answers: Vec<ScriptedAnswer> = (0..3).map(|_| calls(&three)).collect();
     answers.push(
         text_answer("SUMMARY: three looks").expecting(Expect::SystemContains("Condense".into())),
     );

@@ -97,6 +97,12 @@ impl Stage {
         Self::over(Arc::new(tempfile::tempdir().unwrap()), None, script, rules, settings).await
     }
 
+    /// Opens a stage with an agent that has texts of its own.
+    pub async fn with_agent(script: Scripted, agent: Coder) -> Self {
+        let dir = Arc::new(tempfile::tempdir().unwrap());
+        Self::open(dir, None, script, (allow_all(), quick()), agent).await
+    }
+
     /// Opens a stage on the log of an earlier one, as after a restart.
     pub async fn over(
         dir: Arc<tempfile::TempDir>,
@@ -105,11 +111,21 @@ impl Stage {
         rules: Rules,
         settings: TurnSettings,
     ) -> Self {
+        Self::open(dir, session, script, (rules, settings), Coder::default()).await
+    }
+
+    async fn open(
+        dir: Arc<tempfile::TempDir>,
+        session: Option<SessionId>,
+        script: Scripted,
+        (rules, settings): (Rules, TurnSettings),
+        agent: Coder,
+    ) -> Self {
         let (engine, reads, writes) = open(dir.path(), rules, settings).await;
         let script = Arc::new(script);
         let provider: Arc<dyn Provider> = Arc::<Scripted>::clone(&script);
         engine.set_models(Arc::new(SingleModel(provider)));
-        engine.set_turn_agent(Arc::new(Coder::default()));
+        engine.set_turn_agent(Arc::new(agent));
         let session = match session {
             Some(session) => session,
             None => engine.create_session(SessionCreateParams::default()).await.unwrap().session_id,

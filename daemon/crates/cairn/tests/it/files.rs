@@ -91,7 +91,7 @@ async fn unread_file_requires_approval_and_concurrent_change_prevents_the_write(
     session1.chat("go").await.unwrap();
     assert_eq!(
         prompts.lock().unwrap().as_slice(),
-        ["it edits a file that has changed since it was read"]
+        ["it edits a file that was not read, or has changed since it was read"]
     );
     // Another process changes the file between the request and the approval.
     std::fs::write(&path, "one two").unwrap();

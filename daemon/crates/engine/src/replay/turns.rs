@@ -17,7 +17,7 @@ use cairn_protocol::{
     trace::{ReplayDifference, ReplayReport},
     turn::{ExecutionPolicy, Input, Outcome, RunStartParams},
 };
-use cairn_trace::{Append, NewSession};
+use cairn_trace::{Append, NewRecord, NewSession};
 use serde_json::{Value, json};
 
 use super::compare::{self, RootMapping};
@@ -39,6 +39,8 @@ struct Turn {
     shown_chars: u64,
     status: Option<Outcome>,
     steps: Vec<(u64, String, Value)>,
+    /// Results of undoing before the turn started, of which its model was informed.
+    undone: Vec<AgentEvt>,
 }
 
 impl Engine {
@@ -78,6 +80,7 @@ impl Engine {
             }
             let recorded = turn.steps.clone();
             let cancelled = turn.status.is_none_or(|s| s == Outcome::Cancelled);
+            self.repeat_undone(&replay, &turn.undone).await?;
             let from = self.inner.trace.session(&replay).await?.head_seq;
             let differs = self.replay_turn(&replay, turn, &mapping).await?;
             let now = self.every_record(&replay).await?;
@@ -92,6 +95,26 @@ impl Engine {
         }
         report.identical = report.first.is_none();
         Ok(report)
+    }
+
+    /// Records the results of undoing again; no file is touched.
+    async fn repeat_undone(
+        &self,
+        replay: &cairn_protocol::id::SessionId,
+        undone: &[AgentEvt],
+    ) -> Result<(), Failure> {
+        if undone.is_empty() {
+            return Ok(());
+        }
+        let record = |evt: &AgentEvt| NewRecord {
+            id: uuid::Uuid::now_v7(),
+            parent_id: None,
+            origin: None,
+            body: Body::Evt { evt: evt.clone() },
+        };
+        let records = undone.iter().map(record).collect();
+        self.inner.trace.append(Append::new(replay, records)).await?;
+        Ok(())
     }
 
     /// Replays one turn; returns the first reading call whose result differs now.
@@ -149,6 +172,7 @@ impl Engine {
     async fn turns_of(&self, records: &[Envelope]) -> Result<Vec<Turn>, Failure> {
         let mut turns: Vec<Turn> = Vec::new();
         let mut pending_texts: Vec<(u64, String)> = Vec::new();
+        let mut undone: Vec<AgentEvt> = Vec::new();
         let mut by_run: HashMap<RunId, Vec<Envelope>> = HashMap::new();
         for record in records {
             let run = record.origin.as_ref().and_then(|o| o.run_id.clone());
@@ -163,8 +187,10 @@ impl Engine {
                 AgentEvt::RunStarted { shown_chars, .. } => {
                     if let Some(at) = of(&mut turns) {
                         (turns[at].shown_chars, turns[at].began) = (*shown_chars, record.ts);
+                        turns[at].undone.append(&mut undone);
                     }
                 }
+                AgentEvt::Result { op, .. } if op == crate::undo::NAME => undone.push(evt.clone()),
                 AgentEvt::Steered { text, .. } => pending_texts.push((record.seq, text.clone())),
                 AgentEvt::ModelAnswer(answer) => {
                     if let Some(at) = of(&mut turns) {
@@ -228,6 +254,7 @@ fn accepted(ts: Timestamp, evt: &AgentEvt) -> Option<Turn> {
         shown_chars: 0,
         status: None,
         steps: vec![],
+        undone: vec![],
     })
 }
 

@@ -1,6 +1,6 @@
 //! Compaction of a conversation that nears the end of the model's context.
 
-use cairn_llm::Provider;
+use cairn_llm::{Provider, ToolOffer};
 use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
@@ -33,18 +33,17 @@ pub(super) fn summary_text(summary: &str) -> String {
 
 /// Estimates the tokens of a request.
 pub(super) fn tokens(provider: &dyn Provider, ask: &Ask) -> u64 {
-    let tools: u64 = ask
-        .tools
-        .iter()
-        .map(|t| {
-            provider.count_tokens(t.description())
-                + provider.count_tokens(&t.input_schema().to_string())
-                + 8
-        })
-        .sum();
+    let tools: u64 = ask.tools.iter().map(|tool| offer_tokens(provider, tool)).sum();
     provider.count_tokens(&ask.system)
         + tools
         + ask.messages.iter().map(|m| weight(provider, m)).sum::<u64>()
+}
+
+/// Estimates the tokens of a tool in a request.
+pub(super) fn offer_tokens(provider: &dyn Provider, tool: &ToolOffer) -> u64 {
+    provider.count_tokens(tool.description())
+        + provider.count_tokens(&tool.input_schema().to_string())
+        + 8
 }
 
 /// Tokens of an image, whatever its size: the price that providers charge for a large one.
@@ -80,7 +79,7 @@ impl TurnContext {
     pub fn is_nearly_full(&self, ask: &Ask) -> Result<bool, Failure> {
         let provider = self.provider()?;
         let window = self.window(&*provider);
-        let answer = u64::from(self.settings().max_answer_tokens).min(window / 4);
+        let answer = u64::from(self.answer_tokens(&*provider));
         let limit =
             (window.saturating_sub(answer) as f64 * self.settings().compaction_threshold) as u64;
         Ok(tokens(&*provider, ask) > limit)
@@ -169,13 +168,13 @@ impl TurnContext {
     ) -> Result<String, Failure> {
         // The input of this request must fit as well; about three bytes are a token.
         let chars =
-            (window.saturating_sub(2 * u64::from(self.settings().max_answer_tokens)) * 2).max(2000);
+            (window.saturating_sub(2 * u64::from(self.answer_tokens(provider))) * 2).max(2000);
         let transcript = tool_output::cut(transcript(old, 4000), chars);
         self.engine().inner.models.admit(provider, self.policy().allow_external_llms)?;
         let request = cairn_llm::ModelRequest {
             system: INSTRUCTIONS.to_owned(),
             messages: vec![Message::user(transcript)],
-            max_tokens: self.settings().max_answer_tokens,
+            max_tokens: self.answer_tokens(provider),
             session: Some(self.session().clone()),
             ..cairn_llm::ModelRequest::default()
         };

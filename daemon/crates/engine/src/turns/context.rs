@@ -28,7 +28,7 @@ use cairn_workspace::Root;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Conversation, ReplaySource, TurnHandle};
+use super::{Conversation, PromptTier, ReplaySource, TurnHandle, tier};
 use crate::{Engine, prompts::SessionPrompt, run_core::RunCore};
 
 /// Settings of a turn; they do not change while it runs.
@@ -44,8 +44,8 @@ pub struct TurnSettings {
     pub temperature: Option<f64>,
     /// Most tokens of one answer.
     pub max_answer_tokens: u32,
-    /// Tokens of the context, unless the model reports a smaller one.
-    pub max_context_tokens: u64,
+    /// Most tokens of the context; the model's own size when absent, and 32,000 if that is unknown.
+    pub max_context_tokens: Option<u64>,
     /// Fraction of them, 0 to 1, after which older turns are condensed.
     pub compaction_threshold: f64,
     /// Most characters of one tool's output that the model receives.
@@ -68,7 +68,7 @@ impl Default for TurnSettings {
             retry_backoff: Duration::from_secs(1),
             temperature: None,
             max_answer_tokens: 4096,
-            max_context_tokens: 32_000,
+            max_context_tokens: None,
             compaction_threshold: 0.95,
             shown_chars: 10_000,
             prompt_progress: true,
@@ -76,6 +76,19 @@ impl Default for TurnSettings {
             auto_commit: None,
             timeout: None,
         }
+    }
+}
+
+/// Tokens of the context of a model that does not report them.
+const UNKNOWN_CONTEXT: u64 = 32_000;
+/// Most time for the query of a model's context before a turn.
+const MAX_PREPARE: Duration = Duration::from_secs(2);
+
+fn window(provider: &dyn Provider, settings: &TurnSettings) -> u64 {
+    let own = settings.max_context_tokens;
+    match (provider.context_tokens(), own) {
+        (Some(theirs), Some(own)) => theirs.min(own),
+        (theirs, own) => theirs.or(own).unwrap_or(UNKNOWN_CONTEXT),
     }
 }
 
@@ -87,7 +100,7 @@ impl TurnSettings {
         settings.temperature = own.temperature.or(settings.temperature);
         settings.max_answer_tokens = own.max_answer_tokens.unwrap_or(settings.max_answer_tokens);
         settings.max_context_tokens =
-            own.max_context_tokens.map_or(settings.max_context_tokens, u64::from);
+            own.max_context_tokens.map(u64::from).or(settings.max_context_tokens);
         settings.compaction_threshold =
             own.compaction_threshold.unwrap_or(settings.compaction_threshold);
         settings.repo_map_tokens = own.repo_map_tokens.unwrap_or(settings.repo_map_tokens);
@@ -239,14 +252,28 @@ impl TurnContext {
         locked(&self.inner.handle.steering).push((seq, text));
     }
 
-    /// Returns the skills of the host.
+    /// Returns the skills of the host, and those of the project if its folder is trusted.
     pub fn skills(&self) -> Vec<SkillInfo> {
-        self.engine().skills()
+        self.engine().skills(self.root_path())
+    }
+
+    /// Returns true if the user trusts the root of the turn.
+    pub fn is_trusted(&self) -> bool {
+        self.root_path().is_some_and(|root| self.engine().is_trusted(root))
     }
 
     /// Returns the tools that a model is offered: those that the run may use and that its policy
-    /// does not rule out.
+    /// does not rule out, as far as they fit into the model's context.
     pub fn tools(&self) -> Vec<ToolSpec> {
+        self.selected_tools().0
+    }
+
+    /// Returns the number of tools that are not offered because the model's context is small.
+    pub fn omitted_tools(&self) -> usize {
+        self.selected_tools().1
+    }
+
+    fn selected_tools(&self) -> (Vec<ToolSpec>, usize) {
         let ops = self.policy().ops.as_ref();
         let all = self.engine().inner.harness.registry().specs();
         let mode = self.policy().tools_mode;
@@ -260,7 +287,9 @@ impl TurnContext {
         };
         let harness = &self.engine().inner.harness;
         let closed = |s: &ToolSpec| harness.rules_out(&s.name, self.inner.core.root.as_ref());
-        all.into_iter().filter(|s| offered(s) && !closed(s)).collect()
+        let usable: Vec<ToolSpec> = all.into_iter().filter(|s| offered(s) && !closed(s)).collect();
+        let provider = self.provider().ok();
+        tier::select(usable, self.tier(), provider.as_deref())
     }
 
     /// Returns the changes to the session's system text.
@@ -289,6 +318,18 @@ impl TurnContext {
         Ok(text)
     }
 
+    /// Removes the text stored under `name`: it is created again when it is next needed.
+    ///
+    /// # Errors
+    /// Errors of the log.
+    pub async fn remove_artifact(&self, name: &str) -> Result<(), Failure> {
+        // The recorded text stays for the rest of a replay.
+        if self.feed().is_none() {
+            self.engine().inner.trace.remove_artifact(self.session(), name).await?;
+        }
+        Ok(())
+    }
+
     /// Returns the creation time of the session.
     pub fn session_began(&self) -> Timestamp {
         self.inner.created_at
@@ -302,9 +343,9 @@ impl TurnContext {
 
     /// Returns the tools in the form that models receive.
     pub fn offers(&self) -> Vec<ToolOffer> {
+        let tier = self.tier();
         // The registry refuses the names for which there is no offer.
-        let offer = |s: &ToolSpec| ToolOffer::new(&s.name, &s.description, &s.input_schema);
-        self.tools().iter().filter_map(offer).collect()
+        self.tools().into_iter().filter_map(|spec| tier::offer(spec, tier)).collect()
     }
 
     /// Emits a warning for the user and continues.
@@ -378,8 +419,51 @@ impl TurnContext {
 
     /// Returns the tokens that a prompt and its answer may have together.
     pub(super) fn window(&self, provider: &dyn Provider) -> u64 {
+        window(provider, self.settings())
+    }
+
+    /// Returns the most tokens of one answer: a quarter of the context at most, so that the prompt
+    /// has room.
+    pub(super) fn answer_tokens(&self, provider: &dyn Provider) -> u32 {
+        let quarter = u32::try_from(self.window(provider) / 4).unwrap_or(u32::MAX);
+        self.settings().max_answer_tokens.min(quarter.max(1))
+    }
+
+    /// Returns the tokens that a prompt and its answer may have together.
+    pub fn context_window(&self) -> u64 {
         let own = self.settings().max_context_tokens;
-        provider.context_tokens().map_or(own, |theirs| theirs.min(own))
+        self.provider().map_or(own.unwrap_or(UNKNOWN_CONTEXT), |model| self.window(&*model))
+    }
+
+    /// Returns the size of the fixed part of the prompt that suits the model.
+    pub fn tier(&self) -> PromptTier {
+        PromptTier::of(self.context_window())
+    }
+
+    /// Queries the size of the model's context, on which the prompt depends, if it is unknown and
+    /// the model may be used. A model that does not answer in time has an unknown size.
+    pub(super) async fn with_known_window(self) -> Self {
+        if let Ok(provider) = self.provider()
+            && provider.context_tokens().is_none()
+            && self
+                .engine()
+                .inner
+                .models
+                .admit(&*provider, self.policy().allow_external_llms)
+                .is_ok()
+        {
+            let _unknown = tokio::time::timeout(MAX_PREPARE, provider.prepare()).await;
+        }
+        let Ok(provider) = self.provider() else { return self };
+        let window = self.window(&*provider);
+        let shown_chars = self.settings().shown_chars.min((window * 5 / 16).max(1000));
+        match Arc::try_unwrap(self.inner) {
+            Ok(inner) => {
+                let settings = TurnSettings { shown_chars, ..(*inner.settings).clone() };
+                Self { inner: Arc::new(Inner { settings: Arc::new(settings), ..inner }) }
+            }
+            Err(inner) => Self { inner },
+        }
     }
 
     pub(super) fn spend(&self, usage: TokenUsage) {

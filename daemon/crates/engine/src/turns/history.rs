@@ -33,6 +33,8 @@ pub(crate) struct Fold {
     /// Steering texts with their numbers, until an answer received them.
     steering: Vec<(u64, String)>,
     shown_chars: u64,
+    /// Notes on files that the user restored, for the next turn.
+    undone: Vec<String>,
     /// Results whose text is in a blob: position in `messages`, call, blob, and the limit of
     /// characters.
     pub blobs: Vec<(usize, String, BlobRef, u64)>,
@@ -51,7 +53,9 @@ impl Fold {
             AgentEvt::RunStarted { run_id, shown_chars, .. } => {
                 self.close_open_parts();
                 self.shown_chars = shown_chars;
-                if let Some(parts) = self.inputs.remove(&run_id) {
+                if let Some(mut parts) = self.inputs.remove(&run_id) {
+                    let notes = std::mem::take(&mut self.undone).into_iter();
+                    parts.splice(0..0, notes.map(|text| Part::Text { text }));
                     self.talk.messages.push(Message::User { parts });
                 }
             }
@@ -68,6 +72,9 @@ impl Fold {
             AgentEvt::Steered { text, .. } => self.steering.push((seq, text)),
             AgentEvt::Compacted { summary, kept, heard_seq, .. } => {
                 self.compacted(&summary, kept, heard_seq)
+            }
+            AgentEvt::Result { op, data: Some(data), .. } if op == crate::undo::NAME => {
+                self.undone.extend(undo_note(&data));
             }
             AgentEvt::Cleared {} => {
                 let (inputs, shown_chars) = (std::mem::take(&mut self.inputs), self.shown_chars);
@@ -169,6 +176,17 @@ impl Fold {
             at += run.max(1);
         }
     }
+}
+
+/// Returns the text that tells the model of an undo by the user.
+fn undo_note(output: &serde_json::Value) -> Option<String> {
+    let restored = output.get("restored")?.as_array()?;
+    let paths: Vec<&str> = restored.iter().filter_map(serde_json::Value::as_str).collect();
+    Some(format!(
+        "[The user undid the file changes of an earlier turn. These files have their previous \
+        content again, so read them before you rely on them: {}]",
+        paths.join(", ")
+    ))
 }
 
 impl Conversation {

@@ -208,7 +208,7 @@ impl TurnContext {
             messages: ask.messages.clone(),
             tools: ask.tools.clone(),
             temperature: self.settings().temperature,
-            max_tokens: self.settings().max_answer_tokens,
+            max_tokens: self.answer_tokens(provider),
             schema: ask.schema.clone(),
             prompt_progress: self
                 .policy()

@@ -57,8 +57,17 @@ impl Engine {
         }
     }
 
-    /// Builds all that a turn needs to start: its session, its root, its rights, its model.
+    /// Builds all that a turn needs to start: its session, its root, its rights, its model, whose
+    /// context is known if possible.
     pub(crate) async fn turn_context(
+        &self,
+        session: &SessionId,
+        turn: &QueuedTurn,
+    ) -> Result<TurnContext, Failure> {
+        Ok(self.unprepared_context(session, turn).await?.with_known_window().await)
+    }
+
+    async fn unprepared_context(
         &self,
         session: &SessionId,
         turn: &QueuedTurn,
@@ -129,7 +138,7 @@ impl Engine {
         (shown_chars, began): (u64, Timestamp),
     ) -> Result<(), Failure> {
         let _reserved = self.inner.sessions.reserve(session);
-        let cx = self.turn_context(session, turn).await?;
+        let cx = self.unprepared_context(session, turn).await?;
         let Some(mut inner) = Arc::into_inner(cx.inner) else {
             return Err(Failure::new(Reason::Internal, "a replayed turn is shared"));
         };

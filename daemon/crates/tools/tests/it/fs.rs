@@ -169,6 +169,32 @@ async fn rules_of_single_tools_apply_to_fs_operations() {
 }
 
 #[tokio::test]
+async fn edit_of_read_content_needs_no_approval() {
+    let edit = |old: &str| json!({"path": "a.txt", "old_text": old, "new_text": "1"});
+    let fs_edit =
+        |old: &str| json!({"action": "edit", "path": "a.txt", "old_text": old, "new_text": "2"});
+    // No approver is connected: what needs one fails.
+    let fixture = Fixture::new(FILES, Rules::default()).await;
+    let error = fixture.call("edit_file", edit("one")).await.unwrap_err();
+    assert_eq!(error.reason, Reason::NoApprover, "it was not read");
+    fixture.call("read_file", json!({"path": "a.txt", "limit": 1})).await.unwrap();
+    fixture.call("edit_file", edit("one")).await.unwrap();
+    fixture.call("fs", fs_edit("two")).await.unwrap();
+    assert_eq!(fixture.read("a.txt").unwrap(), "1\n2\nthree\nfour\n");
+    std::fs::write(fixture.path("a.txt"), "one of somebody else\n").unwrap();
+    let error = fixture.call("edit_file", edit("one")).await.unwrap_err();
+    assert_eq!(error.reason, Reason::NoApprover, "it has changed since");
+    // Other changes, and a rule that requires a confirmation, are not affected.
+    let write = json!({"path": "a.txt", "content": "x"});
+    fixture.call("read_file", json!({"path": "a.txt"})).await.unwrap();
+    assert!(fixture.call("write_file", write).await.is_err());
+    let rules = Rules { confirm: vec!["edit_file".parse().unwrap()], ..Rules::default() };
+    let fixture = fixture_with_read_files(rules).await;
+    assert!(fixture.call("edit_file", edit("one")).await.is_err());
+    assert!(fixture.call("fs", fs_edit("one")).await.is_err());
+}
+
+#[tokio::test]
 async fn run_is_limited_to_its_paths_and_tools() {
     let fixture = Fixture::new(FILES, allow(&["fs"])).await;
     let read = |path: &str| json!({"ops": [{"action": "read", "path": path}]});
