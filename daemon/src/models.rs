@@ -230,6 +230,16 @@ mod tests {
     }
 
     #[test]
+    fn ollama_gets_its_context_size_whichever_provider_is_configured() {
+        for provider in ["ollama", "openai", "anthropic"] {
+            let models = configured(provider, None, Some("k"));
+            let settings = |name: &str| models.settings(&choice(name, "m", None)).unwrap();
+            assert_eq!(settings("ollama").context_tokens, Some(32_000), "{provider}");
+            assert_eq!(settings("anthropic").context_tokens, None, "{provider}");
+        }
+    }
+
+    #[test]
     fn custom_endpoint_receives_no_key() {
         let models = configured("openai", None, Some("sk-secret"));
         assert!(models.key(&choice("openai", "", None)).unwrap().is_some());

@@ -74,16 +74,16 @@ struct PartialAnswer {
     began: Instant,
     first: Option<Instant>,
     /// True once text of it was published.
-    is_shown: bool,
+    is_displayed: bool,
 }
 
-/// A failed attempt.
+/// An attempt whose answer is missing or incomplete.
 struct Interrupted {
     failure: Failure,
     /// True if a part of the answer was displayed.
-    is_shown: bool,
+    is_displayed: bool,
     /// True if the stream of the answer had begun.
-    is_begun: bool,
+    has_started: bool,
 }
 
 impl Interrupted {
@@ -96,12 +96,12 @@ impl Interrupted {
                 | Reason::ModelUnavailable
                 | Reason::ModelRateLimited
         );
-        let unbegun = match self.failure.reason {
+        let not_started = match self.failure.reason {
             Reason::ModelTimedOut => true,
             Reason::ModelCut => !provider.retries_requests(),
             _ => false,
         };
-        !self.is_shown && transient && (self.is_begun || unbegun)
+        !self.is_displayed && transient && (self.has_started || not_started)
     }
 }
 
@@ -199,7 +199,7 @@ impl TurnContext {
         Ok(())
     }
 
-    /// Makes one attempt.
+    /// Makes one attempt to get an answer.
     async fn once(&self, provider: &dyn Provider, ask: &Ask) -> Result<Answer, Interrupted> {
         let recording = Recording::default();
         let (sender, notices) = mpsc::channel(MAX_NOTICES);
@@ -219,13 +219,13 @@ impl TurnContext {
             notices: Some(sender),
         };
         let mut partial = PartialAnswer::new();
-        let failed = |is_shown, is_begun| {
-            move |failure: Failure| Interrupted { failure, is_shown, is_begun }
+        let failed = |is_displayed, has_started| {
+            move |failure: Failure| Interrupted { failure, is_displayed, has_started }
         };
         let stream = self.open(provider, request, notices).await.map_err(failed(false, false))?;
         let outcome = self.read(provider, stream, &mut partial).await;
-        let is_shown = partial.is_shown;
-        if !is_shown {
+        let is_displayed = partial.is_displayed;
+        if !is_displayed {
             outcome.clone().map_err(failed(false, true))?;
         }
         let digest = digest(provider, ask);
@@ -233,7 +233,7 @@ impl TurnContext {
             .record_answer(provider, ask, partial, digest, recording.take())
             .await
             .map_err(failed(true, true))?;
-        outcome.map(|()| answer).map_err(failed(is_shown, true))
+        outcome.map(|()| answer).map_err(failed(is_displayed, true))
     }
 
     /// Opens the stream of an answer; reports each retry before the wait for it.
@@ -338,7 +338,7 @@ impl TurnContext {
             return Err(too_large(provider, "more than 2 MiB of text"));
         }
         partial.first.get_or_insert_with(Instant::now);
-        partial.is_shown = true;
+        partial.is_displayed = true;
         let evt = stream.push(run, text);
         self.pass(&evt);
         Ok(())
@@ -434,7 +434,7 @@ impl PartialAnswer {
             finish: None,
             began: Instant::now(),
             first: None,
-            is_shown: false,
+            is_displayed: false,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     conversation::{arguments, is_empty, repair},
 };
 
-/// Minimum of `max_output_tokens`.
+/// Minimum of `max_output_tokens` in the API.
 const MIN_TOKENS: u32 = 16;
 
 /// Returns the body of a request. Nothing is stored at the provider: each request has the complete

@@ -151,6 +151,15 @@ async fn first_model_and_its_context_are_queried() {
     assert_eq!(peer.chats()[1].body["model"], "qwen3-8b");
     assert_eq!(peer.requests().len(), 4, "{:?}", peer.requests());
 
+    // A listing has the size that the weights were trained for; it changes nothing.
+    let named = Settings { model: "qwen3-8b".into(), ..settings("openai-compatible", &peer.url) };
+    let provider = connect(&named).unwrap();
+    assert_eq!(provider.models().await.unwrap()[0].context_tokens, Some(40_960));
+    assert_eq!(provider.context_tokens(), None);
+    provider.prepare().await.unwrap();
+    provider.models().await.unwrap();
+    assert_eq!(provider.context_tokens(), Some(8192));
+
     let peer = Peer::start("ollama", vec![Reply::fixture("ollama/text.ndjson")]).await;
     let named = Settings { model: "qwen3:14b".into(), ..settings("ollama", &peer.url) };
     let provider = connect(&named).unwrap();

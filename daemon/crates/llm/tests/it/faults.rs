@@ -342,7 +342,7 @@ async fn each_retry_is_reported_before_its_wait() {
 }
 
 #[tokio::test]
-async fn configured_number_of_attempts_is_made() {
+async fn attempts_are_limited_as_configured() {
     for attempts in [1, 2, 6] {
         let peer = Peer::start("ollama", vec![Reply::error(503, "ollama/error_rate.json")]).await;
         let settings = Settings { attempts, ..settings("ollama", &peer.url) };
