@@ -216,6 +216,9 @@ pub fn render(layers: &Layers) -> String {
     section("Soul", paragraph(&layers.soul, APPENDIX));
     section("User profile", paragraph(&layers.profile, APPENDIX));
     section("Tool notes", blocks(&layers.addenda, "## ", ADDENDUM));
+    for appendix in &layers.appendices {
+        section("", paragraph(appendix, APPENDIX));
+    }
     section("Context", preamble(layers));
     section("Active tools", active_tools(layers));
     let skills = layers
@@ -223,9 +226,6 @@ pub fn render(layers: &Layers) -> String {
         .iter()
         .map(|(n, d)| format!("- {} — {}", line(n, NAME), line(d, DESCRIPTION)));
     section("Skills", skills.collect::<Vec<_>>().join("\n"));
-    for appendix in &layers.appendices {
-        section("", paragraph(appendix, APPENDIX));
-    }
     section("Instructions", paragraph(&layers.instructions, usize::MAX));
     section("Memory vocabulary", paragraph(&layers.vocabulary, APPENDIX));
     section("", paragraph(&layers.project, APPENDIX));
@@ -330,6 +330,8 @@ mod tests {
             "SOUL",
             "PROFILE",
             "ADDENDUM",
+            "APPENDIX ONE",
+            "APPENDIX TWO",
             "CUTOFF",
             "search memory first",
             "name the page",
@@ -337,8 +339,6 @@ mod tests {
             "- read_file — reads a file",
             "OMITTED",
             "- skill — SKI LL",
-            "APPENDIX ONE",
-            "APPENDIX TWO",
             "INSTRUCTIONS OF IT",
             "VOCABULARY",
             "PROJECT MAP",

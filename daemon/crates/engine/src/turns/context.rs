@@ -455,8 +455,13 @@ impl TurnContext {
             let _unknown = tokio::time::timeout(MAX_PREPARE, provider.prepare()).await;
         }
         let Ok(provider) = self.provider() else { return self };
-        let window = self.window(&*provider);
-        let shown_chars = self.settings().shown_chars.min((window * 5 / 16).max(1000));
+        let settings = self.settings();
+        if provider.context_tokens().or(settings.max_context_tokens).is_none() {
+            return self;
+        }
+        // One output takes about a tenth of the context, a read of a file a third.
+        let share = (self.window(&*provider) * 5 / 16).max(1000);
+        let shown_chars = settings.shown_chars.min(share);
         match Arc::try_unwrap(self.inner) {
             Ok(inner) => {
                 let settings = TurnSettings { shown_chars, ..(*inner.settings).clone() };
