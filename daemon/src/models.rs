@@ -30,7 +30,7 @@ pub struct ConfiguredProviders {
     keychain: Option<Keychain>,
     /// The size of the context in tokens, for Ollama: the client sets it, and the server cuts longer
     /// prompts silently. Other providers report theirs.
-    context: u64,
+    context: Option<u64>,
     /// Launcher that starts command-line agents.
     launcher: Arc<dyn Launcher>,
     /// Connected providers, which retain their connections (and a scripted one its position).
@@ -49,7 +49,8 @@ impl ConfiguredProviders {
             llm.provider == "ollama" || Some(e) != LlmConfig::default().endpoint.as_ref()
         });
         let allow_external = config.models.allow_external;
-        let context = u64::from(config.context.max_tokens);
+        let limit = config.context.max_tokens;
+        let context = (limit > 0).then(|| u64::from(limit));
         let command = llm.api_key_command.clone();
         let keychain = (!command.is_empty()).then(|| Keychain::start(command));
         let agent = config.agent.clone();
@@ -109,7 +110,7 @@ impl ConfiguredProviders {
             reasoning_effort: self.llm.reasoning_effort.clone(),
             idle_timeout: agent.unwrap_or(Duration::from_secs(self.llm.timeout_seconds.max(1))),
             total_timeout: agent.unwrap_or(MAX_ANSWER_TIME),
-            context_tokens: (choice.provider == "ollama").then_some(self.context),
+            context_tokens: self.context.filter(|_| choice.provider == "ollama"),
             attempts: self.agent.retry_attempts.saturating_add(1),
             backoff: Duration::from_millis(self.agent.retry_backoff_base_ms),
             launcher: Some(Arc::clone(&self.launcher)),
@@ -234,7 +235,13 @@ mod tests {
         for provider in ["ollama", "openai", "anthropic"] {
             let models = configured(provider, None, Some("k"));
             let settings = |name: &str| models.settings(&choice(name, "m", None)).unwrap();
-            assert_eq!(settings("ollama").context_tokens, Some(32_000), "{provider}");
+            assert_eq!(settings("ollama").context_tokens, None, "{provider}: the model's own");
+            let mut config = Config::default();
+            config.llm.provider = provider.into();
+            config.context.max_tokens = 20_000;
+            let models = ConfiguredProviders::new(&config, Arc::new(NoPrograms));
+            let settings = |name: &str| models.settings(&choice(name, "m", None)).unwrap();
+            assert_eq!(settings("ollama").context_tokens, Some(20_000), "{provider}");
             assert_eq!(settings("anthropic").context_tokens, None, "{provider}");
         }
     }

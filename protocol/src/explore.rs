@@ -1,5 +1,7 @@
 //! Exploring a codebase: requests, plans and results.
 
+mod overview;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -9,6 +11,7 @@ use crate::{
     changes::ExploreChanges,
     id::{RunId, SessionId},
 };
+pub use overview::{Citation, Overview, Statement};
 
 /// Parameters of the method `orchestrate.explore.start`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -260,7 +263,7 @@ pub struct ExploreDetails {
     /// One or two sentences: the purpose of the project, from manifests and the readme.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// What a model wrote about the findings, if one was asked.
+    /// Overview of the findings by a model, if one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overview: Option<Overview>,
     /// Parts of the system, most important first.
@@ -558,38 +561,6 @@ pub struct GitFacts {
     pub active_files: Vec<String>,
     /// Subjects of the latest commits.
     pub recent: Vec<String>,
-}
-
-/// Overview that a model wrote; lines of the tree bear out every statement.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Overview {
-    /// Statements in reading order, at most 12.
-    pub statements: Vec<Statement>,
-    /// Number of citations that were dropped: no such line, or none of the statement's words near it.
-    pub dropped_citations: u64,
-    /// Number of statements that were dropped because none of their citations held.
-    pub dropped_statements: u64,
-}
-
-/// Statement of an overview.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Statement {
-    /// One or two sentences.
-    pub text: String,
-    /// Lines that bear it out, at least one.
-    pub citations: Vec<Citation>,
-}
-
-/// Line that bears out a statement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Citation {
-    /// Path relative to the root.
-    pub path: String,
-    /// Line, starting at 1.
-    pub line: u32,
 }
 
 /// Statistics of an explore.

@@ -34,10 +34,10 @@ fn command_overrides_are_not_stored() {
     };
     // The first command starts the daemon.
     assert_eq!(chat(&["-c", own], &[]), ("m-own".into(), json!(0.5)));
-    assert_eq!(chat(&[], &[]), ("m-1".into(), json!(0.7)));
+    assert_eq!(chat(&[], &[]), ("m-1".into(), json!(null)));
     let variables = [("CAIRN_LLM_MODEL", "m-variable"), ("CAIRN_LLM_TEMPERATURE", "0.1")];
     assert_eq!(chat(&[], &variables), ("m-variable".into(), json!(0.1)));
-    assert_eq!(chat(&[], &[]), ("m-1".into(), json!(0.7)));
+    assert_eq!(chat(&[], &[]), ("m-1".into(), json!(null)));
     // A command without a turn is not stopped by a setting of the model, but by one of the daemon.
     let (code, _, err) = fixture.cairn_with(&["status"], &variables);
     assert_eq!(code, 0, "{err}");

@@ -165,7 +165,7 @@ fn components(out: &mut Document, details: &ExploreDetails) {
     out.table(&["Component", "Path", "Role", "Depends on", "Size"], &rows);
 }
 
-/// What a model wrote, each statement with the lines that bear it out.
+/// Overview by a model, each statement with the lines that bear it out.
 fn overview(out: &mut Document, details: &ExploreDetails) {
     let Some(overview) = &details.overview else { return };
     out.list(

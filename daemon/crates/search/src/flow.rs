@@ -22,7 +22,7 @@ use crate::symbols::of_file;
 use crate::uses::UseReader;
 
 /// Most flows that are kept for one state of the imports.
-const MAX_KEPT: usize = 64;
+const MAX_CACHED: usize = 64;
 /// Most steps of a flow.
 const MAX_STEPS: usize = 8;
 /// Most definitions whose calls are read for one flow.
@@ -130,17 +130,17 @@ impl KnownFlows {
 
     fn keep(&self, key: u64, steps: Vec<FlowStep>) {
         let mut all = lock(&self.0);
-        if all.len() < MAX_KEPT {
+        if all.len() < MAX_CACHED {
             all.insert(key, steps);
         }
     }
 }
 
-/// What a flow follows from, beside the imports: its start, the groups, and the files that are shown.
-fn key(start: &FlowStart<'_>, groups: &[String], shown: impl Iterator<Item = bool>) -> u64 {
+/// Hash of the input of a flow beside the imports: its start, the groups, and the visible files.
+fn key(start: &FlowStart<'_>, groups: &[String], visible: impl Iterator<Item = bool>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (start.path, start.line, start.names, groups).hash(&mut hasher);
-    shown.for_each(|is_shown| is_shown.hash(&mut hasher));
+    visible.for_each(|is_visible| is_visible.hash(&mut hasher));
     hasher.finish()
 }
 

@@ -38,7 +38,7 @@ pub struct Use {
     pub line: u32,
     pub is_call: bool,
     pub confidence: Confidence,
-    /// Indexes in [`Uses::definitions`].
+    /// Positions in [`Uses::definitions`] of what it may mean.
     pub definitions: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ pub struct Use {
 #[derive(Default)]
 pub struct Uses {
     pub definitions: Vec<SymbolItem>,
-    /// In file order.
+    /// Uses in the order of the file.
     pub uses: Vec<Use>,
     /// Lines of the calls that lead to no definition, or to too many.
     pub unresolved: Vec<u32>,

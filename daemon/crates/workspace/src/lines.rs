@@ -22,7 +22,7 @@ use crate::{
 pub const MAX_COUNTED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Most files whose counts are kept for the next time.
-const MAX_KEPT: usize = 200_000;
+const MAX_CACHED: usize = 200_000;
 
 /// The counts of a root's files: reading them is most of the cost, and few change. A path and the
 /// size, time and inode of a file are kept as hashes.
@@ -49,7 +49,7 @@ impl LineCounts {
         }
         let counted = count(path, config);
         let mut files = self.files();
-        if files.len() >= MAX_KEPT {
+        if files.len() >= MAX_CACHED {
             files.clear();
         }
         files.insert(key, (stamp, counted));

@@ -96,7 +96,7 @@ pub fn commands(details: &ExploreDetails) -> String {
     rows(entries.into_iter())
 }
 
-/// What a model wrote, each statement with the lines that bear it out.
+/// Overview by a model, each statement with the lines that bear it out.
 pub fn overview(details: &ExploreDetails) -> String {
     let Some(overview) = &details.overview else { return String::new() };
     let mut out = rows(overview.statements.iter().map(|statement| {

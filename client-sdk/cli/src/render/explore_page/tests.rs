@@ -166,6 +166,7 @@ fn every_section_is_on_the_page() {
     summary.details.findings = hostile("a goal").details.findings;
     summary.details.git = hostile("a commit").details.git;
     summary.details.changes = Some(samples::changes());
+    summary.details.overview = hostile("an overview").details.overview;
     let page = page(&summary);
     assert_harmless(&page);
     assert_eq!(page.matches("<section ").count(), sections(&summary).len());

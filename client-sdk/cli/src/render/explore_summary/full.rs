@@ -100,7 +100,7 @@ impl Sections {
     }
 }
 
-/// What a model wrote, each statement with the lines that bear it out.
+/// Overview by a model, each statement with the lines that bear it out.
 fn overview_section(out: &mut Sections, overview: &Overview) {
     out.title("Overview by the model", overview.statements.len());
     for statement in &overview.statements {

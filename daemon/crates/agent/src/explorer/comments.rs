@@ -65,7 +65,7 @@ fn is_description(comment: &str) -> bool {
     words >= 3 && !is_licence && !is_directive
 }
 
-/// How the documents of a module begin in Elixir.
+/// Openings of the documents of a module in Elixir.
 const MODULE_DOCS: &[&str] = &["@moduledoc \"\"\"", "@moduledoc ~S\"\"\""];
 
 /// Returns the comment that begins at a line, without its marks, up to its first paragraph's end,

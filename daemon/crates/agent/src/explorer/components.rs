@@ -193,11 +193,11 @@ pub fn parts(facts: &Facts, manifests: &[Manifest]) -> Vec<Part> {
     };
     // A folder beside packages is a part of the outermost one.
     let packed: Vec<String> = parts.iter().map(|part| part.path.clone()).collect();
-    let holds_packages = |folder: &LayoutEntry| {
+    let has_packages = |folder: &LayoutEntry| {
         packed.iter().any(|path| paths::folder(path) == folder.path)
             && !packed.contains(&folder.path)
     };
-    let siblings = folders.children("").iter().filter(|folder| holds_packages(folder));
+    let siblings = folders.children("").iter().filter(|folder| has_packages(folder));
     let siblings: Vec<&LayoutEntry> =
         siblings.flat_map(|folder| folders.children(&folder.path)).copied().collect();
     for folder in siblings {
@@ -405,8 +405,8 @@ fn children(folders: &Folders<'_>, path: &str, may_be_flat: bool) -> Vec<Part> {
             let is_script = ["setup", "conftest", "Rakefile", "Gemfile"].contains(&stem);
             let is_root = ["__init__", "index", "mod", "lib", "doc"].contains(&stem);
             let is_configuration = paths::file_name(&file.path).contains(".config.");
-            let is_aside = is_root || is_script || is_configuration;
-            file.bytes > 1_500 && !is_aside && !has_folder(file)
+            let is_secondary_file = is_root || is_script || is_configuration;
+            file.bytes > 1_500 && !is_secondary_file && !has_folder(file)
         };
         let mut seen = BTreeSet::new();
         parts.extend(

@@ -80,8 +80,7 @@ fn starts(facts: &Facts, entries: &[Entrypoint]) -> Vec<FlowStart> {
 
 fn is_program(entry: &Entrypoint) -> bool {
     match entry.kind.as_str() {
-        "main" | "server" | "script" => true,
-        "manifest" => !entry.reason.starts_with("main module"),
+        "main" | "server" | "script" | "manifest" => true,
         _ => false,
     }
 }

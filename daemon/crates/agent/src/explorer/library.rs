@@ -1,4 +1,4 @@
-//! Where a library without a program of its own is entered.
+//! Entrypoints of a library that has no program of its own.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn family(path: &str) -> &str {
 
 /// The languages that the project is written in.
 pub struct Languages<'a> {
-    /// Bytes and files.
+    /// Total bytes and number of files, by family.
     sizes: BTreeMap<&'a str, [u64; 2]>,
     total: [u64; 2],
 }
@@ -84,14 +84,14 @@ pub fn modules(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
     for (name, folder) in named {
         let words = paths::words(name);
         let own = words.strip_prefix(project.as_slice()).filter(|rest| !rest.is_empty());
-        let mut wanted = vec![words.concat()];
-        wanted.extend(own.map(<[String]>::concat));
+        let mut names = vec![words.concat()];
+        names.extend(own.map(<[String]>::concat));
         let inside = |path: &str| {
             let rest = if folder.is_empty() { Some(path) } else { path.strip_prefix(&**folder) };
             rest.is_some_and(|rest| folder.is_empty() || rest.starts_with('/'))
         };
         let is_root = |file: &&&GraphFile| {
-            inside(&file.path) && wanted.contains(&paths::words(stem(&file.path)).concat())
+            inside(&file.path) && names.contains(&paths::words(stem(&file.path)).concat())
         };
         if let Some(file) = files.iter().find(is_root)
             && all.len() < MAX_MODULES
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn library_is_entered_where_its_name_header_or_readme_say() {
+    fn entrypoints_follow_name_header_and_readme() {
         let readme = "# X\n\nUse `Other`.\n\n```cs\nvar log = new LogConfig().Write(Missing);\nLog.Info();\n```\nSink";
         for (files, want) in [
             (vec!["src/other.rs", "src/deep_copy.rs"], vec!["src/deep_copy.rs"]),

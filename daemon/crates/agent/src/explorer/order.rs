@@ -18,8 +18,8 @@ const MAX_HOTSPOTS: usize = 8;
 /// Most bytes of a word in a document that may be a path.
 const MAX_WORD: usize = 300;
 
-/// What the score of a file counts that is in a language beside the project's own, or a tool.
-const ASIDE: f64 = 0.6;
+/// Share of its score that a file counts in a language beside the project's own, or a tool.
+const SECONDARY_SHARE: f64 = 0.6;
 
 /// The evidence for a file.
 #[derive(Debug, Default, Clone)]
@@ -69,8 +69,8 @@ pub fn top_files(facts: &Facts, entries: &[Entrypoint]) -> Vec<TopFile> {
     let mut scored: Vec<(f64, &str, &Evidence)> = evidence
         .iter()
         .map(|(path, evidence)| {
-            let is_aside = languages.is_minor(path) || components::is_tool(path);
-            let share = if is_aside { ASIDE } else { 1.0 };
+            let is_secondary = languages.is_minor(path) || components::is_tool(path);
+            let share = if is_secondary { SECONDARY_SHARE } else { 1.0 };
             (share * score(evidence, maxima), path.as_str(), evidence)
         })
         .collect();

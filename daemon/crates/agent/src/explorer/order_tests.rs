@@ -131,13 +131,13 @@ fn first_program_is_among_the_files() {
         line: None,
         reason: String::new(),
     };
-    let shown = |entries: &[Entrypoint]| -> Vec<String> {
+    let listed = |entries: &[Entrypoint]| -> Vec<String> {
         top_files(&facts, entries).into_iter().map(|file| file.path).collect()
     };
-    assert!(!shown(&[]).contains(&"src/main.rs".to_owned()));
-    assert_eq!(shown(&[entry("src/main.rs")]).last().map(String::as_str), Some("src/main.rs"));
+    assert!(!listed(&[]).contains(&"src/main.rs".to_owned()));
+    assert_eq!(listed(&[entry("src/main.rs")]).last().map(String::as_str), Some("src/main.rs"));
     // One of several programs is enough.
-    let both = shown(&[entry("src/main.rs"), entry("src/f0.rs")]);
+    let both = listed(&[entry("src/main.rs"), entry("src/f0.rs")]);
     assert!(!both.contains(&"src/main.rs".to_owned()), "{both:?}");
     assert_eq!(both.len(), MAX);
 }

@@ -131,20 +131,20 @@ async fn checked(cx: &RunContext, facts: &Facts, draft: Draft) -> Result<Overvie
     let mut lines = Lines { cx, facts, read: BTreeMap::new() };
     for DraftStatement { text, citations } in draft.statements.into_iter().take(MAX_STATEMENTS) {
         let text = prose::shortened(&prose::plain(&text), MAX_STATEMENT);
-        let mut held: Vec<Citation> = Vec::new();
+        let mut valid: Vec<Citation> = Vec::new();
         let more = citations.len().saturating_sub(MAX_CITATIONS);
         overview.dropped_citations += more as u64;
         for citation in citations.iter().take(MAX_CITATIONS) {
             match lines.hold(&text, citation).await? {
-                Some(citation) if !held.contains(&citation) => held.push(citation),
+                Some(citation) if !valid.contains(&citation) => valid.push(citation),
                 Some(_) => {}
                 None => overview.dropped_citations += 1,
             }
         }
-        if held.is_empty() || text.is_empty() {
+        if valid.is_empty() || text.is_empty() {
             overview.dropped_statements += 1;
         } else {
-            overview.statements.push(Statement { text, citations: held });
+            overview.statements.push(Statement { text, citations: valid });
         }
     }
     Ok(overview)
@@ -167,8 +167,8 @@ impl Lines<'_> {
         let numbered = || (start..).zip(text.lines());
         let is_written =
             numbered().any(|(line, text)| line >= first && line <= last && !text.trim().is_empty());
-        let wanted = words(statement);
-        let has_word = numbered().any(|(_, text)| !words(text).is_disjoint(&wanted));
+        let named = words(statement);
+        let has_word = numbered().any(|(_, text)| !words(text).is_disjoint(&named));
         Ok((is_written && has_word).then_some(Citation { path, line: first }))
     }
 
@@ -178,7 +178,7 @@ impl Lines<'_> {
             let lines: Vec<&str> = text.lines().collect();
             (lines.len(), lines)
         });
-        // What was read may be the beginning of the file.
+        // The known text may be the beginning of the file.
         if let Some((count, lines)) = known
             && end as usize <= count
         {

@@ -324,7 +324,7 @@ impl Planner {
     fn after_index(&self, facts: &Facts) -> Vec<PlannedOp> {
         let mut ops = vec![
             look_up(LookUp::Manifests, manifests::GLOBS),
-            // What a replay compares the tree with.
+            // A replay compares the tree with it.
             tool(Purpose::ForModel, "list_contents", json!({})),
             tool(Purpose::Ranking, "rank_files", json!({"k": 120})),
             tool(Purpose::Folders, "list_folders", json!({"depth": FOLDER_DEPTH})),

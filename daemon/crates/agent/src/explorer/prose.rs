@@ -290,7 +290,7 @@ fn without_pointers(paragraph: &str) -> String {
         let (sentence, after) = rest.split_at(end);
         let lower = sentence.to_lowercase();
         let is_pointer = EMPTY_PHRASES.iter().any(|phrase| lower.contains(phrase));
-        // What begins with a pointer goes on with one.
+        // A paragraph that begins with a pointer goes on with one.
         if is_pointer && kept.is_empty() {
             break;
         }

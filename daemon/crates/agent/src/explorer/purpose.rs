@@ -31,7 +31,7 @@ pub fn of(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
             readme
         }
         // The readme says the same in more words.
-        (Some(outer), Some(readme)) if says_all(&readme, &outer) => readme,
+        (Some(outer), Some(readme)) if has_words_of(&readme, &outer) => readme,
         (Some(outer), Some(readme)) if adds_facts(&readme, &outer) => {
             let both = format!("{outer}. {readme}");
             if both.chars().count() <= MAX { both } else { outer }
@@ -58,11 +58,11 @@ fn statement(paragraph: &str) -> String {
 }
 
 /// True if `text` is longer and has nearly all words of `other`.
-fn says_all(text: &str, other: &str) -> bool {
+fn has_words_of(text: &str, other: &str) -> bool {
     let words = paths::words(text);
-    let wanted = paths::words(other);
-    let found = wanted.iter().filter(|word| words.contains(word)).count();
-    wanted.len() >= 4 && text.len() > other.len() && found * 10 >= wanted.len() * 8
+    let names = paths::words(other);
+    let found = names.iter().filter(|word| words.contains(word)).count();
+    names.len() >= 4 && text.len() > other.len() && found * 10 >= names.len() * 8
 }
 
 /// True if at least half of the words of `text` are not in `other`.

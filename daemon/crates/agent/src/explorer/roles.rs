@@ -28,7 +28,7 @@ impl Role {
     }
 
     /// `None` if the text has no word that is not in the part's path.
-    fn says_more_than(self, path: &str) -> Option<Self> {
+    fn adds_to(self, path: &str) -> Option<Self> {
         const FILLERS: &[&str] = &[
             "a",
             "an",
@@ -71,7 +71,7 @@ pub fn of(
     manifest: Option<&Manifest>,
     group: Option<&GraphGroup>,
 ) -> Role {
-    let useful = |role: Option<Role>| role.and_then(|role| role.says_more_than(&part.path));
+    let useful = |role: Option<Role>| role.and_then(|role| role.adds_to(&part.path));
     useful(of_manifest(facts, manifest))
         .or_else(|| useful(of_documents(facts, part)))
         .or_else(|| useful(of_roots(facts, part)))

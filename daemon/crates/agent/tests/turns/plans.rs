@@ -125,7 +125,7 @@ async fn statements_of_the_overview_are_borne_out_by_lines() {
     let (events, overview) = run(vec![text(NO_PLAN), text(answer)]).await;
     assert!(at(&events, "written the model planned 0") < events.len());
     let overview = overview.unwrap();
-    let held: Vec<(String, Vec<String>)> = overview
+    let statements: Vec<(String, Vec<String>)> = overview
         .statements
         .iter()
         .map(|statement| {
@@ -134,7 +134,7 @@ async fn statements_of_the_overview_are_borne_out_by_lines() {
         })
         .collect();
     assert_eq!(
-        held,
+        statements,
         [
             ("It paints a zebra".to_owned(), vec!["src/stripes.rs:901".to_owned()]),
             ("The repo starts in main".to_owned(), vec!["README.md:1".to_owned()]),

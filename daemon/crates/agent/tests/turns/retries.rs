@@ -91,7 +91,7 @@ async fn answer_that_breaks_off_inside_a_call_is_requested_again() {
         let all = warnings(&stage).await;
         assert!(matches!(&all[..], [text] if text.starts_with("retrying in 0 s (1 of 3): ")));
     }
-    // What was shown is not requested again, and a refusal is final.
+    // A text that was shown is not requested again, and a refusal is final.
     for steps in [
         vec![Step::Reasoning("hm".into()), call(), Step::Cut],
         vec![call(), fault(FaultKind::Rejected)],

@@ -32,7 +32,7 @@ pub(super) struct DefinedName {
     pub text: String,
     pub defining_files: Vec<u32>,
     pub referring_files: Vec<u32>,
-    /// What a reference of each referring file counts: [`Links::strength`].
+    /// Weight of a reference of each referring file: [`Links::strength`].
     pub strengths: Vec<f64>,
     /// Additional weight of the name.
     pub factor: f64,
@@ -56,7 +56,7 @@ pub struct Links {
     pairs: FxHashSet<(u32, u32)>,
 }
 
-/// What a reference counts to a file that the referring one does not import: the name of a method,
+/// Weight of a reference to a file that the referring one does not import: the name of a method,
 /// whose type is not named, or a coincidence.
 const UNSEEN: f64 = 0.1;
 
@@ -69,7 +69,7 @@ impl Links {
         self.is_known.extend((0..resolved.table.files.len()).map(|at| resolved.has_scope(at)));
     }
 
-    /// What a reference from one file to a definition in another counts, from 0 to 1.
+    /// Weight of a reference from one file to a definition in another, from 0 to 1.
     pub fn strength(&self, from: u32, to: u32) -> f64 {
         let is_known = self.is_known.get(from as usize).copied().unwrap_or(false);
         if is_known && !self.pairs.contains(&(from, to)) { UNSEEN } else { 1.0 }

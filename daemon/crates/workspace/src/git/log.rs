@@ -20,8 +20,8 @@ const MAX_COMMITS: usize = 2_000;
 const MAX_PATHS: usize = 200;
 const MAX_TEXT: usize = 300;
 
-/// Most bytes of texts and paths of the commits that are kept for the next log of a root.
-const MAX_KEPT: usize = 4 * 1024 * 1024;
+/// Most bytes of texts and paths of the commits that are new_log for the next log of a root.
+const MAX_RETAINED: usize = 4 * 1024 * 1024;
 
 /// The commits of the last log of a root: the diff of each is most of its cost, and a commit does
 /// not change.
@@ -52,7 +52,7 @@ impl KnownCommits {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps the commits of a log, unless a longer one is kept.
+    /// Keeps the commits of a log, unless a longer one is new_log.
     fn keep(&self, log: Known) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if log.commits.len() >= known.commits.len() {
@@ -86,11 +86,11 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
         }
     })?;
     let mut commits = Vec::new();
-    let mut kept = Kept { log: Known::default(), bytes: 0, root };
+    let mut new_log = NewLog { log: Known::default(), bytes: 0, root };
     loop {
         match reading.next(deadline) {
             Ok(Ok(mut commit)) => {
-                kept.add(&commit);
+                new_log.add(&commit);
                 commit.paths.retain(|path| !is_closed(&top.join(path)));
                 commits.push(commit);
             }
@@ -111,26 +111,26 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
 }
 
 /// The commits to keep, which replace the known ones when the log ends.
-struct Kept<'a> {
+struct NewLog<'a> {
     log: Known,
     bytes: usize,
     root: &'a Root,
 }
 
-impl Kept<'_> {
+impl NewLog<'_> {
     fn add(&mut self, commit: &GitCommit) {
         let texts = [&commit.id, &commit.subject, &commit.author];
         let bytes =
             texts.into_iter().chain(&commit.paths).map(|text| text.len() + 24).sum::<usize>();
         self.log.order.push(commit.id.clone());
-        if self.bytes + bytes <= MAX_KEPT {
+        if self.bytes + bytes <= MAX_RETAINED {
             self.bytes += bytes;
             self.log.commits.insert(commit.id.clone(), commit.clone());
         }
     }
 }
 
-impl Drop for Kept<'_> {
+impl Drop for NewLog<'_> {
     fn drop(&mut self) {
         self.root.commits().keep(std::mem::take(&mut self.log));
     }

@@ -25,8 +25,7 @@ pub fn read(path: &str, content: &str) -> Manifest {
     } else {
         format!("default module of package {name}")
     };
-    let kind = if promised { "manifest" } else { "library" };
-    manifest.start(sources(dir, &main), kind, reason, promised && !built(&main));
+    manifest.start(sources(dir, &main), "library", reason, promised && !built(&main));
     scripts(&mut manifest, &json["scripts"], dir, &name);
     manifest
 }

@@ -127,7 +127,7 @@ pub fn swift(path: &str, content: &str) -> Manifest {
         );
     }
     let targets = Regex::new(r#"\.target\(\s*name:\s*"([^"]+)"(?:[^"]*path:\s*"([^"]+)")?"#);
-    let is_made = |name: &str| {
+    let is_product = |name: &str| {
         content.match_indices(".library(").any(|(at, _)| {
             let product = content[at..].split(')').next().unwrap_or("");
             product.contains(&format!("\"{name}\""))
@@ -137,7 +137,7 @@ pub fn swift(path: &str, content: &str) -> Manifest {
         let name = &hit[1];
         let inner =
             hit.get(2).map_or_else(|| format!("Sources/{name}"), |path| path.as_str().into());
-        if let Some(folder) = paths::join(dir, &inner).filter(|_| is_made(name)) {
+        if let Some(folder) = paths::join(dir, &inner).filter(|_| is_product(name)) {
             manifest.modules.push((name.to_owned(), folder));
         }
     }
