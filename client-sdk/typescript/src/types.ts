@@ -1436,7 +1436,7 @@ export interface ExploreDetails {
   git?: GitFacts | null;
   /** Files that changed most often in the latest commits. */
   hotspots?: Array<Hotspot>;
-  /** What a model wrote about the findings, if one was asked. */
+  /** Overview of the findings by a model, if one was asked. */
   overview?: Overview | null;
   /** One or two sentences: the purpose of the project, from manifests and the readme. */
   purpose?: string | null;

@@ -1638,7 +1638,7 @@ class ExploreDetails(TypedDict):
     hotspots: NotRequired[list[Hotspot]]
     """Files that changed most often in the latest commits."""
     overview: NotRequired[Overview | None]
-    """What a model wrote about the findings, if one was asked."""
+    """Overview of the findings by a model, if one was asked."""
     purpose: NotRequired[str | None]
     """One or two sentences: the purpose of the project, from manifests and the readme."""
     secondary: NotRequired[list[Component]]
