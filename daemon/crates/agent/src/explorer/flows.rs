@@ -79,10 +79,7 @@ fn starts(facts: &Facts, entries: &[Entrypoint]) -> Vec<FlowStart> {
 }
 
 fn is_program(entry: &Entrypoint) -> bool {
-    match entry.kind.as_str() {
-        "main" | "server" | "script" | "manifest" => true,
-        _ => false,
-    }
+    ["main", "server", "script", "manifest"].contains(&entry.kind.as_str())
 }
 
 /// The function of `command 'flask' = flask.cli:main`.
