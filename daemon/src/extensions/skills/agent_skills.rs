@@ -72,10 +72,13 @@ pub fn read(folder: &Path) -> Result<LoadedSkill, String> {
     Ok(LoadedSkill { file, folder: Some(folder.to_owned()), deny: vec![], confirm: vec![] })
 }
 
+/// Keys with their values, in the order of the text.
+type Fields = Vec<(String, String)>;
+
 /// Splits a text into the fields of its front matter and its body. Only what skills use of YAML is
 /// understood: plain and quoted scalars, block scalars (`|`, `>`) and continued lines; nested
 /// fields are ignored.
-fn front_matter(text: &str) -> Result<(Vec<(String, String)>, &str), String> {
+fn front_matter(text: &str) -> Result<(Fields, &str), String> {
     const MISSING: &str = "SKILL.md must begin with front matter between two lines ---";
     let text = text.trim_start_matches('\u{feff}');
     let rest =
