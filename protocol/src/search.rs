@@ -415,6 +415,20 @@ pub enum ReferenceUse {
     Read,
 }
 
+impl ReferenceUse {
+    /// The name for people: as on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Definition => "definition",
+            Self::Import => "import",
+            Self::Call => "call",
+            Self::Type => "type",
+            Self::Write => "write",
+            Self::Read => "read",
+        }
+    }
+}
+
 /// Certainty that a reference means the definition.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

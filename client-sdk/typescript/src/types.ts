@@ -2331,7 +2331,7 @@ export type Outcome =
 export interface Overview {
   /** Number of citations that were dropped: no such line, or none of the statement's words near it. */
   droppedCitations: number;
-  /** Number of statements that were dropped because none of their citations held. */
+  /** Number of statements that were dropped because none of their citations was valid. */
   droppedStatements: number;
   /** Statements in reading order, at most 12. */
   statements: Array<Statement>;

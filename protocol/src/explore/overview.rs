@@ -11,7 +11,7 @@ pub struct Overview {
     pub statements: Vec<Statement>,
     /// Number of citations that were dropped: no such line, or none of the statement's words near it.
     pub dropped_citations: u64,
-    /// Number of statements that were dropped because none of their citations held.
+    /// Number of statements that were dropped because none of their citations was valid.
     pub dropped_statements: u64,
 }
 

@@ -198,7 +198,7 @@ fn text(answer: &ReferencesAnswer, root: &str, here: &Path) -> String {
                 .as_ref()
                 .map_or_else(String::new, |e| format!("  in {}", plain(&e.name)));
             let note = style(format!("{within}{certainty}")).dim();
-            let kind = kind_name(item.kind);
+            let kind = item.kind.as_str();
             let _infallible =
                 writeln!(out, "{:>5}  {kind:<10} {}{note}", item.line, plain(&item.text));
         }
@@ -254,17 +254,6 @@ pub async fn impact(app: &App<'_>, args: ImpactArgs) -> Result<u8, Failure> {
         writeln!(out, "{} files within {} steps{more}", answer.items.len(), args.depth);
     output::print(&out)?;
     Ok(OK)
-}
-
-fn kind_name(kind: ReferenceUse) -> &'static str {
-    match kind {
-        ReferenceUse::Definition => "definition",
-        ReferenceUse::Import => "import",
-        ReferenceUse::Call => "call",
-        ReferenceUse::Type => "type",
-        ReferenceUse::Write => "write",
-        ReferenceUse::Read => "read",
-    }
 }
 
 fn note_partial(app: &App<'_>, is_complete: bool) {

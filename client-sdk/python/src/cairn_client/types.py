@@ -2583,7 +2583,7 @@ class Overview(TypedDict):
     droppedCitations: int
     """Number of citations that were dropped: no such line, or none of the statement's words near it."""
     droppedStatements: int
-    """Number of statements that were dropped because none of their citations held."""
+    """Number of statements that were dropped because none of their citations was valid."""
     statements: list[Statement]
     """Statements in reading order, at most 12."""
 

@@ -21,7 +21,7 @@ use crate::root_index::{RootIndex, symbols_are_complete};
 use crate::symbols::of_file;
 use crate::uses::UseReader;
 
-/// Most flows that are kept for one state of the imports.
+/// Most flows that are cached for one state of the imports.
 const MAX_CACHED: usize = 64;
 /// Most steps of a flow.
 const MAX_STEPS: usize = 8;

@@ -93,7 +93,7 @@ impl<'a> UseReader<'a> {
             let is_unique = all.len() == 1 && self.guesses;
             all.retain(|item| self.is_seen(item, &source, &sight));
             if all.len() > MAX_NAMESAKES {
-                // Of very many, only members of a type that the file names can be told apart.
+                // Of very many, only members of a type that the file names can be distinguished.
                 all.retain(|item| is_container_named(item, &source.text));
             }
             for item in all.into_iter().take(MAX_NAMESAKES) {

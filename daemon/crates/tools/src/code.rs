@@ -128,7 +128,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "The files that most others import, and the imports between folders, resolved to files.",
         "code_graph",
         |deps, permit, params: CodeGraphParams, _| {
-            check_groups(&params.groups)?;
+            check_count("groups", params.groups.len(), MAX_GROUPS)?;
             let root = &permit.require_root()?.id;
             let k = params.k.clamp(1, 1000) as usize;
             let shows = |path: &str| permit.shows(path);
@@ -168,11 +168,8 @@ fn flow_tool(deps: &Deps) -> Arc<dyn Tool> {
         "The path of the first request or command from an entrypoint, along calls that are certain.",
         "flow",
         |deps, permit, params: TraceFlowParams, flag| {
-            check_groups(&params.groups)?;
-            if params.names.len() > MAX_NAMES {
-                let text = format!("{} names; at most {MAX_NAMES}", params.names.len());
-                return Err(Failure::new(Reason::InvalidParams, text));
-            }
+            check_count("groups", params.groups.len(), MAX_GROUPS)?;
+            check_count("names", params.names.len(), MAX_NAMES)?;
             let root = &permit.require_root()?.id;
             let shows = |path: &str| permit.shows(path);
             let names = &params.names;
@@ -184,9 +181,9 @@ fn flow_tool(deps: &Deps) -> Arc<dyn Tool> {
     Arc::new(tool)
 }
 
-fn check_groups(groups: &[String]) -> Result<(), Failure> {
-    if groups.len() > MAX_GROUPS {
-        let text = format!("{} groups; at most {MAX_GROUPS}", groups.len());
+fn check_count(what: &str, count: usize, most: usize) -> Result<(), Failure> {
+    if count > most {
+        let text = format!("{count} {what}; at most {most}");
         return Err(Failure::new(Reason::InvalidParams, text));
     }
     Ok(())

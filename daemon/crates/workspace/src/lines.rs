@@ -21,11 +21,11 @@ use crate::{
 /// Largest file that is counted, in bytes: tokei reads a file completely.
 pub const MAX_COUNTED_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Most files whose counts are kept for the next time.
+/// Most files whose counts are cached.
 const MAX_CACHED: usize = 200_000;
 
 /// The counts of a root's files: reading them is most of the cost, and few change. A path and the
-/// size, time and inode of a file are kept as hashes.
+/// size, time and inode of a file are stored as hashes.
 #[derive(Debug, Default)]
 pub(crate) struct LineCounts(Mutex<HashMap<u64, (u64, Counted)>>);
 

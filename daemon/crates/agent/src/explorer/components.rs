@@ -436,7 +436,7 @@ fn is_code(language: &str) -> bool {
 }
 
 /// True if `path` is below `folder`.
-fn contains(folder: &str, path: &str) -> bool {
+pub fn contains(folder: &str, path: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 

@@ -18,12 +18,7 @@ use futures_util::StreamExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    facts::Facts,
-    paths,
-    planner::{self},
-    prose,
-};
+use super::{facts::Facts, paths, planner, prose};
 
 /// Most statements of an overview.
 const MAX_STATEMENTS: usize = 12;
@@ -154,7 +149,8 @@ async fn checked(cx: &RunContext, facts: &Facts, draft: Draft) -> Result<Overvie
 struct Lines<'a> {
     cx: &'a RunContext,
     facts: &'a Facts,
-    read: BTreeMap<(String, u32), Option<String>>,
+    /// Texts by path, first and last line.
+    read: BTreeMap<(String, u32, u32), Option<String>>,
 }
 
 impl Lines<'_> {
@@ -174,18 +170,13 @@ impl Lines<'_> {
 
     /// The text of lines of a file; `None` if there is none, or it may not be read.
     async fn text(&mut self, path: &str, start: u32, end: u32) -> Result<Option<String>, Failure> {
-        let known = self.facts.text(path).map(|text| {
-            let lines: Vec<&str> = text.lines().collect();
-            (lines.len(), lines)
-        });
+        let known: Option<Vec<&str>> = self.facts.text(path).map(|text| text.lines().collect());
         // The known text may be the beginning of the file.
-        if let Some((count, lines)) = known
-            && end as usize <= count
-        {
-            let from = (start as usize - 1).min(count);
-            return Ok(Some(lines[from..end as usize].join("\n")));
+        let lines = known.as_ref().and_then(|lines| lines.get(start as usize - 1..end as usize));
+        if let Some(lines) = lines {
+            return Ok(Some(lines.join("\n")));
         }
-        let key = (path.to_owned(), start);
+        let key = (path.to_owned(), start, end);
         if let Some(text) = self.read.get(&key) {
             return Ok(text.clone());
         }

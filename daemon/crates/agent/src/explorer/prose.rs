@@ -279,25 +279,25 @@ fn statements(text: &str) -> impl Iterator<Item = String> {
 
 /// A paragraph without its sentences that only point elsewhere: "For more information, see …".
 fn without_pointers(paragraph: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
+    let mut retained: Vec<&str> = Vec::new();
     let mut end = paragraph.len().min(MAX_PARAGRAPH);
     while !paragraph.is_char_boundary(end) {
         end -= 1;
     }
     let mut rest = paragraph[..end].trim();
-    while !rest.is_empty() && kept.len() < MAX_SENTENCES {
+    while !rest.is_empty() && retained.len() < MAX_SENTENCES {
         let end = sentence_end(rest, rest.len()).unwrap_or(rest.len());
         let (sentence, after) = rest.split_at(end);
         let lower = sentence.to_lowercase();
         let is_pointer = EMPTY_PHRASES.iter().any(|phrase| lower.contains(phrase));
         // A paragraph that begins with a pointer goes on with one.
-        if is_pointer && kept.is_empty() {
+        if is_pointer && retained.is_empty() {
             break;
         }
-        kept.extend((!is_pointer).then_some(sentence));
+        retained.extend((!is_pointer).then_some(sentence));
         rest = after.trim_start();
     }
-    kept.join(" ")
+    retained.join(" ")
 }
 
 /// Returns the first sentences in which a document speaks of its subject itself ("This package

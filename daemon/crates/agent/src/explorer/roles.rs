@@ -3,7 +3,12 @@
 use cairn_protocol::explore::GraphGroup;
 
 use super::{
-    comments, components::Part, describe, facts::Facts, manifests::Manifest, paths, prose,
+    comments,
+    components::{self, Part},
+    describe,
+    facts::Facts,
+    manifests::Manifest,
+    paths, prose,
 };
 
 /// Most characters of a role.
@@ -200,7 +205,7 @@ fn of_readme(facts: &Facts, part: &Part) -> Option<Role> {
 /// The comment of the main definition in the file that most others import.
 fn of_key_file(facts: &Facts, part: &Part, group: Option<&GraphGroup>) -> Option<Role> {
     let key = group.and_then(|group| group.key_files.first());
-    let beside = super::components::beside(facts, &part.path);
+    let beside = components::beside(facts, &part.path);
     let candidates = [Some(&part.path), beside.as_ref(), key];
     let name = paths::file_name(&part.path);
     let words: Vec<String> = name
@@ -272,9 +277,6 @@ fn contents(facts: &Facts, path: &str) -> Vec<String> {
             names.push(phrase);
         }
     };
-    let is_child = |path: &str, inner: &str| {
-        inner.strip_prefix(path).and_then(|rest| rest.strip_prefix('/')).is_some()
-    };
     let mut folders: Vec<_> = facts
         .folders
         .iter()
@@ -289,7 +291,7 @@ fn contents(facts: &Facts, path: &str) -> Vec<String> {
         .graph
         .files
         .iter()
-        .filter(|file| is_child(path, &file.path) && !paths::secondary(&file.path))
+        .filter(|file| components::contains(path, &file.path) && !paths::secondary(&file.path))
         .collect();
     files.sort_by_key(|f| std::cmp::Reverse(u64::from(f.dependents) * 1000 + f.bytes / 8));
     for file in files {

@@ -82,7 +82,7 @@ struct Interrupted {
     failure: Failure,
     /// True if a part of the answer was displayed.
     is_displayed: bool,
-    /// True if the stream of the answer had begun.
+    /// True if the stream of the answer had started.
     has_started: bool,
 }
 

@@ -181,7 +181,7 @@ async fn edit_of_read_content_needs_no_approval() {
     fixture.call("edit_file", edit("one")).await.unwrap();
     fixture.call("fs", fs_edit("two")).await.unwrap();
     assert_eq!(fixture.read("a.txt").unwrap(), "1\n2\nthree\nfour\n");
-    std::fs::write(fixture.path("a.txt"), "one of somebody else\n").unwrap();
+    std::fs::write(fixture.path("a.txt"), "one of another program\n").unwrap();
     let error = fixture.call("edit_file", edit("one")).await.unwrap_err();
     assert_eq!(error.reason, Reason::NoApprover, "it has changed since");
     // Other changes, and a rule that requires a confirmation, are not affected.

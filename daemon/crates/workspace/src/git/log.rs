@@ -20,7 +20,7 @@ const MAX_COMMITS: usize = 2_000;
 const MAX_PATHS: usize = 200;
 const MAX_TEXT: usize = 300;
 
-/// Most bytes of texts and paths of the commits that are new_log for the next log of a root.
+/// Most bytes of texts and paths of the commits that are retained for the next log of a root.
 const MAX_RETAINED: usize = 4 * 1024 * 1024;
 
 /// The commits of the last log of a root: the diff of each is most of its cost, and a commit does
@@ -52,7 +52,7 @@ impl KnownCommits {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps the commits of a log, unless a longer one is new_log.
+    /// Stores the commits of a log, unless those of a longer one are stored.
     fn keep(&self, log: Known) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if log.commits.len() >= known.commits.len() {

@@ -59,7 +59,7 @@ fn other_branch_is_behind() {
     git(dir.path(), &["checkout", "-qb", "side", "HEAD~1"]);
     put(dir.path(), "side.rs", "x\n");
     git(dir.path(), &["add", "."]);
-    git(dir.path(), &["commit", "-qm", "aside"]);
+    git(dir.path(), &["commit", "-qm", "other branch"]);
     let changes = git_changes(&root, "main").unwrap();
     assert_eq!((changes.ahead, changes.behind), (1, 1));
     assert_eq!(lines(&changes.files), [("a.rs", "modified", 1, 1), ("side.rs", "added", 1, 0)]);

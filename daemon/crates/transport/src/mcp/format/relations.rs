@@ -4,10 +4,7 @@ use std::fmt::Write as _;
 
 use cairn_protocol::{
     calls::CallsAnswer,
-    search::{
-        ImpactAnswer, ReferenceConfidence, ReferenceItem, ReferenceUse, ReferencesAnswer,
-        SymbolItem,
-    },
+    search::{ImpactAnswer, ReferenceConfidence, ReferenceItem, ReferencesAnswer, SymbolItem},
 };
 
 use super::{Page, incomplete, line, short};
@@ -25,17 +22,6 @@ fn certainty(confidence: ReferenceConfidence) -> &'static str {
         ReferenceConfidence::Exact => "",
         ReferenceConfidence::Likely => "  (likely)",
         ReferenceConfidence::Ambiguous => "  (ambiguous)",
-    }
-}
-
-fn use_name(kind: ReferenceUse) -> &'static str {
-    match kind {
-        ReferenceUse::Definition => "definition",
-        ReferenceUse::Import => "import",
-        ReferenceUse::Call => "call",
-        ReferenceUse::Type => "type",
-        ReferenceUse::Write => "write",
-        ReferenceUse::Read => "read",
     }
 }
 
@@ -67,7 +53,7 @@ pub fn references(answer: &ReferencesAnswer) -> String {
         let entry = format!(
             "{}:{number} {}{inside}{}: {}",
             line(path),
-            use_name(*kind),
+            kind.as_str(),
             certainty(*confidence),
             short(text)
         );
