@@ -5,11 +5,13 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use cairn_config::{Ann, BuiltinTool, Config, DefaultAction, RuleEntry, ToolsMode, WebBackend};
 use cairn_engine::{
     Engine, EngineDeps, EngineOptions, RootSettings, Rule, Rules, RuntimeSettings, TurnSettings,
-    Verdict, model::ModelLimits,
+    Verdict,
+    model::{CostLimits, ModelLimits},
 };
 use cairn_harness::{
     CallLimits, CheckedRule, Registry, RuleError, Sandbox, WhenMissing, sandbox::Host,
 };
+use cairn_model_presets::Presets;
 use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
@@ -104,7 +106,24 @@ pub async fn engine(
 /// Sets the engine's models from the configuration.
 pub fn set_models(engine: &Engine, config: &Config, root: &DataRoot) {
     let agents = Agents::new(config, engine.trace().clone(), root.agents_dir());
-    engine.set_models(Arc::new(models::ConfiguredProviders::new(config, Arc::new(agents))));
+    let presets = Arc::new(presets(root));
+    engine.set_models(Arc::new(models::ConfiguredProviders::new(
+        config,
+        presets,
+        Arc::new(agents),
+    )));
+}
+
+/// Returns the facts about models: of the user's file if there is one, else those of the program.
+fn presets(root: &DataRoot) -> Presets {
+    match Presets::read(&root.presets_file()) {
+        Ok(Some(presets)) => presets,
+        Ok(None) => Presets::bundled().clone(),
+        Err(error) => {
+            tracing::warn!(%error, "the presets of the program are used instead");
+            Presets::bundled().clone()
+        }
+    }
 }
 
 /// Collects the settings that take effect without a restart.
@@ -147,6 +166,11 @@ fn model_limits(config: &Config) -> ModelLimits {
         models: models.models.clone(),
         requests_per_minute: models.max_requests_per_minute,
         tokens_per_day: models.max_tokens_per_day,
+        cost: CostLimits {
+            turn: models.max_usd_per_turn,
+            session: models.max_usd_per_session,
+            day: models.max_usd_per_day,
+        },
     }
 }
 

@@ -8,7 +8,8 @@ use std::{
 
 use cairn_config::{AgentConfig, Config, LlmApi, LlmConfig};
 use cairn_engine::model::{Models, Provider};
-use cairn_llm::{Key, Launcher, OpenAiApi, Settings};
+use cairn_llm::{Effort, Key, Launcher, OpenAiApi, Settings};
+use cairn_model_presets::Presets;
 use cairn_protocol::{
     error::{Failure, Reason},
     turn::{ModelChoice, ProviderInfo},
@@ -31,6 +32,8 @@ pub struct ConfiguredProviders {
     /// The size of the context in tokens, for Ollama: the client sets it, and the server cuts longer
     /// prompts silently. Other providers report theirs.
     context: Option<u64>,
+    /// Known facts about models.
+    presets: Arc<Presets>,
     /// Launcher that starts command-line agents.
     launcher: Arc<dyn Launcher>,
     /// Connected providers, which retain their connections (and a scripted one its position).
@@ -42,7 +45,7 @@ const MAX_CONNECTED: usize = 64;
 
 impl ConfiguredProviders {
     /// Creates the providers of `config`; `launcher` starts its command-line agents.
-    pub fn new(config: &Config, launcher: Arc<dyn Launcher>) -> Self {
+    pub fn new(config: &Config, presets: Arc<Presets>, launcher: Arc<dyn Launcher>) -> Self {
         let llm = config.llm.clone();
         // The default endpoint is Ollama's; it must not apply to other providers.
         let set = llm.endpoint.clone().filter(|e| {
@@ -55,7 +58,17 @@ impl ConfiguredProviders {
         let keychain = (!command.is_empty()).then(|| Keychain::start(command));
         let agent = config.agent.clone();
         let connected = Mutex::default();
-        Self { endpoint: set, llm, agent, allow_external, keychain, context, launcher, connected }
+        Self {
+            endpoint: set,
+            llm,
+            agent,
+            allow_external,
+            keychain,
+            context,
+            presets,
+            launcher,
+            connected,
+        }
     }
 
     fn endpoint(&self, choice: &ModelChoice) -> Option<String> {
@@ -107,7 +120,13 @@ impl ConfiguredProviders {
                 LlmApi::Chat => OpenAiApi::Chat,
                 LlmApi::Responses => OpenAiApi::Responses,
             },
-            reasoning_effort: self.llm.reasoning_effort.clone(),
+            reasoning_effort: self
+                .llm
+                .reasoning_effort
+                .as_deref()
+                .map(Effort::parse)
+                .transpose()?,
+            presets: Arc::clone(&self.presets),
             idle_timeout: agent.unwrap_or(Duration::from_secs(self.llm.timeout_seconds.max(1))),
             total_timeout: agent.unwrap_or(MAX_ANSWER_TIME),
             context_tokens: self.context.filter(|_| choice.provider == "ollama"),
@@ -194,6 +213,10 @@ mod tests {
         }
     }
 
+    fn presets() -> Arc<Presets> {
+        Arc::new(Presets::bundled().clone())
+    }
+
     fn configured(
         provider: &str,
         endpoint: Option<&str>,
@@ -205,7 +228,7 @@ mod tests {
             config.llm.endpoint = Some(endpoint.into());
         }
         config.llm.api_key = key.map(str::to_owned);
-        ConfiguredProviders::new(&config, Arc::new(NoPrograms))
+        ConfiguredProviders::new(&config, presets(), Arc::new(NoPrograms))
     }
 
     fn choice(provider: &str, model: &str, endpoint: Option<&str>) -> ModelChoice {
@@ -239,7 +262,7 @@ mod tests {
             let mut config = Config::default();
             config.llm.provider = provider.into();
             config.context.max_tokens = 20_000;
-            let models = ConfiguredProviders::new(&config, Arc::new(NoPrograms));
+            let models = ConfiguredProviders::new(&config, presets(), Arc::new(NoPrograms));
             let settings = |name: &str| models.settings(&choice(name, "m", None)).unwrap();
             assert_eq!(settings("ollama").context_tokens, Some(20_000), "{provider}");
             assert_eq!(settings("anthropic").context_tokens, None, "{provider}");
@@ -260,7 +283,7 @@ mod tests {
         let mut config = Config::default();
         config.llm.provider = "openai-compatible".into();
         config.llm.api_key_command = vec!["/bin/echo".into(), "sk-from-the-keychain".into()];
-        let models = ConfiguredProviders::new(&config, Arc::new(NoPrograms));
+        let models = ConfiguredProviders::new(&config, presets(), Arc::new(NoPrograms));
         assert!(models.key(&choice("openai-compatible", "", None)).unwrap().is_some());
         assert!(models.key(&choice("ollama", "", None)).unwrap().is_none());
         let elsewhere = choice("openai-compatible", "", Some("https://elsewhere.example"));

@@ -9,7 +9,7 @@ use crate::{
     approval::{Approval, Resolution},
     explore::{ExplorePlan, ExploreSummary},
     id::{ApprovalId, RunId},
-    model::{FinishReason, Part, TokenUsage, ToolUse},
+    model::{FinishReason, Part, ProviderReasoning, TokenUsage, ToolUse},
     turn::{ExecutionPolicy, ModelChoice, RunResult},
 };
 
@@ -309,6 +309,9 @@ pub struct ModelAnswer {
     /// Reference to the raw bytes of the answer, for replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<BlobRef>,
+    /// Reasoning that the provider requires back with the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<ProviderReasoning>,
 }
 
 /// Outcome of a tool call in a turn.

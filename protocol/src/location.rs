@@ -159,6 +159,10 @@ impl DataRoot {
     pub fn state_json(&self) -> PathBuf {
         self.0.join("state.json")
     }
+    /// Returns the file with newer facts about models than those of the program.
+    pub fn presets_file(&self) -> PathBuf {
+        self.0.join("model-presets.json")
+    }
     /// Returns the folder of running command-line agents.
     pub fn agents_dir(&self) -> PathBuf {
         self.0.join("agents")

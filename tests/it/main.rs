@@ -28,6 +28,7 @@ mod limits;
 mod listening;
 mod mcp;
 mod mcp_peers;
+mod model_facts;
 mod network;
 mod outside;
 mod overrides;

@@ -457,6 +457,8 @@ export type AgentEvt =
     heardSeq?: number;
     /** Reference to the raw bytes of the answer, for replay. */
     raw?: BlobRef | null;
+    /** Reasoning that the provider requires back with the conversation. */
+    reasoning?: ProviderReasoning | null;
   }
   /** The model requested a tool call, which now passes the gate. */
   | {
@@ -2264,6 +2266,8 @@ export interface ModelAnswer {
   heardSeq?: number;
   /** Reference to the raw bytes of the answer, for replay. */
   raw?: BlobRef | null;
+  /** Reasoning that the provider requires back with the conversation. */
+  reasoning?: ProviderReasoning | null;
 }
 
 /** The model that a session uses. */
@@ -2282,16 +2286,36 @@ export interface ModelInfo {
   model: string;
   /** Cairn's name of the provider: `ollama`, `openai`, … */
   provider: string;
-  /** Context size of the model in tokens, if the provider reports it. */
+  /** Context size of the model in tokens, if it is known. */
   contextTokens?: number | null;
+  /** True if the model reads images; absent if that is not known. */
+  images?: boolean | null;
+  /** Maximum tokens of an answer, if it is known. */
+  maxOutputTokens?: number | null;
+  /** Price of the model, if it is known. */
+  price?: ModelPrice | null;
+  /** True if the model reasons before it answers; absent if that is not known. */
+  reasoning?: boolean | null;
   /** Size of the weights in bytes, if the provider reports it. */
   sizeBytes?: number | null;
+  /** True if the model calls tools; absent if that is not known. */
+  tools?: boolean | null;
 }
 
 /** Parameters of the method `model.list`. */
 export interface ModelListParams {
   /** Name of the provider; the configured one when omitted. */
   provider?: string | null;
+}
+
+/** Price of a model in US dollars for a million tokens. */
+export interface ModelPrice {
+  /** Price of the prompt's tokens. */
+  input: number;
+  /** Price of the answer's tokens. */
+  output: number;
+  /** Price of the prompt's tokens that are read from the provider's cache. */
+  cached?: number | null;
 }
 
 /** Method that matches names. */
@@ -2633,6 +2657,17 @@ export interface ProviderInfo {
   reason?: string | null;
 }
 
+/** Reasoning of an answer in the provider's own form: signed or encrypted, of use to this provider's
+ * model only, and to nobody else. */
+export interface ProviderReasoning {
+  /** Items in the order of their arrival. */
+  items: Array<ReasoningItem>;
+  /** The provider's name of the model. */
+  model: string;
+  /** Cairn's name of the provider. */
+  provider: string;
+}
+
 /** Answer of the method `provider.set`. */
 export interface ProviderSet {
   /** Name of the model at the provider. */
@@ -2657,6 +2692,14 @@ export interface ProviderSetParams {
   model?: string | null;
   /** Name of the provider; the session's own when omitted. */
   provider?: string | null;
+}
+
+/** One item of a provider's reasoning. */
+export interface ReasoningItem {
+  /** Number of the answer's tool calls before the item. */
+  beforeCall: number;
+  /** The item as the provider sent it. */
+  item: unknown;
 }
 
 /** Certainty that a reference means the definition. */
@@ -3335,6 +3378,8 @@ export interface TokenUsage {
   outputTokens: number;
   /** Tokens of the prompt that were in the provider's cache. */
   cachedTokens?: number;
+  /** Cost in millionths of a US dollar, of those calls whose price is known; absent if none is. */
+  costMicroUsd?: number | null;
 }
 
 /** A call of a tool by name. */

@@ -95,7 +95,12 @@ mod tests {
             model: ModelChoice::default(),
             calls: vec![],
             finish: None,
-            usage: TokenUsage { input_tokens: input, output_tokens: output, cached_tokens: cached },
+            usage: TokenUsage {
+                input_tokens: input,
+                output_tokens: output,
+                cached_tokens: cached,
+                cost_micro_usd: None,
+            },
             tokens_per_second: speed,
             context_tokens: context,
             first_millis: 500,
@@ -103,6 +108,7 @@ mod tests {
             request_digest: String::new(),
             heard_seq: 0,
             raw: None,
+            reasoning: None,
         }
     }
 

@@ -37,7 +37,7 @@ fn answer() -> AgentEvt {
         model: ModelChoice::default(),
         calls: vec![],
         finish: None,
-        usage: TokenUsage { input_tokens: 100, output_tokens: 20, cached_tokens: 0 },
+        usage: TokenUsage { input_tokens: 100, output_tokens: 20, ..TokenUsage::default() },
         tokens_per_second: 10.0,
         context_tokens: Some(1000),
         first_millis: 100,
@@ -45,6 +45,7 @@ fn answer() -> AgentEvt {
         request_digest: String::new(),
         heard_seq: 0,
         raw: None,
+        reasoning: None,
     })
 }
 

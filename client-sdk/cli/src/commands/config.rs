@@ -66,7 +66,7 @@ pub async fn reload(app: &App<'_>) -> Result<u8, Failure> {
 }
 
 /// Returns a client if a daemon runs.
-async fn running_daemon(app: &App<'_>) -> Result<Option<Client>, Failure> {
+pub async fn running_daemon(app: &App<'_>) -> Result<Option<Client>, Failure> {
     if !app.is_remote() && !is_root_locked(&app.data_root()?) {
         return Ok(None);
     }

@@ -528,6 +528,8 @@ class AgentEvtModelAnswer(TypedDict):
     """Sequence number of the latest `steered` record included in the request; 0 if none."""
     raw: NotRequired[BlobRef | None]
     """Reference to the raw bytes of the answer, for replay."""
+    reasoning: NotRequired[ProviderReasoning | None]
+    """Reasoning that the provider requires back with the conversation."""
 
 
 class AgentEvtToolCall(TypedDict):
@@ -2517,6 +2519,8 @@ class ModelAnswer(TypedDict):
     """Sequence number of the latest `steered` record included in the request; 0 if none."""
     raw: NotRequired[BlobRef | None]
     """Reference to the raw bytes of the answer, for replay."""
+    reasoning: NotRequired[ProviderReasoning | None]
+    """Reasoning that the provider requires back with the conversation."""
 
 
 class ModelChoice(TypedDict):
@@ -2538,9 +2542,19 @@ class ModelInfo(TypedDict):
     provider: str
     """Cairn's name of the provider: `ollama`, `openai`, …"""
     contextTokens: NotRequired[int | None]
-    """Context size of the model in tokens, if the provider reports it."""
+    """Context size of the model in tokens, if it is known."""
+    images: NotRequired[bool | None]
+    """True if the model reads images; absent if that is not known."""
+    maxOutputTokens: NotRequired[int | None]
+    """Maximum tokens of an answer, if it is known."""
+    price: NotRequired[ModelPrice | None]
+    """Price of the model, if it is known."""
+    reasoning: NotRequired[bool | None]
+    """True if the model reasons before it answers; absent if that is not known."""
     sizeBytes: NotRequired[int | None]
     """Size of the weights in bytes, if the provider reports it."""
+    tools: NotRequired[bool | None]
+    """True if the model calls tools; absent if that is not known."""
 
 
 class ModelListParams(TypedDict):
@@ -2548,6 +2562,17 @@ class ModelListParams(TypedDict):
 
     provider: NotRequired[str | None]
     """Name of the provider; the configured one when omitted."""
+
+
+class ModelPrice(TypedDict):
+    """Price of a model in US dollars for a million tokens."""
+
+    input: float
+    """Price of the prompt's tokens."""
+    output: float
+    """Price of the answer's tokens."""
+    cached: NotRequired[float | None]
+    """Price of the prompt's tokens that are read from the provider's cache."""
 
 NameMatch: TypeAlias = Literal[
     "exact",  # The name equals the query.
@@ -2909,6 +2934,18 @@ class ProviderInfo(TypedDict):
     """Reason why the provider is unavailable."""
 
 
+class ProviderReasoning(TypedDict):
+    """Reasoning of an answer in the provider's own form: signed or encrypted, of use to this provider's
+    model only, and to nobody else."""
+
+    items: list[ReasoningItem]
+    """Items in the order of their arrival."""
+    model: str
+    """The provider's name of the model."""
+    provider: str
+    """Cairn's name of the provider."""
+
+
 class ProviderSet(TypedDict):
     """Answer of the method `provider.set`."""
 
@@ -2935,6 +2972,15 @@ class ProviderSetParams(TypedDict):
     """Name of the model; the provider's default when omitted."""
     provider: NotRequired[str | None]
     """Name of the provider; the session's own when omitted."""
+
+
+class ReasoningItem(TypedDict):
+    """One item of a provider's reasoning."""
+
+    beforeCall: int
+    """Number of the answer's tool calls before the item."""
+    item: Any
+    """The item as the provider sent it."""
 
 ReferenceConfidence: TypeAlias = Literal[
     "exact",  # Scopes and imports lead to it.
@@ -3639,6 +3685,8 @@ class TokenUsage(TypedDict):
     """Tokens of the answer."""
     cachedTokens: NotRequired[int]
     """Tokens of the prompt that were in the provider's cache."""
+    costMicroUsd: NotRequired[int | None]
+    """Cost in millionths of a US dollar, of those calls whose price is known; absent if none is."""
 
 
 class ToolCall(TypedDict):

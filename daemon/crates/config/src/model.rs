@@ -127,6 +127,12 @@ section! {
         max_requests_per_minute: u32 = 60,
         /// Maximum tokens per day over all sessions; unlimited when absent.
         max_tokens_per_day: Option<u64> = None,
+        /// Maximum cost of one turn in US dollars, by the known prices; unlimited when absent.
+        max_usd_per_turn: Option<f64> = None,
+        /// Maximum cost of one session in US dollars; unlimited when absent.
+        max_usd_per_session: Option<f64> = None,
+        /// Maximum cost per day over all sessions in US dollars; unlimited when absent.
+        max_usd_per_day: Option<f64> = None,
     }
 }
 
@@ -273,7 +279,8 @@ section! {
         temperature: Option<f64> = None,
         /// API of `openai` and `openai-compatible`: `chat` or `responses`.
         api: LlmApi = LlmApi::Chat,
-        /// Effort of reasoning of these providers, such as `low`; the model's own when absent.
+        /// Effort of reasoning, at every provider: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`
+        /// or `max`, as the model allows; the model's own when absent.
         reasoning_effort: Option<String> = None,
         /// Maximum tokens of one answer.
         max_tokens: u32 = 4096,

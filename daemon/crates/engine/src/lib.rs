@@ -60,6 +60,7 @@ mod session;
 mod sessions;
 mod skill_tool;
 pub mod span;
+mod spending;
 mod state_file;
 mod structured;
 mod turns;

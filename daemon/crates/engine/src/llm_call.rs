@@ -86,5 +86,7 @@ async fn collected(
         () = cancel.cancelled() => return Err(Failure::new(Reason::Cancelled, "the request was cancelled")),
         outcome = read => outcome?,
     }
+    let usage = &mut collected.usage;
+    usage.cost_micro_usd = usage.cost_micro_usd.or_else(|| provider.cost(usage));
     Ok(collected)
 }

@@ -120,6 +120,7 @@ impl Tool for Ask {
         // A run sets it in its policy; a call of its own in the policy that it carries.
         let allowed = call.policy.allow_external_llms || permit.require_network().is_ok();
         engine.inner.models.admit(&*provider, allowed)?;
+        engine.load_costs().await?;
         if let Some(wait) = engine.inner.models.wait(Instant::now())? {
             let text = format!(
                 "models.maxRequestsPerMinute is reached; try again in {} s",
@@ -146,7 +147,7 @@ impl Tool for Ask {
         let on_text = |text: &str| pass(snapshots.as_mut().and_then(|s| s.look(text)));
         let answer =
             llm_call::collect_with_progress(&*provider, request, permit.cancel(), on_text).await?;
-        engine.inner.models.spend(answer.usage.input_tokens + answer.usage.output_tokens);
+        engine.inner.models.spend(answer.usage);
         let typed =
             call.expects_type.as_deref().map(|name| typed(name, &answer.text)).transpose()?;
         if let (Some(snapshots), Some(value)) = (snapshots, &typed) {

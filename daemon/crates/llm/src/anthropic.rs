@@ -1,6 +1,7 @@
 //! Anthropic's messages API.
 
 mod read;
+mod schema;
 
 use std::borrow::Cow;
 
@@ -11,20 +12,19 @@ use serde_json::{Map, Value, json};
 pub(crate) use read::Reader;
 
 use crate::{
-    Key, LlmError, ModelRequest, catalog,
-    conversation::{arguments, is_empty, repair},
+    Key, LlmError, ModelRequest,
+    conversation::{OMITTED_MESSAGES, arguments, is_empty, repair},
     decode::Format,
+    effort::{Effort, with_reasoning},
     endpoint::Endpoint,
-    remote::{Dialect, Query, secret},
+    reasoning::items_of,
+    remote::{Dialect, Query, Target, secret},
 };
 
 /// Supported version of the API.
 const VERSION: &str = "2023-06-01";
 /// Default limit of answer tokens, because the API requires one.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
-/// Placeholder before a conversation whose first messages were dropped: the first message must be
-/// the user's.
-const OMITTED_MESSAGES: &str = "(earlier messages are omitted)";
 
 /// Dialect of Anthropic's messages API.
 pub(crate) struct Anthropic;
@@ -38,8 +38,8 @@ impl Dialect for Anthropic {
         "anthropic"
     }
 
-    fn chat_path(&self) -> &'static str {
-        "/messages"
+    fn chat_path(&self, _model: &str) -> Cow<'static, str> {
+        "/messages".into()
     }
 
     fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
@@ -51,25 +51,25 @@ impl Dialect for Anthropic {
         Ok(headers)
     }
 
-    fn body(
-        &self,
-        model: &str,
-        request: &ModelRequest,
-        _context: Option<u64>,
-    ) -> Result<Value, LlmError> {
+    fn body(&self, target: &Target<'_>, request: &ModelRequest) -> Result<Value, LlmError> {
         let mut body = Map::new();
-        body.insert("model".into(), model.into());
-        body.insert("max_tokens".into(), limit(request).into());
+        let limit = with_reasoning(limit(request), target);
+        body.insert("model".into(), target.model.into());
+        body.insert("max_tokens".into(), limit.into());
         if !request.system.is_empty() {
             // The system text is the same in each request, so the provider should cache it.
             let text = json!({ "type": "text", "text": request.system, "cache_control": { "type": "ephemeral" } });
             body.insert("system".into(), json!([text]));
         }
-        body.insert("messages".into(), messages(request));
+        body.insert("messages".into(), messages(target.model, request));
         body.insert("stream".into(), true.into());
-        if let Some(temperature) = request.temperature {
+        let (thinking, mut output) = thinking(target, request, limit);
+        if let Some(temperature) = target.temperature(request).filter(|_| thinking.is_none()) {
             // Anthropic accepts temperatures up to 1, other providers up to 2.
             body.insert("temperature".into(), temperature.min(1.0).into());
+        }
+        if let Some(thinking) = thinking {
+            body.insert("thinking".into(), thinking);
         }
         let mut tools = tools(request);
         if let Some(schema) = &request.schema {
@@ -77,10 +77,20 @@ impl Dialect for Anthropic {
                 let text = "anthropic only supports schemas of an object: wrap the schema in one";
                 return Err(LlmError::Rejected(text.into()));
             }
-            let name = schema_tool(request);
-            let description = "Returns the answer in the requested format.";
-            tools.push(json!({ "name": name, "description": description, "input_schema": schema }));
-            body.insert("tool_choice".into(), json!({ "type": "tool", "name": name }));
+            if target.preset.is_none_or(|preset| preset.structured_output) {
+                let schema = schema::strict(schema);
+                output.insert("format".into(), json!({ "type": "json_schema", "schema": schema }));
+            } else {
+                let name = schema_tool(request);
+                let description = "Returns the answer in the requested format.";
+                tools.push(
+                    json!({ "name": name, "description": description, "input_schema": schema }),
+                );
+                body.insert("tool_choice".into(), json!({ "type": "tool", "name": name }));
+            }
+        }
+        if !output.is_empty() {
+            body.insert("output_config".into(), output.into());
         }
         if !tools.is_empty() {
             body.insert("tools".into(), tools.into());
@@ -97,19 +107,13 @@ impl Dialect for Anthropic {
             let name = model.get("id")?.as_str()?;
             let tokens = model.get("max_input_tokens").or_else(|| model.pointer("/meta/n_ctx"));
             Some(ModelInfo {
-                provider: self.name().into(),
-                model: name.to_owned(),
-                context_tokens: tokens
-                    .and_then(Value::as_u64)
-                    .or_else(|| catalog::family_context(name)),
+                context_tokens: tokens.and_then(Value::as_u64),
+                max_output_tokens: model.get("max_tokens").and_then(Value::as_u64),
                 size_bytes: model.pointer("/meta/size").and_then(Value::as_u64),
+                ..ModelInfo::new(self.name(), name)
             })
         });
         Some(models.collect())
-    }
-
-    fn family_context(&self, model: &str) -> Option<u64> {
-        catalog::family_context(model)
     }
 }
 
@@ -126,6 +130,54 @@ fn schema_tool(request: &ModelRequest) -> String {
     name
 }
 
+/// Minimum of `budget_tokens` in the API.
+const MIN_BUDGET: u32 = 1024;
+
+/// Returns the configuration of thinking and that of the answer. `limit` is the request's limit of
+/// tokens.
+fn thinking(
+    target: &Target<'_>,
+    request: &ModelRequest,
+    limit: u32,
+) -> (Option<Value>, Map<String, Value>) {
+    let mut output = Map::new();
+    // The API refuses thinking together with a tool that must be called.
+    let is_forced =
+        request.schema.is_some() && target.preset.is_some_and(|preset| !preset.structured_output);
+    let may_think = !is_forced && !lacks_thinking(target.model, request);
+    let Some(effort) = target.effort.filter(|_| may_think) else {
+        return (None, output);
+    };
+    // Models that the presets do not know are newer than these.
+    if target.preset.is_none_or(|preset| preset.adaptive_thinking) {
+        let effort = match effort {
+            Effort::None => return (Some(json!({ "type": "disabled" })), output),
+            Effort::Minimal => Effort::Low,
+            effort => effort,
+        };
+        output.insert("effort".into(), effort.name().into());
+        return (Some(json!({ "type": "adaptive", "display": "summarized" })), output);
+    }
+    // The API requires a budget below the limit of the answer.
+    let budget = effort.budget().min(limit.saturating_sub(MIN_BUDGET));
+    let enabled = (budget >= MIN_BUDGET && target.preset.is_some_and(|preset| preset.reasoning))
+        .then(|| json!({ "type": "enabled", "budget_tokens": budget }));
+    (enabled, output)
+}
+
+/// True if the last answer's calls were made without this model's thinking, as after a change of the
+/// model within a turn: the API refuses a request with thinking then.
+fn lacks_thinking(model: &str, request: &ModelRequest) -> bool {
+    let this_turn = request.messages.iter().rev();
+    let mut this_turn = this_turn.take_while(|m| !matches!(m, Message::User { .. }));
+    this_turn.any(|message| match message {
+        Message::Assistant { calls, reasoning, .. } => {
+            !calls.is_empty() && items_of(reasoning.as_ref(), "anthropic", model).is_empty()
+        }
+        _ => false,
+    })
+}
+
 fn tools(request: &ModelRequest) -> Vec<Value> {
     let tools = request.tools.iter().map(|tool| {
         json!({ "name": tool.name(), "description": tool.description(), "input_schema": tool.input_schema() })
@@ -135,10 +187,10 @@ fn tools(request: &ModelRequest) -> Vec<Value> {
 
 /// Converts messages to alternating roles, starting with the user. Tool results belong to the user
 /// and come first in a message.
-fn messages(request: &ModelRequest) -> Value {
+fn messages(model: &str, request: &ModelRequest) -> Value {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in repair(&request.messages) {
-        let (role, blocks) = blocks(message);
+        let (role, blocks) = blocks(model, message);
         match turns.last_mut() {
             Some((last, all)) if *last == role => all.extend(blocks),
             _ => turns.push((role, blocks)),
@@ -148,13 +200,19 @@ fn messages(request: &ModelRequest) -> Value {
         turns.insert(0, ("user", vec![json!({ "type": "text", "text": OMITTED_MESSAGES })]));
     }
     // The next request starts with this prefix, so the provider should cache it.
-    if let Some(Value::Object(last)) = turns.last_mut().and_then(|(_, blocks)| blocks.last_mut()) {
+    let last = turns.last_mut().and_then(|(_, blocks)| blocks.last_mut());
+    if let Some(Value::Object(last)) = last.filter(|last| !is_thinking(last)) {
         last.insert("cache_control".into(), json!({ "type": "ephemeral" }));
     }
     turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
 }
 
-fn blocks(message: Cow<'_, Message>) -> (&'static str, Vec<Value>) {
+/// True for a block that takes no mark of the cache.
+fn is_thinking(block: &Value) -> bool {
+    matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
+}
+
+fn blocks(model: &str, message: Cow<'_, Message>) -> (&'static str, Vec<Value>) {
     match &*message {
         Message::User { parts } => {
             let parts = parts.iter().filter(|part| !is_empty(part)).map(|part| match part {
@@ -166,14 +224,16 @@ fn blocks(message: Cow<'_, Message>) -> (&'static str, Vec<Value>) {
             });
             ("user", parts.collect())
         }
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, reasoning } => {
+            let thinking = items_of(reasoning.as_ref(), "anthropic", model);
+            let thinking = thinking.iter().map(|item| item.item.clone());
             // The API refuses trailing white space in assistant text.
             let text = text.trim_end();
             let text_block = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
             let calls = calls.iter().map(|call| {
                 json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": *arguments(call) })
             });
-            ("assistant", text_block.into_iter().chain(calls).collect())
+            ("assistant", thinking.chain(text_block).chain(calls).collect())
         }
         Message::Tool { call_id, content, failed, .. } => {
             let mut block =

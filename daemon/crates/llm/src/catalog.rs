@@ -32,7 +32,7 @@ const PROVIDERS: &[KnownProvider] = &[
     KnownProvider {
         name: "openai",
         endpoint: Some("https://api.openai.com/v1"),
-        default_model: "gpt-5-mini",
+        default_model: "gpt-5.6-terra",
         key_variables: &["OPENAI_API_KEY"],
         needs_key: true,
         external: true,
@@ -41,8 +41,26 @@ const PROVIDERS: &[KnownProvider] = &[
     KnownProvider {
         name: "anthropic",
         endpoint: Some("https://api.anthropic.com"),
-        default_model: "claude-sonnet-4-5",
+        default_model: "claude-sonnet-5-5",
         key_variables: &["ANTHROPIC_API_KEY"],
+        needs_key: true,
+        external: true,
+        aliases: &[],
+    },
+    KnownProvider {
+        name: "gemini",
+        endpoint: Some("https://generativelanguage.googleapis.com/v1beta"),
+        default_model: "gemini-3.8-flash",
+        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        needs_key: true,
+        external: true,
+        aliases: &["google"],
+    },
+    KnownProvider {
+        name: "openrouter",
+        endpoint: Some("https://openrouter.ai/api/v1"),
+        default_model: "openrouter/auto",
+        key_variables: &["OPENROUTER_API_KEY"],
         needs_key: true,
         external: true,
         aliases: &[],
@@ -112,16 +130,18 @@ pub fn find_provider(name: &str) -> Option<&'static KnownProvider> {
     PROVIDERS.iter().find(|known| known.name == name || known.aliases.contains(&name))
 }
 
-/// Context sizes of model families whose providers do not report them: name prefix and tokens. The
-/// longest matching prefix wins.
+/// Context sizes of model families, for models that neither the provider nor the presets know: name
+/// prefix and tokens. The longest matching prefix wins.
 const CONTEXTS: &[(&str, u64)] = &[
     ("claude-", 200_000),
+    ("gemini-", 1_048_576),
     ("gpt-3.5-turbo", 16_385),
     ("gpt-4", 8_192),
     ("gpt-4-turbo", 128_000),
     ("gpt-4o", 128_000),
     ("gpt-4.1", 1_047_576),
-    ("gpt-5", 400_000),
+    ("gpt-5", 272_000),
+    ("gpt-6", 272_000),
     ("o1", 200_000),
     ("o3", 200_000),
     ("o4-mini", 200_000),

@@ -7,12 +7,15 @@ use std::{
     time::Duration,
 };
 
+use cairn_model_presets::Presets;
+
 use crate::{
-    Key, Launcher, Limits, LlmError, Provider, Scripted,
+    Effort, Key, Launcher, Limits, LlmError, Provider, Scripted,
     anthropic::Anthropic,
     apple,
     catalog::{self, KnownProvider},
     endpoint::Endpoint,
+    gemini::Gemini,
     llama,
     ollama::Ollama,
     openai::{OpenAi, OpenAiApi},
@@ -38,8 +41,10 @@ pub struct Settings {
     pub key: Option<Key>,
     /// API of `openai` and `openai-compatible`.
     pub api: OpenAiApi,
-    /// Effort of reasoning for these providers, such as `low`; the model's own when absent.
-    pub reasoning_effort: Option<String>,
+    /// Effort of reasoning; the model's own when absent.
+    pub reasoning_effort: Option<Effort>,
+    /// Known facts about models.
+    pub presets: Arc<Presets>,
     /// Context size of the model in tokens, where the user overrides the provider's value. Ollama
     /// is configured with that size.
     pub context_tokens: Option<u64>,
@@ -101,6 +106,7 @@ impl Default for Settings {
             key: None,
             api: OpenAiApi::default(),
             reasoning_effort: None,
+            presets: Arc::new(Presets::bundled().clone()),
             context_tokens: None,
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(120),
@@ -138,11 +144,8 @@ pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
         "codex" => program(settings, known, Kind::Codex),
         "ollama" => remote(settings, known, Box::new(Ollama)),
         "anthropic" => remote(settings, known, Box::new(Anthropic)),
-        name => {
-            let (api, effort) = (settings.api, settings.reasoning_effort.clone());
-            let compatible = name == "openai-compatible";
-            remote(settings, known, Box::new(OpenAi { compatible, api, effort }))
-        }
+        "gemini" => remote(settings, known, Box::new(Gemini)),
+        name => remote(settings, known, Box::new(OpenAi { name, api: settings.api })),
     }
 }
 
@@ -156,8 +159,19 @@ pub fn is_external(provider: &str, endpoint: Option<&str>) -> bool {
         "claudeCode" | "codex" => return true,
         _ => {}
     }
-    let endpoint = endpoint.or(known.endpoint).and_then(|text| Endpoint::parse(text, true).ok());
+    let endpoint = endpoint
+        .or(known.endpoint)
+        .and_then(|text| Endpoint::parse(text, version(known.name)).ok());
     endpoint.is_none_or(|endpoint| endpoint.external())
+}
+
+/// Returns the version in the paths of a provider's API, where the address has none.
+fn version(provider: &str) -> Option<&'static str> {
+    match provider {
+        "ollama" => None,
+        "gemini" => Some("/v1beta"),
+        _ => Some("/v1"),
+    }
 }
 
 fn script(settings: &Settings) -> Result<Scripted, LlmError> {
@@ -201,7 +215,7 @@ fn remote(
     let missing =
         || LlmError::Rejected(format!("{} needs an endpoint: set llm.endpoint", known.name));
     let address = settings.endpoint.as_deref().or(known.endpoint).ok_or_else(missing)?;
-    let endpoint = Endpoint::parse(address, known.name != "ollama")?;
+    let endpoint = Endpoint::parse(address, version(known.name))?;
     let who = format!("{} at {endpoint}", known.name);
     let key_variable = known.key_variables.first().copied();
     if settings.key.is_none() && known.needs_key && endpoint.distant() {
@@ -226,6 +240,8 @@ fn remote(
         model: model.to_owned(),
         chosen: OnceLock::new(),
         context: settings.context_tokens,
+        effort: settings.reasoning_effort,
+        presets: Arc::clone(&settings.presets),
         learnt: 0.into(),
         context_queries: 0.into(),
         is_llama: false.into(),

@@ -14,6 +14,9 @@ use cairn_protocol::{
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+/// Placeholder before a conversation whose first messages were dropped: the first message must be
+/// the user's.
+pub(crate) const OMITTED_MESSAGES: &str = "(earlier messages are omitted)";
 /// Result of a call that was never answered.
 const UNANSWERED: &str = "no result: the call was interrupted";
 /// Maximum characters of a call's id. OpenAI's chat completions refuse longer ones; Anthropic and
@@ -43,7 +46,7 @@ pub(crate) fn repair(messages: &[Message]) -> Vec<Cow<'_, Message>> {
                     repaired.push(Cow::Borrowed(message));
                 }
             }
-            Message::Assistant { text, calls } => {
+            Message::Assistant { text, calls, reasoning } => {
                 answer(&mut repaired, &mut waiting);
                 let mut unique_calls: Vec<&ToolUse> = Vec::new();
                 for call in calls {
@@ -57,7 +60,8 @@ pub(crate) fn repair(messages: &[Message]) -> Vec<Cow<'_, Message>> {
                     .collect();
                 if unique_calls.len() < calls.len() {
                     let calls = unique_calls.into_iter().cloned().collect();
-                    repaired.push(Cow::Owned(Message::Assistant { text: text.clone(), calls }));
+                    let (text, reasoning) = (text.clone(), reasoning.clone());
+                    repaired.push(Cow::Owned(Message::Assistant { text, calls, reasoning }));
                 } else if !text.trim().is_empty() || !calls.is_empty() {
                     repaired.push(Cow::Borrowed(message));
                 }
@@ -181,7 +185,7 @@ mod tests {
         };
         let calls = vec![call("f.x:0"), call("f.x:1"), call("ok-1")];
         let messages = [
-            Message::Assistant { text: String::new(), calls },
+            Message::Assistant { text: String::new(), calls, reasoning: None },
             result("f.x:0"),
             result("f.x:1"),
             result("ok-1"),

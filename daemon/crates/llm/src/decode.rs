@@ -3,14 +3,14 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use cairn_protocol::model::{FinishReason, Message, TokenUsage};
+use cairn_protocol::model::{FinishReason, Message, ReasoningItem, TokenUsage};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
     Chunk, LlmError, ModelRequest, anthropic,
     framing::{Excess, Framer, Limits, Style},
-    ollama, openai,
+    gemini, ollama, openai,
     program::read::{ClaudeCode, Codex},
     scripted,
 };
@@ -30,6 +30,8 @@ pub enum Format {
     OpenAi,
     /// Anthropic's messages as server-sent events.
     Anthropic,
+    /// Gemini's contents as server-sent events.
+    Gemini,
     /// Lines of Claude Code in headless mode.
     ClaudeCode,
     /// Lines of Codex in headless mode.
@@ -43,8 +45,9 @@ impl Format {
     pub fn of(provider: &str) -> Option<Self> {
         match provider {
             "ollama" => Some(Self::Ollama),
-            "openai" | "openai-compatible" => Some(Self::OpenAi),
+            "openai" | "openai-compatible" | "openrouter" => Some(Self::OpenAi),
             "anthropic" => Some(Self::Anthropic),
+            "gemini" => Some(Self::Gemini),
             "claudeCode" => Some(Self::ClaudeCode),
             "codex" => Some(Self::Codex),
             // A model in this process records its answers as steps.
@@ -78,6 +81,7 @@ impl Decoder {
             Format::Ollama => (Style::Lines, Box::new(ollama::Reader)),
             Format::OpenAi => (Style::Sse, Box::new(openai::Reader::default())),
             Format::Anthropic => (Style::Sse, Box::new(anthropic::Reader::new(request))),
+            Format::Gemini => (Style::Sse, Box::new(gemini::Reader::default())),
             Format::ClaudeCode => (Style::Lines, Box::new(ClaudeCode::default())),
             Format::Codex => (Style::Lines, Box::new(Codex::default())),
             Format::Scripted => (Style::Lines, Box::new(scripted::Reader)),
@@ -147,7 +151,8 @@ impl Decoder {
 
     /// True if a chunk visible to the user is ready, so that the request must not be retried.
     pub(crate) fn has_started(&self) -> bool {
-        self.answer.ready.iter().any(|chunk| !matches!(chunk, Chunk::Usage(_)))
+        let invisible = |chunk: &Chunk| matches!(chunk, Chunk::Usage(_) | Chunk::ReasoningItem(_));
+        !self.answer.ready.iter().all(invisible)
     }
 }
 
@@ -296,6 +301,12 @@ impl Answer {
         if !text.is_empty() {
             self.ready.push_back(Chunk::Reasoning(text.to_owned()));
         }
+    }
+
+    /// Adds an item that the provider requires back with the conversation.
+    pub(crate) fn reasoning_item(&mut self, item: Value) {
+        let before_call = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
+        self.ready.push_back(Chunk::ReasoningItem(ReasoningItem { before_call, item }));
     }
 
     pub(crate) fn progress(&mut self, processed: u64, total: u64) {

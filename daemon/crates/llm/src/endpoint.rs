@@ -30,12 +30,12 @@ const TAILS: &[&str] = &[
 ];
 
 impl Endpoint {
-    /// Parses a URL with or without scheme, version and path; `versioned` is true if the API's
-    /// paths have a version.
+    /// Parses a URL with or without scheme, version and path. `default_version` is the version of the
+    /// API's paths, such as `/v1`, if they have one.
     ///
     /// # Errors
     /// [`LlmError::Rejected`] when it is not an HTTP URL or contains a password.
-    pub(crate) fn parse(text: &str, versioned: bool) -> Result<Self, LlmError> {
+    pub(crate) fn parse(text: &str, default_version: Option<&str>) -> Result<Self, LlmError> {
         let text = text.trim();
         let full_url =
             if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
@@ -56,17 +56,15 @@ impl Endpoint {
         if let Some(shorter) = TAILS.iter().find_map(|tail| path.strip_suffix(tail)) {
             path = shorter.trim_end_matches('/');
         }
-        let mut version = "";
+        let mut version = default_version.unwrap_or_default();
         let versions = path.match_indices("/v").map(|(at, _)| at);
         if let Some(at) = versions.into_iter().find(|at| has_version(path, *at)) {
             (path, version) = path.split_at(at);
-        } else if versioned {
-            version = "/v1";
         }
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         Ok(Self {
             root: format!("{}://{host}{port}{path}", url.scheme()),
-            version: if versioned { version.to_owned() } else { String::new() },
+            version: default_version.map_or_else(String::new, |_| version.to_owned()),
             external: !is_here(&host),
             distant: !is_near(&host),
             encrypted: url.scheme() == "https",
@@ -171,12 +169,19 @@ mod tests {
             ("http://localhost:11434/api/chat", false, "http://localhost:11434/chat"),
             ("http://localhost:11434/v1", false, "http://localhost:11434/chat"),
         ] {
-            assert_eq!(Endpoint::parse(text, versioned).unwrap().api("/chat"), chat, "{text}");
+            assert_eq!(
+                Endpoint::parse(text, versioned.then_some("/v1")).unwrap().api("/chat"),
+                chat,
+                "{text}"
+            );
         }
-        assert_eq!(Endpoint::parse("h/a/v1", true).unwrap().server("/props"), "http://h/a/props");
+        assert_eq!(
+            Endpoint::parse("h/a/v1", Some("/v1")).unwrap().server("/props"),
+            "http://h/a/props"
+        );
         for bad in ["", "ftp://h", "http://", "http://user:secret@h", "http://user@h", "unix:///x"]
         {
-            let error = Endpoint::parse(bad, true).unwrap_err();
+            let error = Endpoint::parse(bad, Some("/v1")).unwrap_err();
             assert!(
                 matches!(&error, LlmError::Rejected(text) if !text.contains("secret")),
                 "{bad}: {error}"
@@ -213,14 +218,14 @@ mod tests {
             ("http://0x08080808", true),
             ("https://api.openai.com/v1", true),
         ] {
-            assert_eq!(Endpoint::parse(text, true).unwrap().external(), external, "{text}");
+            assert_eq!(Endpoint::parse(text, Some("/v1")).unwrap().external(), external, "{text}");
         }
         for (text, distant) in [
             ("http://10.1.2.3", false),
             ("http://[fd00::1]", false),
             ("http://169.254.169.254", true),
         ] {
-            assert_eq!(Endpoint::parse(text, true).unwrap().distant(), distant, "{text}");
+            assert_eq!(Endpoint::parse(text, Some("/v1")).unwrap().distant(), distant, "{text}");
         }
     }
 }

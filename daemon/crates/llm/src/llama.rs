@@ -199,6 +199,7 @@ impl Provider for InProcess {
             model,
             context_tokens: self.context_tokens(),
             size_bytes: Some(self.size),
+            ..ModelInfo::default()
         }])
     }
 

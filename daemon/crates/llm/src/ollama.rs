@@ -2,6 +2,8 @@
 
 mod read;
 
+use std::borrow::Cow;
+
 use cairn_protocol::model::{Message, ModelInfo, Part};
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -12,9 +14,10 @@ use crate::{
     Key, LlmError, ModelRequest,
     conversation::{arguments, is_empty, repair},
     decode::Format,
+    effort::Effort,
     endpoint::Endpoint,
     openai::tools,
-    remote::{Dialect, Query, bearer},
+    remote::{Dialect, Query, Target, bearer},
 };
 
 /// Context size in tokens that the server is requested to have, where none is configured and the
@@ -33,20 +36,15 @@ impl Dialect for Ollama {
         "ollama"
     }
 
-    fn chat_path(&self) -> &'static str {
-        "/api/chat"
+    fn chat_path(&self, _model: &str) -> Cow<'static, str> {
+        "/api/chat".into()
     }
 
     fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
         bearer(key)
     }
 
-    fn body(
-        &self,
-        model: &str,
-        request: &ModelRequest,
-        context: Option<u64>,
-    ) -> Result<Value, LlmError> {
+    fn body(&self, target: &Target<'_>, request: &ModelRequest) -> Result<Value, LlmError> {
         let mut options = Map::new();
         if let Some(temperature) = request.temperature {
             options.insert("temperature".into(), temperature.into());
@@ -56,14 +54,17 @@ impl Dialect for Ollama {
         }
         // Without it the server uses its default, often 4096, and silently drops the start of a
         // longer prompt.
-        options.insert("num_ctx".into(), context.unwrap_or(DEFAULT_CONTEXT).into());
+        options.insert("num_ctx".into(), target.context.unwrap_or(DEFAULT_CONTEXT).into());
         let mut body = Map::new();
-        body.insert("model".into(), model.into());
+        body.insert("model".into(), target.model.into());
         body.insert("messages".into(), messages(request));
         body.insert("stream".into(), true.into());
         body.insert("options".into(), options.into());
         if !request.tools.is_empty() {
             body.insert("tools".into(), tools(request));
+        }
+        if let Some(effort) = target.effort {
+            body.insert("think".into(), think(target.model, effort));
         }
         if let Some(schema) = &request.schema {
             body.insert("format".into(), schema.clone());
@@ -79,10 +80,8 @@ impl Dialect for Ollama {
         let models = answer.get("models")?.as_array()?.iter().filter_map(|model| {
             let name = model.get("model").or_else(|| model.get("name"))?.as_str()?;
             Some(ModelInfo {
-                provider: self.name().into(),
-                model: name.to_owned(),
-                context_tokens: None,
                 size_bytes: model.get("size").and_then(Value::as_u64),
+                ..ModelInfo::new(self.name(), name)
             })
         });
         Some(models.collect())
@@ -107,6 +106,17 @@ impl Dialect for Ollama {
                 .any(|field| one.get(field).and_then(Value::as_str) == Some(full_name.as_str()))
         };
         answer.get("models")?.as_array()?.iter().find(named)?.get("context_length")?.as_u64()
+    }
+}
+
+/// Returns the value of `think`: a switch, or a level for the models that have levels.
+fn think(model: &str, effort: Effort) -> Value {
+    match effort {
+        Effort::None => false.into(),
+        _ if !model.starts_with("gpt-oss") => true.into(),
+        Effort::Minimal | Effort::Low => "low".into(),
+        Effort::Medium => "medium".into(),
+        Effort::High | Effort::XHigh | Effort::Max => "high".into(),
     }
 }
 
@@ -138,10 +148,10 @@ fn one(message: &Message) -> Value {
                 json!({ "role": "user", "content": text, "images": images })
             }
         }
-        Message::Assistant { text, calls } if calls.is_empty() => {
+        Message::Assistant { text, calls, .. } if calls.is_empty() => {
             json!({ "role": "assistant", "content": text })
         }
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|call| {
                 json!({ "id": call.id, "function": { "name": call.name, "arguments": *arguments(call) } })
             });

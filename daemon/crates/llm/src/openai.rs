@@ -4,18 +4,21 @@ mod read;
 mod read_responses;
 mod responses;
 
-use cairn_protocol::model::{Message, ModelInfo, Part};
+use std::borrow::Cow;
+
+use cairn_protocol::model::{Message, ModelInfo, ModelPrice, Part};
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
 pub(crate) use read::Reader;
 
 use crate::{
-    Key, LlmError, ModelRequest, catalog,
+    Key, LlmError, ModelRequest,
     conversation::{arguments, is_empty, repair},
     decode::Format,
+    effort::with_reasoning,
     endpoint::Endpoint,
-    remote::{Dialect, Query, bearer},
+    remote::{Dialect, Query, Target, bearer},
 };
 
 /// API of OpenAI, and of servers compatible with it.
@@ -30,15 +33,14 @@ pub enum OpenAiApi {
 
 /// Dialect of both APIs.
 pub(crate) struct OpenAi {
-    /// True for a compatible server, false for OpenAI's own service. They differ in a few fields.
-    pub compatible: bool,
+    /// Name of the provider: `openai` is OpenAI's own service, and every other one is compatible with
+    /// it. They differ in a few fields.
+    pub name: &'static str,
     pub api: OpenAiApi,
-    /// Effort of reasoning, such as `low`; the model's own when absent.
-    pub effort: Option<String>,
 }
 
 /// Prefixes of reasoning models, which accept no temperature.
-const NO_TEMPERATURE: &[&str] = &["o1", "o3", "o4", "gpt-5"];
+const NO_TEMPERATURE: &[&str] = &["o1", "o3", "o4", "gpt-5", "gpt-6"];
 
 impl Dialect for OpenAi {
     fn format(&self) -> Format {
@@ -46,13 +48,13 @@ impl Dialect for OpenAi {
     }
 
     fn name(&self) -> &'static str {
-        if self.compatible { "openai-compatible" } else { "openai" }
+        self.name
     }
 
-    fn chat_path(&self) -> &'static str {
+    fn chat_path(&self, _model: &str) -> Cow<'static, str> {
         match self.api {
-            OpenAiApi::Chat => "/chat/completions",
-            OpenAiApi::Responses => "/responses",
+            OpenAiApi::Chat => "/chat/completions".into(),
+            OpenAiApi::Responses => "/responses".into(),
         }
     }
 
@@ -60,17 +62,13 @@ impl Dialect for OpenAi {
         bearer(key)
     }
 
-    fn body(
-        &self,
-        model: &str,
-        request: &ModelRequest,
-        _context: Option<u64>,
-    ) -> Result<Value, LlmError> {
+    fn body(&self, target: &Target<'_>, request: &ModelRequest) -> Result<Value, LlmError> {
         let mut body = match self.api {
-            OpenAiApi::Chat => self.chat_body(model, request),
-            OpenAiApi::Responses => responses::body(model, request, self.effort.as_deref()),
+            OpenAiApi::Chat => self.chat_body(target, request),
+            OpenAiApi::Responses => responses::body(self.name, target, request),
         };
-        if !self.compatible && NO_TEMPERATURE.iter().any(|family| model.starts_with(family)) {
+        let has_family = |family: &&str| target.model.starts_with(*family);
+        if !self.is_compatible() && NO_TEMPERATURE.iter().any(|family| has_family(&family)) {
             body.remove("temperature");
         }
         Ok(Value::Object(body))
@@ -83,25 +81,28 @@ impl Dialect for OpenAi {
     fn models(&self, answer: &Value) -> Option<Vec<ModelInfo>> {
         let models = answer.get("data")?.as_array()?.iter().filter_map(|model| {
             Some(ModelInfo {
-                provider: self.name().into(),
-                model: model.get("id")?.as_str()?.to_owned(),
                 context_tokens: context_of(model),
+                max_output_tokens: model
+                    .pointer("/top_provider/max_completion_tokens")
+                    .and_then(Value::as_u64),
                 size_bytes: model.pointer("/meta/size").and_then(Value::as_u64),
+                price: price_of(model),
+                ..ModelInfo::new(self.name, model.get("id")?.as_str()?)
             })
         });
         Some(models.collect())
     }
 
     fn context_query(&self, endpoint: &Endpoint, _model: &str) -> Option<Query> {
-        self.compatible.then(|| Query::get(endpoint.server("/props")))
+        (self.name == "openai-compatible").then(|| Query::get(endpoint.server("/props")))
     }
 
     fn lists_context(&self) -> bool {
-        self.compatible
+        self.is_compatible()
     }
 
     fn unsure_fields(&self) -> &'static [&'static str] {
-        if self.compatible { &["return_progress"] } else { &[] }
+        if self.is_compatible() { &["return_progress"] } else { &[] }
     }
 
     fn is_llama(&self, answer: &Value) -> bool {
@@ -114,35 +115,38 @@ impl Dialect for OpenAi {
             .or_else(|| answer.get("n_ctx"))?
             .as_u64()
     }
-
-    fn family_context(&self, model: &str) -> Option<u64> {
-        (!self.compatible).then(|| catalog::family_context(model)).flatten()
-    }
 }
 
 impl OpenAi {
+    fn is_compatible(&self) -> bool {
+        self.name != "openai"
+    }
+
     /// Returns the body of a chat completion.
-    fn chat_body(&self, model: &str, request: &ModelRequest) -> Map<String, Value> {
+    fn chat_body(&self, target: &Target<'_>, request: &ModelRequest) -> Map<String, Value> {
         let mut body = Map::new();
-        body.insert("model".into(), model.into());
+        body.insert("model".into(), target.model.into());
         body.insert("messages".into(), messages(request));
         body.insert("stream".into(), true.into());
         body.insert("stream_options".into(), json!({ "include_usage": true }));
-        let limit = if self.compatible { "max_tokens" } else { "max_completion_tokens" };
-        if request.max_tokens > 0 {
-            body.insert(limit.into(), request.max_tokens.into());
+        let limit = if self.is_compatible() { "max_tokens" } else { "max_completion_tokens" };
+        if self.name == "openrouter" {
+            body.insert("usage".into(), json!({ "include": true }));
         }
-        if let Some(temperature) = request.temperature {
+        if request.max_tokens > 0 {
+            body.insert(limit.into(), with_reasoning(request.max_tokens, target).into());
+        }
+        if let Some(temperature) = target.temperature(request) {
             body.insert("temperature".into(), temperature.into());
         }
-        if let Some(effort) = &self.effort {
-            body.insert("reasoning_effort".into(), effort.as_str().into());
+        if let Some(effort) = target.effort {
+            body.insert("reasoning_effort".into(), effort.name().into());
         }
         if !request.tools.is_empty() {
             body.insert("tools".into(), tools(request));
         }
         if let Some(schema) = &request.schema {
-            let strict = self.compatible || is_strict(schema);
+            let strict = self.is_compatible() || is_strict(schema);
             let named = json!({ "name": "answer", "schema": schema, "strict": strict });
             body.insert(
                 "response_format".into(),
@@ -151,7 +155,7 @@ impl OpenAi {
         }
         // Extension of llama.cpp, which strict servers refuse; it is sent only where `/props` shows
         // that the server is llama.cpp.
-        if self.compatible && request.prompt_progress {
+        if self.is_compatible() && request.prompt_progress {
             body.insert("return_progress".into(), true.into());
         }
         body
@@ -171,6 +175,18 @@ fn context_of(model: &Value) -> Option<u64> {
     pointers.into_iter().find_map(|pointer| model.pointer(pointer).and_then(Value::as_u64))
 }
 
+/// Reads the price that OpenRouter reports, in dollars for a token.
+fn price_of(model: &Value) -> Option<ModelPrice> {
+    let million = |field: &str| {
+        let dollars = model.pointer(&format!("/pricing/{field}"))?;
+        let dollars: f64 = dollars.as_str().map_or_else(|| dollars.as_f64(), |t| t.parse().ok())?;
+        // A negative price is OpenRouter's sign for one that depends on the request.
+        (dollars >= 0.0).then(|| (dollars * 1e11).round() / 1e5)
+    };
+    let (input, output) = (million("prompt")?, million("completion")?);
+    Some(ModelPrice { input, output, cached: million("input_cache_read") })
+}
+
 fn messages(request: &ModelRequest) -> Value {
     let system = (!request.system.is_empty())
         .then(|| json!({ "role": "system", "content": request.system }));
@@ -181,10 +197,10 @@ fn messages(request: &ModelRequest) -> Value {
 fn one(message: &Message) -> Value {
     match message {
         Message::User { parts } => json!({ "role": "user", "content": content(parts) }),
-        Message::Assistant { text, calls } if calls.is_empty() => {
+        Message::Assistant { text, calls, .. } if calls.is_empty() => {
             json!({ "role": "assistant", "content": text })
         }
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|call| {
                 let function =
                     json!({ "name": call.name, "arguments": arguments(call).to_string() });

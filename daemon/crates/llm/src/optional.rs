@@ -10,7 +10,20 @@ use serde_json::Value;
 use crate::LlmError;
 
 /// Fields without which a request still works.
-const OPTIONAL: &[&str] = &["temperature", "return_progress", "stream_options"];
+const OPTIONAL: &[&str] = &[
+    "temperature",
+    "return_progress",
+    "stream_options",
+    "reasoning_effort",
+    "reasoning",
+    "include",
+    "thinking",
+    "think",
+];
+
+/// Fields of these that follow a setting of the user.
+pub(crate) const SETTINGS: &[&str] =
+    &["temperature", "reasoning_effort", "reasoning", "thinking", "think"];
 
 /// Fields that one server has refused.
 #[derive(Debug, Default)]

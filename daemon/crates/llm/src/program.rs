@@ -216,7 +216,7 @@ impl Provider for Program {
         self.launcher.check(self.kind.name())?;
         let model = if self.model.is_empty() { "default" } else { &self.model };
         let (provider, model) = (self.kind.name().to_owned(), model.to_owned());
-        Ok(vec![ModelInfo { provider, model, context_tokens: self.context, size_bytes: None }])
+        Ok(vec![ModelInfo { context_tokens: self.context, ..ModelInfo::new(provider, model) }])
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use cairn_protocol::{
     id::SessionId,
-    model::{FinishReason, Message, ModelInfo, TokenUsage},
+    model::{FinishReason, Message, ModelInfo, ReasoningItem, TokenUsage},
 };
 use futures_util::Stream;
 use tokio::sync::mpsc;
@@ -81,6 +81,8 @@ pub enum Chunk {
     Text(String),
     /// Text of the model's reasoning, separate from the visible text.
     Reasoning(String),
+    /// An item of the reasoning that the provider requires back with the conversation.
+    ReasoningItem(ReasoningItem),
     /// A tool call starts.
     CallStart {
         /// Position among the answer's calls, from 0.
@@ -116,8 +118,8 @@ pub type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, LlmError>> + Send
 /// A model at a provider. Cheap to share; stores no conversation.
 #[async_trait::async_trait]
 pub trait Provider: Send + Sync {
-    /// Name in Cairn: `ollama`, `openai`, `anthropic`, `openai-compatible`, `apple`, `claudeCode`,
-    /// `codex`, `scripted`.
+    /// Name in Cairn: `ollama`, `openai`, `anthropic`, `gemini`, `openrouter`,
+    /// `openai-compatible`, `apple`, `llamaCpp`, `claudeCode`, `codex`, `scripted`.
     fn name(&self) -> &str;
 
     fn model(&self) -> &str;
@@ -137,6 +139,11 @@ pub trait Provider: Send + Sync {
     /// began, as often as configured.
     fn retries_requests(&self) -> bool {
         false
+    }
+
+    /// Returns the cost of an answer in millionths of a US dollar; `None` if the price is not known.
+    fn cost(&self, _usage: &TokenUsage) -> Option<u64> {
+        None
     }
 
     /// Queries values that are not configured: the default model and its context size.

@@ -93,7 +93,7 @@ impl Provider for Recorded {
             provider,
             model,
             context_tokens: self.context_tokens,
-            size_bytes: None,
+            ..ModelInfo::default()
         }])
     }
 }

@@ -1,6 +1,6 @@
 //! Classification of provider errors: a status and a body, or an error in the middle of a stream.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -33,6 +33,8 @@ struct ErrorBody {
     kinds: Vec<String>,
     /// True if the body was valid JSON.
     json: bool,
+    /// Wait that the body requests, as Gemini writes it.
+    wait: Option<Duration>,
 }
 
 /// Signs of a prompt that exceeds the context: kinds of errors, and parts of messages from OpenAI,
@@ -51,7 +53,11 @@ const OVERFLOW: &[&str] = &[
     "prompt is too long",
     "request_too_large",
     "input is too long",
+    "exceeds the maximum number of tokens",
 ];
+
+/// Signs of a refused key where the status is not 401 or 403, from Gemini.
+const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid", "api key expired"];
 
 /// Signs that the account is the cause, not the current load.
 const NO_CREDIT: &[&str] = &["insufficient_quota", "billing", "credit balance"];
@@ -66,13 +72,17 @@ pub(crate) fn classify(
     let error_body = parse_body(body);
     let (who, code) = (context.who, status.as_u16());
     let text = |what: &str| format!("{who} {what} ({code}){}", words(&error_body.words));
-    let wait = retry_after(headers, SystemTime::now());
+    let wait = retry_after(headers, SystemTime::now()).or(error_body.wait);
     let retry = wait.map_or(Retry::Backoff, Retry::After);
     let never = |error| Failed { error, retry: Retry::No };
     if has(&error_body, OVERFLOW) || status == StatusCode::PAYLOAD_TOO_LARGE {
         return never(LlmError::ContextOverflow(text(
             "reports that the prompt is too long for the model",
         )));
+    }
+    if status == StatusCode::BAD_REQUEST && has(&error_body, BAD_KEY) {
+        let text = text("refused the key") + &way_out(context.key_variable);
+        return never(LlmError::Unauthorized(text));
     }
     if is_missing_model(context, status, &error_body) {
         let (provider, model) = (context.provider.to_owned(), context.model.to_owned());
@@ -189,6 +199,8 @@ fn parse_body(body: &[u8]) -> ErrorBody {
 /// Parses the common formats: `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
 /// `{"message": "text"}`, and `{"detail": …}`.
 fn read(value: &Value) -> ErrorBody {
+    // A list of one error, as Gemini answers outside of an event stream.
+    let value = value.get(0).unwrap_or(value);
     let error = match value.get("error") {
         Some(error) if !error.is_null() => error,
         _ => value,
@@ -215,7 +227,16 @@ fn read(value: &Value) -> ErrorBody {
         words: shortened(&words),
         kinds: kinds.collect(),
         json: value.is_object() || value.is_array(),
+        wait: requested_wait(error),
     }
+}
+
+/// Reads `{"details": [{"retryDelay": "37s"}]}`.
+fn requested_wait(error: &Value) -> Option<Duration> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// Shortens a text to one line of at most 500 characters.

@@ -1,6 +1,7 @@
 //! Common parts of all providers over HTTP; each dialect implements the differences.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -9,7 +10,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use cairn_protocol::model::ModelInfo;
+use cairn_model_presets::{Preset, Presets};
+use cairn_protocol::model::{ModelInfo, TokenUsage};
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
 use tokio::{
@@ -19,11 +21,13 @@ use tokio::{
 
 pub(crate) use crate::server::Query;
 use crate::{
-    ChunkStream, Decoder, Key, Limits, LlmError, ModelRequest, Notice, Provider,
+    ChunkStream, Decoder, Key, Limits, LlmError, ModelRequest, Notice, Provider, catalog,
     decode::Format,
+    effort::Effort,
     endpoint::Endpoint,
     incoming::{Incoming, Patience},
     optional::{self, RefusedFields},
+    presets,
     retry::{Failed, Retry, Schedule, chance, explain_wait},
     server::Server,
 };
@@ -35,19 +39,32 @@ const MAX_LEARNING: u32 = 3;
 /// Maximum number of models that an error lists.
 const MAX_KNOWN: usize = 50;
 
+/// Model that a request is for, with the facts that are known of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub model: &'a str,
+    /// Context size in tokens.
+    pub context: Option<u64>,
+    pub preset: Option<&'a Preset>,
+    /// Effort of reasoning that the user set.
+    pub effort: Option<Effort>,
+}
+
+impl Target<'_> {
+    /// Returns the temperature of a request, unless the model is known to refuse one.
+    pub(crate) fn temperature(&self, request: &ModelRequest) -> Option<f64> {
+        request.temperature.filter(|_| !self.preset.is_some_and(|preset| preset.fixed_sampling))
+    }
+}
+
 /// Format of a provider's requests and answers.
 pub(crate) trait Dialect: Send + Sync {
     fn format(&self) -> Format;
     fn name(&self) -> &'static str;
-    fn chat_path(&self) -> &'static str;
+    fn chat_path(&self, model: &str) -> Cow<'static, str>;
     fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError>;
-    /// Returns the body of a chat request. `context` is the model's context size in tokens.
-    fn body(
-        &self,
-        model: &str,
-        request: &ModelRequest,
-        context: Option<u64>,
-    ) -> Result<Value, LlmError>;
+    /// Returns the body of a chat request.
+    fn body(&self, target: &Target<'_>, request: &ModelRequest) -> Result<Value, LlmError>;
     fn models_query(&self, endpoint: &Endpoint) -> Query;
     /// Parses the list of models; `None` if the answer is not one.
     fn models(&self, answer: &Value) -> Option<Vec<ModelInfo>>;
@@ -82,11 +99,6 @@ pub(crate) trait Dialect: Send + Sync {
     fn is_llama(&self, _answer: &Value) -> bool {
         false
     }
-
-    /// Returns the context size of a model whose provider does not report it.
-    fn family_context(&self, _model: &str) -> Option<u64> {
-        None
-    }
 }
 
 /// A provider over HTTP.
@@ -100,6 +112,9 @@ pub(crate) struct Remote {
     pub chosen: OnceLock<String>,
     /// Context size that the user configured.
     pub context: Option<u64>,
+    /// Effort of reasoning that the user configured.
+    pub effort: Option<Effort>,
+    pub presets: Arc<Presets>,
     /// Context size that the server reported; 0 while unknown.
     pub learnt: AtomicU64,
     pub context_queries: AtomicU32,
@@ -162,7 +177,20 @@ impl Remote {
     /// Returns the context size that is configured, reported by the server, or known of the model.
     fn known_context(&self) -> Option<u64> {
         let learnt = Some(self.learnt.load(Ordering::Relaxed)).filter(|tokens| *tokens > 0);
-        self.context.or(learnt).or_else(|| self.dialect.family_context(self.model()))
+        let family =
+            || self.is_known_service().then(|| catalog::family_context(self.model())).flatten();
+        let known = || self.preset().and_then(|preset| preset.context_tokens);
+        self.context.or(learnt).or_else(known).or_else(family)
+    }
+
+    /// Returns the known facts of the model.
+    fn preset(&self) -> Option<&Preset> {
+        self.presets.find(self.dialect.name(), self.model()).filter(|_| self.is_known_service())
+    }
+
+    /// True unless the server may be one of the user, which serves any model under any name.
+    fn is_known_service(&self) -> bool {
+        self.dialect.name() != "openai-compatible" || self.endpoint.distant()
     }
 
     /// Returns the models in one attempt of a few seconds; none if it fails.
@@ -221,13 +249,19 @@ impl Remote {
         let patience = self.patience();
         let model = self.choose().await?;
         self.learn(model, request.prompt_progress).await;
-        let mut body = self.dialect.body(model, &request, self.context_tokens())?;
+        let target = Target {
+            model,
+            context: self.context_tokens(),
+            preset: self.preset(),
+            effort: self.effort,
+        };
+        let mut body = self.dialect.body(&target, &request)?;
         if !self.is_llama.load(Ordering::Relaxed) {
             optional::remove(&mut body, &["return_progress"]);
         }
         self.refused.remove_from(&mut body);
         let mut bytes = encoded(&body)?;
-        let query = Query::get(self.endpoint.api(self.dialect.chat_path()));
+        let query = Query::get(self.endpoint.api(&self.dialect.chat_path(model)));
         let notices = request.notices.as_ref();
         let mut omitted = Vec::new();
         let mut attempt = 0;
@@ -253,8 +287,8 @@ impl Remote {
             }
             optional::remove(&mut body, &fields);
             bytes = encoded(&body)?;
-            // The user set the temperature, and did not set the other fields.
-            if fields.contains(&"temperature") {
+            // The user did not set the other fields.
+            if fields.iter().any(|field| optional::SETTINGS.contains(field)) {
                 let error = self.redacted(failed.error).to_string();
                 notify(notices, Notice::FieldsOmitted { fields: fields.clone(), error });
             }
@@ -346,6 +380,10 @@ impl Provider for Remote {
         true
     }
 
+    fn cost(&self, usage: &TokenUsage) -> Option<u64> {
+        self.preset()?.cost(usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+    }
+
     async fn prepare(&self) -> Result<(), LlmError> {
         match self.choose().await {
             Ok(model) => {
@@ -365,7 +403,12 @@ impl Provider for Remote {
 
     async fn models(&self) -> Result<Vec<ModelInfo>, LlmError> {
         match self.list(self.schedule, self.patience()).await {
-            Ok(models) => Ok(models),
+            Ok(mut models) => {
+                if self.is_known_service() {
+                    models.iter_mut().for_each(|model| presets::complete(model, &self.presets));
+                }
+                Ok(models)
+            }
             Err(error) => Err(self.explained(error).await),
         }
     }

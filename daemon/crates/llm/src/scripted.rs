@@ -153,7 +153,7 @@ impl Provider for Scripted {
             provider: "scripted".into(),
             model: self.script.model.clone(),
             context_tokens: self.script.context_tokens,
-            size_bytes: None,
+            ..ModelInfo::default()
         }])
     }
 }

@@ -21,6 +21,8 @@ import typing
 ITERABLE, typing.Iterable = typing.Iterable, typing.List
 import anthropic
 import anthropic.types.message_create_params
+import google.genai
+import google.genai.types
 import ollama
 import openai
 import openai.types.chat.completion_create_params
@@ -34,6 +36,18 @@ ADAPTERS = {
     "ollama": pydantic.TypeAdapter(ollama._types.ChatRequest),
 }
 typing.Iterable = ITERABLE
+
+
+class GeminiBody(pydantic.BaseModel):
+    """A body of the REST API; the SDK has types for its parts."""
+
+    contents: list[google.genai.types.Content]
+    systemInstruction: typing.Optional[google.genai.types.Content] = None
+    tools: list[google.genai.types.Tool] = []
+    generationConfig: typing.Optional[google.genai.types.GenerationConfig] = None
+
+
+ADAPTERS["gemini"] = pydantic.TypeAdapter(GeminiBody)
 
 
 def errors(provider, body):
@@ -117,7 +131,24 @@ def read_ollama(url, seen):
             seen["usage"] = [part.prompt_eval_count or 0, part.eval_count or 0]
 
 
-READERS = {"openai": read_openai, "responses": read_responses, "anthropic": read_anthropic, "ollama": read_ollama}
+def read_gemini(url, seen):
+    client = google.genai.Client(api_key="k", http_options={"base_url": url})
+    for part in client.models.generate_content_stream(model="m", contents="x"):
+        # An error in the stream has no candidate; a refused prompt has its reason.
+        if part.candidates is None and part.prompt_feedback is None:
+            raise google.genai.errors.APIError(503, {})
+        for one in (part.candidates[0].content.parts if part.candidates and part.candidates[0].content else None) or []:
+            if one.function_call:
+                call = one.function_call
+                seen["calls"].append([call.id or "", call.name, json.dumps(call.args)])
+            elif one.text and not one.thought:
+                seen["text"] += one.text
+        usage = part.usage_metadata
+        seen["usage"] = [usage.prompt_token_count, (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)]
+
+
+READERS = {"openai": read_openai, "responses": read_responses, "anthropic": read_anthropic, "ollama": read_ollama,
+           "gemini": read_gemini}
 
 
 def read(server, provider, path):

@@ -59,7 +59,7 @@ fn weight(provider: &dyn Provider, message: &Message) -> u64 {
                 Part::Image { .. } => IMAGE,
             })
             .sum(),
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, .. } => {
             count(text)
                 + calls
                     .iter()
@@ -180,7 +180,7 @@ impl TurnContext {
         };
         let text = crate::llm_call::collect(provider, request, self.cancel()).await?;
         let (text, usage) = (text.text, text.usage);
-        self.engine().inner.models.spend(usage.input_tokens + usage.output_tokens);
+        self.engine().inner.models.spend(usage);
         self.spend(usage);
         match text.trim() {
             "" => Err(Failure::new(Reason::ModelMalformed, "the summary is empty")),
@@ -216,7 +216,7 @@ fn transcript(messages: &[Message], chars: u64) -> String {
             });
             format!("User: {}", texts.collect::<Vec<_>>().join("\n"))
         }
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, .. } => {
             let calls = calls
                 .iter()
                 .map(|c| format!("\n[calls {} {}]", c.name, c.arguments))

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Conversation, PromptTier, ReplaySource, TurnHandle, tier};
-use crate::{Engine, prompts::SessionPrompt, run_core::RunCore};
+use crate::{Engine, prompts::SessionPrompt, run_core::RunCore, spending};
 
 /// Settings of a turn; they do not change while it runs.
 #[derive(Debug, Clone)]
@@ -476,13 +476,31 @@ impl TurnContext {
     }
 
     pub(super) fn require_budget(&self) -> Result<(), Failure> {
-        let (Some(cap), spent) = (self.policy().max_tokens, self.usage()) else { return Ok(()) };
+        let (cap, spent) = (self.policy().max_tokens, self.usage());
         let sum = spent.input_tokens + spent.output_tokens;
-        if sum < cap {
+        if let Some(cap) = cap.filter(|cap| sum >= *cap) {
+            let text = format!("the turn has used {sum} tokens, policy.maxTokens is {cap}");
+            return Err(Failure::new(Reason::BudgetExceeded, text));
+        }
+        Ok(())
+    }
+
+    /// Checks the limits on costs; a replay costs nothing.
+    ///
+    /// # Errors
+    /// `budget_exceeded`; an error of the log.
+    pub(super) async fn require_money(&self) -> Result<(), Failure> {
+        let limits = self.engine().inner.models.limits().cost;
+        if !limits.is_set() || self.feed().is_some() {
             return Ok(());
         }
-        let text = format!("the turn has used {sum} tokens, policy.maxTokens is {cap}");
-        Err(Failure::new(Reason::BudgetExceeded, text))
+        let spent = self.usage().cost_micro_usd.unwrap_or(0);
+        spending::require(spent, limits.turn, "the turn", "models.maxUsdPerTurn")?;
+        if limits.session.is_some() {
+            let cost = self.engine().cost_of(self.session()).await?;
+            spending::require(cost, limits.session, "the session", "models.maxUsdPerSession")?;
+        }
+        self.engine().load_costs().await
     }
 
     pub(super) fn trace_tool(&self, tool: ToolTrace) {

@@ -65,7 +65,8 @@ impl Fold {
                 let text = std::mem::take(&mut self.text);
                 if !text.is_empty() || !answer.calls.is_empty() {
                     self.talk.open.clone_from(&answer.calls);
-                    self.talk.messages.push(Message::Assistant { text, calls: answer.calls });
+                    let (calls, reasoning) = (answer.calls, answer.reasoning);
+                    self.talk.messages.push(Message::Assistant { text, calls, reasoning });
                 }
             }
             AgentEvt::ToolResult(outcome) => self.result(outcome),
@@ -135,7 +136,7 @@ impl Fold {
     fn close_open_parts(&mut self) {
         let text = std::mem::take(&mut self.text);
         if !text.is_empty() {
-            self.talk.messages.push(Message::Assistant { text, calls: vec![] });
+            self.talk.messages.push(Message::Assistant { text, calls: vec![], reasoning: None });
         }
         for call in std::mem::take(&mut self.talk.open) {
             self.talk.messages.push(Message::Tool {
@@ -273,6 +274,7 @@ mod tests {
             request_digest: String::new(),
             heard_seq,
             raw: None,
+            reasoning: None,
         })
     }
 

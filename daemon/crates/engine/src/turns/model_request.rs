@@ -9,7 +9,7 @@ use cairn_llm::{Chunk, ChunkStream, ModelRequest, Notice, Provider, Recording, T
 use cairn_protocol::{
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef, ModelAnswer},
-    model::{FinishReason, Message, TokenUsage, ToolUse},
+    model::{FinishReason, Message, ProviderReasoning, ReasoningItem, TokenUsage, ToolUse},
     plugin::HookEvent,
 };
 use cairn_trace::Append;
@@ -26,6 +26,8 @@ use crate::span;
 const MAX_TEXT: usize = 2 * 1024 * 1024;
 /// Most calls of one answer.
 const MAX_CALLS: usize = 64;
+/// Most bytes of the reasoning that a provider requires back.
+const MAX_REASONING: usize = 1024 * 1024;
 /// Longest wait before a broken stream is requested again.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// Most reports of a request's retries that wait to be recorded.
@@ -55,12 +57,18 @@ pub struct Answer {
     pub finish: FinishReason,
     /// Tokens of request and answer.
     pub usage: TokenUsage,
+    /// Reasoning that the provider requires back with the conversation.
+    pub reasoning: Option<ProviderReasoning>,
 }
 
 impl Answer {
     /// Returns the answer as a message of the conversation.
     pub fn message(&self) -> Message {
-        Message::Assistant { text: self.text.clone(), calls: self.calls.clone() }
+        Message::Assistant {
+            text: self.text.clone(),
+            calls: self.calls.clone(),
+            reasoning: self.reasoning.clone(),
+        }
     }
 }
 
@@ -69,6 +77,7 @@ struct PartialAnswer {
     text: Streamed,
     thinking: Streamed,
     calls: BTreeMap<usize, (String, String, String)>,
+    reasoning: Vec<ReasoningItem>,
     usage: Option<TokenUsage>,
     finish: Option<FinishReason>,
     began: Instant,
@@ -127,6 +136,7 @@ impl TurnContext {
         let mut attempt = 0;
         loop {
             self.require_budget()?;
+            self.require_money().await?;
             self.rate().await?;
             self.check_plugins(&*provider, &ask).await?;
             let span = span::question(&tracing::Span::none(), &*provider);
@@ -305,6 +315,14 @@ impl TurnContext {
                 partial.calls.insert(index, (id, name, String::new()));
                 return Ok(());
             }
+            Chunk::ReasoningItem(item) => {
+                let size: usize = partial.reasoning.iter().chain([&item]).map(size).sum();
+                if size > MAX_REASONING {
+                    return Err(too_large(provider, "reasoning of more than 1 MiB"));
+                }
+                partial.reasoning.push(item);
+                return Ok(());
+            }
             Chunk::CallArguments { index, delta } => {
                 if let Some((_, _, arguments)) = partial.calls.get_mut(&index) {
                     arguments.push_str(&delta);
@@ -364,8 +382,16 @@ impl TurnContext {
         // Calls of an interrupted answer are not made: their arguments may be incomplete.
         let calls =
             if is_complete { self.calls(std::mem::take(&mut partial.calls)) } else { vec![] };
-        let usage = partial.usage.unwrap_or_else(|| self.counted(provider, ask, &partial));
-        self.engine().inner.models.spend(usage.input_tokens + usage.output_tokens);
+        let mut usage = partial.usage.unwrap_or_else(|| self.counted(provider, ask, &partial));
+        usage.cost_micro_usd = usage.cost_micro_usd.or_else(|| provider.cost(&usage));
+        let reasoning = (is_complete && !partial.reasoning.is_empty()).then(|| ProviderReasoning {
+            provider: provider.name().to_owned(),
+            model: provider.model().to_owned(),
+            items: std::mem::take(&mut partial.reasoning),
+        });
+        if self.feed().is_none() {
+            self.engine().inner.models.spend(usage);
+        }
         self.spend(usage);
         let since = |from: Instant, to: Instant| to.duration_since(from);
         let (now, first) = (Instant::now(), partial.first.unwrap_or_else(Instant::now));
@@ -386,6 +412,7 @@ impl TurnContext {
             request_digest: digest,
             heard_seq: self.heard_seq(),
             raw: raw_ref.clone(),
+            reasoning: reasoning.clone(),
         });
         let evts = [partial.thinking.flush(run), partial.text.flush(run), Some(evt)];
         let records = evts.into_iter().flatten().map(|evt| self.record(None, None, evt)).collect();
@@ -395,7 +422,7 @@ impl TurnContext {
         }
         self.engine().inner.trace.append(append).await?;
         let finish = partial.finish.unwrap_or(FinishReason::Stop);
-        Ok(Answer { text: partial.text.text, calls, finish, usage })
+        Ok(Answer { text: partial.text.text, calls, finish, usage, reasoning })
     }
 
     /// Returns the calls of an answer: arguments parsed, ids unique in the session.
@@ -420,7 +447,8 @@ impl TurnContext {
             partial.calls.values().map(|(_, _, text)| provider.count_tokens(text)).sum::<u64>();
         let output = provider.count_tokens(&partial.text.text)
             + provider.count_tokens(&partial.thinking.text);
-        TokenUsage { input_tokens, output_tokens: output + arguments, cached_tokens: 0 }
+        let output_tokens = output + arguments;
+        TokenUsage { input_tokens, output_tokens, ..TokenUsage::default() }
     }
 }
 
@@ -430,6 +458,7 @@ impl PartialAnswer {
             text: Streamed::new(false),
             thinking: Streamed::new(true),
             calls: BTreeMap::new(),
+            reasoning: Vec::new(),
             usage: None,
             finish: None,
             began: Instant::now(),
@@ -449,6 +478,11 @@ fn note(span: &tracing::Span, outcome: &Result<Answer, Interrupted>) {
         }
         Err(interrupted) => span::failed(span, &interrupted.failure),
     }
+}
+
+/// Returns the approximate size of an item in bytes.
+fn size(item: &ReasoningItem) -> usize {
+    item.item.to_string().len()
 }
 
 fn millis(time: Duration) -> u64 {

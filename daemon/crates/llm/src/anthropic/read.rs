@@ -1,7 +1,7 @@
 //! Reading the events of a message.
 
 use cairn_protocol::model::FinishReason;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::schema_tool;
 use crate::{
@@ -16,20 +16,27 @@ pub(crate) struct Reader {
     forced: Option<String>,
     /// Index of the block with that text, while it is open.
     answering: Option<u64>,
+    /// The open block of thinking, with its signature, which the API requires back.
+    thinking: Option<(u64, String, String)>,
     finish: Option<FinishReason>,
 }
 
 impl Reader {
     pub(crate) fn new(request: &ModelRequest) -> Self {
         let forced = request.schema.as_ref().map(|_| schema_tool(request));
-        Self { forced, answering: None, finish: None }
+        Self { forced, answering: None, thinking: None, finish: None }
     }
 
     fn block(&mut self, index: u64, block: &Value, answer: &mut Answer) -> Result<(), LlmError> {
         let text = |field: &str| block.get(field).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
             "text" => answer.text(text("text")),
-            "thinking" => answer.reasoning(text("thinking")),
+            "thinking" => {
+                answer.reasoning(text("thinking"));
+                let begun = (index, text("thinking").to_owned(), text("signature").to_owned());
+                self.thinking = Some(begun);
+            }
+            "redacted_thinking" => answer.reasoning_item(block.clone()),
             "tool_use" if self.forced.as_deref() == Some(text("name")) => {
                 self.answering = Some(index)
             }
@@ -53,7 +60,17 @@ impl Reader {
         let text = |field: &str| delta.get(field).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
             "text_delta" => answer.text(text("text")),
-            "thinking_delta" => answer.reasoning(text("thinking")),
+            "thinking_delta" => {
+                answer.reasoning(text("thinking"));
+                if let Some((_, thinking, _)) = self.thinking.as_mut().filter(|t| t.0 == index) {
+                    thinking.push_str(text("thinking"));
+                }
+            }
+            "signature_delta" => {
+                if let Some((_, _, signature)) = self.thinking.as_mut().filter(|t| t.0 == index) {
+                    signature.push_str(text("signature"));
+                }
+            }
             "input_json_delta" if self.answering == Some(index) => {
                 answer.text(text("partial_json"))
             }
@@ -94,6 +111,15 @@ impl Events for Reader {
             }
             "content_block_delta" => {
                 self.delta(index, data.get("delta").unwrap_or(&Value::Null), answer)?
+            }
+            "content_block_stop" if self.thinking.as_ref().is_some_and(|t| t.0 == index) => {
+                if let Some((_, thinking, signature)) = self.thinking.take()
+                    && !signature.is_empty()
+                {
+                    answer.reasoning_item(
+                        json!({ "type": "thinking", "thinking": thinking, "signature": signature }),
+                    );
+                }
             }
             "content_block_stop" if self.answering == Some(index) => self.answering = None,
             "message_delta" => {

@@ -63,6 +63,10 @@ impl Events for Reader {
                 known.output_tokens = number("/completion_tokens").unwrap_or(known.output_tokens);
                 known.cached_tokens =
                     number("/prompt_tokens_details/cached_tokens").unwrap_or(known.cached_tokens);
+                // OpenRouter reports the cost in its credits, which are US dollars.
+                let cost = usage.get("cost").and_then(Value::as_f64).filter(|cost| *cost >= 0.0);
+                let cost = cost.map(|cost| (cost * 1e6).ceil() as u64);
+                known.cost_micro_usd = cost.or(known.cost_micro_usd);
             });
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Reading the events of a response.
 
 use cairn_protocol::model::FinishReason;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{LlmError, decode::Answer, refusal};
 
@@ -41,6 +41,16 @@ impl Responses {
                 let index = answer.call(&position(data))?;
                 answer.call_delta(index, "", "", delta);
             }
+            "response.output_item.done" if text("/item/type") == Some("reasoning") => {
+                // An item without its content is of use only where the provider stores answers.
+                let item = data.get("item").and_then(Value::as_object);
+                let is_complete = |item: &&Map<String, Value>| {
+                    item.get("encrypted_content").is_some_and(Value::is_string)
+                };
+                if let Some(item) = item.filter(is_complete) {
+                    answer.reasoning_item(reasoning(item));
+                }
+            }
             "response.completed" => {
                 usage(data, answer);
                 let reason = if self.refused { FinishReason::Filtered } else { FinishReason::Stop };
@@ -67,6 +77,14 @@ impl Responses {
 /// Key of the item that an event belongs to: its position in the answer.
 fn position(data: &Value) -> String {
     data.get("output_index").map_or_else(String::new, Value::to_string)
+}
+
+/// Returns an item of reasoning as the API takes it back: its fields that have a value.
+fn reasoning(item: &Map<String, Value>) -> Value {
+    const FIELDS: &[&str] = &["type", "id", "summary", "content", "encrypted_content"];
+    let fields =
+        item.iter().filter(|(name, value)| FIELDS.contains(&name.as_str()) && !value.is_null());
+    fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>().into()
 }
 
 fn usage(data: &Value, answer: &mut Answer) {

@@ -7,6 +7,9 @@ use super::is_strict;
 use crate::{
     ModelRequest,
     conversation::{arguments, is_empty, repair},
+    effort::with_reasoning,
+    reasoning::items_of,
+    remote::Target,
 };
 
 /// Minimum of `max_output_tokens` in the API.
@@ -15,26 +18,32 @@ const MIN_TOKENS: u32 = 16;
 /// Returns the body of a request. Nothing is stored at the provider: each request has the complete
 /// conversation.
 pub(super) fn body(
-    model: &str,
+    provider: &str,
+    target: &Target<'_>,
     request: &ModelRequest,
-    effort: Option<&str>,
 ) -> Map<String, Value> {
     let mut body = Map::new();
-    body.insert("model".into(), model.into());
-    body.insert("input".into(), input(request));
+    body.insert("model".into(), target.model.into());
+    body.insert("input".into(), input(provider, target.model, request));
     body.insert("stream".into(), true.into());
     body.insert("store".into(), false.into());
     if !request.system.is_empty() {
         body.insert("instructions".into(), request.system.as_str().into());
     }
     if request.max_tokens > 0 {
-        body.insert("max_output_tokens".into(), request.max_tokens.max(MIN_TOKENS).into());
+        let limit = with_reasoning(request.max_tokens, target);
+        body.insert("max_output_tokens".into(), limit.max(MIN_TOKENS).into());
     }
-    if let Some(temperature) = request.temperature {
+    if let Some(temperature) = target.temperature(request) {
         body.insert("temperature".into(), temperature.into());
     }
-    if let Some(effort) = effort {
-        body.insert("reasoning".into(), json!({ "effort": effort }));
+    if let Some(effort) = target.effort {
+        let reasoning = json!({ "effort": effort.name(), "summary": "auto" });
+        body.insert("reasoning".into(), reasoning);
+    }
+    // Without storage at the provider, its reasoning continues only if it is returned.
+    if target.effort.is_some() || target.preset.is_some_and(|preset| preset.reasoning) {
+        body.insert("include".into(), json!(["reasoning.encrypted_content"]));
     }
     if !request.tools.is_empty() {
         body.insert("tools".into(), tools(request));
@@ -63,11 +72,12 @@ fn tools(request: &ModelRequest) -> Value {
 }
 
 /// Converts the conversation to items: messages, calls and their results.
-fn input(request: &ModelRequest) -> Value {
-    repair(&request.messages).iter().flat_map(|message| items(message)).collect()
+fn input(provider: &str, model: &str, request: &ModelRequest) -> Value {
+    let messages = repair(&request.messages);
+    messages.iter().flat_map(|message| items(provider, model, message)).collect()
 }
 
-fn items(message: &Message) -> Vec<Value> {
+fn items(provider: &str, model: &str, message: &Message) -> Vec<Value> {
     match message {
         Message::User { parts } => {
             let parts = parts.iter().filter(|part| !is_empty(part)).map(|part| match part {
@@ -80,18 +90,29 @@ fn items(message: &Message) -> Vec<Value> {
             });
             vec![json!({ "role": "user", "content": parts.collect::<Value>() })]
         }
-        Message::Assistant { text, calls } => {
-            let text =
-                (!text.trim().is_empty()).then(|| json!({ "role": "assistant", "content": text }));
-            let calls = calls.iter().map(|call| {
-                json!({
+        Message::Assistant { text, calls, reasoning } => {
+            // An item of reasoning stands directly before the item that it led to.
+            let reasoning = items_of(reasoning.as_ref(), provider, model);
+            let before = |at: usize| {
+                let fitting = reasoning.iter().filter(move |item| item.before_call as usize == at);
+                fitting.map(|item| item.item.clone())
+            };
+            let mut items: Vec<Value> = before(0).collect();
+            if !text.trim().is_empty() {
+                items.push(json!({ "role": "assistant", "content": text }));
+            }
+            for (at, call) in calls.iter().enumerate() {
+                if at > 0 {
+                    items.extend(before(at));
+                }
+                items.push(json!({
                     "type": "function_call",
                     "call_id": call.id,
                     "name": call.name,
                     "arguments": arguments(call).to_string(),
-                })
-            });
-            text.into_iter().chain(calls).collect()
+                }));
+            }
+            items
         }
         Message::Tool { call_id, content, .. } => {
             vec![json!({ "type": "function_call_output", "call_id": call_id, "output": content })]

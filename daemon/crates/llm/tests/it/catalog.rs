@@ -21,6 +21,8 @@ fn names_have_defaults_and_unknown_ones_are_refused() {
             "ollama",
             "openai",
             "anthropic",
+            "gemini",
+            "openrouter",
             "openai-compatible",
             "apple",
             "llamaCpp",
@@ -42,12 +44,12 @@ fn names_have_defaults_and_unknown_ones_are_refused() {
     let Err(unknown) = of("gpt") else { panic!("a provider of any name") };
     assert_eq!(
         unknown.to_string(),
-        "there is no provider 'gpt'; available: ollama, openai, anthropic, openai-compatible, apple, llamaCpp, claudeCode, codex, \
-         scripted"
+        "there is no provider 'gpt'; available: ollama, openai, anthropic, gemini, openrouter, openai-compatible, apple, llamaCpp, \
+         claudeCode, codex, scripted"
     );
     let Err(LlmError::NotSupported(text)) = of("apple") else { panic!("apple") };
     assert!(text.contains(std::env::consts::OS) || cfg!(target_os = "macos"), "{text}");
-    for provider in ["openai", "anthropic"] {
+    for provider in ["openai", "anthropic", "gemini", "openrouter"] {
         let Err(LlmError::Unauthorized(text)) = of(provider) else {
             panic!("{provider} without a key")
         };
@@ -102,7 +104,8 @@ fn environment_key_takes_precedence_and_key_files_must_be_private() {
 #[tokio::test]
 async fn models_are_listed_with_their_properties() {
     for (provider, expected) in [
-        ("openai", &[("gpt-4o", None, None), ("gpt-5-mini", None, None)][..]),
+        ("openai", &[("gpt-4o", Some(128_000), None), ("gpt-5-mini", Some(272_000), None)][..]),
+        ("gemini", &[("gemini-3.8-flash", Some(1_048_576), None)]),
         ("openai-compatible", &[("qwen3-8b", Some(40_960), Some(5_021_747_200))]),
         (
             "anthropic",
@@ -125,6 +128,8 @@ async fn models_are_listed_with_their_properties() {
             models.iter().map(|m| (m.model.as_str(), m.context_tokens, m.size_bytes)).collect();
         assert_eq!(sizes, expected, "{provider}");
         assert!(models.iter().all(|model| model.provider == provider));
+        let priced = matches!(provider, "openai" | "anthropic" | "gemini");
+        assert!(models.iter().all(|model| model.price.is_some() == priced), "{models:?}");
     }
     // A server that is not a model provider.
     let peer = Peer::start("openai", vec![]).await;

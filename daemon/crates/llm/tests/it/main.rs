@@ -7,6 +7,7 @@ mod faults;
 mod peer;
 mod programs;
 mod real;
+mod reasoning;
 mod refusals;
 mod replay;
 mod requests;

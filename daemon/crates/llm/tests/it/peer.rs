@@ -237,6 +237,7 @@ fn other(provider: &str, request: &Request) -> Reply {
         ("openai-compatible", "/v1/models") => "llamacpp/models.json",
         ("openai-compatible", "/props") => "llamacpp/props.json",
         ("anthropic", "/v1/models?limit=1000") => "anthropic/models.json",
+        ("gemini", "/v1beta/models?pageSize=1000") => "gemini/models.json",
         ("ollama", "/api/tags") => "ollama/models.json",
         ("ollama", "/api/ps") => "ollama/ps.json",
         _ => return Reply::new(404, "text/plain", "404 page not found"),

@@ -134,7 +134,7 @@ async fn prompt_is_sent_by_standard_input_only() {
     // A conversation becomes one text.
     let messages = vec![
         Message::user("a"),
-        Message::Assistant { text: "b".into(), calls: vec![] },
+        Message::Assistant { text: "b".into(), calls: vec![], reasoning: None },
         Message::user("c"),
     ];
     ask(&*claude, ModelRequest { messages, ..session_request() }).await;

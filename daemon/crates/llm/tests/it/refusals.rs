@@ -53,6 +53,10 @@ async fn errors_have_a_kind_and_the_provider_message() {
         ("anthropic", 529, "anthropic/error_server.json", "unavailable", "Overloaded", 3),
         ("anthropic", 400, "anthropic/error_field.json", "rejected", "roles must alternate", 1),
         ("anthropic", 400, "anthropic/error_credit.json", "rejected", "credit balance", 1),
+        ("gemini", 400, "gemini/error_key.json", "unauthorized", "set GEMINI_API_KEY", 1),
+        ("gemini", 404, "gemini/error_model.json", "model", "it has gemini-3.8-flash", 1),
+        ("gemini", 400, "gemini/error_context.json", "overflow", "token count (1200321)", 1),
+        ("gemini", 503, "gemini/error_server.json", "unavailable", "overloaded", 3),
         ("ollama", 404, "ollama/error_model.json", "model", "it has qwen3:14b, gemma3:latest", 1),
         ("ollama", 400, "ollama/error_context.json", "overflow", "exceeds the context length", 1),
         (

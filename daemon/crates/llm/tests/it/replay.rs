@@ -38,7 +38,9 @@ async fn recorded_answer_replays_identically() {
         let (played, error) = ask(&recorded, question()).await;
         assert_eq!(played, live, "{name}");
         let same = |error: Option<LlmError>| {
-            error.map(|e| e.to_string().replace(&format!("{provider} at {url}/v1"), "X"))
+            let text =
+                |e: LlmError| e.to_string().replace(&format!("{provider} at {url}/v1beta"), "X");
+            error.map(|e| text(e).replace(&format!("{provider} at {url}/v1"), "X"))
         };
         let same = |error| same(error).map(|e| e.replace(&format!("{provider} at {url}"), "X"));
         assert_eq!(
@@ -73,7 +75,8 @@ fn script() -> Scripted {
     let call = |name: &str| {
         Step::Call(ScriptedCall { id: None, name: name.into(), arguments: json!({ "path": "a" }) })
     };
-    let usage = TokenUsage { input_tokens: 5, output_tokens: 2, cached_tokens: 1 };
+    let usage =
+        TokenUsage { input_tokens: 5, output_tokens: 2, cached_tokens: 1, ..TokenUsage::default() };
     let fault =
         Fault { kind: FaultKind::RateLimited, text: "slow".into(), retry_after_ms: Some(7) };
     Scripted::new(vec![

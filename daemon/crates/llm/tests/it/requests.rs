@@ -1,6 +1,6 @@
 //! Requests of providers: the test servers check each one against their provider's rules.
 
-use cairn_llm::{ModelRequest, OpenAiApi, Settings, ToolOffer, connect};
+use cairn_llm::{Effort, ModelRequest, OpenAiApi, Settings, ToolOffer, connect};
 use cairn_protocol::model::{Message, Part, ToolUse};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ pub const PROVIDERS: &[(&str, &str)] = &[
     ("openai", "openai/text.sse"),
     ("openai-compatible", "openai/text.sse"),
     ("anthropic", "anthropic/text.sse"),
+    ("gemini", "gemini/text.sse"),
     ("ollama", "ollama/text.ndjson"),
 ];
 
@@ -49,6 +50,7 @@ pub fn conversation() -> ModelRequest {
                     call("c1", json!({ "path": "a" })),
                     call("c2", json!("{\"path\": \"b")),
                 ],
+                reasoning: None,
             },
             answer("c1", "fn a() {}"),
             answer("c2", "invalid arguments"),
@@ -67,9 +69,10 @@ pub fn conversation() -> ModelRequest {
 async fn conversation_is_converted_for_each_provider() {
     for (provider, name) in PROVIDERS {
         let peer = Peer::start(provider, vec![Reply::fixture(name)]).await;
+        let version = if *provider == "gemini" { "v1beta" } else { "v1" };
         let context_tokens = Some(16_384);
         let settings =
-            Settings { context_tokens, ..settings(provider, &format!("{}/v1/", peer.url)) };
+            Settings { context_tokens, ..settings(provider, &format!("{}/{version}/", peer.url)) };
         let connected = connect(&settings).unwrap();
         assert_eq!(connected.context_tokens(), context_tokens);
         let (_, error) = ask(&*connected, conversation()).await;
@@ -87,9 +90,24 @@ async fn conversation_is_converted_for_each_provider() {
                 assert_eq!(at("/messages/2/content/1/is_error"), true);
                 assert_eq!(at("/messages/2/content/2/text"), "and now?");
                 assert_eq!((at("/max_tokens"), at("/temperature")), (json!(77), json!(1.0)));
-                // An offered tool already uses the default name of the answer's tool.
-                assert_eq!(at("/tool_choice/name"), "answer_");
-                assert_eq!(at("/tools/2/input_schema"), conversation().schema.unwrap());
+                assert_eq!(at("/output_config/format/schema/additionalProperties"), false);
+            }
+            "gemini" => {
+                assert_eq!(sent.header("x-goog-api-key"), Some(CANARY));
+                assert_eq!(at("/systemInstruction/parts/0/text"), "be brief");
+                assert_eq!(at("/contents/0/parts/1/inlineData/mimeType"), "image/png");
+                assert_eq!(
+                    at("/contents/1/parts/2/functionCall/args/invalidArguments"),
+                    "{\"path\": \"b"
+                );
+                let result = at("/contents/2/parts/1/functionResponse/response");
+                assert_eq!(result, json!({ "error": "invalid arguments" }));
+                assert_eq!(at("/contents/3/parts/0/text"), "and now?");
+                assert_eq!(at("/generationConfig/maxOutputTokens"), 77);
+                assert_eq!(
+                    at("/generationConfig/responseJsonSchema"),
+                    conversation().schema.unwrap()
+                );
             }
             "ollama" => {
                 assert_eq!(sent.path, "/api/chat");
@@ -129,7 +147,7 @@ async fn conversation_is_converted_for_each_provider() {
 
 /// Returns settings for the responses API.
 pub fn responses(url: &str) -> Settings {
-    let reasoning_effort = Some("low".into());
+    let reasoning_effort = Some(Effort::Low);
     Settings { api: OpenAiApi::Responses, reasoning_effort, ..settings("openai", url) }
 }
 
@@ -141,7 +159,7 @@ async fn conversation_is_converted_to_items_of_responses() {
     let sent = peer.chats().remove(0);
     assert_eq!(sent.path, "/v1/responses");
     let at = |pointer: &str| sent.body.pointer(pointer).cloned().unwrap_or_default();
-    assert_eq!((at("/instructions"), at("/max_output_tokens")), (json!("be brief"), json!(77)));
+    assert_eq!((at("/instructions"), at("/max_output_tokens")), (json!("be brief"), json!(2125)));
     assert_eq!((at("/temperature"), at("/reasoning/effort")), (json!(1.5), json!("low")));
     assert_eq!(at("/input/0/content/1/image_url"), "data:image/png;base64,iVBORw0KGgo=");
     assert_eq!(at("/input/1"), json!({ "role": "assistant", "content": "I look. " }));
@@ -171,10 +189,13 @@ async fn plain_request_is_minimal_and_openai_reasoning_models_get_no_temperature
                 .await;
         assert_eq!(error, None);
         let sent = peer.chats().remove(0);
-        assert!(sent.header("authorization").is_none() && sent.header("x-api-key").is_none());
-        assert_eq!(sent.body["messages"].as_array().unwrap().len(), 1);
-        let temperature =
-            sent.body.get("temperature").or(sent.body.pointer("/options/temperature"));
+        for header in ["authorization", "x-api-key", "x-goog-api-key"] {
+            assert!(sent.header(header).is_none(), "{provider}");
+        }
+        let messages = sent.body.get("messages").or(sent.body.get("contents")).unwrap();
+        assert_eq!(messages.as_array().unwrap().len(), 1);
+        let places = ["/temperature", "/options/temperature", "/generationConfig/temperature"];
+        let temperature = places.iter().find_map(|pointer| sent.body.pointer(pointer));
         assert_eq!(temperature.is_some(), *provider != "openai");
         assert!(sent.body.get("tools").is_none());
     }
@@ -210,7 +231,11 @@ fn any_message() -> impl Strategy<Value = Message> {
             let parts = [Some(Part::Text { text: text.into() }), image].into_iter().flatten();
             Message::User { parts: parts.collect() }
         }),
-        (text(), calls).prop_map(|(text, calls)| Message::Assistant { text: text.into(), calls }),
+        (text(), calls).prop_map(|(text, calls)| Message::Assistant {
+            text: text.into(),
+            calls,
+            reasoning: None
+        }),
         (id(), text()).prop_map(|(id, text)| answer(id, text)),
     ]
 }

@@ -17,7 +17,9 @@ pub fn check(provider: &str, request: &Request) -> Result<(), String> {
         "openai" if request.path.ends_with("/responses") => responses(&request.body),
         "openai" => openai(request, OPENAI),
         "openai-compatible" => openai(request, COMPATIBLE),
+        "openrouter" => openai(request, OPENROUTER),
         "anthropic" => anthropic(request),
+        "gemini" => gemini(request),
         "ollama" => ollama(request),
         _ => Err("no rules".into()),
     };
@@ -45,6 +47,19 @@ const COMPATIBLE: &[&str] = &[
     "tools",
     "response_format",
     "return_progress",
+];
+
+const OPENROUTER: &[&str] = &[
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "temperature",
+    "reasoning_effort",
+    "usage",
+    "tools",
+    "response_format",
 ];
 
 fn that(met: bool, why: &str) -> Result<(), String> {
@@ -164,6 +179,7 @@ const RESPONSES: &[&str] = &[
     "max_output_tokens",
     "temperature",
     "reasoning",
+    "include",
     "tools",
     "text",
 ];
@@ -190,6 +206,11 @@ fn responses(body: &Value) -> Result<(), String> {
                 let object = serde_json::from_str::<Value>(arguments).is_ok_and(|v| v.is_object());
                 that(object, "arguments")?;
                 that(waiting.insert(plain(item, "call_id", 64)?.into()), "an id twice")?;
+            }
+            (Some("reasoning"), None) => {
+                only(item, &["type", "id", "summary", "content", "encrypted_content"])?;
+                that(list(&body["include"]).len() == 1, "reasoning that is not included")?;
+                text(item, "encrypted_content")?;
             }
             (Some("function_call_output"), None) => {
                 only(item, &["type", "call_id", "output"])?;
@@ -229,8 +250,18 @@ fn user(message: &Value) -> Result<(), String> {
     })
 }
 
-const ANTHROPIC: &[&str] =
-    &["model", "max_tokens", "system", "messages", "stream", "temperature", "tools", "tool_choice"];
+const ANTHROPIC: &[&str] = &[
+    "model",
+    "max_tokens",
+    "system",
+    "messages",
+    "stream",
+    "temperature",
+    "thinking",
+    "output_config",
+    "tools",
+    "tool_choice",
+];
 
 fn anthropic(request: &Request) -> Result<(), String> {
     let body = &request.body;
@@ -249,6 +280,13 @@ fn anthropic(request: &Request) -> Result<(), String> {
         plain(&tool, "name", 64)?;
         parameters(&tool["input_schema"])?;
     }
+    if let Some(thinking) = body.get("thinking") {
+        that(body.get("temperature").is_none(), "thinking with a temperature")?;
+        that(body.get("tool_choice").is_none(), "thinking with a forced tool")?;
+        let budget = thinking["budget_tokens"].as_u64();
+        let below = |budget| budget >= 1024 && Some(budget) < body["max_tokens"].as_u64();
+        that(budget.is_none_or(below), "budget")?;
+    }
     if let Some(choice) = body.get("tool_choice") {
         let there = list(&body["tools"]).iter().any(|tool| tool["name"] == choice["name"]);
         that(choice["type"] == "tool" && there, "tool_choice")?;
@@ -262,7 +300,11 @@ fn anthropic(request: &Request) -> Result<(), String> {
         let blocks = list(&message["content"]);
         that(!blocks.is_empty(), "empty content")?;
         let mut others = false;
+        let mut is_thinking = true;
         for block in &blocks {
+            let thinking = matches!(text(block, "type")?, "thinking" | "redacted_thinking");
+            that(!thinking || is_thinking, "thinking behind something else")?;
+            is_thinking &= thinking;
             match (expected, text(block, "type")?) {
                 (_, "text") => {
                     that(!text(block, "text")?.trim().is_empty(), "empty text")?;
@@ -281,6 +323,11 @@ fn anthropic(request: &Request) -> Result<(), String> {
                         "a tool_result without its tool_use",
                     )?;
                 }
+                ("assistant", "thinking") => {
+                    only(block, &["type", "thinking", "signature"])?;
+                    text(block, "signature")?;
+                }
+                ("assistant", "redacted_thinking") => only(block, &["type", "data"])?,
                 ("assistant", "tool_use") => {
                     that(block["input"].is_object(), "input")?;
                     plain(block, "name", 64)?;
@@ -331,6 +378,69 @@ fn ollama(request: &Request) -> Result<(), String> {
                 that(waiting.remove(text(message, "tool_call_id")?), "an answer without its call")?;
             }
             other => return Err(format!("role {other}")),
+        }
+    }
+    that(waiting.is_empty(), "the last call is not answered")
+}
+
+fn gemini(request: &Request) -> Result<(), String> {
+    let body = &request.body;
+    let path = request.path.strip_prefix("/v1beta/models/").ok_or("path")?;
+    let model = path.strip_suffix(":streamGenerateContent?alt=sse").ok_or("no stream of events")?;
+    that(request.header("authorization").is_none(), "a bearer where there must be a key")?;
+    only(body, &["contents", "systemInstruction", "tools", "generationConfig"])?;
+    for tool in list(&body["tools"]) {
+        only(&tool, &["functionDeclarations"])?;
+        let functions = list(&tool["functionDeclarations"]);
+        that(!functions.is_empty(), "no function")?;
+        for function in functions {
+            only(&function, &["name", "description", "parametersJsonSchema"])?;
+            plain(&function, "name", 64)?;
+            parameters(&function["parametersJsonSchema"])?;
+        }
+    }
+    let mut waiting: Vec<(String, String)> = Vec::new();
+    for content in list(&body["contents"]) {
+        only(&content, &["role", "parts"])?;
+        let parts = list(&content["parts"]);
+        that(!parts.is_empty(), "empty content")?;
+        let results = parts.iter().filter(|part| part.get("functionResponse").is_some()).count();
+        // The API counts the results of a content against the calls of the content before it.
+        that(results == waiting.len() && [0, parts.len()].contains(&results), "results")?;
+        for (at, part) in parts.iter().enumerate() {
+            only(
+                part,
+                &["text", "inlineData", "functionCall", "functionResponse", "thoughtSignature"],
+            )?;
+            match content["role"].as_str() {
+                Some("user") if results > 0 => {
+                    let result = &part["functionResponse"];
+                    only(result, &["id", "name", "response"])?;
+                    that(result["response"].is_object(), "response")?;
+                    let fits = |(id, name): &(String, String)| {
+                        result["id"] == *id && result["name"] == *name
+                    };
+                    let call = waiting.iter().position(fits).ok_or("result of another call")?;
+                    waiting.remove(call);
+                }
+                Some("user") => {
+                    let image = part["inlineData"]["data"].is_string();
+                    that(image || !text(part, "text")?.trim().is_empty(), "empty part")?;
+                }
+                Some("model") => {
+                    let Some(call) = part.get("functionCall") else {
+                        text(part, "text")?;
+                        continue;
+                    };
+                    only(call, &["id", "name", "args"])?;
+                    that(call["args"].is_object(), "args")?;
+                    let first = parts[..at].iter().all(|part| part.get("functionCall").is_none());
+                    let signed = part.get("thoughtSignature").is_some();
+                    that(!model.starts_with("gemini-3") || !first || signed, "no signature")?;
+                    waiting.push((text(call, "id")?.into(), plain(call, "name", 64)?.into()));
+                }
+                other => return Err(format!("role {other:?}")),
+            }
         }
     }
     that(waiting.is_empty(), "the last call is not answered")

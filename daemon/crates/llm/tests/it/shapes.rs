@@ -137,6 +137,7 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
             "usage 40 1 0",
             "thought 27 × 453",
             "thought  = 12231",
+            r#"item 0 {"signature":"EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pk","thinking":"27 × 453 = 12231","type":"thinking"}"#,
             "text 12231",
             "usage 40 33 0",
             "Stop",
@@ -146,6 +147,54 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
         "anthropic",
         "anthropic/error_in_stream.sse",
         &["usage 25 1 0", "text So", "error: reported an error: Overloaded"],
+    ),
+    (
+        "gemini",
+        "gemini/text.sse",
+        &[
+            "usage 19 1 0",
+            "text Grüße",
+            "usage 19 4 0",
+            "text , 世界",
+            "usage 19 9 0",
+            "text  🌍!\n",
+            "Stop",
+        ],
+    ),
+    (
+        "gemini",
+        "gemini/tools.sse",
+        &[
+            "usage 90 12 0",
+            "thought **Look**\n",
+            "usage 90 14 0",
+            "text Both.",
+            "usage 90 31 64",
+            r#"item 0 {"isText":false,"thoughtSignature":"CiQBVKhc7kp1"}"#,
+            "call 0 c7 fs_read",
+            r#"args 0 {"path":"a"}"#,
+            "call 1 c8 search_grep",
+            r#"args 1 {"pattern":"x"}"#,
+            r#"item 2 {"isText":true,"thoughtSignature":"EjQKMgG+"}"#,
+            "ToolCalls",
+        ],
+    ),
+    (
+        "gemini",
+        "gemini/no_args.sse",
+        &["usage 40 5 0", "call 0 made git_status", "args 0 {}", "ToolCalls"],
+    ),
+    ("gemini", "gemini/length.sse", &["usage 8 2 0", "text cut sh", "Length"]),
+    ("gemini", "gemini/safety.sse", &["usage 8 2 0", "text So ", "Filtered"]),
+    ("gemini", "gemini/blocked.sse", &["usage 8 0 0", "Filtered"]),
+    (
+        "gemini",
+        "gemini/error_in_stream.sse",
+        &[
+            "usage 8 2 0",
+            "text So ",
+            "error: reported an error: The model is overloaded. Please try again later.",
+        ],
     ),
     (
         "ollama",
@@ -203,7 +252,8 @@ pub fn line(chunk: &Chunk) -> String {
         }
         Chunk::CallArguments { index, delta } => format!("args {index} {delta}"),
         Chunk::PromptProgress { processed, total } => format!("progress {processed}/{total}"),
-        Chunk::Usage(TokenUsage { input_tokens, output_tokens, cached_tokens }) => {
+        Chunk::ReasoningItem(item) => format!("item {} {}", item.before_call, item.item),
+        Chunk::Usage(TokenUsage { input_tokens, output_tokens, cached_tokens, .. }) => {
             format!("usage {input_tokens} {output_tokens} {cached_tokens}")
         }
         Chunk::Finish(reason) => format!("{reason:?}"),

@@ -1,0 +1,13 @@
+//! Writes presets from a table of models: `import FILE SOURCE DATE > src/presets.json`.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, source, date] = arguments.as_slice() else {
+        return Err("usage: import FILE SOURCE DATE".into());
+    };
+    let presets =
+        cairn_model_presets::Presets::import(&std::fs::read_to_string(file)?, source, date)?;
+    serde_json::to_writer_pretty(std::io::stdout().lock(), &presets)?;
+    println!();
+    Ok(())
+}
