@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_config::{AgentConfig, Config, LlmApi, LlmConfig};
+use cairn_config::{AgentConfig, Config, LlmApi, LlmConfig, LlmToolCalls};
 use cairn_engine::model::{Models, Provider};
-use cairn_llm::{Effort, Key, Launcher, OpenAiApi, Settings};
+use cairn_llm::{Effort, Key, Launcher, OpenAiApi, Settings, ToolCalls};
 use cairn_model_presets::Presets;
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -126,6 +126,10 @@ impl ConfiguredProviders {
                 .as_deref()
                 .map(Effort::parse)
                 .transpose()?,
+            tool_calls: match self.llm.tool_calls {
+                LlmToolCalls::Native => ToolCalls::Native,
+                LlmToolCalls::Schema => ToolCalls::Schema,
+            },
             presets: Arc::clone(&self.presets),
             idle_timeout: agent.unwrap_or(Duration::from_secs(self.llm.timeout_seconds.max(1))),
             total_timeout: agent.unwrap_or(MAX_ANSWER_TIME),

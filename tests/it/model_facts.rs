@@ -24,20 +24,21 @@ fn table_replaces_the_facts_and_other_files_change_nothing() {
         std::fs::write(&path, text).unwrap();
         path.to_string_lossy().into_owned()
     };
-    let update = |file: &str| sealed::cairn(dir.path(), &["--json", "models", "--update", file]);
-    let presets = dir.path().join("home/model-presets.json");
+    let home = dir.path().join("home");
+    let update =
+        |file: &str| sealed::cairn(&home, dir.path(), &["--json", "models", "--update", file]);
+    let presets = home.join("model-presets.json");
     // A few models are a sign of another format.
     for (name, text) in [("none.json", "{"), ("other.json", "{\"a\": 1}"), ("few.json", &table(3))]
     {
-        let output = update(&file(name, text));
-        assert_eq!(output.status.code(), Some(2), "{name}");
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        let (code, _, error) = update(&file(name, text));
+        assert_eq!(code, 2, "{name}");
         assert!(error.contains(name) && !presets.exists(), "{error}");
     }
-    assert_ne!(update(&dir.path().join("gone").to_string_lossy()).status.code(), Some(0));
-    let output = update(&file("prices.json", &table(20)));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_ne!(update(&dir.path().join("gone").to_string_lossy()).0, 0);
+    let (code, output, error) = update(&file("prices.json", &table(20)));
+    assert_eq!(code, 0, "{error}");
+    let report: Value = serde_json::from_str(&output).unwrap();
     assert_eq!((&report["models"], &report["source"]), (&json!(20), &json!("prices.json")));
     let stored: Value = serde_json::from_slice(&std::fs::read(&presets).unwrap()).unwrap();
     assert_eq!(stored["providers"]["openai"]["m-7"]["contextTokens"], 1007);

@@ -282,6 +282,9 @@ section! {
         /// Effort of reasoning, at every provider: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`
         /// or `max`, as the model allows; the model's own when absent.
         reasoning_effort: Option<String> = None,
+        /// Form of tool calls: `native`, or `schema` for small models that fail at the native form.
+        /// With `schema`, the server must enforce a JSON Schema.
+        tool_calls: LlmToolCalls = LlmToolCalls::Native,
         /// Maximum tokens of one answer.
         max_tokens: u32 = 4096,
         /// Seconds that one answer may take.
@@ -290,6 +293,16 @@ section! {
         /// agent that is not configured is never started.
         agents: BTreeMap<String, AgentProgram> = BTreeMap::new(),
     }
+}
+
+/// Form in which a model makes tool calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LlmToolCalls {
+    /// The form of the provider.
+    Native,
+    /// JSON that a schema forces.
+    Schema,
 }
 
 /// API of OpenAI, and of servers compatible with it.

@@ -80,6 +80,7 @@ const USES: &[(&str, Scope, &str)] = &[
     ("llm.reasoning_effort", Daemon, MODELS),
     ("llm.temperature", Session, COMPOSE),
     ("llm.timeout_seconds", Daemon, MODELS),
+    ("llm.tool_calls", Daemon, MODELS),
     ("mcp.servers.*.args", Daemon, PROCESS),
     ("mcp.servers.*.command", Daemon, PROCESS),
     ("mcp.servers.*.cwd", Daemon, PROCESS),

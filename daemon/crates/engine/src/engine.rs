@@ -34,6 +34,7 @@ use crate::{
     runs::Agent,
     session::{RunPermits, Sessions},
     state_file::StateFile,
+    subagent::AgentCounts,
     turns::{TurnAgent, TurnSettings},
 };
 
@@ -144,6 +145,7 @@ pub(crate) struct Inner {
     pub(crate) retries: KeyedLocks,
     pub(crate) commands: Arc<Semaphore>,
     pub(crate) tasks: TaskTracker,
+    pub(crate) agent_counts: AgentCounts,
     pub(crate) shutdown: CancellationToken,
     pub(crate) notices: broadcast::Sender<Notice>,
     pub(crate) state: StateFile,
@@ -203,6 +205,7 @@ impl Engine {
             retries: KeyedLocks::default(),
             commands: Arc::new(Semaphore::new(MAX_COMMANDS)),
             tasks: TaskTracker::new(),
+            agent_counts: AgentCounts::default(),
             shutdown,
             notices: broadcast::channel(options.notices.max(1)).0,
             state: StateFile::load(options.state_file)?,
@@ -225,6 +228,7 @@ impl Engine {
         let engine = Self { inner: Arc::new(inner) };
         engine.inner.harness.registry().add(crate::llm_tool::tool(&engine.inner))?;
         engine.inner.harness.registry().add(crate::skill_tool::tool(&engine.inner))?;
+        engine.inner.harness.registry().add(crate::subagent::tool(&engine.inner))?;
         engine.forward_progress(progress)?;
         engine.declare_remembered(&options.roots).await;
         Ok(engine)

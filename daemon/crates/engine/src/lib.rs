@@ -63,6 +63,7 @@ pub mod span;
 mod spending;
 mod state_file;
 mod structured;
+mod subagent;
 mod turns;
 mod undo;
 

@@ -24,8 +24,19 @@ use crate::{
     refusal::way_out,
     remote::{Dialect, Remote},
     retry::Schedule,
+    schema_calls::SchemaCalls,
     server::{Server, client},
 };
+
+/// Form in which a model makes tool calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolCalls {
+    /// The form of the provider.
+    #[default]
+    Native,
+    /// JSON that a schema forces, for models that fail at the native form.
+    Schema,
+}
 
 /// Model to use, with its time limits and retries.
 #[derive(Clone)]
@@ -43,6 +54,8 @@ pub struct Settings {
     pub api: OpenAiApi,
     /// Effort of reasoning; the model's own when absent.
     pub reasoning_effort: Option<Effort>,
+    /// Form of tool calls.
+    pub tool_calls: ToolCalls,
     /// Known facts about models.
     pub presets: Arc<Presets>,
     /// Context size of the model in tokens, where the user overrides the provider's value. Ollama
@@ -106,6 +119,7 @@ impl Default for Settings {
             key: None,
             api: OpenAiApi::default(),
             reasoning_effort: None,
+            tool_calls: ToolCalls::default(),
             presets: Arc::new(Presets::bundled().clone()),
             context_tokens: None,
             connect_timeout: Duration::from_secs(10),
@@ -131,6 +145,14 @@ const MAX_ATTEMPTS: u32 = 101;
 /// [`LlmError::NotSupported`] for `apple`, for `llamaCpp` in a build without it, and for a
 /// command-line agent that is not configured.
 pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
+    let provider = connect_native(settings)?;
+    Ok(match settings.tool_calls {
+        ToolCalls::Native => provider,
+        ToolCalls::Schema => Arc::new(SchemaCalls(provider)),
+    })
+}
+
+fn connect_native(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
     let known =
         catalog::find_provider(&settings.provider).ok_or_else(|| LlmError::UnknownProvider {
             name: settings.provider.clone(),

@@ -27,13 +27,14 @@ mod recorded;
 mod refusal;
 mod remote;
 mod retry;
+mod schema_calls;
 mod scripted;
 mod server;
 mod tokens;
 mod tool_offer;
 
 pub use catalog::{KnownProvider, find_provider, providers};
-pub use connect::{Settings, connect, is_external};
+pub use connect::{Settings, ToolCalls, connect, is_external};
 pub use decode::{Decoder, Format};
 pub use effort::Effort;
 pub use error::LlmError;

@@ -8,7 +8,10 @@ use std::{
 use cairn_protocol::model::ModelInfo;
 use futures_util::stream;
 
-use crate::{ChunkStream, Decoder, Format, Limits, LlmError, ModelRequest, Provider, catalog};
+use crate::{
+    ChunkStream, Decoder, Format, Limits, LlmError, ModelRequest, Provider, catalog,
+    schema_calls::STEPS_MARK,
+};
 
 /// Replays recorded answers in order.
 #[derive(Debug)]
@@ -81,8 +84,12 @@ impl Provider for Recorded {
             recording.push(&bytes);
         }
         let who = format!("the recording of {}", self.provider);
-        let mut decoder = Decoder::new(self.format, &who, &request, Limits::default());
-        let failed = decoder.feed(&bytes).and_then(|()| decoder.end()).err();
+        let (format, bytes) = match bytes.strip_prefix(STEPS_MARK) {
+            Some(steps) => (Format::Scripted, steps),
+            None => (self.format, bytes.as_slice()),
+        };
+        let mut decoder = Decoder::new(format, &who, &request, Limits::default());
+        let failed = decoder.feed(bytes).and_then(|()| decoder.end()).err();
         let chunks = std::iter::from_fn(move || decoder.next()).map(Ok).chain(failed.map(Err));
         Ok(Box::pin(stream::iter(chunks.collect::<Vec<_>>())))
     }

@@ -10,6 +10,7 @@ mod plans;
 mod questions;
 mod retries;
 mod stage;
+mod subagents;
 mod tiers;
 
 use std::{sync::atomic::Ordering, time::Duration};

@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{ReplaySource, TurnContext, tool_output};
-use crate::context::interrupted_event;
+use crate::{context::interrupted_event, subagent};
 
 /// Results with more bytes than this are stored as blobs.
 const INLINE: usize = 64 * 1024;
@@ -33,7 +33,8 @@ impl TurnContext {
     /// `cancelled`; a denial that no retry changes, which ends the turn; errors of the log.
     pub async fn call_all(&self, calls: Vec<ToolUse>) -> Result<Vec<Message>, Failure> {
         let reads = |call: &ToolUse| {
-            self.engine().inner.harness.registry().is_read_only(&call.name).unwrap_or(true)
+            call.name == subagent::NAME
+                || self.engine().inner.harness.registry().is_read_only(&call.name).unwrap_or(true)
         };
         let mut results = Vec::new();
         let mut calls = calls.into_iter().peekable();

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_llm::{Chunk, LlmError, ModelRequest, Provider, Recorded, Recording, Settings, connect};
+use cairn_llm::{
+    Chunk, LlmError, ModelRequest, Provider, Recorded, Recording, Settings, ToolCalls, ToolOffer,
+    connect,
+};
 use cairn_protocol::model::{FinishReason, Message, TokenUsage};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -92,6 +95,45 @@ fn usage(chunks: &[Chunk]) -> TokenUsage {
     last.unwrap()
 }
 
+/// The server's grammar leaves a model that knows no tools only calls of the offered ones, and texts.
+async fn calls_by_schema(url: &str) {
+    let settings = Settings {
+        provider: "openai-compatible".into(),
+        endpoint: Some(url.to_owned()),
+        tool_calls: ToolCalls::Schema,
+        ..Settings::default()
+    };
+    let model = connect(&settings).unwrap();
+    let path = json!({ "type": "object", "properties": { "path": { "type": "string" } },
+        "required": ["path"], "additionalProperties": false });
+    let tools = vec![ToolOffer::new("read_file", "Reads a file.", &path).unwrap()];
+    let mut calls = 0;
+    for question in ["Call read_file for a.txt", "Read the file b.md", "call read_file src/c.rs"] {
+        let request = ModelRequest { tools: tools.clone(), ..request(question, 60) };
+        let (chunks, error) = ask(&*model, request).await;
+        assert_eq!(error, None);
+        match chunks.last() {
+            Some(Chunk::Finish(FinishReason::ToolCalls)) => {
+                calls += 1;
+                let start = chunks.iter().find_map(|chunk| match chunk {
+                    Chunk::CallStart { name, .. } => Some(name.as_str()),
+                    _ => None,
+                });
+                let arguments = chunks.iter().find_map(|chunk| match chunk {
+                    Chunk::CallArguments { delta, .. } => serde_json::from_str::<Value>(delta).ok(),
+                    _ => None,
+                });
+                assert_eq!(start, Some("read_file"));
+                assert!(arguments.is_some_and(|value| value["path"].is_string()), "{chunks:?}");
+            }
+            // An answer, or JSON that the limit of tokens cut.
+            Some(Chunk::Finish(FinishReason::Stop | FinishReason::Length)) => {}
+            last => panic!("{last:?}"),
+        }
+    }
+    report(&format!("a model without tools made {calls} of 3 calls, forced by a schema"));
+}
+
 #[tokio::test]
 async fn real_server_streams_counts_stops_and_obeys_a_schema() {
     let Some(llama) = llama() else { return };
@@ -118,6 +160,7 @@ async fn real_server_streams_counts_stops_and_obeys_a_schema() {
     lists(&*at("openai-compatible", &llama.url)).await;
     counts(&*at("openai-compatible", &llama.url)).await;
     overflows(&llama.url).await;
+    calls_by_schema(&llama.url).await;
     reports_progress(&*at("openai-compatible", &llama.url)).await;
 }
 
