@@ -36,6 +36,7 @@ fn program(folder: &Path, name: &str, script: &str) -> ExternalSpec {
         program,
         timeout: Some(Duration::from_secs(1)),
         network: false,
+        env: vec![],
         replaces_builtin: false,
     }
 }
