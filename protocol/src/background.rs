@@ -18,7 +18,7 @@ pub enum BackgroundState {
     /// The command reached the limit of its lifetime.
     TimedOut,
     /// The command was stopped when its session was deleted or archived.
-    SessionEnded,
+    SessionClosed,
     /// The command ended with the daemon.
     DaemonStopped,
 }
@@ -40,7 +40,7 @@ pub struct BackgroundCommand {
     pub started_at: Timestamp,
     /// Time of the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
     /// Bytes of output so far.
     pub bytes: u64,
 }

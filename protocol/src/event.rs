@@ -221,7 +221,7 @@ pub enum AgentEvt {
     },
     /// A background command ended; the model is notified before its next answer.
     #[serde(rename_all = "camelCase")]
-    BackgroundEnded {
+    BackgroundFinished {
         /// Id of the command.
         id: String,
         /// The command line.

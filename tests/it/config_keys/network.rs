@@ -73,6 +73,6 @@ async fn background_commands_are_limited_as_configured() {
     assert!(result(&model).contains("running"), "{}", result(&model));
     let session = done["sessionId"].clone();
     let mut raw = fixture.daemon().client().await;
-    let ended = |page: &Value| (page["data"][0]["state"] == "timed_out").then_some(());
-    raw.poll("background.list", json!({"sessionId": session}), ended).await;
+    let timed_out = |page: &Value| (page["data"][0]["state"] == "timed_out").then_some(());
+    raw.poll("background.list", json!({"sessionId": session}), timed_out).await;
 }

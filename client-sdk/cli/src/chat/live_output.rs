@@ -49,7 +49,7 @@ impl LiveOutput {
         let all: Vec<&String> = self.lines.iter().chain(unfinished).collect();
         let last = &all[all.len().saturating_sub(LINES)..];
         let row = |line: &&String| {
-            // What a carriage return overwrites is not seen in a terminal either.
+            // A carriage return overwrites the text before it, as in a terminal.
             let seen = line.trim_end().rsplit('\r').next().unwrap_or_default();
             let cut =
                 console::truncate_str(&plain(seen), width.saturating_sub(5), "…").into_owned();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn last_lines_are_shown_without_control_characters() {
+    fn last_lines_are_displayed_without_control_characters() {
         let mut live = LiveOutput::default();
         live.push("1\n2\n3\n4\n5\n", 0);
         assert_eq!(rows(&live, 80), ["  │ 2", "  │ 3", "  │ 4", "  │ 5"]);

@@ -49,7 +49,7 @@ impl Chat<'_> {
         let mut text = String::new();
         loop {
             let piece = self.client.background_output(&params).await?;
-            // What is written meanwhile is left for the next call.
+            // Output that arrives meanwhile is left for the next call.
             let over = piece.command.bytes <= piece.cursor || piece.output.is_empty();
             text.push_str(&piece.output);
             params.cursor = piece.cursor;
@@ -70,7 +70,7 @@ pub(super) fn state(state: BackgroundState, exit_code: Option<i32>) -> String {
         BackgroundState::Exited => "exited",
         BackgroundState::Stopped => "stopped",
         BackgroundState::TimedOut => "stopped at its limit of time",
-        BackgroundState::SessionEnded => "ended with the session",
+        BackgroundState::SessionClosed => "ended with the session",
         BackgroundState::DaemonStopped => "ended with the daemon",
     };
     exit_code.map_or_else(|| word.to_owned(), |code| format!("{word} ({code})"))
@@ -108,7 +108,7 @@ mod tests {
             state: BackgroundState::Exited,
             exit_code: Some(1),
             started_at: cairn_protocol::time::Timestamp(0),
-            ended_at: None,
+            finished_at: None,
             bytes: 10,
         };
         let text = table(&[command]);

@@ -172,7 +172,7 @@ impl View {
                 );
                 self.note_if(true, text)
             }
-            AgentEvt::BackgroundEnded { id, command, state, exit_code, .. } => {
+            AgentEvt::BackgroundFinished { id, command, state, exit_code, .. } => {
                 let how = tasks::state(state, exit_code);
                 let text = format!("● background {} {how}  {}\n", plain(&id), plain(&command));
                 self.note_if(self.display.calls, text)

@@ -75,7 +75,7 @@ fn turn(evt: &AgentEvt) -> (&'static str, String) {
         AgentEvt::Steered { text, .. } => ("steered", text.clone()),
         AgentEvt::CommandOutput { text, .. } => ("output", text.clone()),
         AgentEvt::BackgroundStarted { id, command } => ("background", format!("{id}: {command}")),
-        AgentEvt::BackgroundEnded { id, exit_code, .. } => {
+        AgentEvt::BackgroundFinished { id, exit_code, .. } => {
             let code = exit_code.map_or_else(String::new, |code| format!(" with {code}"));
             ("background", format!("{id} ended{code}"))
         }

@@ -285,7 +285,8 @@ impl Engine {
 
     /// Shuts down gracefully. Nothing new starts; active runs may finish within the drain time,
     /// then they are interrupted, with a final record for each interrupted call. Queued turns stay
-    /// in the log, for the next start. Takes at most the drain time plus about four seconds.
+    /// in the log, for the next start. Background commands are stopped. Takes at most the
+    /// drain time plus about four seconds, and five more for a command that ignores TERM.
     pub async fn close(&self) {
         self.inner.draining.store(true, Ordering::SeqCst);
         self.shut_sessions().await;

@@ -61,7 +61,7 @@ pub(crate) async fn fetch(
     request: &FetchRequest,
     gate: Option<&DomainGate>,
 ) -> Result<Fetched, Failure> {
-    let late = |_| {
+    let late = || {
         let text = format!(
             "'{}' did not answer within {} s",
             escaped(&request.url),
@@ -69,7 +69,11 @@ pub(crate) async fn fetch(
         );
         Failure::new(Reason::ToolTimedOut, text)
     };
-    tokio::time::timeout(request.timeout, follow(request, gate)).await.map_err(late)?
+    let clock = gate.map(|gate| Arc::clone(&gate.clock)).unwrap_or_default();
+    tokio::select! {
+        fetched = follow(request, gate) => fetched,
+        () = clock.after(request.timeout) => Err(late()),
+    }
 }
 
 async fn follow(request: &FetchRequest, gate: Option<&DomainGate>) -> Result<Fetched, Failure> {

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Call, CallPaths, FetchRequest, Fetched, OutputSink, ToolSpec, Verdict, background::Background,
-    egress::DomainGate, gate::decide::Judge, paths::Resolver, sandbox::Sandbox,
-    snapshot::Snapshots,
+    Call, CallPaths, FetchRequest, Fetched, OutputSink, ToolSpec, Verdict, WaitClock,
+    background::Background, egress::DomainGate, gate::decide::Judge, paths::Resolver,
+    sandbox::Sandbox, snapshot::Snapshots,
 };
 
 /// Limits of the calling run, in addition to the rules.
@@ -491,6 +491,11 @@ impl Permit {
         }
         let text = format!("'{}' changed during the call", path.requested());
         Err(Failure::new(Reason::FileChanged, text))
+    }
+
+    /// Returns the clock of the time that the call waits for approvers.
+    pub(crate) fn wait_clock(&self) -> Arc<WaitClock> {
+        self.domains.as_ref().map(|gate| Arc::clone(&gate.clock)).unwrap_or_default()
     }
 
     /// Returns the token that is cancelled when the caller gives up or the time limit expires.

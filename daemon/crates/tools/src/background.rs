@@ -87,7 +87,7 @@ impl Tool for CommandOutput {
 impl Tool for StopCommand {
     fn spec(&self) -> ToolSpec {
         let text = "Stops a background command of this session.";
-        // What the command does was approved; its end needs no further approval.
+        // The command itself was approved; its end needs no further approval.
         ToolSpec {
             own_state: true,
             paths: &[],

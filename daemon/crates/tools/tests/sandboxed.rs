@@ -67,9 +67,10 @@ const TESTS: &[(&str, Test)] = &[
         Box::pin(network::registries_are_reached_by_their_programs())
     }),
     ("no_trick_reaches_another_address", || Box::pin(network::no_trick_reaches_another_address())),
-    ("unlisted_domain_is_asked_about_once", || {
-        Box::pin(network::unlisted_domain_is_asked_about_once())
-    }),
+    (
+        "unlisted_domain_is_requested_once",
+        || Box::pin(network::unlisted_domain_is_requested_once()),
+    ),
     ("time_of_an_approver_does_not_count", || {
         Box::pin(network::time_of_an_approver_does_not_count())
     }),

@@ -40,7 +40,7 @@ fn notes(stage: &Stage) -> Vec<String> {
 
 async fn ends(stage: &Stage) -> Vec<(BackgroundState, Option<i32>)> {
     let all = stage.records().await.into_iter().filter_map(|evt| match evt {
-        AgentEvt::BackgroundEnded { state, exit_code, .. } => Some((state, exit_code)),
+        AgentEvt::BackgroundFinished { state, exit_code, .. } => Some((state, exit_code)),
         _ => None,
     });
     all.collect()
@@ -60,7 +60,7 @@ async fn model_is_notified_of_an_end_once() {
     assert_eq!(notes(&stage), [""; 0]);
     // It continues after the turn.
     let mut watch = stage.watch(0).await;
-    watch.until(|evt| matches!(evt, AgentEvt::BackgroundEnded { .. }).then_some(())).await;
+    watch.until(|evt| matches!(evt, AgentEvt::BackgroundFinished { .. }).then_some(())).await;
     assert_eq!(ends(&stage).await, [(BackgroundState::Exited, Some(3))]);
     stage.turn("and now").await;
     let first = notes(&stage);

@@ -114,7 +114,7 @@ impl Stage {
         let is_new = session.is_none();
         let mut stage = Self::open(
             dir,
-            Some(session.unwrap_or_default()),
+            Some(session.unwrap_or_else(SessionId::new)),
             script,
             (allow_all(), settings),
             agent,

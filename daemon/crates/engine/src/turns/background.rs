@@ -46,7 +46,7 @@ impl TurnContext {
             let state = BackgroundState::DaemonStopped;
             let note = end_note(&id, &command, state, None, "");
             let tail = String::new();
-            let evt = AgentEvt::BackgroundEnded { id, command, state, exit_code: None, tail };
+            let evt = AgentEvt::BackgroundFinished { id, command, state, exit_code: None, tail };
             let append = Append::new(self.session(), vec![self.record(None, None, evt)]);
             let seq = self.engine().inner.trace.append(append).await?.first;
             self.deliver(seq, note);

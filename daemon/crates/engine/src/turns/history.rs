@@ -76,7 +76,7 @@ impl Fold {
             AgentEvt::BackgroundStarted { id, command } => {
                 self.talk.running.insert(id, command);
             }
-            AgentEvt::BackgroundEnded { id, command, state, exit_code, tail } => {
+            AgentEvt::BackgroundFinished { id, command, state, exit_code, tail } => {
                 self.talk.running.remove(&id);
                 self.steering.push((seq, end_note(&id, &command, state, exit_code, &tail)));
             }

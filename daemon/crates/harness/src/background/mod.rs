@@ -28,7 +28,7 @@ use crate::sandbox::{Confined, ProcessOutput, Wake};
 /// Most running commands of all sessions together: each takes a thread.
 const MAX_RUNNING: usize = 64;
 /// Most ended commands of a session whose output can still be read.
-const MAX_ENDED: usize = 16;
+const MAX_FINISHED: usize = 16;
 /// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
 /// Wait for the end of a command that was stopped.
@@ -99,7 +99,7 @@ impl Running {
             state: end.map_or(BackgroundState::Running, |end| end.state),
             exit_code: end.and_then(|end| end.exit_code),
             started_at: self.started_at,
-            ended_at: end.map(|end| end.at),
+            finished_at: end.map(|end| end.at),
             bytes: locked(&self.ring).total(),
         }
     }
@@ -109,7 +109,7 @@ impl Running {
     }
 
     /// Waits for its end, for a limited time.
-    async fn ended(&self, limit: Duration) -> bool {
+    async fn wait_finished(&self, limit: Duration) -> bool {
         let mut end = self.end.subscribe();
         tokio::time::timeout(limit, end.wait_for(Option::is_some)).await.is_ok()
     }
@@ -133,7 +133,7 @@ pub fn end_note(
         BackgroundState::Running | BackgroundState::Exited => "exited".to_owned(),
         BackgroundState::Stopped => "was stopped".to_owned(),
         BackgroundState::TimedOut => "was stopped at the limit of its lifetime".to_owned(),
-        BackgroundState::SessionEnded => "was stopped with its session".to_owned(),
+        BackgroundState::SessionClosed => "was stopped with its session".to_owned(),
         BackgroundState::DaemonStopped => "ended when the daemon stopped".to_owned(),
     };
     let code = exit_code.map_or_else(String::new, |code| format!(" with exit code {code}"));
@@ -204,7 +204,7 @@ impl Background {
     pub async fn stop(&self, session: &SessionId, id: &str) -> Result<BackgroundCommand, Failure> {
         let running = self.find(session, id)?;
         running.stop(BackgroundState::Stopped);
-        if running.ended(STOP).await {
+        if running.wait_finished(STOP).await {
             return Ok(running.info());
         }
         Err(Failure::new(Reason::ToolTimedOut, format!("{id} has not ended yet")))
@@ -219,9 +219,9 @@ impl Background {
     /// Stops the commands of a session that ends, and forgets them.
     pub async fn end_session(&self, session: &SessionId) {
         let all = locked(&self.sessions).remove(session).unwrap_or_default();
-        all.iter().for_each(|command| command.stop(BackgroundState::SessionEnded));
+        all.iter().for_each(|command| command.stop(BackgroundState::SessionClosed));
         for command in all {
-            command.ended(STOP).await;
+            command.wait_finished(STOP).await;
         }
     }
 
@@ -254,7 +254,7 @@ impl Background {
         if total >= MAX_RUNNING {
             return full(format!("{MAX_RUNNING} background commands are running in all sessions"));
         }
-        while own.len() - running >= MAX_ENDED
+        while own.len() - running >= MAX_FINISHED
             && let Some(at) = own.iter().position(|command| !command.is_running())
         {
             own.remove(at);
@@ -321,7 +321,7 @@ impl Background {
         id: &str,
         wait: Duration,
     ) -> Result<BackgroundOutput, Failure> {
-        self.find(session, id)?.ended(wait).await;
+        self.find(session, id)?.wait_finished(wait).await;
         self.output(session, id, 0)
     }
 
@@ -363,7 +363,7 @@ impl Background {
         let tail = locked(&running.ring).tail(TAIL.0, TAIL.1);
         let (id, command) = (running.id.clone(), running.line.clone());
         let note = end_note(&id, &command, state, exit_code, &tail);
-        let evt = AgentEvt::BackgroundEnded { id, command, state, exit_code, tail };
+        let evt = AgentEvt::BackgroundFinished { id, command, state, exit_code, tail };
         let recorded = self.append(session, evt).await;
         running.end.send_replace(Some(End { state, exit_code, at: Timestamp::now() }));
         match recorded {

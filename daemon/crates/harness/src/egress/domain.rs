@@ -29,7 +29,7 @@ impl Domain {
         (name.contains('.') && name.split('.').all(is_label)).then_some(Self(name))
     }
 
-    /// Returns the name.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -40,6 +40,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 const PORTS: [u16; 2] = [80, 443];
 /// Most refusals that a command's result lists.
 const MAX_REFUSALS: usize = 16;
+/// Most connections of one command: each has a row in the audit.
+const MAX_CONNECTIONS: u64 = 10_000;
 /// Most domains that one command may ask about.
 const MAX_QUESTIONS: usize = 32;
 
@@ -129,6 +131,8 @@ pub(crate) struct DomainGate {
     /// Answers by domain: several connections to one domain cause one request.
     pub answers: Mutex<HashMap<Domain, Arc<OnceCell<Decision>>>>,
     pub refusals: Mutex<Vec<Refusal>>,
+    /// Connections so far.
+    pub count: AtomicU64,
 }
 
 impl DomainGate {
@@ -143,6 +147,7 @@ impl DomainGate {
             clock: Arc::default(),
             answers: Mutex::default(),
             refusals: Mutex::default(),
+            count: AtomicU64::new(0),
         }
     }
 
@@ -169,6 +174,10 @@ impl DomainGate {
     async fn admit_or_refuse(&self, host: &str, port: u16) -> Result<Admitted, Refusal> {
         let host: String = host.chars().take(300).flat_map(char::escape_debug).collect();
         let refuse = |text: String| Refusal { domain: host.clone(), text };
+        if self.count.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
+            let text = format!("a command may open {MAX_CONNECTIONS} connections");
+            return Err(refuse(text));
+        }
         let Some(domain) = Domain::parse(&host) else {
             let text = format!("'{host}' is no domain name: commands reach domains, not addresses");
             let by = DecidedBy::Tool("not a domain name".into());

@@ -67,7 +67,7 @@ impl Proxy {
         &self.socket
     }
 
-    /// Returns its gate.
+    /// Returns the gate of its connections.
     pub fn gate(&self) -> &Arc<DomainGate> {
         &self.gate
     }
@@ -88,9 +88,9 @@ async fn serve(listener: UnixListener, gate: Arc<DomainGate>, closed: Cancellati
         let (gate, closed) = (Arc::clone(&gate), closed.clone());
         tokio::spawn(async move {
             let _slot = slot;
-            let ended = closed.clone();
+            let stop = closed.clone();
             tokio::select! {
-                () = ended.cancelled() => {}
+                () = stop.cancelled() => {}
                 () = connection(stream, gate, closed) => {}
             }
         });
@@ -146,12 +146,12 @@ async fn answer(
         });
         return text(StatusCode::OK, "");
     }
-    let carried = carry(request, stream, &traffic, closed).await;
+    let response = carry(request, stream, &traffic, closed).await;
     // The row of a plain request is completed with its head: the body follows while the client
     // reads it.
-    let outcome = if carried.is_ok() { "ok" } else { "tool_failed" };
+    let outcome = if response.is_ok() { "ok" } else { "tool_failed" };
     gate.finish(admitted, outcome, &traffic).await;
-    carried.unwrap_or_else(|why| text(StatusCode::BAD_GATEWAY, &format!("{host}: {why}")))
+    response.unwrap_or_else(|why| text(StatusCode::BAD_GATEWAY, &format!("{host}: {why}")))
 }
 
 /// Returns the host and port of a request.
@@ -231,7 +231,7 @@ async fn carry(
     tokio::spawn(async move {
         tokio::select! {
             () = closed.cancelled() => {}
-            _ended = connection => {}
+            _result = connection => {}
         }
     });
     let headers = request.headers_mut();

@@ -1,6 +1,6 @@
-//! What a call reaches beyond the workspace: the network, and the system outside the sandbox.
+//! Reach of a call beyond the workspace: the network, and the system outside the sandbox.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, atomic::AtomicU64};
 
 use cairn_protocol::error::Failure;
 
@@ -46,6 +46,7 @@ impl Harness {
             clock: Arc::default(),
             answers: Mutex::default(),
             refusals: Mutex::default(),
+            count: AtomicU64::new(0),
         };
         call.grants.domains.then(|| Arc::new(gate))
     }

@@ -233,8 +233,8 @@ pub async fn no_trick_reaches_another_address() {
         ("curl -sS -x $HTTP_PROXY --noproxy '' http://127.0.0.1/", "no domain name"),
         ("curl -sS -x $HTTP_PROXY --noproxy '' http://[::1]/", "no domain name"),
         ("curl -sS -x $HTTP_PROXY --noproxy '' http://localhost/", "no domain name"),
-        ("curl -sS http://0x7f.1/", "no domain name"),
-        ("curl -sS http://2130706433/", "no domain name"),
+        ("curl -sS -x $HTTP_PROXY --noproxy '' http://0x7f.1/", "no domain name"),
+        ("curl -sS -x $HTTP_PROXY --noproxy '' http://2130706433/", "no domain name"),
         ("curl -sS http://good.test:22/", "network.ports"),
         ("curl -sS http://missing.test/", "cannot be resolved"),
         ("curl -sSL http://good.test/redirect", "not a public address"),
@@ -286,7 +286,7 @@ async fn answer(
     }
 }
 
-pub async fn unlisted_domain_is_asked_about_once() {
+pub async fn unlisted_domain_is_requested_once() {
     let names: &[(&str, &[&[&str]])] =
         &[("static.crates.test", &[&[PUBLIC]]), ("bad.test", &[&[PUBLIC]])];
     let Some((fixture, dialer)) = scene(page, names, &[]).await else { return };
