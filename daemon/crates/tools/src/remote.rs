@@ -443,7 +443,6 @@ mod tests {
             name: "s".into(),
             trusted,
             network: false,
-            domains: DomainUse::None,
             timeout: Duration::from_secs(1),
         };
         let tools = RemoteTools::new(server(false), Arc::new(StubRemote));

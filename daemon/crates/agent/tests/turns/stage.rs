@@ -122,6 +122,8 @@ impl Stage {
         .await;
         let add = AddRootParams { path: root.clone(), request_id: None };
         stage.engine.add_root(add).await.unwrap();
+        // Ids of turns are unique in a session.
+        stage.turns.store(if is_new { 0 } else { 100 }, Ordering::SeqCst);
         if is_new {
             let params = SessionCreateParams { root: Some(root), ..Default::default() };
             stage.session = stage.engine.create_session(params).await.unwrap().session_id;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Permit;
 use crate::{
+    WhenMissing,
     egress::{DomainGate, Proxy},
     live_output::{INTERVAL, LiveOutput},
     sandbox::{Confined, ProcessOutput, Stream, Tier, Wake},
@@ -100,7 +101,8 @@ impl Permit {
             self.require_network()?;
             return Ok(None);
         }
-        let Some(gate) = gate.filter(|_| confined.domains) else { return Ok(None) };
+        let is_off = self.sandbox.when_missing_is() == WhenMissing::Off;
+        let Some(gate) = gate.filter(|_| confined.domains && !is_off) else { return Ok(None) };
         let sandbox = Arc::clone(&self.sandbox);
         let tier = tokio::task::spawn_blocking(move || sandbox.probe().tier).await;
         // Only the full sandbox has a network of its own, in which nothing but the proxy is.
