@@ -2,6 +2,7 @@
 
 use cairn_protocol::{
     approval::{Approval, ApprovalListParams, ApprovalResolveParams},
+    background::{BackgroundCommand, BackgroundOutput, BackgroundOutputParams, BackgroundRef},
     calls::{CallsAnswer, CallsParams},
     config::{ConfigAnswer, ConfigGetParams, ConfigReloaded},
     content::{DirListing, ListDirParams, Span, SpanParams},
@@ -155,6 +156,12 @@ methods! {
     session_clear(SessionRef) -> Empty = "session.clear";
     /// Condenses the conversation of a session.
     session_compress(SessionRef) -> Compressed = "session.compress";
+    /// Lists the background commands of a session.
+    background_list(SessionRef) -> Page<BackgroundCommand> = "background.list";
+    /// Returns new output of a background command.
+    background_output(BackgroundOutputParams) -> BackgroundOutput = "background.output";
+    /// Stops a background command.
+    background_stop(BackgroundRef) -> BackgroundCommand = "background.stop";
     /// Lists pending and, on request, answered approvals.
     approval_list(ApprovalListParams) -> Page<Approval> = "approval.list";
     /// Answers a pending approval.

@@ -4,8 +4,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use cairn_config::{Ann, BuiltinTool, Config, DefaultAction, RuleEntry, ToolsMode, WebBackend};
 use cairn_engine::{
-    Engine, EngineDeps, EngineOptions, RootSettings, Rule, Rules, RuntimeSettings, TurnSettings,
-    Verdict,
+    BackgroundOptions, DomainAccess, EgressOptions, Engine, EngineDeps, EngineOptions,
+    RootSettings, Rule, Rules, RuntimeSettings, TurnSettings, Verdict,
     model::{CostLimits, ModelLimits},
 };
 use cairn_harness::{
@@ -86,6 +86,8 @@ pub async fn engine(
         approval_timeout: Duration::from_secs(config.permissions.approval_timeout_seconds),
         turns: turn_settings(config),
         models: model_limits(config),
+        egress: egress(config),
+        background: background(config),
         ..EngineOptions::default()
     };
     let engine =
@@ -137,6 +139,8 @@ pub fn live(config: &Config) -> Result<RuntimeSettings, Failure> {
         approval_timeout: Duration::from_secs(config.permissions.approval_timeout_seconds),
         turns: turn_settings(config),
         models: model_limits(config),
+        egress: egress(config),
+        background: background(config),
     })
 }
 
@@ -154,7 +158,39 @@ fn turn_settings(config: &Config) -> TurnSettings {
         shown_chars: context.max_tool_output_chars,
         repo_map_tokens: context.repo_map_tokens,
         auto_commit: config.git.auto_commit.then(|| config.git.commit_message_prefix.clone()),
+        domains: domain_access(config),
         ..TurnSettings::default()
+    }
+}
+
+/// Returns the domains that may be reached: those of the presets and the user's own.
+fn domains(config: &Config) -> impl Iterator<Item = &str> {
+    let presets = config.network.presets.iter().flat_map(|preset| preset.domains().iter().copied());
+    presets.chain(config.network.domains.iter().map(String::as_str))
+}
+
+fn domain_access(config: &Config) -> DomainAccess {
+    if domains(config).next().is_some() {
+        DomainAccess::All
+    } else if config.network.ask {
+        DomainAccess::Commands
+    } else {
+        DomainAccess::Off
+    }
+}
+
+fn egress(config: &Config) -> EgressOptions {
+    EgressOptions {
+        ask: config.network.ask,
+        ask_timeout: Duration::from_secs(config.network.ask_timeout_seconds),
+        ports: config.network.ports.clone(),
+    }
+}
+
+fn background(config: &Config) -> BackgroundOptions {
+    BackgroundOptions {
+        per_session: config.sandbox.max_background as usize,
+        lifetime: Duration::from_secs(config.sandbox.background_seconds),
     }
 }
 
@@ -324,6 +360,11 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
         final_deny.push(tool.parse().map_err(bad)?);
     }
     let mut allow = read("allow", &permissions.allow, Verdict::Allow)?;
+    for domain in domains(config) {
+        let bad =
+            |e: RuleError| Failure::new(Reason::InvalidParams, format!("network.domains: {e}"));
+        allow.push(format!("network({domain})").parse().map_err(bad)?);
+    }
     if config.git.auto_commit {
         allow.push(
             "git_commit"
@@ -416,4 +457,41 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("opening failed: {e}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_config::{NetworkConfig, NetworkPreset};
+
+    use super::*;
+
+    #[test]
+    fn presets_and_domains_are_rules() {
+        let presets = [
+            NetworkPreset::Crates,
+            NetworkPreset::Npm,
+            NetworkPreset::Pypi,
+            NetworkPreset::Go,
+            NetworkPreset::Maven,
+            NetworkPreset::Rubygems,
+            NetworkPreset::Github,
+        ];
+        let network = |domains: &[&str]| Config {
+            network: NetworkConfig {
+                presets: presets.to_vec(),
+                domains: domains.iter().map(|d| (*d).to_owned()).collect(),
+                ..NetworkConfig::default()
+            },
+            ..Config::default()
+        };
+        let allow = rules(&network(&["*.example.org"])).unwrap().allow;
+        let allow: Vec<String> = allow.iter().map(ToString::to_string).collect();
+        for rule in ["network(static.crates.io)", "network(github.com)", "network(*.example.org)"] {
+            assert!(allow.iter().any(|known| known == rule), "{rule}: {allow:?}");
+        }
+        for wrong in ["10.0.0.1", "http://a.b", "*", "localhost"] {
+            let failure = rules(&network(&[wrong])).unwrap_err();
+            assert!(failure.message.starts_with("network.domains: "), "{wrong}: {failure}");
+        }
+    }
 }

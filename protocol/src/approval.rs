@@ -64,6 +64,9 @@ pub struct Preview {
     /// True if the call uses the network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
+    /// Domains that the call can reach without a further approval, as patterns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
     /// Warnings for the approver, such as a missing sandbox or a file that was not read before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{Approval, Resolution},
+    background::BackgroundState,
     explore::{ExplorePlan, ExploreSummary},
     id::{ApprovalId, RunId},
     model::{FinishReason, Part, ProviderReasoning, TokenUsage, ToolUse},
@@ -198,6 +199,42 @@ pub enum AgentEvt {
     },
     /// Outcome of a tool call.
     ToolResult(ToolOutcome),
+    /// Output of a command that a tool call runs, at most ten times a second. Live only, like
+    /// [`AgentEvt::TokenDelta`]; the call's result follows.
+    #[serde(rename_all = "camelCase")]
+    CommandOutput {
+        /// Id of the call.
+        call_id: String,
+        /// The output since the last event, both streams in the order of arrival.
+        text: String,
+        /// Bytes before `text` that were left out, because the command writes faster than events
+        /// are sent.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        dropped: u64,
+    },
+    /// A command was started in the background.
+    BackgroundStarted {
+        /// Id of the command.
+        id: String,
+        /// The command line.
+        command: String,
+    },
+    /// A background command ended; the model is notified before its next answer.
+    #[serde(rename_all = "camelCase")]
+    BackgroundFinished {
+        /// Id of the command.
+        id: String,
+        /// The command line.
+        command: String,
+        /// The way it ended.
+        state: BackgroundState,
+        /// Exit code; absent if it is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// The last lines of its output.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        tail: String,
+    },
     /// A tool call is pending until a client approves or denies it.
     ApprovalRequired {
         /// The approval to answer.
@@ -274,6 +311,10 @@ pub enum AgentEvt {
         /// Result of the run.
         result: Box<RunResult>,
     },
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A complete answer of a model.

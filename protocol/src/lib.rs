@@ -14,6 +14,7 @@
 #![warn(missing_docs)]
 
 pub mod approval;
+pub mod background;
 pub mod calls;
 pub mod changes;
 pub mod command;

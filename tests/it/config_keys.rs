@@ -1,5 +1,6 @@
 //! The effect of each configuration key, observed through the daemon.
 
+mod network;
 mod terminal;
 
 use std::{

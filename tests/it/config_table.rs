@@ -50,6 +50,9 @@ const EFFECTS: &[(&str, &str)] = &[
     ("models.maxTokensPerDay", "config_keys::external_models_are_limited"),
     ("models.models", "config_keys::external_models_are_limited"),
     ("models.providers", "config_keys::external_models_are_limited"),
+    ("network.ask", "config_keys::network::commands_reach_configured_domains"),
+    ("network.domains", "config_keys::network::commands_reach_configured_domains"),
+    ("network.ports", "config_keys::network::commands_reach_configured_domains"),
     ("permissions.allow", "config_keys::rules_allow_and_deny_calls"),
     ("permissions.approvalTimeoutSeconds", "config_keys::approvals_wait_as_long_as_configured"),
     ("permissions.defaultAction", "config_keys::rules_allow_and_deny_calls"),
@@ -70,6 +73,14 @@ const EFFECTS: &[(&str, &str)] = &[
     ("safety.sandbox_allowed_paths", "config_keys::rules_allow_and_deny_calls"),
     ("safety.sandbox_blocked_paths", "config_keys::commands_run_as_configured"),
     ("safety.sandbox_enabled", "config_keys::commands_run_as_configured"),
+    (
+        "sandbox.backgroundSeconds",
+        "config_keys::network::background_commands_are_limited_as_configured",
+    ),
+    (
+        "sandbox.maxBackground",
+        "config_keys::network::background_commands_are_limited_as_configured",
+    ),
     (
         "telemetry.enabled",
         "telemetry::telemetry_is_off_by_default_and_remote_endpoints_must_be_named",
@@ -112,6 +123,8 @@ const UNSEEN: &[(&str, &str)] = &[
         "models.maxRequestsPerMinute",
         "its effect is a wait of a minute; a test of the engine has a clock for it",
     ),
+    ("network.askTimeoutSeconds", "tested in the tools, with a resolver of the test"),
+    ("network.presets", "their names resolve outside of this machine; tested in compose"),
     ("resources.maxRuns", "tested in the engine and in api with runs that never end"),
     ("sandbox.whenMissing", "this machine has a sandbox; tested in the harness without one"),
     ("tools.web.api_key_env", "web tools reach no server of this machine; tested in the tools"),

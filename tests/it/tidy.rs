@@ -81,6 +81,7 @@ const COMPOSERS: &[&str] = &["cairn-daemon", "cairn-embedded", "cairn-tests", "c
 /// Crates that may depend on a heavy library.
 const OWNERS: &[(&str, &[&str])] = &[
     ("axum", &["cairn-transport"]),
+    ("hyper", &["cairn-harness"]),
     ("tower-http", &["cairn-transport"]),
     ("tokio-tungstenite", &["cairn-transport", "cairn-client-sdk"]),
     ("jsonrpsee-core", &["cairn-client-sdk"]),

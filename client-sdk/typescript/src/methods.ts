@@ -7,6 +7,10 @@ import type {
   ApprovalResolveParams,
   ArchiveParams,
   AuditQueryParams,
+  BackgroundCommand,
+  BackgroundOutput,
+  BackgroundOutputParams,
+  BackgroundRef,
   BlobParams,
   BlobPart,
   CallsAnswer,
@@ -52,6 +56,7 @@ import type {
   ModelListParams,
   PageOfApproval,
   PageOfAuditEntry,
+  PageOfBackgroundCommand,
   PageOfDevice,
   PageOfGrantedRule,
   PageOfMemoryEntry,
@@ -337,6 +342,21 @@ export abstract class Methods {
   /** `session.compress`: Replaces a session's conversation with a summary. */
   sessionCompress(params: SessionRef): Promise<Compressed> {
     return this.call("session.compress", params);
+  }
+
+  /** `background.list`: Background commands of a session, oldest first. */
+  backgroundList(params: SessionRef): Promise<PageOfBackgroundCommand> {
+    return this.call("background.list", params);
+  }
+
+  /** `background.output`: New output of a background command. */
+  backgroundOutput(params: BackgroundOutputParams): Promise<BackgroundOutput> {
+    return this.call("background.output", params);
+  }
+
+  /** `background.stop`: Stops a background command, and waits until it has ended. */
+  backgroundStop(params: BackgroundRef): Promise<BackgroundCommand> {
+    return this.call("background.stop", params);
   }
 
   /** `approval.list`: Pending approvals, newest first. */

@@ -492,6 +492,40 @@ export type AgentEvt =
     /** True when the tool cut its output at a limit. */
     truncated?: boolean;
   }
+  /** Output of a command that a tool call runs, at most ten times a second. Live only, like
+   * [`AgentEvt::TokenDelta`]; the call's result follows. */
+  | {
+    type: "command_output";
+    /** Id of the call. */
+    callId: string;
+    /** The output since the last event, both streams in the order of arrival. */
+    text: string;
+    /** Bytes before `text` that were left out, because the command writes faster than events
+     * are sent. */
+    dropped?: number;
+  }
+  /** A command was started in the background. */
+  | {
+    type: "background_started";
+    /** The command line. */
+    command: string;
+    /** Id of the command. */
+    id: string;
+  }
+  /** A background command ended; the model is notified before its next answer. */
+  | {
+    type: "background_finished";
+    /** The command line. */
+    command: string;
+    /** Id of the command. */
+    id: string;
+    /** The way it ended. */
+    state: BackgroundState;
+    /** Exit code; absent if it is not known. */
+    exitCode?: number | null;
+    /** The last lines of its output. */
+    tail?: string;
+  }
   /** A tool call is pending until a client approves or denies it. */
   | {
     type: "approval_required";
@@ -762,6 +796,71 @@ export interface AuditQueryParams {
   /** Returns only entries of this tool. */
   tool?: string | null;
 }
+
+/** A background command of a session. */
+export interface BackgroundCommand {
+  /** Bytes of output so far. */
+  bytes: number;
+  /** The command line. */
+  command: string;
+  /** Id of the command, unique in its session. */
+  id: string;
+  /** Time of the start. */
+  startedAt: Timestamp;
+  /** State of the command. */
+  state: BackgroundState;
+  /** Exit code, once it has ended: 128 plus the number of the signal that killed it. */
+  exitCode?: number | null;
+  /** Time of the end. */
+  finishedAt?: Timestamp | null;
+}
+
+/** New output of a background command. */
+export interface BackgroundOutput {
+  /** The command with its state. */
+  command: BackgroundCommand;
+  /** Position for the next call. */
+  cursor: number;
+  /** Bytes that are no longer stored, between the requested position and `output`. */
+  dropped: number;
+  /** True if more output is already available at `cursor`. */
+  more: boolean;
+  /** Output from the position on, both streams in the order of arrival. */
+  output: string;
+}
+
+/** Parameters of the method `background.output`. */
+export interface BackgroundOutputParams {
+  /** Id of the command. */
+  id: string;
+  /** Id of the session. */
+  sessionId: SessionId;
+  /** Position to read from, as returned by an earlier call; 0 by default. */
+  cursor?: number;
+}
+
+/** A reference to a background command. */
+export interface BackgroundRef {
+  /** Id of the command. */
+  id: string;
+  /** Id of the session. */
+  sessionId: SessionId;
+}
+
+/** State of a background command. */
+export type BackgroundState =
+  /** The command is running. */
+  | "running"
+  /** The command exited by itself. */
+  | "exited"
+  /** A client or the model stopped the command. */
+  | "stopped"
+  /** The command reached the limit of its lifetime. */
+  | "timed_out"
+  /** The command was stopped when its session was deleted or archived. */
+  | "session_closed"
+  /** The command ended with the daemon. */
+  | "daemon_stopped";
 
 /** Parameters of the method `trace.blob`. */
 export interface BlobParams {
@@ -2378,6 +2477,14 @@ export interface PageOfAuditEntry {
 }
 
 /** One page of a list. */
+export interface PageOfBackgroundCommand {
+  /** Entries of the page. */
+  data: Array<BackgroundCommand>;
+  /** Cursor of the next page; absent on the last. */
+  nextCursor?: string | null;
+}
+
+/** One page of a list. */
 export interface PageOfDevice {
   /** Entries of the page. */
   data: Array<Device>;
@@ -2563,6 +2670,8 @@ export interface Preview {
   command?: string | null;
   /** The change as a unified diff, cut at 64 KiB with a note in its text. */
   diff?: string | null;
+  /** Domains that the call can reach without a further approval, as patterns. */
+  domains?: Array<string>;
   /** Working folder of the command, relative to the root. */
   folder?: string | null;
   /** True if the call uses the network. */

@@ -165,6 +165,8 @@ impl ExternalTools {
                     program: program_path(&file),
                     timeout: own.timeout_seconds.map(Duration::from_secs),
                     network: own.network,
+                    // Only the user's configuration passes variables on: a tool may come with a skill.
+                    env: vec![],
                     replaces_builtin: false,
                 }),
                 Err(error) => wrong.push(format!("{}: {error}", file.display())),
@@ -204,8 +206,15 @@ fn merge_sidecar(tool: &ExternalTool, sidecar: Option<Sidecar>) -> ExternalSpec 
         program: tool.path.clone(),
         timeout: tool.timeout_seconds.or(seconds).map(Duration::from_secs),
         network: tool.network.unwrap_or(network),
+        env: environment(&tool.env),
         replaces_builtin: tool.replaces_builtin,
     }
+}
+
+/// Returns the variables of the daemon's environment with these names.
+fn environment(names: &[String]) -> Vec<(String, String)> {
+    let value = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
+    names.iter().filter_map(value).collect()
 }
 
 fn program_path(sidecar: &Path) -> PathBuf {

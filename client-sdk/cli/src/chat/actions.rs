@@ -47,6 +47,7 @@ impl Chat<'_> {
             }
             Slash::Compress => Ok(output::line(&self.compress().await?)?),
             Slash::System => self.system(argument).await,
+            Slash::Tasks => self.tasks(argument).await,
             Slash::Undo => self.undo().await,
             Slash::Rules => self.rules(argument).await,
             Slash::Help => Ok(output::print(&slash::help())?),

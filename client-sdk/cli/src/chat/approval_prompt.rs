@@ -42,6 +42,10 @@ pub fn question(approval: &Approval) -> String {
     if preview.network {
         row("network", "yes");
     }
+    if !preview.domains.is_empty() {
+        let domains: Vec<String> = preview.domains.iter().map(|d| plain(d)).collect();
+        row("domains", &domains.join(", "));
+    }
     row("because", &plain(&approval.rule));
     let one_line = |rules: &str| plain(&rules.lines().collect::<Vec<_>>().join(", "));
     row("grants", &format!("{}  (what a and A allow)", one_line(&approval.grants)));
@@ -228,6 +232,7 @@ mod tests {
                 diff: Some(text("+d")),
                 paths: vec![text("p")],
                 network: false,
+                domains: vec![text("d")],
                 warnings: vec![text("w")],
             },
             rule: text("r"),
@@ -239,7 +244,7 @@ mod tests {
         };
         let got = console::strip_ansi_codes(&question(&approval)).into_owned();
         assert!(!got.contains(['\u{202e}', '\u{2066}', '\u{1b}', '\u{7}']), "{got:?}");
-        assert_eq!(got.matches("\\u{202e}").count(), 10, "{got}");
+        assert_eq!(got.matches("\\u{202e}").count(), 11, "{got}");
     }
 
     #[test]
@@ -257,6 +262,7 @@ mod tests {
                 diff: Some("-a\n+b\n".into()),
                 paths: vec!["a.rs".into(), "b.rs".into()],
                 network: true,
+                domains: vec!["crates.io".into()],
                 warnings: vec!["no sandbox".into()],
             },
             rule: "default".into(),
@@ -273,6 +279,7 @@ mod tests {
   folder   sub
   paths    a.rs, b.rs
   network  yes
+  domains  crates.io
   because  default
   grants   run_shell(make *)  (what a and A allow)
   pattern  run_shell(make test *)  (what p and P allow)

@@ -8,6 +8,7 @@ mod editor;
 mod figures;
 mod inline;
 mod keys;
+mod live_output;
 mod local;
 mod log;
 mod markdown;
@@ -16,6 +17,7 @@ mod screen;
 mod setup;
 mod shell;
 mod slash;
+mod tasks;
 mod turn;
 mod view;
 

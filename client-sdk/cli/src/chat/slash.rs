@@ -25,6 +25,7 @@ pub enum Slash {
     Clear,
     Compress,
     System,
+    Tasks,
     Undo,
     Rules,
     Help,
@@ -50,6 +51,12 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
         &["system"],
         "[TEXT|default]",
         "show the system text, or replace its base and clear the conversation",
+    ),
+    (
+        Slash::Tasks,
+        &["tasks"],
+        "[ID | stop ID]",
+        "show the background commands, the output of one, or stop one",
     ),
     (
         Slash::Undo,

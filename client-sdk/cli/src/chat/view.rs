@@ -10,8 +10,10 @@ use console::style;
 
 use super::{
     approval_prompt, calls, figures, inline,
+    live_output::LiveOutput,
     markdown::Markdown,
     screen::{Out, TerminalCapabilities},
+    tasks,
 };
 use crate::render::output::plain;
 
@@ -59,6 +61,7 @@ pub struct View {
     doing: Doing,
     /// Running calls with their tool and description.
     running: BTreeMap<String, (String, String)>,
+    live: LiveOutput,
     /// A diff was shown for approval.
     diff_displayed: bool,
     frame: usize,
@@ -81,6 +84,7 @@ impl View {
             displayed: [0; 2],
             doing: Doing::Thinking,
             running: BTreeMap::new(),
+            live: LiveOutput::default(),
             diff_displayed: false,
             frame: 0,
             result: None,
@@ -96,6 +100,12 @@ impl View {
                     doing => *doing = Doing::Writing { since: Instant::now(), pieces: 0 },
                 }
                 if self.display.stream { self.piece(reasoning, offset, &text) } else { vec![] }
+            }
+            AgentEvt::CommandOutput { call_id, text, dropped } => {
+                if self.display.calls && self.running.contains_key(&call_id) {
+                    self.live.push(&text, dropped);
+                }
+                vec![]
             }
             AgentEvt::PromptProgress { processed, total, context_tokens, .. } => {
                 if self.display.progress {
@@ -117,6 +127,7 @@ impl View {
                 vec![]
             }
             AgentEvt::ToolResult(outcome) => {
+                self.live.clear();
                 let about = self
                     .running
                     .remove(&outcome.call_id)
@@ -161,6 +172,11 @@ impl View {
                 );
                 self.note_if(true, text)
             }
+            AgentEvt::BackgroundFinished { id, command, state, exit_code, .. } => {
+                let how = tasks::state(state, exit_code);
+                let text = format!("● background {} {how}  {}\n", plain(&id), plain(&command));
+                self.note_if(self.display.calls, text)
+            }
             AgentEvt::Interrupted { .. } => {
                 self.note_if(true, "the daemon stopped during this operation\n".into())
             }
@@ -184,6 +200,7 @@ impl View {
             (true, false) => rows.push(tail(&styled(), &self.thinking, self.capabilities.width)),
             (true, true) => {}
         }
+        rows.extend(self.live.rows(self.capabilities.width));
         let mut line = format!(
             "{} {}",
             style(FRAMES[self.frame]).cyan().for_stderr(),

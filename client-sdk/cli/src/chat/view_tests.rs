@@ -111,6 +111,48 @@ fn text_is_displayed_once() {
 }
 
 #[test]
+fn output_of_running_command_is_in_the_status() {
+    let mut view = view(true, DISPLAY);
+    let output = |call_id: &str| AgentEvt::CommandOutput {
+        call_id: call_id.into(),
+        text: "Compiling a\nCompiling b\n".into(),
+        dropped: 0,
+    };
+    // Output of a call that this view does not know is not shown.
+    assert!(view.ephemeral(output("other")).is_empty());
+    view.record(AgentEvt::ToolCall {
+        call_id: "c".into(),
+        name: "run_shell".into(),
+        arguments: json!({"command": "make"}),
+    });
+    assert_eq!(view.status(None).len(), 1);
+    assert!(view.ephemeral(output("c")).is_empty(), "nothing of it is permanent");
+    let rows = view.status(None);
+    assert!(rows[0].contains("│ Compiling a") && rows[1].contains("│ Compiling b"), "{rows:?}");
+    assert!(rows[2].contains("run_shell make"), "{rows:?}");
+    view.record(AgentEvt::ToolResult(ToolOutcome {
+        call_id: "c".into(),
+        name: "run_shell".into(),
+        tag: "process".into(),
+        output: Some(json!({"exit_code": 0, "stdout": "", "stderr": ""})),
+        blob: None,
+        error: None,
+        truncated: false,
+        millis: 3,
+        changes: vec![],
+    }));
+    assert_eq!(view.status(None).len(), 1);
+    let out = view.record(AgentEvt::BackgroundFinished {
+        id: "bg_1".into(),
+        command: "npm run dev".into(),
+        state: cairn_protocol::background::BackgroundState::Exited,
+        exit_code: Some(1),
+        tail: String::new(),
+    });
+    assert_eq!(written(&out).1, "● background bg_1 exited (1)  npm run dev\n");
+}
+
+#[test]
 fn turn_is_rendered_in_lines() {
     let mut view = view(true, DISPLAY);
     let mut out = view.record(text(0, "I look\nfirst", true));

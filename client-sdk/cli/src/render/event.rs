@@ -73,6 +73,12 @@ fn turn(evt: &AgentEvt) -> (&'static str, String) {
             ("approval", format!("{} by {}", resolution.decision.as_str(), resolution.by))
         }
         AgentEvt::Steered { text, .. } => ("steered", text.clone()),
+        AgentEvt::CommandOutput { text, .. } => ("output", text.clone()),
+        AgentEvt::BackgroundStarted { id, command } => ("background", format!("{id}: {command}")),
+        AgentEvt::BackgroundFinished { id, exit_code, .. } => {
+            let code = exit_code.map_or_else(String::new, |code| format!(" with {code}"));
+            ("background", format!("{id} ended{code}"))
+        }
         AgentEvt::Compacted { tokens_before, tokens_after, .. } => {
             ("compacted", format!("{tokens_before} tokens to {tokens_after}"))
         }

@@ -245,6 +245,21 @@ class Methods:
         answer: t.Compressed = await self.call("session.compress", params)
         return answer
 
+    async def background_list(self, **params: Unpack[t.SessionRef]) -> t.PageOfBackgroundCommand:
+        """`background.list`: Background commands of a session, oldest first."""
+        answer: t.PageOfBackgroundCommand = await self.call("background.list", params)
+        return answer
+
+    async def background_output(self, **params: Unpack[t.BackgroundOutputParams]) -> t.BackgroundOutput:
+        """`background.output`: New output of a background command."""
+        answer: t.BackgroundOutput = await self.call("background.output", params)
+        return answer
+
+    async def background_stop(self, **params: Unpack[t.BackgroundRef]) -> t.BackgroundCommand:
+        """`background.stop`: Stops a background command, and waits until it has ended."""
+        answer: t.BackgroundCommand = await self.call("background.stop", params)
+        return answer
+
     async def approval_list(self, **params: Unpack[t.ApprovalListParams]) -> t.PageOfApproval:
         """`approval.list`: Pending approvals, newest first."""
         answer: t.PageOfApproval = await self.call("approval.list", params)

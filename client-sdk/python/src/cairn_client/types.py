@@ -568,6 +568,46 @@ class AgentEvtToolResult(TypedDict):
     """True when the tool cut its output at a limit."""
 
 
+class AgentEvtCommandOutput(TypedDict):
+    """Output of a command that a tool call runs, at most ten times a second. Live only, like
+    [`AgentEvt::TokenDelta`]; the call's result follows."""
+
+    type: Literal["command_output"]
+    callId: str
+    """Id of the call."""
+    text: str
+    """The output since the last event, both streams in the order of arrival."""
+    dropped: NotRequired[int]
+    """Bytes before `text` that were left out, because the command writes faster than events
+    are sent."""
+
+
+class AgentEvtBackgroundStarted(TypedDict):
+    """A command was started in the background."""
+
+    type: Literal["background_started"]
+    command: str
+    """The command line."""
+    id: str
+    """Id of the command."""
+
+
+class AgentEvtBackgroundFinished(TypedDict):
+    """A background command ended; the model is notified before its next answer."""
+
+    type: Literal["background_finished"]
+    command: str
+    """The command line."""
+    id: str
+    """Id of the command."""
+    state: BackgroundState
+    """The way it ended."""
+    exitCode: NotRequired[int | None]
+    """Exit code; absent if it is not known."""
+    tail: NotRequired[str]
+    """The last lines of its output."""
+
+
 class AgentEvtApprovalRequired(TypedDict):
     """A tool call is pending until a client approves or denies it."""
 
@@ -688,6 +728,9 @@ AgentEvt: TypeAlias = (
     "AgentEvtModelAnswer | "
     "AgentEvtToolCall | "
     "AgentEvtToolResult | "
+    "AgentEvtCommandOutput | "
+    "AgentEvtBackgroundStarted | "
+    "AgentEvtBackgroundFinished | "
     "AgentEvtApprovalRequired | "
     "AgentEvtApprovalResolved | "
     "AgentEvtSteered | "
@@ -915,6 +958,70 @@ class AuditQueryParams(TypedDict):
     """Returns only entries of this session."""
     tool: NotRequired[str | None]
     """Returns only entries of this tool."""
+
+
+class BackgroundCommand(TypedDict):
+    """A background command of a session."""
+
+    bytes: int
+    """Bytes of output so far."""
+    command: str
+    """The command line."""
+    id: str
+    """Id of the command, unique in its session."""
+    startedAt: Timestamp
+    """Time of the start."""
+    state: BackgroundState
+    """State of the command."""
+    exitCode: NotRequired[int | None]
+    """Exit code, once it has ended: 128 plus the number of the signal that killed it."""
+    finishedAt: NotRequired[Timestamp | None]
+    """Time of the end."""
+
+
+class BackgroundOutput(TypedDict):
+    """New output of a background command."""
+
+    command: BackgroundCommand
+    """The command with its state."""
+    cursor: int
+    """Position for the next call."""
+    dropped: int
+    """Bytes that are no longer stored, between the requested position and `output`."""
+    more: bool
+    """True if more output is already available at `cursor`."""
+    output: str
+    """Output from the position on, both streams in the order of arrival."""
+
+
+class BackgroundOutputParams(TypedDict):
+    """Parameters of the method `background.output`."""
+
+    id: str
+    """Id of the command."""
+    sessionId: SessionId
+    """Id of the session."""
+    cursor: NotRequired[int]
+    """Position to read from, as returned by an earlier call; 0 by default."""
+
+
+class BackgroundRef(TypedDict):
+    """A reference to a background command."""
+
+    id: str
+    """Id of the command."""
+    sessionId: SessionId
+    """Id of the session."""
+
+BackgroundState: TypeAlias = Literal[
+    "running",  # The command is running.
+    "exited",  # The command exited by itself.
+    "stopped",  # A client or the model stopped the command.
+    "timed_out",  # The command reached the limit of its lifetime.
+    "session_closed",  # The command was stopped when its session was deleted or archived.
+    "daemon_stopped",  # The command ended with the daemon.
+]
+"""State of a background command."""
 
 
 class BlobParams(TypedDict):
@@ -2631,6 +2738,15 @@ class PageOfAuditEntry(TypedDict):
     """Cursor of the next page; absent on the last."""
 
 
+class PageOfBackgroundCommand(TypedDict):
+    """One page of a list."""
+
+    data: list[BackgroundCommand]
+    """Entries of the page."""
+    nextCursor: NotRequired[str | None]
+    """Cursor of the next page; absent on the last."""
+
+
 class PageOfDevice(TypedDict):
     """One page of a list."""
 
@@ -2832,6 +2948,8 @@ class Preview(TypedDict):
     """The command line, for a shell call."""
     diff: NotRequired[str | None]
     """The change as a unified diff, cut at 64 KiB with a note in its text."""
+    domains: NotRequired[list[str]]
+    """Domains that the call can reach without a further approval, as patterns."""
     folder: NotRequired[str | None]
     """Working folder of the command, relative to the root."""
     network: NotRequired[bool]

@@ -3,6 +3,7 @@
 use cairn_engine::Engine;
 use cairn_protocol::{
     approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    background::{BackgroundOutputParams, BackgroundRef},
     calls::CallsParams,
     config::ConfigGetParams,
     content::{ListDirParams, SpanParams},
@@ -46,6 +47,8 @@ no_effects!(
     ApprovalListParams,
     ArchiveParams,
     AuditQueryParams,
+    BackgroundOutputParams,
+    BackgroundRef,
     BlobParams,
     CallsParams,
     CloneParams,

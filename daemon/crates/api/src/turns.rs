@@ -2,6 +2,7 @@
 
 use cairn_protocol::{
     approval::{Approval, ApprovalListParams, ApprovalResolveParams},
+    background::{BackgroundCommand, BackgroundOutputParams, BackgroundRef},
     error::Failure,
     explore::SessionRef,
     model::ModelInfo,
@@ -22,6 +23,7 @@ use crate::{
 
 pub fn methods() -> Vec<Method> {
     let mut all = runs();
+    all.extend(background());
     all.extend(approvals());
     all.extend(models());
     all.extend(prompts());
@@ -96,6 +98,35 @@ fn runs() -> Vec<Method> {
         )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
+    ]
+}
+
+fn background() -> Vec<Method> {
+    vec![
+        Method::new(
+            "background.list",
+            "Background commands of a session, oldest first.",
+            |cx, p: SessionRef| async move {
+                let commands = cx.api().engine.background_commands(&p.session_id).await?;
+                single_page::<BackgroundCommand>(commands)
+            },
+        ),
+        Method::new(
+            "background.output",
+            "New output of a background command.",
+            |cx, p: BackgroundOutputParams| async move {
+                cx.api().engine.background_output(&p.session_id, &p.id, p.cursor).await
+            },
+        ),
+        Method::new(
+            "background.stop",
+            "Stops a background command, and waits until it has ended.",
+            |cx, p: BackgroundRef| async move {
+                cx.api().engine.stop_background(&p.session_id, &p.id).await
+            },
+        )
+        .detached(Right::Prompt)
+        .audit(Audit::BestEffort),
     ]
 }
 

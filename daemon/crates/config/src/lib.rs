@@ -20,7 +20,7 @@ pub use load::{ConfigError, ConfigErrors, Inputs, Loaded, Source, Warning, load}
 pub use model::{
     AgentConfig, AgentProgram, Ann, BuiltinTool, CheckedRule, Config, ContextConfig, DaemonConfig,
     DefaultAction, Discovery, ExternalTool, GitConfig, ListenConfig, LlmApi, LlmConfig,
-    LlmToolCalls, McpConfig, McpServer, ModelsConfig, PermissionsConfig, PluginHook, PluginProgram,
+    LlmToolCalls, McpConfig, McpServer, ModelsConfig, NetworkConfig, NetworkPreset, PermissionsConfig, PluginHook, PluginProgram,
     ResourcesConfig, RuleEntry, SafetyConfig, SandboxConfig, ShellCwd, ShellMode, TelemetryConfig,
     ToolsConfig, ToolsMode, TrustConfig, UiConfig, WebBackend, WebConfig, WhenMissing,
 };

@@ -26,9 +26,11 @@ macro_rules! section {
 
 mod checks;
 mod extras;
+mod network;
 mod rerank;
 mod telemetry;
 pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
+pub use network::{NetworkConfig, NetworkPreset};
 pub use rerank::RerankConfig;
 pub use telemetry::TelemetryConfig;
 
@@ -65,6 +67,8 @@ section! {
         daemon: DaemonConfig = DaemonConfig::default(),
         /// Sandbox for commands.
         sandbox: SandboxConfig = SandboxConfig::default(),
+        /// Domains that commands may reach.
+        network: NetworkConfig = NetworkConfig::default(),
         /// Folders whose own configuration may loosen safety.
         trust: TrustConfig = TrustConfig::default(),
         /// The model that agents use.
@@ -246,6 +250,10 @@ section! {
     SandboxConfig "camelCase" {
         /// Action for commands on a machine without a usable sandbox.
         when_missing: WhenMissing = WhenMissing::Refuse,
+        /// Maximum number of background commands of one session.
+        max_background: u32 = 8,
+        /// Seconds after which a background command is stopped.
+        background_seconds: u64 = 14_400,
     }
 }
 
@@ -508,6 +516,8 @@ section! {
         timeout_seconds: Option<u64> = None,
         /// Set if the tool needs the network; runs without network access cannot call it then.
         network: Option<bool> = None,
+        /// Names of environment variables that are passed on, such as one that contains a key.
+        env: Vec<String> = vec![],
         /// Offers the tool to models.
         enabled: bool = true,
         /// Replaces the built-in tool of the same name.

@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{GrantedRules, Harness, Hooks, Registry, Rules};
+use cairn_harness::{
+    GrantedRules, Harness, Hooks, Registry, Rules, background::BackgroundOptions,
+    egress::EgressOptions,
+};
 use cairn_protocol::{
     daemon::DaemonStats,
     error::{Failure, Reason},
@@ -70,6 +73,10 @@ pub struct EngineOptions {
     pub approval_timeout: Duration,
     /// Settings of every turn.
     pub turns: TurnSettings,
+    /// The network by domain.
+    pub egress: EgressOptions,
+    /// Bounds on background commands.
+    pub background: BackgroundOptions,
     /// Bounds on requests to models.
     pub models: ModelLimits,
     /// Notices that are buffered for a slow subscriber, which loses older ones.
@@ -91,6 +98,8 @@ impl Default for EngineOptions {
             approval_timeout: Duration::from_secs(600),
             turns: TurnSettings::default(),
             models: ModelLimits::default(),
+            egress: EgressOptions::default(),
+            background: BackgroundOptions::default(),
             notices: NOTICES,
         }
     }
@@ -109,6 +118,10 @@ pub struct RuntimeSettings {
     pub turns: TurnSettings,
     /// Bounds on requests to models.
     pub models: ModelLimits,
+    /// The network by domain.
+    pub egress: EgressOptions,
+    /// Bounds on background commands.
+    pub background: BackgroundOptions,
 }
 
 /// Components of an engine; the host opens them.
@@ -226,6 +239,10 @@ impl Engine {
             plugins,
         };
         let engine = Self { inner: Arc::new(inner) };
+        let harness = &engine.inner.harness;
+        harness.egress().configure(options.egress);
+        harness.background().configure(options.background);
+        crate::turns::background::listen(harness.background(), &engine.inner);
         engine.inner.harness.registry().add(crate::llm_tool::tool(&engine.inner))?;
         engine.inner.harness.registry().add(crate::skill_tool::tool(&engine.inner))?;
         engine.inner.harness.registry().add(crate::subagent::tool(&engine.inner))?;
@@ -272,7 +289,8 @@ impl Engine {
 
     /// Shuts down gracefully. Nothing new starts; active runs may finish within the drain time,
     /// then they are interrupted, with a final record for each interrupted call. Queued turns stay
-    /// in the log, for the next start. Takes at most the drain time plus about four seconds.
+    /// in the log, for the next start. Background commands are stopped. Takes at most the
+    /// drain time plus about four seconds, and five more for a command that ignores TERM.
     pub async fn close(&self) {
         self.inner.draining.store(true, Ordering::SeqCst);
         self.shut_sessions().await;
@@ -281,6 +299,7 @@ impl Engine {
         }
         self.inner.shutdown.cancel();
         self.interrupt_sessions().await;
+        self.inner.harness.background().end_all().await;
         self.inner.tasks.close();
         if tokio::time::timeout(CLOSE_WAIT, self.inner.tasks.wait()).await.is_err() {
             tracing::warn!("runs did not end in time; the next start marks them interrupted");
@@ -430,6 +449,8 @@ impl Engine {
     pub fn reconfigure(&self, live: RuntimeSettings) {
         self.inner.harness.set_rules(live.rules);
         self.inner.harness.approvals().set_timeout(live.approval_timeout);
+        self.inner.harness.egress().configure(live.egress);
+        self.inner.harness.background().configure(live.background);
         self.inner.permits.resize(live.max_runs);
         *self.inner.turn_settings.write().unwrap_or_else(PoisonError::into_inner) =
             Arc::new(live.turns);

@@ -191,6 +191,7 @@ impl Engine {
             (params.planner == Some(PlannerKind::Model)).then_some(policy.allow_external_llms);
         let grants = Grants {
             network: policy.network,
+            domains: false,
             ops: policy.ops,
             paths: policy.paths,
             unconfined: false,

@@ -78,6 +78,10 @@ pub mod tool {
 }
 
 pub use cairn_harness::{Approver, Rule, Rules, Verdict};
+pub use cairn_harness::{
+    background::BackgroundOptions,
+    egress::{DomainPattern, EgressOptions},
+};
 pub use context::RunContext;
 pub use direct::DirectCall;
 pub use engine::{Engine, EngineDeps, EngineOptions, RuntimeSettings};
@@ -89,5 +93,6 @@ pub use queue::{Offered, OpQueue};
 pub use root_settings::{RootConfig, RootSettings};
 pub use runs::Agent;
 pub use turns::{
-    Answer, Ask, Compaction, Conversation, PromptTier, TurnAgent, TurnContext, TurnSettings,
+    Answer, Ask, Compaction, Conversation, DomainAccess, PromptTier, TurnAgent, TurnContext,
+    TurnSettings,
 };

@@ -117,6 +117,7 @@ impl Engine {
         let request = Request::Archive(params.archived);
         let session = self.request(&params.session_id, request).await?.session()?;
         if params.archived {
+            self.inner.harness.background().end_session(&params.session_id).await;
             self.notify_plugins(|| HookEvent::SessionStop { session_id: params.session_id }).await;
         } else {
             self.notify_session_start(&session).await;
@@ -130,6 +131,7 @@ impl Engine {
     /// `session_not_found`, `session_busy`.
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), Failure> {
         self.request(id, Request::Delete).await?;
+        self.inner.harness.background().end_session(id).await;
         self.notify_plugins(|| HookEvent::SessionStop { session_id: id.clone() }).await;
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! of turns is decided in `session`.
 
 mod act;
+pub(crate) mod background;
 pub(crate) mod changes;
 mod compact;
 mod context;
@@ -23,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::error_event;
 pub use compact::Compaction;
 pub(crate) use context::check_overrides;
-pub use context::{TurnContext, TurnSettings};
+pub use context::{DomainAccess, TurnContext, TurnSettings};
 pub use history::Conversation;
 pub use model_request::{Answer, Ask};
 pub(crate) use replay_source::{Remaining as ReplayParts, ReplaySource};

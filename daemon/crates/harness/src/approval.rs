@@ -166,6 +166,11 @@ impl Approvals {
         Approver(Arc::clone(&self.approvers))
     }
 
+    /// Returns true if an approver is connected.
+    pub(crate) fn has_approver(&self) -> bool {
+        self.approvers.load(Ordering::SeqCst) > 0
+    }
+
     /// Sets the time that new requests wait.
     pub fn set_timeout(&self, timeout: Duration) {
         self.timeout_ms

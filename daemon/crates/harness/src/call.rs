@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Changes, Grants, WaitClock};
+use crate::{Changes, Grants, OutputSink, WaitClock};
 
 /// A request to call a tool.
 #[derive(Debug, Clone)]
@@ -36,6 +36,8 @@ pub struct Call {
     pub changes: Changes,
     /// Counts the time spent waiting for approvers.
     pub clock: Arc<WaitClock>,
+    /// Receiver of the output of its command while it runs.
+    pub sink: Option<OutputSink>,
 }
 
 impl Call {
@@ -55,6 +57,7 @@ impl Call {
             dry_run: false,
             changes: Changes::default(),
             clock: Arc::default(),
+            sink: None,
         }
     }
 }

@@ -81,6 +81,10 @@ pub enum Fallback {
     ActsUnsure(String),
     /// The tool changes something, and this rule allows only the program without arguments.
     ActsWithArguments(Rule),
+    /// The domain is in no list.
+    UnlistedDomain,
+    /// The tool may reach the network by domain, and each domain is decided by itself.
+    EachDomain,
     /// Denials exist and the command line cannot be compared with them, for this reason.
     Unclear(String),
 }
@@ -94,6 +98,8 @@ impl fmt::Display for Fallback {
             Self::ContentRead => {
                 f.write_str("default: edits content that was read in this session")
             }
+            Self::UnlistedDomain => f.write_str("default: a domain in no list"),
+            Self::EachDomain => f.write_str("default: each domain is decided by itself"),
             Self::Acts => f.write_str("default: not read-only"),
             Self::ActsUnsure(why) => write!(f, "default: not read-only ({why})"),
             Self::ActsWithArguments(rule) => {

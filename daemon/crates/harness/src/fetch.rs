@@ -3,7 +3,7 @@
 use std::{
     error::Error,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -11,6 +11,8 @@ use cairn_protocol::error::{Failure, Reason};
 use reqwest::{Client, Response, Url, header, redirect::Policy};
 use rustls::{ClientConfig, crypto::ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
+
+use crate::egress::{Admitted, DomainGate, Traffic};
 
 /// Most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -53,8 +55,13 @@ pub struct Fetched {
 /// `invalid_params` for an invalid web address, `network_denied` for one that is not public,
 /// `tool_timed_out`, and `tool_failed` for an error status, a broken connection, and a body that is
 /// no text.
-pub(crate) async fn fetch(request: &FetchRequest) -> Result<Fetched, Failure> {
-    let late = |_| {
+///
+/// `gate` decides about the domain of each request, if there is one.
+pub(crate) async fn fetch(
+    request: &FetchRequest,
+    gate: Option<&DomainGate>,
+) -> Result<Fetched, Failure> {
+    let late = || {
         let text = format!(
             "'{}' did not answer within {} s",
             escaped(&request.url),
@@ -62,17 +69,43 @@ pub(crate) async fn fetch(request: &FetchRequest) -> Result<Fetched, Failure> {
         );
         Failure::new(Reason::ToolTimedOut, text)
     };
-    tokio::time::timeout(request.timeout, follow(request)).await.map_err(late)?
+    let clock = gate.map(|gate| Arc::clone(&gate.clock)).unwrap_or_default();
+    tokio::select! {
+        fetched = follow(request, gate) => fetched,
+        () = clock.after(request.timeout) => Err(late()),
+    }
 }
 
-async fn follow(request: &FetchRequest) -> Result<Fetched, Failure> {
+async fn follow(request: &FetchRequest, gate: Option<&DomainGate>) -> Result<Fetched, Failure> {
     let mut url = parse(&request.url)?;
+    // A server that the user configured was decided about there.
+    let gate = gate.filter(|_| !request.near);
     for hop in 0..=MAX_REDIRECTS {
         let headers = if hop == 0 { request.headers.as_slice() } else { &[] };
-        let response = get(&url, headers, request.near).await?;
-        if !response.status().is_redirection() {
-            return read(response, request.max_bytes).await;
+        let (admitted, addresses) = match gate {
+            Some(gate) => {
+                let (host, port) = host_of(&url)?;
+                let admitted = gate.admit(host, port).await.map_err(Failure::from)?;
+                let addresses = admitted.addresses.clone();
+                (Some((gate, admitted)), addresses)
+            }
+            None => (None, resolve(&url, request.near).await?),
+        };
+        let response = get(&url, headers, &addresses).await;
+        let fetched = match response {
+            Ok(response) if !response.status().is_redirection() => {
+                Ok(Step::Page(read(response, request.max_bytes).await))
+            }
+            Ok(response) => Ok(Step::Redirect(response)),
+            Err(failure) => Err(failure),
+        };
+        if let Some((gate, admitted)) = admitted {
+            finish(gate, admitted, &fetched).await;
         }
+        let response = match fetched? {
+            Step::Page(page) => return page,
+            Step::Redirect(response) => response,
+        };
         let to = response.headers().get(header::LOCATION).and_then(|to| to.to_str().ok());
         let to = to.ok_or_else(|| failed(&url, "redirects without a location"))?;
         if request.near {
@@ -82,6 +115,26 @@ async fn follow(request: &FetchRequest) -> Result<Fetched, Failure> {
         url = parse(next.as_str())?;
     }
     Err(failed(&url, &format!("is reached after more than {MAX_REDIRECTS} redirects")))
+}
+
+/// Result of one request.
+enum Step {
+    Page(Result<Fetched, Failure>),
+    Redirect(Response),
+}
+
+/// Completes the audit of a request.
+async fn finish(gate: &DomainGate, admitted: Admitted, fetched: &Result<Step, Failure>) {
+    let traffic = Traffic::default();
+    let outcome = match fetched {
+        Ok(Step::Page(Ok(page))) => {
+            traffic.received.store(page.text.len() as u64, Ordering::Relaxed);
+            "ok"
+        }
+        Ok(Step::Redirect(_)) => "ok",
+        Ok(Step::Page(Err(failure))) | Err(failure) => failure.reason.as_str(),
+    };
+    gate.finish(admitted, outcome, &traffic).await;
 }
 
 fn parse(text: &str) -> Result<Url, Failure> {
@@ -99,10 +152,14 @@ fn parse(text: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// Sends one request, only to addresses that were checked: the connection goes to no other.
-async fn get(url: &Url, headers: &[(String, String)], near: bool) -> Result<Response, Failure> {
+fn host_of(url: &Url) -> Result<(&str, u16), Failure> {
     let host = url.host_str().ok_or_else(|| failed(url, "has no host"))?;
-    let port = url.port_or_known_default().unwrap_or(443);
+    Ok((host, url.port_or_known_default().unwrap_or(443)))
+}
+
+/// Resolves the host of an address; every result must be public unless `near`.
+async fn resolve(url: &Url, near: bool) -> Result<Vec<SocketAddr>, Failure> {
+    let (host, port) = host_of(url)?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let socket_addrs = tokio::net::lookup_host((bare, port))
         .await
@@ -116,8 +173,18 @@ async fn get(url: &Url, headers: &[(String, String)], near: bool) -> Result<Resp
         );
         return Err(Failure::new(Reason::NetworkDenied, text));
     }
-    let client = client(host, &socket_addrs)
-        .map_err(|e| failed(url, &format!("cannot be requested: {e}")))?;
+    Ok(socket_addrs)
+}
+
+/// Sends one request, only to addresses that were checked: the connection goes to no other.
+async fn get(
+    url: &Url,
+    headers: &[(String, String)],
+    addresses: &[SocketAddr],
+) -> Result<Response, Failure> {
+    let (host, _) = host_of(url)?;
+    let client =
+        client(host, addresses).map_err(|e| failed(url, &format!("cannot be requested: {e}")))?;
     let mut request =
         client.get(url.clone()).header(header::ACCEPT, "text/html, application/json, text/*;q=0.9");
     for (name, value) in headers {

@@ -2,6 +2,7 @@
 
 pub(crate) mod decide;
 mod limits;
+mod outside;
 
 use std::{
     collections::HashMap,
@@ -24,8 +25,15 @@ use tracing::{Instrument as _, Span};
 
 use crate::{
     Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, Fallback, GrantedRules,
-    Hooks, Intent, MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict, WhenMissing,
-    paths::Resolver, permit::Admission, registry::Entry, repair, snapshot::Snapshots, span,
+    Hooks, Intent, MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict,
+    background::Background,
+    egress::Egress,
+    paths::Resolver,
+    permit::{Admission, Services},
+    registry::Entry,
+    repair,
+    snapshot::Snapshots,
+    span,
 };
 use decide::Judge;
 
@@ -43,10 +51,12 @@ pub struct Harness {
     /// The declared roots, which store the paths that rules hide.
     roots: Option<Arc<Roots>>,
     hooks: Option<Arc<dyn Hooks>>,
-    approvals: Approvals,
+    approvals: Arc<Approvals>,
     trace: Trace,
     sandbox: Arc<Sandbox>,
     snapshots: Arc<Snapshots>,
+    background: Arc<Background>,
+    egress: Arc<Egress>,
 }
 
 #[derive(Default)]
@@ -103,11 +113,22 @@ impl Harness {
         timeout: Duration,
         stopping: CancellationToken,
     ) -> Self {
-        let approvals = Approvals::new(trace.clone(), granted, timeout, stopping);
+        let approvals = Arc::new(Approvals::new(trace.clone(), granted, timeout, stopping));
         let sandbox = Arc::new(Sandbox::new(None));
         let rules = RwLock::new(RuleSets { base: Arc::new(rules), ..RuleSets::default() });
-        let snapshots = Arc::default();
-        Self { registry, rules, roots: None, hooks: None, approvals, trace, sandbox, snapshots }
+        let background = Arc::new(Background::new(trace.clone()));
+        Self {
+            registry,
+            rules,
+            roots: None,
+            hooks: None,
+            approvals,
+            trace,
+            sandbox,
+            snapshots: Arc::default(),
+            background,
+            egress: Arc::default(),
+        }
     }
 
     /// Sets the declared roots: paths of calls are resolved in all of them, and paths that rules
@@ -131,6 +152,23 @@ impl Harness {
     pub fn with_hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.hooks = Some(hooks);
         self
+    }
+
+    /// Sets the source of connections to domains.
+    #[must_use]
+    pub fn with_egress(mut self, egress: Arc<Egress>) -> Self {
+        self.egress = egress;
+        self
+    }
+
+    /// Returns the settings of the network by domain.
+    pub fn egress(&self) -> &Egress {
+        &self.egress
+    }
+
+    /// Returns the background commands of all sessions.
+    pub fn background(&self) -> &Arc<Background> {
+        &self.background
     }
 
     /// Returns the sandbox for processes.
@@ -331,8 +369,14 @@ impl Harness {
             let Admitted { approved, paths, judge, .. } = admitted;
             let (roots, spec) = (self.roots.clone(), entry.spec.clone());
             let limits = judge.limits(&spec.name);
+            let services = Services {
+                sandbox,
+                snapshots: Arc::clone(&self.snapshots),
+                background: Arc::clone(&self.background),
+                domains: self.domain_gate(&call, &judge),
+            };
             let admission = Admission { approved, paths, judge, roots, spec };
-            let permit = Permit::grant(&call, admission, sandbox, Arc::clone(&self.snapshots));
+            let permit = Permit::grant(&call, admission, services);
             let outcome = limits::run(entry, permit, call.arguments, limits).await;
             outcome.and_then(|output| bounded(&call.name, limits::shortened(output, limits)))
         };
@@ -349,7 +393,7 @@ impl Harness {
         &self,
         entry: &Entry,
         call: &Call,
-        paths: &CallPaths,
+        (paths, judge): (&CallPaths, &Judge),
         mut decision: Decision,
     ) -> Result<(Option<Intent>, Decision), Failure> {
         if decision.verdict == Verdict::Deny || entry.spec.read_only {
@@ -358,7 +402,7 @@ impl Harness {
         let caller = Caller { session: &call.session, root: call.root.as_ref(), paths };
         let mut intent = entry.tool.intent(&caller, &call.arguments).await?;
         if entry.spec.command.is_some() {
-            self.warn_of_sandbox(call, &mut intent)?;
+            self.warn_of_sandbox(call, judge, &mut intent)?;
         }
         match &intent.must_ask {
             Some(MustAsk::Always(why)) => decision = ask_decision(why),
@@ -376,26 +420,6 @@ impl Harness {
             _ => {}
         }
         Ok((Some(intent), decision))
-    }
-
-    /// Adds warnings about the network and the sandbox to the preview of a command.
-    fn warn_of_sandbox(&self, call: &Call, intent: &mut Intent) -> Result<(), Failure> {
-        let preview = &mut intent.preview;
-        preview.network = call.grants.network;
-        if call.grants.network {
-            preview.warnings.push("it has network access".into());
-        }
-        if call.grants.unconfined {
-            preview.warnings.push("it runs outside the sandbox".into());
-        } else if self.sandbox.when_missing_is() == WhenMissing::Off {
-            preview
-                .warnings
-                .push("it runs outside the sandbox: safety.sandbox_enabled is false".into());
-        } else if let Some(why) = self.sandbox.consent()? {
-            preview.warnings.push(why.clone());
-            intent.must_ask = Some(MustAsk::Always(why));
-        }
-        Ok(())
     }
 
     /// Decides, requests an approval where the rules require one, and records the decision.
@@ -417,7 +441,7 @@ impl Harness {
                 Some(Failure::new(Reason::PluginRefused, format!("tool {}: {why}", call.name)));
             decision = Decision { verdict: Verdict::Deny, by: DecidedBy::Plugin(why) };
         }
-        let (intent, mut decision) = self.intend(entry, call, &paths, decision).await?;
+        let (intent, mut decision) = self.intend(entry, call, (&paths, &judge), decision).await?;
         let mut unknown = false;
         if let (true, true, Some(id)) = (intent.is_some(), call.resumed, &call.call_id)
             && self.trace.audit_open(&call.session, id).await?

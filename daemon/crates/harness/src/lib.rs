@@ -5,13 +5,16 @@
 //! registry never hands a tool out, so nothing acts without having been checked and recorded.
 
 mod approval;
+pub mod background;
 mod call;
 mod decided_by;
 pub mod diff;
+pub mod egress;
 mod fetch;
 mod gate;
 mod grants;
 mod hooks;
+mod live_output;
 mod off_thread;
 mod paths;
 mod permit;
@@ -35,6 +38,7 @@ pub use fetch::{FetchRequest, Fetched, is_public};
 pub use gate::{Completion, Harness, is_final};
 pub use grants::Grants as GrantedRules;
 pub use hooks::Hooks;
+pub use live_output::{OutputPiece, OutputSink};
 pub use off_thread::off_thread;
 pub use paths::{CallPaths, check_run_paths};
 pub use permit::{Change, Changes, Grants, Permit};
@@ -43,5 +47,5 @@ pub use redact::secrets as redact_secrets;
 pub use registry::{Catalogue, Registry};
 pub use repair::{parse_partial_json, unfenced};
 pub use rule_error::RuleError;
-pub use tool::{Caller, Intent, MustAsk, Output, Tool, ToolSpec, arguments};
+pub use tool::{Caller, DomainUse, Intent, MustAsk, Output, Tool, ToolSpec, arguments};
 pub use wait_clock::WaitClock;

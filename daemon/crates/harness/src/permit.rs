@@ -1,5 +1,7 @@
 //! Permission for one call: the resources that a tool may access.
 
+mod process;
+
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cairn_protocol::{
@@ -12,11 +14,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Call, CallPaths, FetchRequest, Fetched, ToolSpec, Verdict,
-    gate::decide::Judge,
-    paths::Resolver,
-    sandbox::{Confined, ProcessOutput, Sandbox, Stream, Wake},
-    snapshot::Snapshots,
+    Call, CallPaths, FetchRequest, Fetched, OutputSink, ToolSpec, Verdict, WaitClock,
+    background::Background, egress::DomainGate, gate::decide::Judge, paths::Resolver,
+    sandbox::Sandbox, snapshot::Snapshots,
 };
 
 /// Limits of the calling run, in addition to the rules.
@@ -24,6 +24,8 @@ use crate::{
 pub struct Grants {
     /// True if the network may be used.
     pub network: bool,
+    /// True if the domains that rules allow, or an approver, may be reached.
+    pub domains: bool,
     /// The only tools that may be called; any when `None`.
     pub ops: Option<Vec<String>>,
     /// The only paths that may be named, relative to the root; any when `None`.
@@ -95,8 +97,8 @@ impl Changes {
 /// can.
 ///
 /// ```compile_fail,E0624
-/// fn forge(call: &cairn_harness::Call, sandbox: std::sync::Arc<cairn_harness::Sandbox>) -> cairn_harness::Permit {
-///     cairn_harness::Permit::grant(call, loop {}, sandbox, Default::default())
+/// fn forge(call: &cairn_harness::Call) -> cairn_harness::Permit {
+///     cairn_harness::Permit::grant(call, loop {}, loop {})
 /// }
 /// ```
 /// ```compile_fail,E0451
@@ -135,6 +137,18 @@ pub struct Permit {
     snapshots: Arc<Snapshots>,
     /// True if the user has accepted less than the full sandbox for this call.
     accepted: bool,
+    /// Present if domains may be reached.
+    domains: Option<Arc<DomainGate>>,
+    background: Arc<Background>,
+    sink: Option<OutputSink>,
+}
+
+/// Parts of the gate that permits use.
+pub(crate) struct Services {
+    pub sandbox: Arc<Sandbox>,
+    pub snapshots: Arc<Snapshots>,
+    pub background: Arc<Background>,
+    pub domains: Option<Arc<DomainGate>>,
 }
 
 /// Result of the gate's checks on a call.
@@ -151,12 +165,8 @@ pub(crate) struct Admission {
 
 impl Permit {
     /// Creates a permit; called by the gate after policy and audit.
-    pub(crate) fn grant(
-        call: &Call,
-        admission: Admission,
-        sandbox: Arc<Sandbox>,
-        snapshots: Arc<Snapshots>,
-    ) -> Self {
+    pub(crate) fn grant(call: &Call, admission: Admission, services: Services) -> Self {
+        let Services { sandbox, snapshots, background, domains } = services;
         Self {
             session: call.session.clone(),
             command: call.command,
@@ -170,6 +180,9 @@ impl Permit {
             sandbox,
             snapshots,
             changes: call.changes.clone(),
+            domains,
+            background,
+            sink: call.sink.clone(),
         }
     }
 
@@ -326,85 +339,18 @@ impl Permit {
         self.view().is_some_and(|view| !view.is_complete())
     }
 
-    /// Runs a process in the sandbox until it and all its descendants have exited. The workspace is
-    /// the session's root, limited to the paths of this run; the network is available only if both
-    /// the request and the permit allow it. Changes to the workspace are recorded if the call's
-    /// changes are watched. `output` receives the output as it is written. The run stops when the
-    /// permit is cancelled or the future is dropped.
-    ///
-    /// # Errors
-    /// `no_roots`, `network_denied`, and errors of [`Sandbox::run`].
-    pub async fn run(
-        &self,
-        mut confined: Confined,
-        mut output: impl FnMut(Stream, &[u8]) + Send + 'static,
-    ) -> Result<ProcessOutput, Failure> {
-        let root = self.require_root()?;
-        if confined.network {
-            self.require_network()?;
-        }
-        self.mount(root, &mut confined)?;
-        let (sandbox, wake) = (Arc::clone(&self.sandbox), Wake::new()?);
-        let running = wake.clone();
-        let _ends_with_this = wake.cancel_on_drop();
-        let (snapshots, changes) = (Arc::clone(&self.snapshots), self.changes.clone());
-        let watched = (changes.watched && confined.writable).then(|| root.clone());
-        let job = tokio::task::spawn_blocking(move || {
-            let mut run = || sandbox.run(&confined, &running, &mut output);
-            match watched {
-                Some(root) => snapshots.around(&root, &changes, run),
-                None => run(),
-            }
-        });
-        tokio::pin!(job);
-        let joined = tokio::select! {
-            joined = &mut job => joined,
-            () = self.cancel.cancelled() => {
-                wake.cancel();
-                job.await
-            }
-        };
-        joined.unwrap_or_else(|e| {
-            Err(Failure::new(Reason::Internal, format!("the process could not be monitored: {e}")))
-        })
-    }
-
-    /// Sets up the workspace of a process: the visible folders, each with the identity that its
-    /// mount must have, and the paths in them that rules hide.
-    fn mount(&self, root: &Root, confined: &mut Confined) -> Result<(), Failure> {
-        confined.root = Some(root.path.clone());
-        confined.parts.clone_from(&self.paths);
-        confined.accepted = self.accepted;
-        confined.write_paths = self.admission.judge.write_paths(root);
-        for path in confined.write_paths.clone().unwrap_or_default() {
-            let rel = path.strip_prefix(&root.path).unwrap_or(&path).to_string_lossy().into_owned();
-            confined.expect(root, if rel.is_empty() { "." } else { &rel })?;
-        }
-        match &self.paths {
-            None => confined.expect(root, ".")?,
-            Some(paths) => {
-                for rel in paths {
-                    confined.expect(root, rel)?;
-                }
-            }
-        }
-        for other in std::mem::take(&mut confined.roots) {
-            confined.expect(&other, ".")?;
-            confined.mask(&other, &other.view())?;
-            confined.readable.push(other.path.clone());
-        }
-        confined.mask(root, &self.view_of(root))
-    }
-
     /// Fetches a web page.
     ///
     /// # Errors
     /// `network_denied` when the network is not granted or the address is not public, `cancelled`,
     /// `invalid_params`, `tool_timed_out`, `tool_failed`.
     pub async fn fetch(&self, request: &FetchRequest) -> Result<Fetched, Failure> {
-        self.require_network()?;
+        let domains = self.domains.as_deref().filter(|_| !self.network);
+        if domains.is_none() {
+            self.require_network()?;
+        }
         tokio::select! {
-            fetched = crate::fetch::fetch(request) => fetched,
+            fetched = crate::fetch::fetch(request, domains) => fetched,
             () = self.cancel.cancelled() => Err(Failure::new(Reason::Cancelled, "the call was cancelled")),
         }
     }
@@ -439,6 +385,11 @@ impl Permit {
     pub fn require_network(&self) -> Result<(), Failure> {
         let denied = || Failure::new(Reason::NetworkDenied, "the network is not allowed here");
         self.network.then_some(()).ok_or_else(denied)
+    }
+
+    /// Returns true if the call may reach the domains that rules allow.
+    pub fn reaches_domains(&self) -> bool {
+        self.domains.is_some()
     }
 
     /// Checks that `rel` (relative to the root) may be read.
@@ -540,6 +491,11 @@ impl Permit {
         }
         let text = format!("'{}' changed during the call", path.requested());
         Err(Failure::new(Reason::FileChanged, text))
+    }
+
+    /// Returns the clock of the time that the call waits for approvers.
+    pub(crate) fn wait_clock(&self) -> Arc<WaitClock> {
+        self.domains.as_ref().map(|gate| Arc::clone(&gate.clock)).unwrap_or_default()
     }
 
     /// Returns the token that is cancelled when the caller gives up or the time limit expires.

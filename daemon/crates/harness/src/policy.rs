@@ -4,13 +4,16 @@
 //! rule is `tool`, `tool(path)` or, for commands, `run_shell(git status *)`; `*` stands for any
 //! tool, and a path covers everything beneath it, by complete components.
 
-use std::{collections::BTreeMap, fmt, path::Path, str::FromStr, time::Duration};
+mod text;
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use cairn_workspace::{PathPattern, ReadRule, Reading, Root};
 
 use crate::{
-    DecidedBy, Fallback, Grants, RuleError, RuleList, RunLimit,
+    DecidedBy, DomainUse, Fallback, Grants, RuleError, RuleList, RunLimit,
     command::{CommandLine, Kind, Part, Pattern},
+    egress::{Domain, DomainPattern},
 };
 
 /// Verdict of the rules about a call.
@@ -42,7 +45,11 @@ enum Scope {
     Any,
     Path(PathPattern),
     Command(Pattern),
+    Domain(DomainPattern),
 }
+
+/// The name in rules about domains: `network(crates.io)`.
+pub(crate) const NETWORK: &str = "network";
 
 /// The tool whose rules about paths apply to reading by any tool.
 const READ: &str = "read_file";
@@ -161,6 +168,8 @@ pub struct Subject<'a> {
     pub read_only: bool,
     /// True if the tool uses the network.
     pub network: bool,
+    /// The tool's use of domains, where the run has no other network.
+    pub domains: DomainUse,
     /// True if the tool limits itself to the run's paths when more is requested.
     pub narrows: bool,
     /// Limits of its run.
@@ -182,6 +191,7 @@ impl<'a> Subject<'a> {
             command: None,
             read_only: false,
             network: false,
+            domains: DomainUse::None,
             narrows: false,
             grants,
             memory: &[],
@@ -239,6 +249,23 @@ impl Rule {
         Pattern::of(line).into_iter().map(rule).collect()
     }
 
+    /// Returns the domains that it names, all of them when `None`, if it is about the network.
+    pub(crate) fn domain(&self) -> Option<Option<&DomainPattern>> {
+        match &self.scope {
+            Scope::Any => (self.tool == NETWORK).then_some(None),
+            Scope::Domain(pattern) => Some(Some(pattern)),
+            _ => None,
+        }
+    }
+
+    /// Returns true if it is about `domain`. Only a denial may name all tools.
+    pub(crate) fn covers_domain(&self, domain: &Domain, verdict: Verdict) -> bool {
+        match self.domain() {
+            Some(pattern) => pattern.is_none_or(|pattern| pattern.covers(domain)),
+            None => verdict != Verdict::Allow && self.tool == "*" && self.scope == Scope::Any,
+        }
+    }
+
     /// Returns its tool; `*` for any.
     pub fn tool(&self) -> &str {
         &self.tool
@@ -273,7 +300,7 @@ impl Rule {
                 };
                 hits.any(|h| h) || command.is_some_and(named)
             }
-            (Scope::Command(_), None) => false,
+            (Scope::Command(_), None) | (Scope::Domain(_), _) => false,
             (Scope::Command(pattern), Some(line)) => {
                 line.parts.iter().any(|part| pattern.denies(line, part))
             }
@@ -292,6 +319,7 @@ impl Rule {
         match &self.scope {
             _ if !self.names(subject.tool) => false,
             Scope::Any => true,
+            Scope::Domain(_) => false,
             Scope::Path(_) => !allows && self.matches(subject, false),
             Scope::Command(pattern) if !allows => pattern.denies(line, part),
             Scope::Command(Pattern::Text(_)) => self.matches(subject, false),
@@ -506,6 +534,11 @@ impl Rules {
             (Verdict::Allow, Fallback::ReadOnly)
         } else if subject.network && subject.grants.network {
             (Verdict::Allow, Fallback::NetworkGranted)
+        } else if subject.network
+            && subject.grants.domains
+            && subject.domains == DomainUse::EveryRequest
+        {
+            (Verdict::Allow, Fallback::EachDomain)
         } else {
             (self.default, Fallback::Acts)
         };
@@ -524,48 +557,11 @@ fn limits(subject: &Subject<'_>) -> Option<RunLimit> {
     if grants.paths.as_ref().is_some_and(outside) {
         return Some(RunLimit::Paths);
     }
-    if subject.network && !grants.network {
+    let by_domain = grants.domains && subject.domains != DomainUse::None;
+    if subject.network && !grants.network && !by_domain {
         return Some(RunLimit::Network);
     }
     None
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.scope {
-            Scope::Path(path) => write!(f, "{}({path})", self.tool),
-            Scope::Command(pattern) => write!(f, "{}({pattern})", self.tool),
-            Scope::Any => f.write_str(&self.tool),
-        }
-    }
-}
-
-impl FromStr for Rule {
-    type Err = RuleError;
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        let bad = || RuleError::Form(text.to_owned());
-        let (tool, inner) = match text.split_once('(') {
-            None => (text, None),
-            Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(bad)?)),
-        };
-        let tool = tool.trim();
-        if tool.is_empty() || inner == Some("") {
-            return Err(bad());
-        }
-        let tool = if SHELL.1.contains(&tool) { SHELL.0 } else { tool };
-        let scope = match inner {
-            None => Scope::Any,
-            Some(command) if tool == SHELL.0 => {
-                let of_rule = |source| RuleError::Command { rule: text.to_owned(), source };
-                Scope::Command(Pattern::read(command).map_err(of_rule)?)
-            }
-            Some(path) => {
-                let of_rule = |source| RuleError::Path { rule: text.to_owned(), source };
-                Scope::Path(PathPattern::read(path).map_err(of_rule)?)
-            }
-        };
-        Ok(Self { tool: tool.into(), scope })
-    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ fn rule_lists_apply_in_order() {
         ops: Some(vec!["fs_list_dir".into(), "search_hybrid".into()]),
         paths: Some(vec!["src/inner".into()]),
         network: false,
+        domains: false,
     };
     use Verdict::{Allow, Ask, Deny};
     for (tool, path, grants, read_only, want) in [

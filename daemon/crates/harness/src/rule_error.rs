@@ -9,6 +9,9 @@ pub enum RuleError {
     /// It has none of the three forms.
     #[error("'{0}' is not a rule: write tool, tool(path) or run_shell(command)")]
     Form(String),
+    /// Its domain is invalid.
+    #[error("rule '{0}': write a domain such as crates.io or *.crates.io, not an address")]
+    Domain(String),
     /// Its path is invalid.
     #[error("rule '{rule}': {source}")]
     Path {

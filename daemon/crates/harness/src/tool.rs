@@ -13,6 +13,18 @@ use serde_json::Value;
 
 use crate::{CallPaths, Permit};
 
+/// Use of the network by a tool whose run reaches only the domains that rules allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DomainUse {
+    /// It cannot be called without the complete network.
+    #[default]
+    None,
+    /// Its process in the sandbox reaches them.
+    Confined,
+    /// It does nothing but requests, each of which is decided by its domain.
+    EveryRequest,
+}
+
 /// Specification of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
@@ -31,6 +43,8 @@ pub struct ToolSpec {
     /// approval unless a rule requires one.
     pub own_state: bool,
     pub network: bool,
+    /// Its use of the network by domain.
+    pub domains: DomainUse,
     /// True if it limits itself to the run's paths ([`Permit::reach`]) when more is requested: a
     /// search of the complete root returns results inside them.
     pub narrows: bool,
@@ -58,6 +72,7 @@ impl ToolSpec {
             read_only: true,
             own_state: false,
             network: false,
+            domains: DomainUse::None,
             narrows: false,
             hidden: false,
             paths: &["path", "pathPrefix"],

@@ -6,6 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Interval in which a limit is checked while an approver decides.
+const WAITING: Duration = Duration::from_millis(50);
+
 /// Counts the time in which at least one call of a run waits for an answer. Overlapping waits count
 /// once, and a wait whose future is dropped stops.
 #[derive(Debug, Default)]
@@ -59,6 +62,20 @@ impl WaitClock {
         Wait(self)
     }
 
+    /// Returns once `limit` has passed without the time that this clock counts.
+    pub(crate) async fn after(&self, limit: Duration) {
+        let (started, before) = (Instant::now(), self.waited());
+        loop {
+            let excluded = self.waited().saturating_sub(before);
+            let remaining = (limit + excluded).saturating_sub(started.elapsed());
+            if remaining.is_zero() {
+                return;
+            }
+            let pause = if self.is_waiting() { remaining.max(WAITING) } else { remaining };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
     pub(crate) async fn while_waiting<T>(&self, work: impl Future<Output = T>) -> T {
         let _wait = self.start();
         work.await
@@ -82,6 +99,21 @@ mod tests {
         let elapsed = began.elapsed();
         assert!(clock.waited() >= Duration::from_millis(20) && clock.waited() <= elapsed);
         assert!(!clock.is_waiting());
+    }
+
+    #[tokio::test]
+    async fn limit_passes_without_waits() {
+        let clock = WaitClock::default();
+        clock.after(Duration::ZERO).await;
+        let limit = clock.after(Duration::from_millis(30));
+        let waiting = clock.while_waiting(std::future::pending::<()>());
+        tokio::pin!(limit, waiting);
+        tokio::select! {
+            biased;
+            () = &mut waiting => {}
+            () = &mut limit => panic!("the limit passed during a wait"),
+            () = tokio::time::sleep(Duration::from_millis(200)) => {}
+        }
     }
 
     // S5

@@ -12,6 +12,7 @@ use cairn_protocol::error::{Failure, Reason};
 use super::{
     Confined, Host, Limits,
     placeholder::{self, PROTECTED, PROTECTED_IF_THERE, Placeholders},
+    spec::{PROXY_PORT, PROXY_SOCKET},
     toolchain::{SECRETS, Toolchains, toolchains},
 };
 
@@ -196,6 +197,9 @@ impl Layout {
                 args.two("--ro-bind", &names, &names);
             }
         }
+        if let Some(socket) = &confined.proxy {
+            args.two("--ro-bind", socket, Path::new(PROXY_SOCKET));
+        }
         for path in self.tools.folders.iter().chain(&self.readable).filter(|p| p.exists()) {
             args.two("--ro-bind", path, path);
         }
@@ -304,12 +308,45 @@ impl Layout {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();
         env.extend(self.tools.env.iter().cloned());
-        if !confined.network {
+        if confined.proxy.is_some() {
+            env.extend(proxy_variables());
+        } else if !confined.network {
             env.push(("CARGO_NET_OFFLINE".into(), "true".into()));
         }
         env.extend(confined.env.iter().cloned());
         env
     }
+}
+
+/// Returns the variables by which programs find the proxy.
+fn proxy_variables() -> impl Iterator<Item = (String, String)> {
+    let address = format!("http://127.0.0.1:{PROXY_PORT}");
+    let names = [
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "CARGO_HTTP_PROXY",
+        "npm_config_proxy",
+        "npm_config_https_proxy",
+        "PIP_PROXY",
+    ];
+    // Programs of the Java machine read no variable of the usual names.
+    let java = ["http", "https"]
+        .map(|scheme| format!("-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort={PROXY_PORT}"));
+    let java = java.join(" ");
+    let own = "localhost,127.0.0.1,::1".to_owned();
+    let others = [
+        ("NO_PROXY", own.clone()),
+        ("no_proxy", own),
+        ("NODE_USE_ENV_PROXY", "1".to_owned()),
+        ("MAVEN_OPTS", java.clone()),
+        ("GRADLE_OPTS", java),
+    ];
+    let addressed = names.into_iter().map(move |name| (name.to_owned(), address.clone()));
+    addressed.chain(others.into_iter().map(|(name, value)| (name.to_owned(), value)))
 }
 
 /// Returns the home folder inside bubblewrap.

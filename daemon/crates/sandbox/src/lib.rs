@@ -6,6 +6,7 @@
 //! where bubblewrap cannot start and the user has accepted it: Landlock, seccomp and limits alone.
 //! On macOS: `sandbox-exec` with a generated profile.
 
+mod bridge;
 mod capture;
 mod cgroup;
 mod confine;
@@ -19,6 +20,7 @@ mod seccomp;
 mod spec;
 mod step;
 mod supervise;
+mod terminate;
 mod toolchain;
 
 use std::{
@@ -218,10 +220,14 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// Time that does not count for the limit of a run, as a function that returns it so far.
+pub type UncountedTime = Arc<dyn Fn() -> std::time::Duration + Send + Sync>;
+
 /// Cancels a run from another thread.
 #[derive(Clone)]
 pub struct Wake {
     cancelled: Arc<AtomicBool>,
+    uncounted: Option<UncountedTime>,
     pipe: Arc<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)>,
 }
 
@@ -233,7 +239,22 @@ impl Wake {
     pub fn new() -> Result<Self, Failure> {
         let failed = |e| Failure::new(Reason::Internal, format!("cannot create a pipe: {e}"));
         let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(failed)?;
-        Ok(Self { cancelled: Arc::new(AtomicBool::new(false)), pipe: Arc::new(pipe) })
+        Ok(Self {
+            cancelled: Arc::new(AtomicBool::new(false)),
+            uncounted: None,
+            pipe: Arc::new(pipe),
+        })
+    }
+
+    /// Excludes time from the limit of the run: it waits for a person, for example.
+    #[must_use]
+    pub fn excluding(mut self, uncounted: UncountedTime) -> Self {
+        self.uncounted = Some(uncounted);
+        self
+    }
+
+    pub(crate) fn uncounted(&self) -> std::time::Duration {
+        self.uncounted.as_ref().map_or(std::time::Duration::ZERO, |uncounted| uncounted())
     }
 
     /// Returns a guard that cancels the run when it is dropped.

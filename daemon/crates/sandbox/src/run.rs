@@ -26,6 +26,7 @@ use super::{
     layout::{self, Layout},
     limits::Rlimits,
     step::{Confine, FAILED, MARK, Step},
+    terminate::terminate,
 };
 
 /// Time that output is read after the exit: a child that left its group may still have a pipe open.
@@ -197,6 +198,7 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
         write,
         network,
         own_network,
+        proxy: confined.proxy.is_some(),
         used_input: uses_stdin,
         expected,
         sole_program,
@@ -267,6 +269,7 @@ fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
         write,
         network,
         own_network,
+        proxy: false,
         used_input,
         expected,
         sole_program,
@@ -413,7 +416,17 @@ fn follow(
         let mut out = Reading::new(Stream::Out, child.stdout.take(), room);
         let mut err = Reading::new(Stream::Err, child.stderr.take(), room);
         let cut = watch(&mut out, &mut err, &exit_reader, Some(until), Some(wake), output);
-        if cut != Cut::No {
+        let inner = tier == Tier::Full && !cfg!(target_os = "macos");
+        if cut != Cut::No
+            && !ends_by_itself(
+                pid,
+                inner,
+                confined.grace,
+                &exit_reader,
+                output,
+                (&mut out, &mut err),
+            )
+        {
             stop(pid, supervised, &exit_reader, output, (&mut out, &mut err));
         }
         // Only the exit is awaited, without reaping: the pid must not be reused before the signal
@@ -451,7 +464,8 @@ fn watch(
         if wake.is_some_and(Wake::is_cancelled) {
             return Cut::Cancelled;
         }
-        let remaining = until.map(|u| u.saturating_duration_since(Instant::now()));
+        let uncounted = wake.map_or(Duration::ZERO, Wake::uncounted);
+        let remaining = until.map(|u| (u + uncounted).saturating_duration_since(Instant::now()));
         if remaining == Some(Duration::ZERO) {
             return Cut::TimedOut;
         }
@@ -489,6 +503,20 @@ fn watch_rest(
         }
         let _interrupted = poll(&mut fds, Some(&timespec(remaining)));
     }
+}
+
+/// Requests the command to end, and returns true if it did within `grace`.
+fn ends_by_itself(
+    pid: Option<Pid>,
+    inner: bool,
+    grace: Duration,
+    end: &OwnedFd,
+    output: &mut dyn FnMut(Stream, &[u8]),
+    (out, err): (&mut Reading, &mut Reading),
+) -> bool {
+    let Some(pid) = pid.filter(|_| !grace.is_zero()) else { return false };
+    terminate(pid, inner);
+    watch(out, err, end, Some(Instant::now() + grace), None, output) == Cut::No
 }
 
 /// Kills the process and all its descendants.

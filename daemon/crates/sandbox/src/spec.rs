@@ -7,6 +7,11 @@ use cairn_workspace::{Root, View};
 
 use super::{Captured, Tier};
 
+/// Port of the proxy on loopback inside the sandbox.
+pub(crate) const PROXY_PORT: u16 = 3128;
+/// Path of the proxy's socket inside the sandbox.
+pub(crate) const PROXY_SOCKET: &str = "/run/cairn-proxy.sock";
+
 /// Treatment of commands where the full sandbox is not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenMissing {
@@ -85,6 +90,14 @@ pub struct Confined {
     pub sole_program: bool,
     /// True if the process has the network.
     pub network: bool,
+    /// True if it is to reach the domains that rules allow, where it has no other network.
+    pub domains: bool,
+    /// Socket of an HTTP proxy that the process reaches, as its only way out, while its network is
+    /// closed. Only the full sandbox has it.
+    pub proxy: Option<PathBuf>,
+    /// Time between TERM and KILL when the run is cancelled or its time is over; killed at once if
+    /// zero.
+    pub grace: Duration,
     /// Variables in addition to the few that every command has.
     pub env: Vec<(String, String)>,
     /// A file that is its standard input, which is empty when `None`.
@@ -110,6 +123,9 @@ impl Confined {
             masked: vec![],
             sole_program: false,
             network: false,
+            domains: false,
+            proxy: None,
+            grace: Duration::ZERO,
             env: vec![],
             input: None,
             limits: Limits::default(),

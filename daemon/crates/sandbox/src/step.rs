@@ -21,6 +21,7 @@ pub(super) const MARK: &str = "cairn sandbox: ";
 /// Hash of the helper's sources: a helper with other sources is not used.
 pub(super) const BUILD: u64 = build(&[
     include_bytes!("step.rs"),
+    include_bytes!("bridge.rs"),
     include_bytes!("confine.rs"),
     include_bytes!("limits.rs"),
     include_bytes!("seccomp.rs"),
@@ -78,6 +79,8 @@ pub(super) struct Confine {
     pub network: bool,
     /// True if the network is a separate namespace, so that its sockets lead nowhere.
     pub own_network: bool,
+    /// True if a port on loopback leads to the proxy's socket.
+    pub proxy: bool,
     /// True if standard input is a pipe that served another purpose: it is then replaced by an
     /// empty one.
     pub used_input: bool,
@@ -119,6 +122,9 @@ fn take(step: Step) -> Result<u8, String> {
             if inner.argv.is_empty() {
                 return print(&report.to_string());
             }
+            if inner.proxy {
+                start_bridge()?;
+            }
             Err(if inner.sole_program {
                 become_sole(&inner.argv)
             } else {
@@ -133,6 +139,17 @@ fn take(step: Step) -> Result<u8, String> {
 fn print(text: &str) -> Result<u8, String> {
     use std::io::Write as _;
     std::io::stdout().write_all(text.as_bytes()).map(|()| 0).map_err(|e| e.to_string())
+}
+
+#[cfg(target_os = "linux")]
+fn start_bridge() -> Result<(), String> {
+    super::bridge::start()
+}
+
+/// Only a network namespace has loopback ports of its own.
+#[cfg(not(target_os = "linux"))]
+fn start_bridge() -> Result<(), String> {
+    Err("there is no proxy on this system".into())
 }
 
 /// Replaces standard input by an empty one: some programs read a pipe instead of their arguments.

@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use cairn_harness::{
-    Output, Permit, Registry, Tool, ToolSpec, sandbox::Confined, sandbox::ProcessOutput,
+    DomainUse, Output, Permit, Registry, Tool, ToolSpec, sandbox::Confined, sandbox::ProcessOutput,
 };
 use cairn_protocol::error::{Failure, Reason};
 use serde_json::{Map, Value, json};
@@ -39,10 +40,11 @@ const RESERVED: &[&str] = &[
     "evaluate",
     "python3",
     "tool_lookup",
+    "network",
 ];
 
 /// Specification of such a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ExternalSpec {
     /// Tool name: 1 to 64 of `a-z`, `0-9`, `_` and `-`.
     pub name: String,
@@ -55,8 +57,22 @@ pub struct ExternalSpec {
     pub timeout: Option<Duration>,
     /// True if it uses the network.
     pub network: bool,
+    /// Variables of its environment; the values are never printed.
+    pub env: Vec<(String, String)>,
     /// True if it may replace a built-in tool.
     pub replaces_builtin: bool,
+}
+
+impl fmt::Debug for ExternalSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let env: Vec<&str> = self.env.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("ExternalSpec")
+            .field("name", &self.name)
+            .field("program", &self.program)
+            .field("network", &self.network)
+            .field("env", &env)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The programs that are registered as tools.
@@ -115,6 +131,7 @@ struct External {
     program: PathBuf,
     timeout: Duration,
     network: bool,
+    env: Vec<(String, String)>,
 }
 
 impl External {
@@ -132,6 +149,7 @@ impl External {
             program: spec.program.clone(),
             timeout: spec.timeout.unwrap_or(TIMEOUT.0).clamp(Duration::from_secs(1), TIMEOUT.1),
             network: spec.network,
+            env: spec.env.clone(),
         })
     }
 
@@ -219,6 +237,7 @@ impl Tool for External {
             read_only: false,
             own_state: false,
             network: self.network,
+            domains: if self.network { DomainUse::Confined } else { DomainUse::None },
             narrows: false,
             hidden: false,
             paths: &[],
@@ -248,7 +267,9 @@ impl Tool for External {
             Confined::program(vec![self.program.to_string_lossy().into_owned(), argument], folder);
         confined.readable =
             vec![self.program.parent().map_or_else(|| self.program.clone(), PathBuf::from)];
-        confined.network = self.network;
+        confined.network = self.network && permit.require_network().is_ok();
+        confined.domains = self.network;
+        confined.env.clone_from(&self.env);
         confined.limits.wall = self.timeout;
         confined.limits.output = MAX_OUTPUT;
         let output = permit.run(confined, |_, _| {}).await?;

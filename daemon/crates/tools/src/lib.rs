@@ -1,6 +1,7 @@
 //! The built-in tools. Each acts by its permit and the services in [`Deps`]; direct file, process
 //! and network calls are disallowed here by lint (see `clippy.toml`).
 
+mod background;
 mod code;
 mod edit;
 mod evaluate;
@@ -79,6 +80,7 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         edit::tools(deps),
         fs::tools(deps),
         shell::tools(deps),
+        background::tools(deps),
         evaluate::tools(deps),
         plan::tools(deps),
         web::tools(deps),

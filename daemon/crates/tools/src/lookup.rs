@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use cairn_harness::{Catalogue, Output, Permit, Registry, Tool, ToolSpec, arguments};
+use cairn_harness::{Catalogue, DomainUse, Output, Permit, Registry, Tool, ToolSpec, arguments};
 use cairn_protocol::error::{Failure, Reason};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,7 +38,10 @@ impl Tool for Lookup {
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: LookupParams = arguments(value)?;
         let network = permit.require_network().is_ok();
-        let offered = self.0.specs().into_iter().filter(|s| !s.hidden && (network || !s.network));
+        let domains = permit.reaches_domains();
+        let reachable =
+            |s: &ToolSpec| network || !s.network || (domains && s.domains != DomainUse::None);
+        let offered = self.0.specs().into_iter().filter(|s| !s.hidden && reachable(s));
         describe(&offered.collect::<Vec<_>>(), params.name.as_deref())
     }
 }

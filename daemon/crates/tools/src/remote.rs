@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Caller, Intent, Output, Permit, Registry, Tool, ToolSpec};
+use cairn_harness::{Caller, DomainUse, Intent, Output, Permit, Registry, Tool, ToolSpec};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -298,6 +298,7 @@ impl Tool for RemoteTool {
             // Cairn cannot control the server's network access: approvers are shown that it is
             // remote.
             network: false,
+            domains: DomainUse::None,
             narrows: false,
             hidden: false,
             paths: &[],

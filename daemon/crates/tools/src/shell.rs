@@ -62,6 +62,9 @@ struct ShellParams {
     working_directory: String,
     /// Time limit in seconds; 30 by default.
     timeout_seconds: Option<u64>,
+    /// Runs it in the background and returns its id at once; read it with command_output.
+    #[serde(default)]
+    background: bool,
 }
 
 fn here() -> String {
@@ -209,6 +212,7 @@ impl Tool for Shell {
             summary: format!("run_shell {}", params.command.lines().next().unwrap_or_default()),
             command: Some(params.command),
             folder: Some(params.working_directory),
+            warnings: background_warning(params.background),
             ..Preview::default()
         };
         Ok(Intent { preview, grants: grants.join("\n"), patterns, ..Intent::default() })
@@ -216,7 +220,8 @@ impl Tool for Shell {
 
     fn spec(&self) -> ToolSpec {
         let text = "Runs a command line in a sandbox: git, build tools, tests. It can write in the \
-            workspace only (not in .git), and has no network access unless the run has it.";
+            workspace only (not in .git), and reaches only the network that the user allows. A \
+            server or a watcher runs with `background`.";
         let spec = ToolSpec::reading::<ShellParams>("run_shell", text);
         ToolSpec {
             read_only: false,
@@ -236,9 +241,28 @@ impl Tool for Shell {
         confined.limits.wall = requested.clamp(Duration::from_secs(1), self.longest());
         confined.limits.output = self.deps.shell.max_output.unwrap_or(MAX_OUTPUT);
         confined.network = permit.require_network().is_ok();
+        confined.domains = true;
         confined.roots = readable(&self.deps, &permit)?;
-        finished(permit.run(confined, |_, _| {}).await?)
+        if params.background {
+            if params.timeout_seconds.is_some() {
+                let text = "timeout_seconds does not apply to a background command";
+                return Err(Failure::new(Reason::InvalidParams, text));
+            }
+            let started = permit.start(confined, params.command).await?;
+            return Ok(crate::background::answer(&started));
+        }
+        let mut output = finished(permit.run(confined, |_, _| {}).await?)?;
+        let refused = permit.refused_connections();
+        if !refused.is_empty() {
+            output.value["network_refused"] = json!(refused);
+        }
+        Ok(output)
     }
+}
+
+fn background_warning(background: bool) -> Vec<String> {
+    let text = "it continues in the background until it is stopped or the session ends";
+    if background { vec![text.to_owned()] } else { vec![] }
 }
 
 /// Returns a rule that is useful beyond this particular line: its program with its first word, and

@@ -4,7 +4,7 @@ mod backend;
 
 use std::{sync::Arc, time::Duration};
 
-use cairn_harness::{FetchRequest, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{DomainUse, FetchRequest, Output, Permit, Tool, ToolSpec, arguments};
 use cairn_protocol::error::{Failure, Reason};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -119,7 +119,8 @@ impl Tool for Web {
             ),
         };
         // The search text leaves the machine, so the tool does not count as read-only.
-        ToolSpec { network: true, paths: &[], ..spec }
+        let domains = DomainUse::EveryRequest;
+        ToolSpec { network: true, domains, paths: &[], ..spec }
     }
 
     fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {

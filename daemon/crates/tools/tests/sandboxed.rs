@@ -6,9 +6,13 @@
 )]
 #![expect(clippy::disallowed_methods, reason = "a test makes the files that tools meet")]
 
+#[path = "sandboxed/background.rs"]
+mod background;
 #[path = "it/fixture.rs"]
 #[expect(dead_code, reason = "not all of it is wanted here")]
 mod fixture;
+#[path = "sandboxed/network.rs"]
+mod network;
 #[path = "sandboxed/spellings.rs"]
 mod spellings;
 
@@ -58,6 +62,35 @@ const TESTS: &[(&str, Test)] = &[
     ("swapped_parent_folder_leads_no_command_outside_root", || {
         Box::pin(spellings::commands::swapped_parent_folder_leads_no_command_outside_root())
     }),
+    ("allowed_domain_is_reached", || Box::pin(network::allowed_domain_is_reached())),
+    ("registries_are_reached_by_their_programs", || {
+        Box::pin(network::registries_are_reached_by_their_programs())
+    }),
+    ("no_trick_reaches_another_address", || Box::pin(network::no_trick_reaches_another_address())),
+    (
+        "unlisted_domain_is_requested_once",
+        || Box::pin(network::unlisted_domain_is_requested_once()),
+    ),
+    ("time_of_an_approver_does_not_count", || {
+        Box::pin(network::time_of_an_approver_does_not_count())
+    }),
+    ("declared_variables_reach_external_programs_alone", || {
+        Box::pin(network::declared_variables_reach_external_programs_alone())
+    }),
+    ("background_command_is_read_and_stopped", || {
+        Box::pin(background::background_command_is_read_and_stopped())
+    }),
+    ("stubborn_command_is_killed_with_its_descendants", || {
+        Box::pin(background::stubborn_command_is_killed_with_its_descendants())
+    }),
+    ("flood_is_bounded", || Box::pin(background::flood_is_bounded())),
+    ("limits_of_background_commands_are_named", || {
+        Box::pin(background::limits_of_background_commands_are_named())
+    }),
+    ("other_session_sees_no_command", || Box::pin(background::other_session_sees_no_command())),
+    ("lifetime_and_session_end_commands", || {
+        Box::pin(background::lifetime_and_session_end_commands())
+    }),
     ("evaluate_starts_no_program", || Box::pin(spellings::commands::evaluate_starts_no_program())),
 ];
 
@@ -78,6 +111,7 @@ fn spec(name: &str, program: &Path, network: bool) -> ExternalSpec {
         program: program.into(),
         timeout: None,
         network,
+        env: vec![],
         replaces_builtin: false,
     }
 }

@@ -2,6 +2,7 @@
 //! the records in the log.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod background;
 mod costs;
 mod explores;
 mod extend;

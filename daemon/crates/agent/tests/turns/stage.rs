@@ -11,17 +11,19 @@ use std::{
 
 use cairn_agent::Coder;
 use cairn_engine::{
-    Engine, EngineOptions, Rule, Rules, TurnSettings, Verdict,
+    Engine, EngineDeps, EngineOptions, Rule, Rules, TurnSettings, Verdict,
     model::{ModelLimits, Provider},
     record::{Follower, Step},
     tool::{Output, Permit, Tool, ToolSpec},
 };
+use cairn_harness::{Sandbox, WhenMissing};
 use cairn_llm::{Scripted, ScriptedAnswer, ScriptedCall};
 use cairn_protocol::{
     envelope::Envelope,
     error::{Failure, Reason},
     event::AgentEvt,
     id::SessionId,
+    index::AddRootParams,
     session::{After, SessionCreateParams},
     turn::{ExecutionPolicy, Input, RunResult, RunStartParams},
 };
@@ -95,6 +97,38 @@ impl Stage {
 
     pub async fn with(script: Scripted, rules: Rules, settings: TurnSettings) -> Self {
         Self::over(Arc::new(tempfile::tempdir().unwrap()), None, script, rules, settings).await
+    }
+
+    /// Opens a stage whose session has a root, in which commands run without a sandbox.
+    pub async fn in_root(
+        dir: Arc<tempfile::TempDir>,
+        session: Option<SessionId>,
+        answers: Vec<ScriptedAnswer>,
+        settings: TurnSettings,
+    ) -> Self {
+        let root = dir.path().join("work");
+        std::fs::create_dir_all(&root).unwrap();
+        let root = root.canonicalize().unwrap().to_string_lossy().into_owned();
+        let script = Scripted::new(answers);
+        let agent = Coder::default();
+        let is_new = session.is_none();
+        let mut stage = Self::open(
+            dir,
+            Some(session.unwrap_or_else(SessionId::new)),
+            script,
+            (allow_all(), settings),
+            agent,
+        )
+        .await;
+        let add = AddRootParams { path: root.clone(), request_id: None };
+        stage.engine.add_root(add).await.unwrap();
+        // Ids of turns are unique in a session.
+        stage.turns.store(if is_new { 0 } else { 100 }, Ordering::SeqCst);
+        if is_new {
+            let params = SessionCreateParams { root: Some(root), ..Default::default() };
+            stage.session = stage.engine.create_session(params).await.unwrap().session_id;
+        }
+        stage
     }
 
     /// Opens a stage with an agent that has texts of its own.
@@ -175,7 +209,8 @@ async fn open(
     rules: Rules,
     turns: TurnSettings,
 ) -> (Engine, Arc<AtomicU32>, Arc<AtomicU32>) {
-    let deps = deps(dir, index_options());
+    let sandbox = Arc::new(Sandbox::new(None).when_missing(WhenMissing::Off));
+    let deps = EngineDeps { sandbox, ..deps(dir, index_options()) };
     let (reads, writes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     deps.registry
         .add(Arc::new(WordTool { name: "look", read_only: true, runs: Arc::clone(&reads) }))
@@ -234,6 +269,13 @@ impl Watch {
                 Step::Deleted => panic!("the session is gone"),
                 Step::Synced(_) | Step::Lagged(_) => {}
             }
+        }
+    }
+
+    /// Waits for the next step of the log and stores what is live only.
+    pub async fn live(&mut self) {
+        if let Step::Ephemeral(lines) = self.follower.step().await.unwrap() {
+            self.passed.extend(lines.iter().map(|l| serde_json::from_str::<Value>(l).unwrap()));
         }
     }
 

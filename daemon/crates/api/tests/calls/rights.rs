@@ -28,6 +28,24 @@ async fn method_requires_its_right() {
     }
 }
 
+#[tokio::test]
+async fn background_methods_know_only_commands_of_the_session() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
+    let session = client.session().await;
+    let list = client.call("background.list", json!({"sessionId": session})).await;
+    assert_eq!(list["result"]["data"], json!([]), "{list}");
+    let absent = SessionId::new();
+    for (method, id) in [("background.output", Some("bg_1")), ("background.stop", Some("bg_1"))] {
+        let answer = client.call(method, json!({"sessionId": session, "id": id})).await;
+        assert_eq!(reason(&answer), "invalid_params", "{method}");
+        let answer = client.call(method, json!({"sessionId": absent, "id": id})).await;
+        assert_eq!(reason(&answer), "session_not_found", "{method}");
+    }
+    let answer = client.call("background.list", json!({"sessionId": absent})).await;
+    assert_eq!(reason(&answer), "session_not_found");
+}
+
 /// Lists every set of rights.
 fn all_sets_of_rights() -> impl Iterator<Item = Vec<Right>> {
     (0_u8..16).map(|bits| {

@@ -5,11 +5,12 @@ use std::{
     sync::Arc,
 };
 
+use cairn_harness::background::end_note;
 use cairn_llm::{Provider, Recorded};
 use cairn_protocol::{
     envelope::{Body, Envelope},
     error::{Failure, Reason},
-    event::{AgentEvt, ModelAnswer},
+    event::{AgentEvt, ModelAnswer, ToolOutcome},
     id::RunId,
     model::Part,
     session::Session,
@@ -169,6 +170,16 @@ impl Engine {
         Ok(Arc::new(recorded.with_context(first.and_then(|a| a.context_tokens))))
     }
 
+    /// Returns the complete output of a call.
+    async fn output_of(&self, outcome: &ToolOutcome) -> Result<Value, Failure> {
+        Ok(match &outcome.blob {
+            Some(blob) => {
+                recorded::read_json_blob(&self.inner.trace, blob).await?.unwrap_or_default()
+            }
+            None => outcome.output.clone().unwrap_or_default(),
+        })
+    }
+
     async fn turns_of(&self, records: &[Envelope]) -> Result<Vec<Turn>, Failure> {
         let mut turns: Vec<Turn> = Vec::new();
         let mut pending_texts: Vec<(u64, String)> = Vec::new();
@@ -191,6 +202,13 @@ impl Engine {
                     }
                 }
                 AgentEvt::Result { op, .. } if op == crate::undo::NAME => undone.push(evt.clone()),
+                AgentEvt::BackgroundFinished { .. } if turns.iter().all(|t| t.status.is_some()) => {
+                    undone.push(evt.clone());
+                }
+                AgentEvt::BackgroundFinished { id, command, state, exit_code, tail } => {
+                    let note = end_note(id, command, *state, *exit_code, tail);
+                    pending_texts.push((record.seq, note));
+                }
                 AgentEvt::Steered { text, .. } => pending_texts.push((record.seq, text.clone())),
                 AgentEvt::ModelAnswer(answer) => {
                     if let Some(at) = of(&mut turns) {
@@ -199,10 +217,8 @@ impl Engine {
                             .partition(|(seq, _)| *seq <= answer.heard_seq);
                         pending_texts = later;
                         turns[at].feed.steering.push(received);
-                        turns[at]
-                            .feed
-                            .ids
-                            .push(answer.calls.iter().map(|c| c.id.clone()).collect());
+                        let ids = answer.calls.iter().map(|c| c.id.clone()).collect();
+                        turns[at].feed.ids.push(ids);
                         turns[at].answers.push(answer.clone());
                     }
                 }
@@ -212,12 +228,7 @@ impl Engine {
                     }
                 }
                 AgentEvt::ToolResult(outcome) => {
-                    let value = match &outcome.blob {
-                        Some(blob) => recorded::read_json_blob(&self.inner.trace, blob)
-                            .await?
-                            .unwrap_or_default(),
-                        None => outcome.output.clone().unwrap_or_default(),
-                    };
+                    let value = self.output_of(outcome).await?;
                     if let Some(at) = of(&mut turns) {
                         turns[at]
                             .feed

@@ -79,6 +79,7 @@ impl TurnContext {
             dry_run: self.policy().dry_run,
             changes: changes.clone(),
             clock: self.clock(),
+            sink: Some(self.output_sink(&id)),
             ..self.core().call(Some(command), &name, arguments)
         };
         let closing = |outcome: Result<Output, Failure>| {

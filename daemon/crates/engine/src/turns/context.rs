@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{ToolSpec, WaitClock};
+use cairn_harness::{DomainUse, ToolSpec, WaitClock};
 use cairn_llm::{Provider, ToolOffer};
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -56,6 +56,8 @@ pub struct TurnSettings {
     pub repo_map_tokens: u32,
     /// Prefix of the messages of automatic commits of a turn's changes; no commits when `None`.
     pub auto_commit: Option<String>,
+    /// Access to the network by domain, for turns without the complete network.
+    pub domains: DomainAccess,
     /// Longest duration of a turn, without the time spent waiting for approvers.
     pub timeout: Option<Duration>,
 }
@@ -74,9 +76,22 @@ impl Default for TurnSettings {
             prompt_progress: true,
             repo_map_tokens: 1024,
             auto_commit: None,
+            domains: DomainAccess::Off,
             timeout: None,
         }
     }
+}
+
+/// Access of a turn to the domains that rules allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DomainAccess {
+    /// The network is closed.
+    #[default]
+    Off,
+    /// Commands reach them.
+    Commands,
+    /// Commands reach them, and models are offered the tools that use the network.
+    All,
 }
 
 /// Tokens of the context of a model that does not report them.
@@ -226,7 +241,11 @@ impl TurnContext {
                 talk.messages.push(Message::user(text));
             }
             locked(&self.inner.handle.steering).clear();
+        } else {
+            // The calls have their results first.
+            locked(&self.inner.handle.steering).extend(steering);
         }
+        self.end_lost_commands(talk.running.clone()).await?;
         Ok(talk)
     }
 
@@ -237,7 +256,8 @@ impl TurnContext {
             locked(&self.inner.handle.steering).clear();
             return feed.take_steering().into_iter().map(|(_, text)| Message::user(text)).collect();
         }
-        let texts = std::mem::take(&mut *locked(&self.inner.handle.steering));
+        let mut texts = std::mem::take(&mut *locked(&self.inner.handle.steering));
+        texts.sort_by_key(|(seq, _)| *seq);
         let unreceived = |(seq, text): (u64, String)| {
             // A text that the conversation already has from the log is not delivered twice.
             let before = self.inner.received_seq.fetch_max(seq, Ordering::SeqCst);
@@ -281,9 +301,11 @@ impl TurnContext {
             Some(mode) if ToolsMode::governs(&s.name) => mode.hides(&s.name),
             _ => s.hidden,
         };
+        let all_domains = self.settings().domains == DomainAccess::All;
+        let by_domain = |s: &ToolSpec| all_domains && s.domains != DomainUse::None;
         let offered = |s: &ToolSpec| match ops {
             Some(ops) => ops.iter().any(|o| *o == s.name),
-            None => !hidden(s) && (!s.network || self.policy().network),
+            None => !hidden(s) && (!s.network || self.policy().network || by_domain(s)),
         };
         let harness = &self.engine().inner.harness;
         let closed = |s: &ToolSpec| harness.rules_out(&s.name, self.inner.core.root.as_ref());

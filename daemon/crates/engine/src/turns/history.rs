@@ -1,7 +1,8 @@
 //! The conversation of a session, read from its log: equal records always give equal messages.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use cairn_harness::background::end_note;
 use cairn_protocol::{
     envelope::{Body, Envelope},
     error::Failure,
@@ -20,6 +21,8 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     /// Calls of the last message that have no result yet: a resumed turn makes them first.
     pub open: Vec<ToolUse>,
+    /// Background commands whose end is not in the log: id and command line.
+    pub running: BTreeMap<String, String>,
 }
 
 /// Folds records into a conversation.
@@ -71,6 +74,13 @@ impl Fold {
             }
             AgentEvt::ToolResult(outcome) => self.result(outcome),
             AgentEvt::Steered { text, .. } => self.steering.push((seq, text)),
+            AgentEvt::BackgroundStarted { id, command } => {
+                self.talk.running.insert(id, command);
+            }
+            AgentEvt::BackgroundFinished { id, command, state, exit_code, tail } => {
+                self.talk.running.remove(&id);
+                self.steering.push((seq, end_note(&id, &command, state, exit_code, &tail)));
+            }
             AgentEvt::Compacted { summary, kept, heard_seq, .. } => {
                 self.compacted(&summary, kept, heard_seq)
             }
@@ -79,7 +89,9 @@ impl Fold {
             }
             AgentEvt::Cleared {} => {
                 let (inputs, shown_chars) = (std::mem::take(&mut self.inputs), self.shown_chars);
-                *self = Self { inputs, shown_chars, ..Self::default() };
+                let running = std::mem::take(&mut self.talk.running);
+                let talk = Conversation { running, ..Conversation::default() };
+                *self = Self { inputs, shown_chars, talk, ..Self::default() };
             }
             AgentEvt::RunCompleted { .. } => self.close_open_parts(),
             _ => {}

@@ -21,7 +21,7 @@ use cairn_trace::{Append, NewRecord};
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::{OP, QueuedTurn, TurnContext, TurnHandle, context};
+use super::{DomainAccess, OP, QueuedTurn, TurnContext, TurnHandle, context};
 use crate::{Engine, run_core::RunCore, session::Request, span};
 
 /// Most bytes of a turn's input and context.
@@ -80,6 +80,7 @@ impl Engine {
         }
         let grants = Grants {
             network: policy.network,
+            domains: self.turn_settings(root.as_ref()).domains != DomainAccess::Off,
             ops: policy.ops.clone(),
             paths: policy.paths.clone(),
             unconfined: policy.sandbox == Some(SandboxUse::Off),

@@ -102,6 +102,16 @@ impl Judge {
         )
     }
 
+    /// Returns the rules themselves, for decisions about domains.
+    pub(crate) fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
+    /// Returns the domains that need no further approval, for an approver.
+    pub(super) fn allowed_domains(&self) -> Vec<String> {
+        self.rules.allowed_domains(&self.memory, &self.granted)
+    }
+
     /// Returns the bounds on a call of a tool.
     pub(crate) fn limits(&self, tool: &str) -> CallLimits {
         self.rules.limits.get(tool).copied().unwrap_or_default()
@@ -161,6 +171,7 @@ impl Judge {
             command,
             read_only: spec.read_only,
             network: spec.network,
+            domains: spec.domains,
             narrows: spec.narrows,
             memory: &self.memory,
             granted: &self.granted,

@@ -14,6 +14,7 @@ pub(super) async fn run(
 ) -> Result<Output, Failure> {
     let limit = limits.timeout.unwrap_or(entry.spec.timeout);
     let cancel = permit.cancel().clone();
+    let clock = permit.wait_clock();
     tokio::select! {
         // A call that is cancelled and returns at once counts as cancelled.
         biased;
@@ -21,7 +22,7 @@ pub(super) async fn run(
             Err(Failure::new(Reason::Cancelled, format!("tool {} was cancelled", entry.spec.name)))
         }
         outcome = entry.tool.run(permit, arguments) => outcome,
-        () = tokio::time::sleep(limit) => {
+        () = clock.after(limit) => {
             cancel.cancel();
             let text = format!("tool {} took longer than {} s", entry.spec.name, limit.as_secs());
             Err(Failure::new(Reason::ToolTimedOut, text))

@@ -36,6 +36,7 @@ fn program(folder: &Path, name: &str, script: &str) -> ExternalSpec {
         program,
         timeout: Some(Duration::from_secs(1)),
         network: false,
+        env: vec![],
         replaces_builtin: false,
     }
 }
@@ -162,6 +163,7 @@ fn examples(fixture: &Fixture, from: &str, to: &str) -> Vec<ExternalSpec> {
             program,
             timeout: value["timeout_seconds"].as_u64().map(Duration::from_secs),
             network: value["network"].as_bool().unwrap_or(false),
+            env: vec![],
             replaces_builtin: false,
         }
     };

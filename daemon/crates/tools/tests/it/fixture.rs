@@ -8,6 +8,7 @@ use std::{
 
 use cairn_harness::{
     Call, GrantedRules, Grants, Harness, Output, Registry, Rules, Sandbox, WhenMissing,
+    egress::Egress,
 };
 use cairn_protocol::{error::Failure, id::SessionId};
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
@@ -51,6 +52,17 @@ impl Fixture {
         change: impl FnOnce(Deps) -> Deps,
         sandbox: Sandbox,
     ) -> Self {
+        Self::connected(files, rules, change, sandbox, Arc::default()).await
+    }
+
+    /// Creates a workspace whose commands reach domains by `egress`.
+    pub async fn connected(
+        files: &[(&str, &str)],
+        rules: Rules,
+        change: impl FnOnce(Deps) -> Deps,
+        sandbox: Sandbox,
+        egress: Arc<Egress>,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap();
         std::fs::create_dir(at.join("work")).unwrap();
@@ -77,7 +89,8 @@ impl Fixture {
         let sandbox = Arc::new(sandbox);
         let harness = Harness::new(registry, rules, trace.clone(), granted, wait, stopping)
             .with_roots(Arc::clone(&roots))
-            .with_sandbox(sandbox);
+            .with_sandbox(sandbox)
+            .with_egress(egress);
         Self { dir, harness, trace, session, roots, root, indexes, _log: log }
     }
 
@@ -131,6 +144,22 @@ impl Fixture {
         let call =
             Call { root: Some(root.clone()), ..Call::new(self.session.clone(), name, arguments) };
         self.harness.call(call).await.map(|output| output.value)
+    }
+
+    /// Makes a call of another session.
+    pub async fn in_other_session(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
+        let session = self.trace.create_session(NewSession::default()).await.unwrap().session_id;
+        let root = Some(self.root.clone());
+        let call = Call { root, ..Call::new(session, name, arguments) };
+        self.harness.call(call).await.map(|output| output.value)
+    }
+
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    pub fn session(&self) -> &SessionId {
+        &self.session
     }
 
     /// Returns the audit entries.

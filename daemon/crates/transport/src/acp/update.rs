@@ -30,6 +30,8 @@ struct Call {
     tool: String,
     arguments: Value,
     diff: Vec<Value>,
+    /// End of the output of its command so far.
+    output: String,
 }
 
 /// Lists the slash commands.
@@ -74,6 +76,7 @@ pub fn updates_for(evt: &AgentEvt, displayed: &mut Displayed, folder: &str) -> V
         AgentEvt::ToolCall { call_id, name, arguments } => {
             vec![displayed.start_call(call_id, name, arguments, folder)]
         }
+        AgentEvt::CommandOutput { call_id, text, .. } => displayed.append_output(call_id, text),
         AgentEvt::ToolResult(outcome) => vec![displayed.finish_call(outcome, folder)],
         AgentEvt::ApprovalRequired { approval } => displayed.propose_diff(approval, folder),
         AgentEvt::PlanUpdate { items } => {
@@ -142,8 +145,19 @@ impl Displayed {
             "kind": kind(&tool), "status": "in_progress", "rawInput": arguments,
             "locations": locations(&arguments, folder),
         });
-        self.calls.push(Call { id, tool, arguments, diff: Vec::new() });
+        self.calls.push(Call { id, tool, arguments, diff: Vec::new(), output: String::new() });
         update
+    }
+
+    /// Shows the end of a running command's output; its result replaces it.
+    fn append_output(&mut self, id: &str, text: &str) -> Vec<Value> {
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else { return vec![] };
+        call.output.push_str(text);
+        let over = call.output.len().saturating_sub(MAX_OUTPUT);
+        let start = (over..=call.output.len()).find(|at| call.output.is_char_boundary(*at));
+        call.output.drain(..start.unwrap_or(0));
+        let content = json!({"type": "content", "content": {"type": "text", "text": call.output}});
+        vec![json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "content": [content]})]
     }
 
     fn finish_call(&mut self, outcome: &ToolOutcome, folder: &str) -> Value {
@@ -222,6 +236,9 @@ pub fn permission_call(approval: &Approval, displayed: &Displayed, folder: &str)
     lines.extend(preview.folder.as_ref().map(|folder| format!("in {folder}")));
     if preview.network {
         lines.push("with network".into());
+    }
+    if !preview.domains.is_empty() {
+        lines.push(format!("reaches {}", preview.domains.join(", ")));
     }
     if content.is_empty() {
         lines.extend(preview.diff.clone());

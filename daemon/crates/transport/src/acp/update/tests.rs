@@ -43,6 +43,23 @@ fn text_is_displayed_once() {
     }
 }
 
+#[test]
+fn output_of_running_command_is_displayed_until_its_result() {
+    let mut displayed = Displayed::default();
+    let mut update = |value| updates_for(&evt(value), &mut displayed, "/r");
+    let output =
+        |text: &str| json!({"type": "command_output", "callId": "c1", "text": text, "dropped": 0});
+    assert!(update(output("early")).is_empty(), "a call that is not known");
+    update(json!({"type": "tool_call", "callId": "c1", "name": "run_shell", "arguments": {}}));
+    update(output("one\n"));
+    let latest = update(output("two\n"));
+    assert_eq!(latest[0]["content"][0]["content"]["text"], "one\ntwo\n");
+    assert!(latest[0].get("status").is_none());
+    let latest = update(output(&"é".repeat(MAX_OUTPUT)));
+    let text = latest[0]["content"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.len() <= MAX_OUTPUT && text.ends_with('é'));
+}
+
 fn approval(diff: &str) -> Approval {
     serde_json::from_value(json!({
         "approvalId": "apr_00000000000000000000000000000001", "sessionId": "ses_00000000000000000000000000000001",
