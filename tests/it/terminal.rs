@@ -7,14 +7,36 @@ use std::{
 
 use crate::sealed::{binary, missing, wait_for};
 
-/// A command in a terminal of 100 columns, which is killed on drop.
+/// A command in a terminal, which is killed on drop.
 pub struct Terminal {
     dir: tempfile::TempDir,
+}
+
+/// The size of a terminal and further variables of its command.
+pub struct Setup<'a> {
+    pub columns: u16,
+    pub variables: &'a [(&'a str, &'a str)],
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self { columns: 100, variables: &[] }
+    }
 }
 
 impl Terminal {
     /// Starts the binary in `folder`; `None` after a notice if tmux is missing.
     pub fn start(home: &Path, folder: &Path, args: &[&str]) -> Option<Self> {
+        Self::start_with(home, folder, args, &Setup::default())
+    }
+
+    /// Starts the binary in a terminal of this size; `None` after a notice if tmux is missing.
+    pub fn start_with(
+        home: &Path,
+        folder: &Path,
+        args: &[&str],
+        setup: &Setup<'_>,
+    ) -> Option<Self> {
         let probe =
             Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         if !probe.is_ok_and(|s| s.success()) {
@@ -24,13 +46,17 @@ impl Terminal {
         let terminal = Self { dir: tempfile::tempdir().unwrap() };
         std::fs::write(terminal.dir.path().join("tmux.conf"), "set -g remain-on-exit on\n")
             .unwrap();
-        let mut command = terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "50", "-c"]);
+        let columns = setup.columns.to_string();
+        let mut command = terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", "50", "-c"]);
         command.arg(folder).args([
             "-e",
             &format!("CAIRN_HOME={}", home.display()),
             "-e",
             "COLORTERM=",
         ]);
+        for (name, value) in setup.variables {
+            command.args(["-e", &format!("{name}={value}")]);
+        }
         // Ctrl+C is for the command alone, and its exit code is written to a file because tmux does
         // not always report it.
         let code = terminal.dir.path().join("code");
@@ -107,6 +133,37 @@ impl Terminal {
     /// Presses a named key.
     pub fn key(&mut self, name: &str) {
         self.run(&["send-keys", name]);
+    }
+
+    /// Sends bytes, such as a sequence that a terminal sends itself.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let args: Vec<&str> = hex.iter().map(String::as_str).collect();
+        self.run(&[&["send-keys", "-H"], args.as_slice()].concat());
+    }
+
+    /// Pastes a text as terminals do, between the marks of a paste.
+    pub fn paste(&mut self, text: &str) {
+        let file = self.dir.path().join("paste");
+        std::fs::write(&file, text).unwrap();
+        self.run(&["load-buffer", "-b", "test", file.to_str().unwrap()]);
+        self.run(&["paste-buffer", "-p", "-r", "-b", "test"]);
+    }
+
+    /// Stores what the command writes from now on.
+    pub fn record(&mut self) {
+        let file = self.dir.path().join("raw");
+        std::fs::write(&file, "").unwrap();
+        self.run(&["pipe-pane", "-O", &format!("cat >> '{}'", file.display())]);
+    }
+
+    /// Waits until the recorded bytes contain `expected`.
+    pub fn see_raw(&mut self, expected: &str) -> String {
+        let file = self.dir.path().join("raw");
+        wait_for(expected, || {
+            let text = String::from_utf8_lossy(&std::fs::read(&file).ok()?).into_owned();
+            text.contains(expected).then_some(text)
+        })
     }
 
     /// Types a line and presses Enter.

@@ -9,6 +9,7 @@ use cairn_protocol::{
 use serde_json::json;
 
 use super::*;
+use crate::render::theme::Theme;
 
 const DISPLAY: DisplayOptions = DisplayOptions {
     figures: true,
@@ -17,10 +18,20 @@ const DISPLAY: DisplayOptions = DisplayOptions {
     progress: true,
     verbose: false,
     quiet: false,
+    unfold: false,
 };
 
 fn view(rich: bool, display: DisplayOptions) -> View {
-    View::new(TerminalCapabilities { rich, terminal: rich, status: rich, width: 40 }, display)
+    View::new(
+        TerminalCapabilities {
+            rich,
+            terminal: rich,
+            status: rich,
+            width: 40,
+            theme: Theme::Unknown,
+        },
+        display,
+    )
 }
 
 fn delta(offset: u64, text: &str) -> AgentEvt {
