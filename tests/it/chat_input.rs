@@ -193,10 +193,10 @@ fn large_paste_is_folded_and_sent_complete() {
     // Two pastes of 5 MB are over the limit of a message.
     let big = "x".repeat(5 << 20);
     terminal.paste(&big);
-    terminal.see_last("● [pasted text #1, 1 lines]");
+    terminal.see_last("● [pasted text #1, 1 line]");
     terminal.paste(&big);
     terminal.see("a message may have at most 8");
-    terminal.see("● [pasted text #1, 1 lines]");
+    terminal.see("● [pasted text #1, 1 line]");
 }
 
 #[test]

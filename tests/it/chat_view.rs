@@ -62,9 +62,9 @@ fn escape_stops_the_model_and_alt_does_not() {
     terminal.see_last("●");
     // Text that is pasted while the model works is sent as one message.
     terminal.line("what time is it?");
-    terminal.see_after("what time", "datetime");
+    terminal.see_after("what time", "thinking");
     terminal.paste("pasted advice\nin two lines");
-    terminal.see("› pasted advice");
+    terminal.see("› pasted advice\\nin two lines");
     terminal.key("Enter");
     terminal.see("Thanks.");
     terminal.see_last("●");

@@ -113,14 +113,15 @@ impl Chat<'_> {
         let widest = offered.iter().map(|m| m.model.chars().count()).max().unwrap_or(0).min(48);
         let row = |model: &ModelInfo| {
             let window = model.context_tokens.map(|n| format!("{} tokens", output::number(n)));
-            let mark = if model.model == now.model { "●" } else { " " };
             let name = plain(&model.model);
+            let is_current = self.model == format!("{} {name}", now.provider);
+            let mark = if is_current { "●" } else { " " };
             format!("{mark} {name:<widest$}  {}", window.unwrap_or_default())
         };
         let rows = offered.iter().map(row).collect();
         self.screen.measure();
-        let width = self.screen.capabilities().width;
-        let Some(at) = picker::choose("model", rows, width).await? else { return Ok(()) };
+        let capabilities = self.screen.capabilities();
+        let Some(at) = picker::choose("model", rows, capabilities).await? else { return Ok(()) };
         match offered.into_iter().nth(at) {
             Some(model) => self.choose(None, Some(model.model)).await,
             None => Ok(()),

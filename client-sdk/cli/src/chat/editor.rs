@@ -8,6 +8,7 @@ use std::{
 };
 
 use console::style;
+use crossterm::style::Color;
 use reedline::{
     ColumnarMenu, Completer, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers,
     MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent,
@@ -74,7 +75,8 @@ pub fn editor(sources: &Sources, history: &Path, theme: Theme) -> Result<Reedlin
         .with_highlighter(Box::new(line))
         .with_edit_mode(Box::new(keyboard))
         .with_validator(Box::new(ContinuationValidator))
-        .with_ansi_colors(console::colors_enabled())
+        // Without it, reedline marks the selected entry by capitals and does not shorten entries.
+        .with_ansi_colors(true)
         .use_bracketed_paste(true))
 }
 
@@ -167,6 +169,18 @@ impl Prompt for PromptSign {
                 format!("{} {mark}", style(folder).cyan()).into()
             }
         }
+    }
+
+    fn get_prompt_color(&self) -> Color {
+        Color::Reset
+    }
+
+    fn get_prompt_multiline_color(&self) -> nu_ansi_term::Color {
+        nu_ansi_term::Color::Default
+    }
+
+    fn get_indicator_color(&self) -> Color {
+        Color::Reset
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {

@@ -146,6 +146,12 @@ impl Markdown {
         self.fence = Some(Fence { mark, code });
     }
 
+    /// Returns the style of headings; yellow has no contrast to a light background.
+    fn heading(&self) -> Style {
+        let bold = Style::new().bold().force_styling(true);
+        if self.theme == Theme::Light { bold } else { bold.yellow() }
+    }
+
     /// Renders the rows of a line of prose.
     fn rows(&self, line: &str) -> Vec<String> {
         let line = plain(line);
@@ -153,11 +159,7 @@ impl Markdown {
         let indent = line.len() - body.len();
         let level = body.bytes().take_while(|b| *b == b'#').count();
         if (1..=6).contains(&level) && body[level..].starts_with(' ') {
-            let line_style = LineStyle {
-                base: Style::new().bold().yellow().force_styling(true),
-                first: String::new(),
-                hang: 0,
-            };
+            let line_style = LineStyle { base: self.heading(), first: String::new(), hang: 0 };
             return inline::rows(body[level..].trim_start(), &line_style, self.width);
         }
         if body.len() >= 3

@@ -202,9 +202,10 @@ impl AutoMenu {
     }
 }
 
-/// Sets the colours of a menu.
+/// Sets the colours of a menu. Without colours the selected entry is reversed alone.
 pub fn styled(menu: ColumnarMenu, theme: Theme) -> ColumnarMenu {
     let (entry, description) = match theme {
+        _ if !console::colors_enabled() => (Color::Default, Color::Default),
         Theme::Light => (Color::Fixed(25), Color::Fixed(242)),
         Theme::Dark => (Color::Fixed(75), Color::Fixed(245)),
         Theme::Unknown => (Color::Cyan, Color::DarkGray),

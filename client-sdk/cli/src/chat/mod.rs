@@ -37,7 +37,7 @@ use std::{
     path::PathBuf,
 };
 
-use cairn_client_sdk::{Client, Connector};
+use cairn_client_sdk::{Client, Connector, Follow};
 use cairn_config::ChatNotify;
 use cairn_protocol::{id::SessionId, turn::ExecutionPolicy};
 use tokio::signal::unix::Signal;
@@ -65,6 +65,8 @@ struct Chat<'a> {
     folder: PathBuf,
     /// The last displayed record.
     seq: u64,
+    /// The subscription to the session's events, which stays open between turns.
+    follow: Option<Follow>,
     policy: ExecutionPolicy,
     display: view::DisplayOptions,
     screen: screen::Screen,
@@ -199,6 +201,7 @@ impl Chat<'_> {
     async fn reconnect(&mut self) -> Result<(), Failure> {
         self.client = self.app.connect_with(connector(self.app, self.interactive)).await?;
         self.connect_files();
+        self.follow = None;
         Ok(())
     }
 
@@ -209,9 +212,19 @@ impl Chat<'_> {
     }
 
     /// Continues another session from this record.
-    fn seen_from(&mut self, seq: u64) {
+    async fn seen_from(&mut self, seq: u64) -> Result<(), Failure> {
         self.seq = 0;
         self.seen(seq);
+        self.subscribe().await
+    }
+
+    /// Opens the subscription before a turn, since ephemeral events are not repeated: a fast model
+    /// would have answered before the subscription of its turn.
+    async fn subscribe(&mut self) -> Result<(), Failure> {
+        let mut follow = turn::follow(&self.client, &self.session, self.seq);
+        follow.open().await?;
+        self.follow = Some(follow);
+        Ok(())
     }
 
     /// Stores how far the session has been displayed.

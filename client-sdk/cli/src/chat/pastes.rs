@@ -82,7 +82,8 @@ impl Pastes {
 }
 
 fn note(number: usize, lines: usize) -> String {
-    format!("[pasted text #{number}, {} lines]", output::number(lines as u64))
+    let unit = if lines == 1 { "line" } else { "lines" };
+    format!("[pasted text #{number}, {} {unit}]", output::number(lines as u64))
 }
 
 #[cfg(test)]
@@ -97,7 +98,7 @@ mod tests {
         let first = pastes.add(long.clone());
         assert_eq!(first, "[pasted text #1, 1,234 lines]");
         let second = pastes.add("x".repeat(5000));
-        assert_eq!(second, "[pasted text #2, 1 lines]");
+        assert_eq!(second, "[pasted text #2, 1 line]");
         let line = format!("see {second} and {first}.");
         assert_eq!(pastes.expand(&line), format!("see {} and {long}.", "x".repeat(5000)));
         // A note inside a paste stays as it is.

@@ -14,7 +14,7 @@ use reedline::{Reedline, Signal};
 use super::{
     Chat,
     editor::{self, PromptSign},
-    menu,
+    images, menu,
     shell::Line,
     slash::{self, Slash, Typed},
     turn::End,
@@ -39,6 +39,7 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
         editor = editor.with_transient_prompt(Box::new(PromptSign::Chat(String::new())));
     }
     chat.refresh_model().await?;
+    chat.subscribe().await?;
     let model = &chat.model;
     let sign = if chat.shell.is_some() { "; > MESSAGE goes to the model" } else { "" };
     chat.app.info(&format!("{model} in {}; /help shows the commands{sign}", chat.folder.display()));
@@ -197,6 +198,11 @@ async fn act(chat: &mut Chat<'_>, typed: Typed) -> Result<bool, Failure> {
             if let Some(command) = chat.sources.commands.find(&name) {
                 let text = command.text(&argument);
                 return send(chat, text).await;
+            }
+            // Terminals insert the path of a dropped picture at the start of the line.
+            let line = format!("/{name} {argument}");
+            if !images::files_in(&line, &chat.folder, None).is_empty() {
+                return send(chat, line).await;
             }
             let name = style(format!("/{}", crate::render::output::plain(&name))).bold();
             Err(Failure::usage(format!("there is no command {name}"))

@@ -58,13 +58,13 @@ impl Chat<'_> {
             return Ok(output::line(&rows.join("\n"))?);
         }
         self.screen.measure();
-        let width = self.screen.capabilities().width;
-        let Some(at) = picker::choose("continue", rows, width).await? else { return Ok(()) };
+        let capabilities = self.screen.capabilities();
+        let Some(at) = picker::choose("continue", rows, capabilities).await? else { return Ok(()) };
         let Some(chosen) = chats.into_iter().nth(at) else { return Ok(()) };
         self.session = chosen.session.session_id;
         self.turns.clear();
         self.usage = None;
-        self.seen_from(chosen.session.head_seq);
+        self.seen_from(chosen.session.head_seq).await?;
         self.refresh_model().await?;
         self.app.info(&format!("continuing '{}'", chosen.words));
         Ok(())

@@ -113,6 +113,7 @@ pub async fn chat<'a>(
         session: session.session_id.clone(),
         folder: session.root.as_ref().map_or_else(|| location.clone(), PathBuf::from),
         seq: session.head_seq,
+        follow: None,
         display,
         screen: Screen::new(capabilities),
         interactive,

@@ -1,7 +1,5 @@
 //! Slash commands: one table for parsing, help and completion.
 
-use std::fmt::Write as _;
-
 use fuzzy_matcher::{FuzzyMatcher as _, skim::SkimMatcherV2};
 
 use super::{

@@ -5,11 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_client_sdk::{ClientError, Follow, Item, Record};
+use cairn_client_sdk::{Client, ClientError, Follow, Item, Record};
 use cairn_protocol::{
     approval::{Approval, ApprovalResolveParams},
     event::AgentEvt,
-    id::ApprovalId,
+    id::{ApprovalId, SessionId},
     turn::{Outcome, RunResult, RunStartParams, SteerParams, TurnRef},
 };
 use console::style;
@@ -92,6 +92,15 @@ struct Turn<'c, 'a> {
     detached: bool,
     result: Option<Box<RunResult>>,
     notifier: Notifier,
+    /// The record of the turn's acceptance; the ones before it are not of this turn.
+    first: u64,
+    /// That record has arrived.
+    is_accepted: bool,
+}
+
+/// Creates the subscription to a session's events after a record.
+pub fn follow(client: &Client, session: &SessionId, after: u64) -> Follow {
+    client.follow(session, after).patience(RECONNECT_TIMEOUT)
 }
 
 impl Chat<'_> {
@@ -123,10 +132,10 @@ impl Chat<'_> {
         };
         let receipt = self.client.run_start(&params).await?;
         self.turns.push(turn_id.clone());
-        let mut follow = self
-            .client
-            .follow(&self.session, receipt.seq.saturating_sub(1))
-            .patience(RECONNECT_TIMEOUT);
+        let mut follow = match self.follow.take() {
+            Some(follow) if follow.last() < receipt.seq => follow,
+            _ => self::follow(&self.client, &self.session, receipt.seq.saturating_sub(1)),
+        };
         let view = View::new(self.screen.capabilities(), self.display);
         let notifier = Notifier::new(self.notify, Instant::now());
         let mut turn = Turn {
@@ -140,6 +149,8 @@ impl Chat<'_> {
             detached: false,
             result: None,
             notifier,
+            first: receipt.seq,
+            is_accepted: false,
         };
         let outcome = turn.work(&mut follow, keys).await;
         turn.notify_end()?;
@@ -152,6 +163,9 @@ impl Chat<'_> {
         self.unsent.push_str(&typed);
         self.seen(follow.last());
         outcome?;
+        if self.interactive {
+            self.follow = Some(follow);
+        }
         match result {
             Some(result) => Ok(End::Finished(result)),
             None if detached => Ok(End::Detached),
@@ -208,8 +222,12 @@ impl Turn<'_, '_> {
     /// Displays an item; returns true if the turn has ended.
     fn item(&mut self, item: Item) -> Result<bool, Failure> {
         match item {
-            Item::Event(record) => return self.record(&record),
-            Item::Live(json) => {
+            Item::Event(record) if record.seq < self.first => {}
+            Item::Event(record) => {
+                self.is_accepted = true;
+                return self.record(&record);
+            }
+            Item::Live(json) if self.is_accepted => {
                 // Unknown ephemeral events of a newer daemon are skipped.
                 if let Ok(evt) = serde_json::from_str::<AgentEvt>(&json) {
                     self.chat.log_progress(&evt);
@@ -219,7 +237,7 @@ impl Turn<'_, '_> {
                     }
                 }
             }
-            Item::Synced(_) | Item::Lagged(_) => {}
+            Item::Live(_) | Item::Synced(_) | Item::Lagged(_) => {}
         }
         Ok(false)
     }
