@@ -105,7 +105,7 @@ fn serve(stream: TcpStream, events: &mpsc::Sender<Event>) {
             let _closed = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
             continue;
         }
-        let _ended = events.send(Event::Requested(Instant::now()));
+        let _receiver_gone = events.send(Event::Requested(Instant::now()));
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         let chunk = |delta: serde_json::Value, finish: Option<&str>| {
@@ -119,12 +119,12 @@ fn serve(stream: TcpStream, events: &mpsc::Sender<Event>) {
         if stream.write_all(first.as_bytes()).is_err() {
             return;
         }
-        let _ended = events.send(Event::Token(written));
+        let _receiver_gone = events.send(Event::Token(written));
         std::thread::sleep(WRITING);
         let last = chunk(json!({}), Some("stop")) + "data: [DONE]\n\n";
         let finished = Instant::now();
         let _closed = stream.write_all(last.as_bytes());
-        let _ended = events.send(Event::Finished(finished));
+        let _receiver_gone = events.send(Event::Finished(finished));
         return;
     }
 }

@@ -1,4 +1,4 @@
-//! What a user types, mentions, pastes and chooses at the prompt of a chat.
+//! Input of a chat: typed lines, mentions, pictures, pastes, and choices from lists.
 
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,7 @@ fn command_menu_has_descriptions_and_chooses_with_arrows() {
     let menu = terminal.see("show the providers");
     assert!(menu.contains("/undo") && menu.contains("show the rules you granted"), "{menu}");
     terminal.text("prss");
-    let menu = terminal.see("replace the conversation with a summary");
+    let menu = terminal.see("● /prss\n/compress  replace the conversation with a summary");
     assert!(!menu.contains("show the providers"), "{menu}");
     terminal.key("Tab");
     terminal.see_last("● /compress");

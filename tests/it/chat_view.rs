@@ -1,4 +1,4 @@
-//! What a chat displays: the status line, folded results, colours, and notifications.
+//! Display of a chat: the status line, folded results, colours, and notifications.
 
 use serde_json::json;
 
@@ -77,7 +77,7 @@ fn escape_stops_the_model_and_alt_does_not() {
 }
 
 #[test]
-fn folded_output_is_shown_completely_on_request() {
+fn folded_output_is_displayed_completely_on_request() {
     if !std::process::Command::new("bwrap")
         .arg("--version")
         .output()
