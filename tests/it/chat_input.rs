@@ -41,7 +41,7 @@ fn mentioned_files_and_folders_go_to_the_model() {
     let cairn = scripted(&json!([
         expecting("<file path=\"src/a.rs\">\nfn one() {}\nfn two() {}", "Two functions."),
         expecting("<folder path=\"src\">\nsrc/a.rs", "One file."),
-        expecting("by its name", "It is large."),
+        expecting("Its content is not attached", "It is large."),
     ]));
     tree(&cairn.folder, &[("big.txt", &"row\n".repeat(60_000)), (".gitignore", "target/\n")]);
     tree(&cairn.folder, &[("target/made.txt", "x"), ("docs/guide page.md", "Text.\n")]);
@@ -57,9 +57,11 @@ fn mentioned_files_and_folders_go_to_the_model() {
     terminal.key("Enter");
     let seen = terminal.see("Two functions.");
     assert!(seen.contains("attached src/a.rs (2 lines)"), "{seen}");
+    terminal.see_last("●");
     terminal.line("and @src, ada@example.org?");
     let seen = terminal.see("One file.");
     assert!(seen.contains("attached the listing of src (1 entries)"), "{seen}");
+    terminal.see_last("●");
     terminal.line("what is in @big.txt");
     let seen = terminal.see("It is large.");
     assert!(seen.contains("big.txt is attached by its name, because it is too large"), "{seen}");
@@ -112,6 +114,7 @@ fn command_menu_has_descriptions_and_chooses_with_arrows() {
     terminal.see("show the model's plan");
     terminal.key("Enter");
     terminal.see("there is no plan");
+    terminal.see_last("●");
     // A path is no command: no menu.
     terminal.text("see src/");
     terminal.see_last("● see src/");
@@ -157,13 +160,17 @@ fn pictures_by_path_command_and_clipboard_go_to_the_model() {
     terminal.key("Enter");
     let seen = terminal.see("I see it.");
     assert!(seen.contains("attached two words.png (PNG, "), "{seen}");
+    terminal.see_last("●");
     assert!(sent().contains("data:image/png;base64,iVBORw0KGgo"), "{}", sent());
     terminal.line("/image photo.png");
     terminal.see("photo.png (GIF, 12 B) goes with the next message");
+    terminal.see_last("●");
     terminal.line("/paste");
     terminal.see("clipboard (PNG, ");
+    terminal.see_last("●");
     terminal.line("compare them");
     terminal.see_after("compare them", "I see it.");
+    terminal.see_last("●");
     assert!(sent().contains("data:image/gif;base64,"), "{}", sent());
     assert_eq!(sent().matches("data:image/png").count(), 2, "{}", sent());
     let before = model.requests().len();
@@ -188,6 +195,7 @@ fn large_paste_is_folded_and_sent_complete() {
     terminal.see_last("● see [pasted text #1, 1,234 lines]");
     terminal.key("Enter");
     terminal.see("Read.");
+    terminal.see_last("●");
     let messages = model.latest().body["messages"].to_string();
     assert!(messages.contains("row 0\\nrow 1\\n") && messages.contains("row 1233"), "{messages}");
     // Two pastes of 5 MB are over the limit of a message.
@@ -215,18 +223,21 @@ fn custom_commands_of_a_project_need_trust() {
         assert!(seen.contains("trust.folders"), "{seen}");
         terminal.line("/explain src/a.rs");
         terminal.see("there is no command /explain");
+        terminal.see_last("●");
     }
     let folder = cairn.folder.canonicalize().unwrap();
     configure(&cairn.daemon.home, &json!({"trust": {"folders": [folder]}}));
     let Some(mut terminal) = prompt(&cairn, &[], &Setup::default()) else { return };
     terminal.line("/help");
     terminal.see("/explain PATH WHOM                      Explain a file");
+    terminal.see_last("●");
     terminal.text("/exp");
     terminal.see("Explain a file");
     terminal.key("Tab");
     terminal.see_last("● /explain");
     terminal.line("src/a.rs 'a child'");
     terminal.see("Simple.");
+    terminal.see_last("●");
     terminal.line("/mine");
     terminal.see("Yours.");
 }

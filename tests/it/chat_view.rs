@@ -183,6 +183,7 @@ fn user_is_notified_while_the_terminal_has_no_focus() {
     terminal.see_raw("\u{1b}]9;cairn: write_file waits for your answer\u{7}");
     terminal.key("y");
     terminal.see("Done.");
+    terminal.see_last("●");
     let raw = terminal.see_raw("\u{1b}]9;cairn: the answer is complete\u{7}");
     // The terminal is asked for its focus during a turn alone.
     assert!(raw.contains("\u{1b}[?1004h"), "{raw:?}");

@@ -54,14 +54,14 @@ impl Terminal {
             "-e",
             "COLORTERM=",
         ]);
-        for (name, value) in setup.variables {
-            command.args(["-e", &format!("{name}={value}")]);
-        }
         // Ctrl+C is for the command alone, and its exit code is written to a file because tmux does
         // not always report it.
         let code = terminal.dir.path().join("code");
         let line = format!("trap '' INT; \"$@\"; echo $? > {}", code.display());
-        command.args(["sh", "-c", &line, "sh"]).arg(binary()).args(args).env("HOME", home);
+        // tmux replaces some variables, such as PATH, by its own.
+        command.args(["sh", "-c", &line, "sh", "env"]);
+        command.args(setup.variables.iter().map(|(name, value)| format!("{name}={value}")));
+        command.arg(binary()).args(args).env("HOME", home);
         assert!(command.status().unwrap().success());
         Some(terminal)
     }

@@ -9,7 +9,7 @@ use cairn_client_sdk::{Client, ClientError, Follow, Item, Record};
 use cairn_protocol::{
     approval::{Approval, ApprovalResolveParams},
     event::AgentEvt,
-    id::{ApprovalId, SessionId},
+    id::{ApprovalId, RunId, SessionId},
     turn::{Outcome, RunResult, RunStartParams, SteerParams, TurnRef},
 };
 use console::style;
@@ -94,8 +94,7 @@ struct Turn<'c, 'a> {
     notifier: Notifier,
     /// The record of the turn's acceptance; the ones before it are not of this turn.
     first: u64,
-    /// That record has arrived.
-    is_accepted: bool,
+    run: RunId,
 }
 
 /// Creates the subscription to a session's events after a record.
@@ -150,7 +149,7 @@ impl Chat<'_> {
             result: None,
             notifier,
             first: receipt.seq,
-            is_accepted: false,
+            run: receipt.run_id,
         };
         let outcome = turn.work(&mut follow, keys).await;
         turn.notify_end()?;
@@ -223,13 +222,13 @@ impl Turn<'_, '_> {
     fn item(&mut self, item: Item) -> Result<bool, Failure> {
         match item {
             Item::Event(record) if record.seq < self.first => {}
-            Item::Event(record) => {
-                self.is_accepted = true;
-                return self.record(&record);
-            }
-            Item::Live(json) if self.is_accepted => {
-                // Unknown ephemeral events of a newer daemon are skipped.
-                if let Ok(evt) = serde_json::from_str::<AgentEvt>(&json) {
+            Item::Event(record) => return self.record(&record),
+            Item::Live(json) => {
+                // Unknown ephemeral events of a newer daemon are skipped, and those of runs that
+                // other clients started since the last turn.
+                if let Ok(evt) = serde_json::from_str::<AgentEvt>(&json)
+                    && run_of(&evt).is_none_or(|run| *run == self.run)
+                {
                     self.chat.log_progress(&evt);
                     if !self.chat.json() {
                         let out = self.view.ephemeral(evt);
@@ -237,7 +236,7 @@ impl Turn<'_, '_> {
                     }
                 }
             }
-            Item::Live(_) | Item::Synced(_) | Item::Lagged(_) => {}
+            Item::Synced(_) | Item::Lagged(_) => {}
         }
         Ok(false)
     }
@@ -470,6 +469,16 @@ pub async fn prompt_for_approval(
                 }
             }
         }
+    }
+}
+
+/// Returns the run of an ephemeral event.
+fn run_of(evt: &AgentEvt) -> Option<&RunId> {
+    match evt {
+        AgentEvt::TokenDelta { run_id, .. } | AgentEvt::PromptProgress { run_id, .. } => {
+            Some(run_id)
+        }
+        _ => None,
     }
 }
 
