@@ -211,7 +211,13 @@ fn status_shows_current_activity() {
 fn control_sequences_are_escaped_on_terminals_only() {
     let evil = "a\u{1b}[2Jb\n";
     for (terminal, expected) in [(true, "a\\u{1b}[2Jb\n"), (false, evil)] {
-        let capabilities = TerminalCapabilities { rich: false, terminal, status: false, width: 80 };
+        let capabilities = TerminalCapabilities {
+            rich: false,
+            terminal,
+            status: false,
+            width: 80,
+            theme: Theme::Unknown,
+        };
         let out = View::new(capabilities, DISPLAY).record(text(0, evil, false));
         assert_eq!(out, [Out::Answer(expected.into())]);
     }
