@@ -108,6 +108,11 @@ impl Terminal {
         })
     }
 
+    /// Waits until `text` is no longer on the screen, and returns the complete text.
+    pub fn see_gone(&mut self, text: &str) -> String {
+        self.until(text, |screen| !screen.contains(text))
+    }
+
     /// Waits until the last line is `expected`.
     pub fn see_last(&mut self, expected: &str) -> String {
         self.until(expected, |text| text.lines().next_back() == Some(expected))
