@@ -1,11 +1,12 @@
 //! Measures Cairn against its limits and peers, in one run: `cargo run --release -p cairn-bench --
-//! FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate]...`
+//! FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate|chat]...`
 //!
 //! Measurements through the daemon need `target/release/cairn`, and those of grep need `rg`. Each
 //! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws
 //! the charts of `docs/benchmarks.md` from there.
 
 mod charts;
+mod chat;
 mod daemon;
 mod fanout;
 mod gate;
@@ -37,7 +38,7 @@ fn main() {
     }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
         meter::report(
-            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate]... [--record]
+            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate|chat]... [--record]
        cairn-bench charts",
         );
         std::process::exit(2);
@@ -103,6 +104,9 @@ async fn measure(folder: &Path, scratch: &Path, is_selected: &dyn Fn(&str) -> bo
     if is_selected("gate") {
         gate::run(&scratch.join("gate")).await;
     }
+    if is_selected("chat") {
+        chat::run(&scratch.join("chat"));
+    }
     if is_selected("log") {
         log::run(&scratch.join("trace.db")).await;
     }
@@ -112,7 +116,7 @@ async fn measure(folder: &Path, scratch: &Path, is_selected: &dyn Fn(&str) -> bo
 fn missing(is_selected: &dyn Fn(&str) -> bool) -> Option<String> {
     let any = |names: &[&str]| names.iter().any(|name| is_selected(name));
     let binary = daemon::binary();
-    if any(&["grep", "start", "saved", "wire", "fanout", "remote", "mcp", "gate"])
+    if any(&["grep", "start", "saved", "wire", "fanout", "remote", "mcp", "gate", "chat"])
         && !binary.is_file()
     {
         return Some(format!(

@@ -45,6 +45,17 @@ impl Follow {
         self.reconnects
     }
 
+    /// Subscribes now, so that no ephemeral event after this call is missed.
+    ///
+    /// # Errors
+    /// As [`Follow::next`].
+    pub async fn open(&mut self) -> Result<(), ClientError> {
+        if self.stream.is_none() {
+            self.stream = Some(self.subscribe().await?);
+        }
+        Ok(())
+    }
+
     /// Returns the next item. A broken connection is re-established, and the session continues
     /// after the last record returned.
     ///

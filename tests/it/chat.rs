@@ -298,6 +298,7 @@ Some bold words and code:
 • three
 ● prompt eval: # tok · # ms · # t/s · ctx #%
 ● #% / # tokens  last: #tk/s
+scripted script · ctx 0% · ask
 ●";
     // Colours are used, but only in the right positions.
     assert_eq!(figureless(&terminal.see_after("last: ", "\n●")[from..]).trim_end(), want);

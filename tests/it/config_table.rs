@@ -8,6 +8,8 @@ const EFFECTS: &[(&str, &str)] = &[
     ("agent.retry_attempts", "config_keys::failed_requests_are_retried_as_configured"),
     ("agent.retry_backoff_base_ms", "config_keys::failed_requests_are_retried_as_configured"),
     ("ann", "config_keys::invalid_value_is_refused_with_its_key"),
+    ("chat.notify", "chat_view::user_is_notified_while_the_terminal_has_no_focus"),
+    ("chat.theme", "chat_view::diffs_have_the_colours_of_the_theme_and_none_with_no_color"),
     ("context.compaction_threshold", "config_keys::turn_limits_are_enforced"),
     ("context.max_tokens", "config_keys::turn_limits_are_enforced"),
     ("context.max_tool_output_chars", "config_keys::turn_limits_are_enforced"),

@@ -5,6 +5,8 @@
 mod agents;
 mod browser;
 mod chat;
+mod chat_input;
+mod chat_view;
 mod clock;
 mod clones;
 mod commands;

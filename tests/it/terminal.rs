@@ -7,14 +7,36 @@ use std::{
 
 use crate::sealed::{binary, missing, wait_for};
 
-/// A command in a terminal of 100 columns, which is killed on drop.
+/// A command in a terminal, which is killed on drop.
 pub struct Terminal {
     dir: tempfile::TempDir,
+}
+
+/// The size of a terminal and further variables of its command.
+pub struct Setup<'a> {
+    pub columns: u16,
+    pub variables: &'a [(&'a str, &'a str)],
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self { columns: 100, variables: &[] }
+    }
 }
 
 impl Terminal {
     /// Starts the binary in `folder`; `None` after a notice if tmux is missing.
     pub fn start(home: &Path, folder: &Path, args: &[&str]) -> Option<Self> {
+        Self::start_with(home, folder, args, &Setup::default())
+    }
+
+    /// Starts the binary in a terminal of this size; `None` after a notice if tmux is missing.
+    pub fn start_with(
+        home: &Path,
+        folder: &Path,
+        args: &[&str],
+        setup: &Setup<'_>,
+    ) -> Option<Self> {
         let probe =
             Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         if !probe.is_ok_and(|s| s.success()) {
@@ -24,7 +46,8 @@ impl Terminal {
         let terminal = Self { dir: tempfile::tempdir().unwrap() };
         std::fs::write(terminal.dir.path().join("tmux.conf"), "set -g remain-on-exit on\n")
             .unwrap();
-        let mut command = terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "50", "-c"]);
+        let columns = setup.columns.to_string();
+        let mut command = terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", "50", "-c"]);
         command.arg(folder).args([
             "-e",
             &format!("CAIRN_HOME={}", home.display()),
@@ -35,7 +58,10 @@ impl Terminal {
         // not always report it.
         let code = terminal.dir.path().join("code");
         let line = format!("trap '' INT; \"$@\"; echo $? > {}", code.display());
-        command.args(["sh", "-c", &line, "sh"]).arg(binary()).args(args).env("HOME", home);
+        // tmux replaces some variables, such as PATH, by its own.
+        command.args(["sh", "-c", &line, "sh", "env"]);
+        command.args(setup.variables.iter().map(|(name, value)| format!("{name}={value}")));
+        command.arg(binary()).args(args).env("HOME", home);
         assert!(command.status().unwrap().success());
         Some(terminal)
     }
@@ -82,6 +108,11 @@ impl Terminal {
         })
     }
 
+    /// Waits until `text` is no longer on the screen, and returns the complete text.
+    pub fn see_gone(&mut self, text: &str) -> String {
+        self.until(text, |screen| !screen.contains(text))
+    }
+
     /// Waits until the last line is `expected`.
     pub fn see_last(&mut self, expected: &str) -> String {
         self.until(expected, |text| text.lines().next_back() == Some(expected))
@@ -107,6 +138,37 @@ impl Terminal {
     /// Presses a named key.
     pub fn key(&mut self, name: &str) {
         self.run(&["send-keys", name]);
+    }
+
+    /// Sends bytes, such as a sequence that a terminal sends itself.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let args: Vec<&str> = hex.iter().map(String::as_str).collect();
+        self.run(&[&["send-keys", "-H"], args.as_slice()].concat());
+    }
+
+    /// Pastes a text as terminals do, between the marks of a paste.
+    pub fn paste(&mut self, text: &str) {
+        let file = self.dir.path().join("paste");
+        std::fs::write(&file, text).unwrap();
+        self.run(&["load-buffer", "-b", "test", file.to_str().unwrap()]);
+        self.run(&["paste-buffer", "-p", "-r", "-b", "test"]);
+    }
+
+    /// Stores what the command writes from now on.
+    pub fn record(&mut self) {
+        let file = self.dir.path().join("raw");
+        std::fs::write(&file, "").unwrap();
+        self.run(&["pipe-pane", "-O", &format!("cat >> '{}'", file.display())]);
+    }
+
+    /// Waits until the recorded bytes contain `expected`.
+    pub fn see_raw(&mut self, expected: &str) -> String {
+        let file = self.dir.path().join("raw");
+        wait_for(expected, || {
+            let text = String::from_utf8_lossy(&std::fs::read(&file).ok()?).into_owned();
+            text.contains(expected).then_some(text)
+        })
     }
 
     /// Types a line and presses Enter.

@@ -109,6 +109,9 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("landlock", &["cairn-sandbox"]),
     ("seccompiler", &["cairn-sandbox"]),
     ("reedline", &["cairn-command-line"]),
+    ("inquire", &["cairn-command-line"]),
+    ("fuzzy-matcher", &["cairn-command-line"]),
+    ("terminal-colorsaurus", &["cairn-command-line"]),
     ("html2text", &["cairn-tools"]),
     ("crossterm", &["cairn-command-line"]),
     // The server is part of the transport; the client is part of the daemon, which starts servers

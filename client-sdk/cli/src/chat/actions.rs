@@ -3,16 +3,22 @@
 use cairn_client_sdk::{Client, ClientError};
 use cairn_protocol::{
     event::AgentEvt,
+    model::ModelInfo,
     prompt::{PromptSetParams, PromptShowParams, PromptShown},
     session::Empty,
     tool::{RevokeParams, ToolCallParams},
     trace::TraceGetParams,
-    turn::{ProviderCurrentParams, ProviderSetParams},
+    turn::{ModelListParams, ProviderCurrentParams, ProviderSetParams},
 };
 
 use super::{
     Chat,
+    clipboard::{self, Content},
+    images::{self, Image},
+    picker,
+    screen::Out,
     slash::{self, Slash},
+    status_line::{self, StatusLine},
     view,
 };
 use crate::{
@@ -30,11 +36,11 @@ impl Chat<'_> {
         let session = Client::session(&self.session);
         match command {
             Slash::Provider => self.provider(argument).await,
-            Slash::Model if argument.is_empty() => {
-                let provider = Some(self.current().await?.provider);
-                models::list(self.app, &self.client, provider).await.map(drop)
-            }
+            Slash::Model if argument.is_empty() => self.pick_model().await,
             Slash::Model => self.choose(None, Some(argument.to_owned())).await,
+            Slash::Resume => self.resume().await,
+            Slash::Image => self.add_image(argument),
+            Slash::Paste => self.paste().await,
             Slash::Config => {
                 config::show(self.app, (!argument.is_empty()).then_some(argument)).await
             }
@@ -43,6 +49,7 @@ impl Chat<'_> {
             Slash::Clear => {
                 self.client.session_clear(&session).await?;
                 self.turns.clear();
+                self.usage = None;
                 Ok(output::line("the conversation is empty")?)
             }
             Slash::Compress => Ok(output::line(&self.compress().await?)?),
@@ -50,7 +57,11 @@ impl Chat<'_> {
             Slash::Tasks => self.tasks(argument).await,
             Slash::Undo => self.undo().await,
             Slash::Rules => self.rules(argument).await,
-            Slash::Help => Ok(output::print(&slash::help())?),
+            Slash::Help => {
+                self.screen.measure();
+                let width = self.screen.capabilities().width;
+                Ok(output::print(&slash::help(&self.sources.commands, width))?)
+            }
             Slash::Exit => Ok(()),
         }
     }
@@ -88,6 +99,99 @@ impl Chat<'_> {
         }
     }
 
+    /// Lets the user choose one of the provider's models; without a terminal it lists them.
+    async fn pick_model(&mut self) -> Result<(), Failure> {
+        let now = self.current().await?;
+        let provider = Some(now.provider.clone());
+        if !self.interactive {
+            return models::list(self.app, &self.client, provider).await.map(drop);
+        }
+        let offered = self.client.model_list(&ModelListParams { provider }).await?.data;
+        if offered.is_empty() {
+            self.app.info(&format!("{} lists no models; /model NAME selects one", now.provider));
+            return Ok(());
+        }
+        let widest = offered.iter().map(|m| m.model.chars().count()).max().unwrap_or(0).min(48);
+        let row = |model: &ModelInfo| {
+            let window = model.context_tokens.map(|n| format!("{} tokens", output::number(n)));
+            let name = plain(&model.model);
+            let is_current = self.model == format!("{} {name}", now.provider);
+            let mark = if is_current { "●" } else { " " };
+            format!("{mark} {name:<widest$}  {}", window.unwrap_or_default())
+        };
+        let rows = offered.iter().map(row).collect();
+        self.screen.measure();
+        let capabilities = self.screen.capabilities();
+        let Some(at) = picker::choose("model", rows, capabilities).await? else { return Ok(()) };
+        match offered.into_iter().nth(at) {
+            Some(model) => self.choose(None, Some(model.model)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a picture to the next message.
+    fn add_image(&mut self, argument: &str) -> Result<(), Failure> {
+        let path = images::words(argument).join(" ");
+        if path.is_empty() {
+            return Err(Failure::usage("a path is missing").hint("/image PATH"));
+        }
+        let home = self.app.env.home.as_deref();
+        let image = Image::read(&images::resolved(&path, &self.folder, home))?;
+        self.add_picture(image)
+    }
+
+    fn add_picture(&mut self, image: Image) -> Result<(), Failure> {
+        if self.pictures.len() >= images::MAX_IMAGES {
+            return Err(Failure::usage("the message has no room for another picture"));
+        }
+        self.app.info(&format!("{} goes with the next message", image.describe()));
+        self.pictures.push(image);
+        Ok(())
+    }
+
+    /// Adds the clipboard's picture to the next message, or inserts its text into the prompt.
+    async fn paste(&mut self) -> Result<(), Failure> {
+        match clipboard::read().await? {
+            Content::Image(image) => self.add_picture(image),
+            Content::Text(text) => {
+                let text = self.sources.pastes.add(text);
+                if let Some(refusal) = self.sources.pastes.take_refusal() {
+                    return Err(refusal);
+                }
+                self.unsent = text;
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the name of the session's model.
+    pub async fn refresh_model(&mut self) -> Result<(), Failure> {
+        self.model = self.model_name().await?;
+        Ok(())
+    }
+
+    /// Renders the line above the prompt.
+    pub fn status_line(&mut self) -> String {
+        self.screen.measure();
+        let line = StatusLine {
+            model: self.model.clone(),
+            context: self.usage,
+            mode: status_line::mode(&self.policy),
+            branch: if self.app.is_remote() { None } else { status_line::branch(&self.folder) },
+        };
+        line.render(self.screen.capabilities().width)
+    }
+
+    /// Displays the last result completely.
+    pub fn unfold(&mut self) -> Result<(), Failure> {
+        let text = match &self.folded {
+            Some(folded) => folded.render(),
+            None => "there is no folded result\n".to_owned(),
+        };
+        // The cursor is still inside the prompt.
+        Ok(self.screen.write(&[Out::Note(format!("\n{text}"))])?)
+    }
+
     async fn choose(
         &mut self,
         provider: Option<String>,
@@ -103,6 +207,8 @@ impl Chat<'_> {
             set.context_tokens.map(|n| format!(", {} tokens of context", output::number(n)));
         let text =
             format!("{} {}{}", set.choice.provider, set.choice.model, context.unwrap_or_default());
+        self.usage = set.context_tokens.map(|window| (0, window));
+        self.refresh_model().await?;
         Ok(output::line(&plain(&text))?)
     }
 

@@ -8,7 +8,7 @@ use cairn_protocol::{
 };
 use console::style;
 
-use super::{calls, keys::Key};
+use super::{diff::DiffPainter, keys::Key};
 use crate::render::output::plain;
 
 /// Keys of the prompt with their meaning.
@@ -17,7 +17,7 @@ pub const KEYS: &str = "y once · a this session · A always · n no";
 const PATTERN_KEYS: &str = " · p pattern this session · P always";
 
 /// Renders the prompt of an approval.
-pub fn question(approval: &Approval) -> String {
+pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
     let preview = &approval.preview;
     let mut out = String::new();
     let head = style(format!("▲ {}", plain(&approval.tool))).yellow().bold().for_stderr();
@@ -57,7 +57,7 @@ pub fn question(approval: &Approval) -> String {
     }
     if let Some(diff) = &preview.diff {
         // The complete diff, because an approved change must have been shown.
-        out.push_str(&calls::diff(diff, usize::MAX));
+        out.push_str(&diffs.render(diff, usize::MAX, ""));
     }
     out
 }
@@ -141,7 +141,7 @@ impl ApprovalPrompt {
             // Further characters are ignored.
             Key::Char(c) if reason.chars().count() < 2000 => reason.push(c),
             Key::Backspace => drop(reason.pop()),
-            Key::Escape => reason.clear(),
+            Key::Clear => reason.clear(),
             Key::Enter => {
                 let reason = Some(reason.trim().to_owned()).filter(|r| !r.is_empty());
                 return KeyOutcome::Answer(Deny, reason);
@@ -175,6 +175,17 @@ mod tests {
     use cairn_protocol::{approval::Preview, id::SessionId, time::Timestamp};
 
     use super::*;
+    use crate::{chat::screen::TerminalCapabilities, render::theme::Theme};
+
+    fn diffs() -> DiffPainter {
+        DiffPainter::new(TerminalCapabilities {
+            rich: false,
+            terminal: false,
+            status: false,
+            width: 80,
+            theme: Theme::Unknown,
+        })
+    }
 
     #[test]
     fn each_key_has_one_meaning() {
@@ -242,7 +253,7 @@ mod tests {
             expires_at: Timestamp::now(),
             resolution: None,
         };
-        let got = console::strip_ansi_codes(&question(&approval)).into_owned();
+        let got = console::strip_ansi_codes(&question(&approval, &mut diffs())).into_owned();
         assert!(!got.contains(['\u{202e}', '\u{2066}', '\u{1b}', '\u{7}']), "{got:?}");
         assert_eq!(got.matches("\\u{202e}").count(), 11, "{got}");
     }
@@ -272,7 +283,7 @@ mod tests {
             expires_at: Timestamp::now(),
             resolution: None,
         };
-        let got = console::strip_ansi_codes(&question(&approval)).into_owned();
+        let got = console::strip_ansi_codes(&question(&approval, &mut diffs())).into_owned();
         let expected = "\
 ▲ run_shell runs make
   command  make \\u{1b}[2J test

@@ -12,13 +12,14 @@ Examples:
   cairn chat -p 'what does this project do?'    one question, one answer
   git diff | cairn chat -p 'review this'        the piped input is context
   cairn chat --continue                         continue this folder's last chat
+  cairn chat --resume                           choose one of this folder's chats
   cairn chat --provider openai-compatible --endpoint http://localhost:8080 -m qwen3
 
 With -p the answer goes to standard output and everything else to standard error. Tools that need permission ask with
 one key: y once, a this session, A always, n no; without a terminal, the turn ends as denied.
 With --json each record is a line, and the last line is the turn's result.
 A model outside this machine is used only when models.allowExternal is set in your own configuration.
-Ctrl+C stops the model; three quick ones exit. With --quiet the first stops and exits, a second exits at once.
+Ctrl+C or Esc stops the model; three quick ones exit. With --quiet the first stops and exits, a second exits at once.
 Exit codes: 0 done, 1 failed or out of time, 2 invalid usage, 3 not found or denied, 4 no daemon, 130 interrupted.";
 
 /// Arguments of `cairn chat`.
@@ -31,6 +32,9 @@ pub struct ChatArgs {
     /// Continue this folder's last chat
     #[arg(long = "continue")]
     pub go_on: bool,
+    /// Choose one of this folder's chats and continue it
+    #[arg(long, conflicts_with_all = ["go_on", "prompt"])]
+    pub resume: bool,
     /// With --continue: replace the conversation by a summary first
     #[arg(long, requires = "go_on")]
     pub compress: bool,

@@ -45,8 +45,8 @@ pub fn about(arguments: &Value) -> String {
     truncate_str(&text, COLUMNS, "…").into_owned()
 }
 
-/// Renders a finished call and a part of its result.
-pub fn finished_call(outcome: &ToolOutcome, about: &str, verbose: bool) -> String {
+/// Renders a finished call and a part of its result; `hint` follows the number of omitted lines.
+pub fn finished_call(outcome: &ToolOutcome, about: &str, verbose: bool, hint: &str) -> String {
     let mut out = String::new();
     let mark = if outcome.error.is_some() { style("●").red() } else { style("●").green() };
     let about = if about.is_empty() { String::new() } else { format!(" {about}") };
@@ -77,27 +77,37 @@ pub fn finished_call(outcome: &ToolOutcome, about: &str, verbose: bool) -> Strin
     if max > 0
         && let Some(text) = outcome.output.as_ref().and_then(output_text)
     {
-        out.push_str(&first_lines(&text, max));
+        out.push_str(&first_lines(&text, max, hint));
     }
     out
 }
 
 /// Returns the first lines of a text, dimmed, and the number of omitted ones.
-fn first_lines(text: &str, max: usize) -> String {
+fn first_lines(text: &str, max: usize, hint: &str) -> String {
     let mut out = String::new();
     for line in text.lines().take(max) {
         let _infallible = writeln!(out, "  {}", style(plain(line)).dim().for_stderr());
     }
-    out.push_str(&omitted_note(text.lines().count().saturating_sub(max)));
+    out.push_str(&omitted_note(text.lines().count().saturating_sub(max), hint));
     out
 }
 
-fn omitted_note(lines: usize) -> String {
+/// Renders the number of omitted lines; none if there are none.
+pub fn omitted_note(lines: usize, hint: &str) -> String {
     if lines == 0 {
         return String::new();
     }
     let what = if lines == 1 { "line" } else { "lines" };
-    format!("  {}\n", style(format!("… {} more {what}", number(lines as u64))).dim().for_stderr())
+    format!(
+        "  {}\n",
+        style(format!("… {} more {what}{hint}", number(lines as u64))).dim().for_stderr()
+    )
+}
+
+/// Renders all lines of a call's result, dimmed; `None` if there is no text.
+pub fn unfolded(outcome: &ToolOutcome) -> Option<String> {
+    let text = outcome.output.as_ref().and_then(output_text)?;
+    Some(first_lines(&text, usize::MAX, ""))
 }
 
 /// Returns the text inside an output.
@@ -154,25 +164,6 @@ fn count(outcome: &ToolOutcome) -> Option<String> {
 /// Returns the list inside an object.
 fn inner_list(output: &Value) -> Option<&Vec<Value>> {
     output.as_object()?.values().find_map(Value::as_array)
-}
-
-/// Renders a unified diff in colours, limited to `max` lines.
-pub fn diff(text: &str, max: usize) -> String {
-    let mut out = String::new();
-    for line in text.lines().take(max) {
-        let styled_line = plain(line);
-        let styled_line = style(styled_line).for_stderr();
-        let styled_line = match line.as_bytes() {
-            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => styled_line.bold(),
-            [b'+', ..] => styled_line.green(),
-            [b'-', ..] => styled_line.red(),
-            [b'@', b'@', ..] => styled_line.cyan(),
-            _ => styled_line,
-        };
-        let _infallible = writeln!(out, "  {styled_line}");
-    }
-    out.push_str(&omitted_note(text.lines().count().saturating_sub(max)));
-    out
 }
 
 /// Counts the added and removed lines of a diff.
@@ -245,15 +236,19 @@ mod tests {
             ("own", "t", json!({"items": [1, 2, 3]}), "● own x  (3 entries)\n"),
             ("datetime", "t", json!({"utc": "now"}), "● datetime x\n"),
         ] {
-            let got =
-                console::strip_ansi_codes(&finished_call(&outcome(name, tag, output), "x", false))
-                    .into_owned();
+            let got = console::strip_ansi_codes(&finished_call(
+                &outcome(name, tag, output),
+                "x",
+                false,
+                "",
+            ))
+            .into_owned();
             assert_eq!(got, expected);
         }
         let many = "line\n".repeat(20);
         let shell =
             outcome("run_shell", "t", json!({"exit_code": 1, "stdout": many, "stderr": ""}));
-        let got = console::strip_ansi_codes(&finished_call(&shell, "make", false)).into_owned();
+        let got = console::strip_ansi_codes(&finished_call(&shell, "make", false, "")).into_owned();
         assert!(
             got.starts_with("● run_shell make  (exit 1)\n  line\n")
                 && got.ends_with("  … 12 more lines\n"),
@@ -264,15 +259,13 @@ mod tests {
         let message = "no 'x' here".into();
         failed.error =
             Some(cairn_protocol::tool::ToolFailure { reason, message, retryable: false });
-        let got = console::strip_ansi_codes(&finished_call(&failed, "x", false)).into_owned();
+        let got = console::strip_ansi_codes(&finished_call(&failed, "x", false, "")).into_owned();
         assert_eq!(got, "● read_file x  (path_not_found)\n  no 'x' here\n");
     }
 
     #[test]
-    fn diffs_are_truncated_and_counted() {
+    fn diffs_are_counted() {
         let text = "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+c\n";
-        let got = console::strip_ansi_codes(&diff(text, 4)).into_owned();
-        assert_eq!(got, "  --- a/x\n  +++ b/x\n  @@ -1 +1,2 @@\n  -a\n  … 2 more lines\n");
         assert_eq!(changed(text), (2, 1));
     }
 }

@@ -2,7 +2,7 @@
 
 use console::{Style, measure_text_width};
 
-use crate::render::highlight::Piece;
+use crate::render::{highlight::Piece, theme::Theme};
 
 /// The appearance of a line.
 pub struct LineStyle {
@@ -15,7 +15,7 @@ pub struct LineStyle {
 }
 
 /// Renders a line of code with its pieces.
-pub fn code_row(line: &str, pieces: &[Piece]) -> String {
+pub fn code_row(line: &str, pieces: &[Piece], theme: Theme) -> String {
     let mut out = "  ".to_owned();
     if pieces.is_empty() {
         out.push_str(line);
@@ -23,7 +23,7 @@ pub fn code_row(line: &str, pieces: &[Piece]) -> String {
     }
     for (range, look) in pieces {
         let text = line.get(range.clone()).unwrap_or_default();
-        out.push_str(&look.style().force_styling(true).apply_to(text).to_string());
+        out.push_str(&look.style(theme).force_styling(true).apply_to(text).to_string());
     }
     out
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use console::Style;
 
 use super::inline::{self, LineStyle};
-use crate::render::{highlight, output::plain};
+use crate::render::{highlight, output::plain, theme::Theme};
 
 /// Maximum bytes of a source line; a longer one is broken here.
 const MAX_LINE: usize = 16 * 1024;
@@ -18,6 +18,7 @@ const HIGHLIGHT_TIME: Duration = Duration::from_secs(2);
 /// Renders text into rows.
 pub struct Markdown {
     width: usize,
+    theme: Theme,
     line: String,
     /// Number of emitted rows of `line`.
     given: usize,
@@ -33,8 +34,15 @@ struct Fence {
 
 impl Markdown {
     /// Creates a renderer for a terminal of `width` columns.
-    pub fn new(width: usize) -> Self {
-        Self { width: width.max(20), line: String::new(), given: 0, fence: None, painter: None }
+    pub fn new(width: usize, theme: Theme) -> Self {
+        Self {
+            width: width.max(20),
+            theme,
+            line: String::new(),
+            given: 0,
+            fence: None,
+            painter: None,
+        }
     }
 
     /// Adds a delta and returns the rows that have become final, each with its line end.
@@ -54,7 +62,7 @@ impl Markdown {
     /// Returns the unfinished row.
     pub fn pending(&self) -> String {
         let rows = match &self.fence {
-            Some(_) => vec![inline::code_row(&plain(&self.line), &[])],
+            Some(_) => vec![inline::code_row(&plain(&self.line), &[], self.theme)],
             None => self.rows(&self.line),
         };
         rows.into_iter().skip(self.given).next_back().unwrap_or_default()
@@ -112,7 +120,7 @@ impl Markdown {
                 (Some(code), Some(painter)) => painter.next(code, &line),
                 _ => Vec::new(),
             };
-            out.push_str(&inline::code_row(&line, &pieces));
+            out.push_str(&inline::code_row(&line, &pieces, self.theme));
             out.push('\n');
             return;
         }
@@ -138,6 +146,12 @@ impl Markdown {
         self.fence = Some(Fence { mark, code });
     }
 
+    /// Returns the style of headings; yellow has no contrast to a light background.
+    fn heading(&self) -> Style {
+        let bold = Style::new().bold().force_styling(true);
+        if self.theme == Theme::Light { bold } else { bold.yellow() }
+    }
+
     /// Renders the rows of a line of prose.
     fn rows(&self, line: &str) -> Vec<String> {
         let line = plain(line);
@@ -145,11 +159,7 @@ impl Markdown {
         let indent = line.len() - body.len();
         let level = body.bytes().take_while(|b| *b == b'#').count();
         if (1..=6).contains(&level) && body[level..].starts_with(' ') {
-            let line_style = LineStyle {
-                base: Style::new().bold().yellow().force_styling(true),
-                first: String::new(),
-                hang: 0,
-            };
+            let line_style = LineStyle { base: self.heading(), first: String::new(), hang: 0 };
             return inline::rows(body[level..].trim_start(), &line_style, self.width);
         }
         if body.len() >= 3
@@ -210,7 +220,7 @@ mod tests {
     use super::*;
 
     fn render_all(text: &str, width: usize) -> String {
-        let mut markdown = Markdown::new(width);
+        let mut markdown = Markdown::new(width, Theme::Unknown);
         let mut out = markdown.push(text);
         out.push_str(&markdown.finish());
         out
@@ -259,7 +269,7 @@ mod tests {
 
     #[test]
     fn overlong_line_is_broken() {
-        let mut markdown = Markdown::new(80);
+        let mut markdown = Markdown::new(80, Theme::Unknown);
         for _ in 0..100 {
             markdown.push(&"é".repeat(1000));
             assert!(markdown.line.len() <= MAX_LINE);
@@ -277,7 +287,7 @@ mod tests {
         ) {
             let text = words.concat();
             let expected = render_all(&text, 24);
-            let mut markdown = Markdown::new(24);
+            let mut markdown = Markdown::new(24, Theme::Unknown);
             let mut out = String::new();
             let mut rest = text.as_str();
             for cut in cuts.iter().cycle() {

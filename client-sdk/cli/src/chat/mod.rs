@@ -4,19 +4,32 @@ mod actions;
 mod approval_prompt;
 mod args;
 mod calls;
+mod clipboard;
+mod custom_commands;
+mod diff;
 mod editor;
 mod figures;
+mod files;
+mod images;
 mod inline;
 mod keys;
 mod live_output;
 mod local;
 mod log;
 mod markdown;
+mod mentions;
+mod menu;
+mod message;
+mod notify;
+mod pastes;
+mod picker;
 mod repl;
+mod resume;
 mod screen;
 mod setup;
 mod shell;
 mod slash;
+mod status_line;
 mod tasks;
 mod turn;
 mod view;
@@ -26,7 +39,8 @@ use std::{
     path::PathBuf,
 };
 
-use cairn_client_sdk::{Client, Connector};
+use cairn_client_sdk::{Client, Connector, Follow};
+use cairn_config::ChatNotify;
 use cairn_protocol::{id::SessionId, turn::ExecutionPolicy};
 use tokio::signal::unix::Signal;
 
@@ -53,6 +67,8 @@ struct Chat<'a> {
     folder: PathBuf,
     /// The last displayed record.
     seq: u64,
+    /// The subscription to the session's events, which stays open between turns.
+    follow: Option<Follow>,
     policy: ExecutionPolicy,
     display: view::DisplayOptions,
     screen: screen::Screen,
@@ -65,6 +81,8 @@ struct Chat<'a> {
     turns: Vec<String>,
     /// Typed text that was not sent; the next prompt starts with it.
     unsent: String,
+    /// The last line was not sent and stays in the prompt, with its pastes.
+    is_unsent: bool,
     /// Interrupts that arrive while the terminal does not report them as keys.
     signals: Signal,
     interrupts: turn::Interrupts,
@@ -72,12 +90,25 @@ struct Chat<'a> {
     quit: bool,
     /// The user's shell, with `--shell`.
     shell: Option<shell::Shell>,
+    /// Provider and model for display.
+    model: String,
+    /// Used and available tokens of the model's context, after its last answer.
+    usage: Option<(u64, u64)>,
+    /// Pictures that go with the next message.
+    pictures: Vec<images::Image>,
+    /// Sources of the prompt's completions.
+    sources: editor::Sources,
+    /// The last result that was displayed in part.
+    folded: Option<view::FoldedResult>,
+    notify: ChatNotify,
 }
 
 /// A question without an interactive prompt.
 struct OneShot {
     prompt: String,
     context: Option<String>,
+    /// The prompt was typed, so that it may mention files.
+    is_typed: bool,
 }
 
 pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
@@ -86,6 +117,10 @@ pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
     let one_shot = if lists { None } else { one_shot(&args)? };
     args.check(app.globals.json, one_shot.is_some())?;
     let interactive = keys::has_keyboard() && !app.globals.json;
+    if args.resume && !interactive {
+        return Err(Failure::usage("--resume requires a terminal")
+            .hint("'cairn sessions' lists the sessions; --continue continues the last chat"));
+    }
     let client = app.connect_with(connector(app, interactive)).await?;
     if args.list_models {
         return crate::commands::models::list(app, &client, args.provider.clone()).await;
@@ -102,13 +137,23 @@ pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
     }
     match one_shot {
         Some(question) => {
-            let end = chat.turn(question.prompt, question.context).await?;
+            let message = if question.is_typed {
+                chat.compose(question.prompt, question.context).await?
+            } else {
+                message::Message::plain(question.prompt, question.context)
+            };
+            let end = chat.turn(message).await?;
             if let (true, turn::End::Finished(result)) = (app.globals.json, &end) {
                 output::json(result)?;
             }
             Ok(end.code())
         }
-        None => repl::run(&mut chat).await,
+        None => {
+            if args.resume {
+                chat.resume().await?;
+            }
+            repl::run(&mut chat).await
+        }
     }
 }
 
@@ -122,8 +167,10 @@ fn one_shot(args: &ChatArgs) -> Result<Option<OneShot>, Failure> {
     let piped = if std::io::stdin().is_terminal() { None } else { piped()? };
     match (&args.prompt, piped) {
         (Some(prompt), _) if prompt.trim().is_empty() => Err(Failure::usage("the prompt is empty")),
-        (Some(prompt), context) => Ok(Some(OneShot { prompt: prompt.clone(), context })),
-        (None, Some(prompt)) => Ok(Some(OneShot { prompt, context: None })),
+        (Some(prompt), context) => {
+            Ok(Some(OneShot { prompt: prompt.clone(), context, is_typed: true }))
+        }
+        (None, Some(prompt)) => Ok(Some(OneShot { prompt, context: None, is_typed: false })),
         (None, None) if keys::has_keyboard() => Ok(None),
         (None, None) => {
             Err(Failure::usage("there is no terminal for a chat")
@@ -155,6 +202,30 @@ impl Chat<'_> {
     /// Reconnects; the daemon keeps the session.
     async fn reconnect(&mut self) -> Result<(), Failure> {
         self.client = self.app.connect_with(connector(self.app, self.interactive)).await?;
+        self.connect_files();
+        self.follow = None;
+        Ok(())
+    }
+
+    /// Connects the completion of mentions to the daemon.
+    fn connect_files(&self) {
+        let root = self.folder.to_string_lossy().into_owned();
+        self.sources.files.connect(self.client.clone(), root);
+    }
+
+    /// Continues another session from this record.
+    async fn seen_from(&mut self, seq: u64) -> Result<(), Failure> {
+        self.seq = 0;
+        self.seen(seq);
+        self.subscribe().await
+    }
+
+    /// Opens the subscription before a turn, since ephemeral events are not repeated: a fast model
+    /// would have answered before the subscription of its turn.
+    async fn subscribe(&mut self) -> Result<(), Failure> {
+        let mut follow = turn::follow(&self.client, &self.session, self.seq);
+        follow.open().await?;
+        self.follow = Some(follow);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -14,11 +14,15 @@ use reedline::{Reedline, Signal};
 use super::{
     Chat,
     editor::{self, PromptSign},
+    images, menu,
     shell::Line,
     slash::{self, Slash, Typed},
     turn::End,
 };
-use crate::exit::{Failure, INTERRUPTED, OK};
+use crate::{
+    exit::{Failure, INTERRUPTED, OK},
+    render::output,
+};
 
 /// The history file in the data root.
 const HISTORY: &str = "chat_history";
@@ -26,9 +30,17 @@ const HISTORY: &str = "chat_history";
 pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
     let history = chat.app.data_root()?.path().join(HISTORY);
     let quit = Arc::new(AtomicBool::new(false));
-    let folder = Arc::new(Mutex::new(chat.folder.clone()));
-    let mut editor = editor::editor(&folder, &history)?.with_break_signal(Arc::clone(&quit));
-    let model = chat.model_name().await?;
+    let theme = chat.screen.capabilities().theme;
+    let sources = chat.sources.clone();
+    let mut editor =
+        editor::editor(&sources, &history, theme)?.with_break_signal(Arc::clone(&quit));
+    if chat.shell.is_none() {
+        // The status line stays with the prompt alone.
+        editor = editor.with_transient_prompt(Box::new(PromptSign::Chat(String::new())));
+    }
+    chat.refresh_model().await?;
+    chat.subscribe().await?;
+    let model = &chat.model;
     let sign = if chat.shell.is_some() { "; > MESSAGE goes to the model" } else { "" };
     chat.app.info(&format!("{model} in {}; /help shows the commands{sign}", chat.folder.display()));
     loop {
@@ -45,8 +57,13 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
             Signal::Success(line) => {
                 let result = execute_line(chat, &editor::joined(&line)).await;
                 if let Some(shell) = &chat.shell {
-                    *folder.lock().unwrap_or_else(PoisonError::into_inner) =
+                    *sources.folder.lock().unwrap_or_else(PoisonError::into_inner) =
                         shell.folder().to_owned();
+                }
+                if std::mem::take(&mut chat.is_unsent) {
+                    chat.unsent = line;
+                } else if chat.unsent.is_empty() {
+                    sources.pastes.clear();
                 }
                 match result {
                     Ok(false) => {}
@@ -65,6 +82,14 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
                 chat.quit |= chat.interrupts.add(Instant::now()) >= 3 || chat.display.quiet;
             }
             Signal::CtrlD => return Ok(OK),
+            Signal::HostCommand(name) if name == menu::UNFOLD => chat.unfold()?,
+            Signal::HostCommand(_) => {
+                if let Some(refusal) = sources.pastes.take_refusal() {
+                    // The cursor is still inside the prompt.
+                    output::line("")?;
+                    chat.app.warn(&refusal);
+                }
+            }
             _ => {}
         }
     }
@@ -78,7 +103,7 @@ async fn read(
 ) -> Result<(Reedline, Signal), Failure> {
     let sign = match &chat.shell {
         Some(shell) => PromptSign::Shell(shell.display_folder(), shell.failed),
-        None => PromptSign::Chat,
+        None => PromptSign::Chat(chat.status_line()),
     };
     let mut reading = tokio::task::spawn_blocking(move || {
         let signal = editor.read_line(&sign);
@@ -108,6 +133,12 @@ async fn read(
 /// Executes a line in the shell or the chat; returns true to quit.
 async fn execute_line(chat: &mut Chat<'_>, line: &str) -> Result<bool, Failure> {
     let Some(shell) = &mut chat.shell else { return act(chat, slash::read(line)).await };
+    // A path of a program is a line for the shell, as everything that is not a command of the chat.
+    if let typed @ Typed::Other(..) = slash::read(line)
+        && matches!(&typed, Typed::Other(name, _) if chat.sources.commands.find(name).is_some())
+    {
+        return act(chat, typed).await;
+    }
     match shell.read(line) {
         Line::Nothing => {}
         Line::Chat(typed) => return act(chat, typed).await,
@@ -120,7 +151,10 @@ async fn execute_line(chat: &mut Chat<'_>, line: &str) -> Result<bool, Failure> 
         },
         Line::Export(pairs) => shell.export(pairs),
         Line::Unset(names) => shell.unset(names),
-        Line::Run(line) => return execute(chat, &line).await,
+        Line::Run(line) => {
+            let line = chat.sources.pastes.expand(&line);
+            return execute(chat, &line).await;
+        }
     }
     Ok(false)
 }
@@ -154,22 +188,40 @@ async fn execute(chat: &mut Chat<'_>, line: &str) -> Result<bool, Failure> {
 async fn act(chat: &mut Chat<'_>, typed: Typed) -> Result<bool, Failure> {
     match typed {
         Typed::Nothing => Ok(false),
-        Typed::Prompt(text) => {
-            // The model works in the chat's folder, wherever the user's shell is.
-            let away = chat.shell.as_ref().map(|s| s.folder()).filter(|f| *f != chat.folder);
-            let context =
-                away.map(|folder| format!("The user's shell is in {}.", folder.display()));
-            let end = chat.turn(text, context).await?;
-            let quiet_stop = chat.display.quiet && end.code() == INTERRUPTED;
-            chat.quit |= quiet_stop;
-            Ok(chat.quit || end == End::Detached)
-        }
+        Typed::Prompt(text) => send(chat, text).await,
         Typed::Command(Slash::Exit, _) => Ok(true),
-        Typed::Command(command, argument) => chat.command(command, &argument).await.map(|()| false),
-        Typed::Unknown(name) => {
+        Typed::Command(command, argument) => {
+            let argument = chat.sources.pastes.expand(&argument);
+            chat.command(command, &argument).await.map(|()| false)
+        }
+        Typed::Other(name, argument) => {
+            if let Some(command) = chat.sources.commands.find(&name) {
+                let text = command.text(&argument);
+                return send(chat, text).await;
+            }
+            // Terminals insert the path of a dropped picture at the start of the line.
+            let line = format!("/{name} {argument}");
+            if !images::files_in(&line, &chat.folder, None).is_empty() {
+                return send(chat, line).await;
+            }
             let name = style(format!("/{}", crate::render::output::plain(&name))).bold();
             Err(Failure::usage(format!("there is no command {name}"))
                 .hint("/help shows the commands; a second slash sends it to the model"))
         }
     }
+}
+
+/// Sends a message to the model; returns true to quit. A message that cannot be sent stays in the
+/// prompt.
+async fn send(chat: &mut Chat<'_>, text: String) -> Result<bool, Failure> {
+    // The model works in the chat's folder, wherever the user's shell is.
+    let away = chat.shell.as_ref().map(|s| s.folder()).filter(|f| *f != chat.folder);
+    let context = away.map(|folder| format!("The user's shell is in {}.\n", folder.display()));
+    let composed = chat.compose(text, context).await;
+    chat.is_unsent = composed.is_err();
+    let message = composed?;
+    let end = chat.turn(message).await?;
+    let quiet_stop = chat.display.quiet && end.code() == INTERRUPTED;
+    chat.quit |= quiet_stop;
+    Ok(chat.quit || end == End::Detached)
 }

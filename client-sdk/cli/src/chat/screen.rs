@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal as _, Write};
 
 use console::truncate_str;
 
+use crate::render::theme::Theme;
+
 /// Text and its destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Out {
@@ -24,6 +26,8 @@ pub struct TerminalCapabilities {
     pub status: bool,
     /// Width of the terminal in columns.
     pub width: usize,
+    /// The background that colours are chosen for.
+    pub theme: Theme,
 }
 
 impl TerminalCapabilities {
@@ -36,6 +40,7 @@ impl TerminalCapabilities {
             terminal: out,
             status: err && !quiet,
             width: columns(),
+            theme: Theme::Unknown,
         }
     }
 }
@@ -103,6 +108,11 @@ impl Screen {
         text.push('\r');
         self.drawn = rows.len();
         flush(&mut io::stderr().lock(), &self.ends(&text))
+    }
+
+    /// Sends a control sequence that displays nothing.
+    pub fn signal(&mut self, sequence: &str) -> io::Result<()> {
+        flush(&mut io::stderr().lock(), sequence)
     }
 
     /// Removes the status from the terminal.

@@ -1,6 +1,9 @@
 //! Preparation of a chat: from flags and settings to a session.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError},
+};
 
 use cairn_client_sdk::Client;
 use cairn_config::{Config, DiskFiles, ShellMode};
@@ -15,7 +18,10 @@ use cairn_protocol::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    Chat, ChatArgs, local,
+    Chat, ChatArgs,
+    custom_commands::CustomCommands,
+    editor::Sources,
+    local,
     log::Log,
     screen::{Screen, TerminalCapabilities},
     shell::Shell,
@@ -25,7 +31,7 @@ use super::{
 use crate::{
     app::{App, current_dir},
     exit::Failure,
-    render::output::plain,
+    render::{output::plain, theme::Theme},
     scope,
 };
 
@@ -94,7 +100,12 @@ pub async fn chat<'a>(
         progress: !args.no_prompt_progress,
         verbose: args.verbose,
         quiet,
+        unfold: interactive && !quiet,
     };
+    let mut capabilities = TerminalCapabilities::of_process(quiet);
+    if interactive && capabilities.rich {
+        capabilities.theme = Theme::detect(config.chat.theme);
+    }
     let mut chat = Chat {
         app,
         policy: policy(app, &client, args, config).await?,
@@ -102,20 +113,31 @@ pub async fn chat<'a>(
         session: session.session_id.clone(),
         folder: session.root.as_ref().map_or_else(|| location.clone(), PathBuf::from),
         seq: session.head_seq,
+        follow: None,
         display,
-        screen: Screen::new(TerminalCapabilities::of_process(quiet)),
+        screen: Screen::new(capabilities),
         interactive,
         local: (!args.no_local_session && !args.show_system_prompt && !app.is_remote())
             .then_some(location),
         log,
         turns: vec![],
         unsent: String::new(),
+        is_unsent: false,
         signals: signal(SignalKind::interrupt())
             .map_err(|e| Failure::failed(format!("interrupts cannot be handled: {e}")))?,
         interrupts: Interrupts::default(),
         quit: false,
         shell: None,
+        model: String::new(),
+        usage: None,
+        pictures: vec![],
+        sources: Sources::default(),
+        folded: None,
+        notify: config.chat.notify,
     };
+    if interactive {
+        chat.prepare_prompt(config);
+    }
     if args.shell || config.ui.shell {
         let program = std::env::var_os("SHELL").map(PathBuf::from);
         chat.shell = Some(Shell::new(chat.folder.clone(), program, app.env.home.clone()));
@@ -125,6 +147,24 @@ pub async fn chat<'a>(
 }
 
 impl Chat<'_> {
+    /// Reads the custom commands, and connects the completions.
+    fn prepare_prompt(&mut self, config: &Config) {
+        let user = self.app.env.config_dir();
+        let project = (!self.app.is_remote()).then_some(self.folder.as_path());
+        let is_trusted = config.trust.covers(&self.folder);
+        let commands = CustomCommands::read(user.as_deref(), project, is_trusted);
+        if commands.untrusted > 0 {
+            self.app.info(&format!(
+                "{} commands of this folder are not used, because the folder is not trusted; name \
+                 it in trust.folders of your configuration to use them",
+                commands.untrusted
+            ));
+        }
+        self.sources.commands = Arc::new(commands);
+        *self.sources.folder.lock().unwrap_or_else(PoisonError::into_inner) = self.folder.clone();
+        self.connect_files();
+    }
+
     /// Applies model, system text and summary from the flags.
     async fn prepare(&mut self, args: &ChatArgs) -> Result<(), Failure> {
         let mut params = ProviderSetParams {

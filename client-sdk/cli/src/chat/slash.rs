@@ -1,6 +1,12 @@
 //! Slash commands: one table for parsing, help and completion.
 
-use std::fmt::Write as _;
+use fuzzy_matcher::{FuzzyMatcher as _, skim::SkimMatcherV2};
+
+use super::{
+    custom_commands::CustomCommands,
+    inline::{self, LineStyle},
+};
+use crate::render::output::plain;
 
 /// Input of the chat, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,8 +16,8 @@ pub enum Typed {
     Prompt(String),
     /// A command and its argument.
     Command(Slash, String),
-    /// Name of an unknown command.
-    Unknown(String),
+    /// A command that is not built in, and its argument.
+    Other(String, String),
 }
 
 /// A command of the chat.
@@ -19,6 +25,9 @@ pub enum Typed {
 pub enum Slash {
     Provider,
     Model,
+    Resume,
+    Image,
+    Paste,
     Config,
     Tools,
     Plan,
@@ -40,7 +49,10 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
         "[list|current|NAME [MODEL]]",
         "show the providers, or switch to another one",
     ),
-    (Slash::Model, &["model"], "[NAME]", "list the provider's models, or select another one"),
+    (Slash::Model, &["model"], "[NAME]", "choose another model of the provider"),
+    (Slash::Resume, &["resume"], "", "choose an earlier chat of this folder and continue it"),
+    (Slash::Image, &["image"], "PATH", "add a picture to the next message"),
+    (Slash::Paste, &["paste"], "", "add the clipboard's picture, or insert its text"),
     (Slash::Config, &["config"], "[KEY]", "show the settings"),
     (Slash::Tools, &["tools"], "", "list the tools that are offered to the model"),
     (Slash::Plan, &["plan"], "", "show the model's plan"),
@@ -88,39 +100,77 @@ pub fn read(line: &str) -> Typed {
     let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     match TABLE.iter().find(|(_, names, _, _)| names.contains(&name)) {
         Some((slash, ..)) => Typed::Command(*slash, argument.trim().to_owned()),
-        None => Typed::Unknown(name.to_owned()),
+        None => Typed::Other(name.to_owned(), argument.trim().to_owned()),
     }
 }
 
-/// Renders the help of all commands.
-pub fn help() -> String {
-    let mut out = String::new();
+/// Usages and descriptions that are no commands.
+const OTHERS: &[(&str, &str)] = &[
+    ("> TEXT", "with --shell: send TEXT to the model; anything else is a command"),
+    ("//TEXT", "send TEXT with one slash to the model"),
+    ("@PATH", "add a file or a folder's listing to the message; a picture's path adds the picture"),
+];
+/// Lines of the help after the commands.
+const KEYS: &[&str] = &[
+    "Alt+Enter or \\ at a line's end starts a new line; Tab completes; / and @ open a menu.",
+    "Ctrl+R searches the history; Ctrl+O shows the last result completely.",
+    "While the model works: type and press Enter to add a message, Esc or Ctrl+C stops it.",
+    "Ctrl+C at the prompt clears the line; three quick ones exit, and so does Ctrl+D.",
+];
+/// Columns of a usage.
+const USAGE_COLUMNS: usize = 39;
+/// Columns below which a description has a row of its own.
+const NARROW: usize = 90;
+
+/// Renders the help of all commands for a terminal of `width` columns.
+pub fn help(custom: &CustomCommands, width: usize) -> String {
+    let mut rows: Vec<(String, String)> = Vec::new();
     for (_, names, arguments, does) in TABLE {
         let all: Vec<String> = names.iter().map(|n| format!("/{n}")).collect();
-        let usage = format!("{} {arguments}", all.join(", "));
-        let _infallible = writeln!(out, "  {usage:<39} {does}");
+        rows.push((format!("{} {arguments}", all.join(", ")), (*does).to_owned()));
     }
-    out.push_str("  > TEXT                                  with --shell: send TEXT to the model; anything else is a command\n");
-    out.push_str(
-        "  //TEXT                                  send TEXT with one slash to the model\n",
-    );
-    out.push_str(
-        "Alt+Enter or \\ at a line's end starts a new line; Tab completes commands and paths.\n",
-    );
-    out.push_str(
-        "While the model works: type and press Enter to add a message, Ctrl+C stops it.\n",
-    );
-    out.push_str(
-        "Ctrl+C at the prompt clears the line; three quick ones exit, and so does Ctrl+D.\n",
-    );
-    out
+    for command in &custom.commands {
+        let usage = plain(&format!("/{} {}", command.name, command.arguments));
+        rows.push((usage, plain(&command.description)));
+    }
+    rows.extend(OTHERS.iter().map(|(usage, does)| ((*usage).to_owned(), (*does).to_owned())));
+    let mut lines: Vec<String> = Vec::new();
+    for (usage, does) in rows {
+        if width < NARROW {
+            lines.extend(wrapped(&format!("  {}", usage.trim_end()), "", 4, width));
+            lines.extend(wrapped(&does, "    ", 4, width));
+        } else {
+            let first = format!("  {usage:<USAGE_COLUMNS$} ");
+            lines.extend(wrapped(&does, &first, USAGE_COLUMNS + 3, width));
+        }
+    }
+    lines.extend(KEYS.iter().flat_map(|line| wrapped(line, "", 0, width)));
+    lines.join("\n") + "\n"
 }
 
-/// Lists the names that start with `prefix`, including the slash.
-pub fn completions(begin: &str) -> Vec<(String, &'static str)> {
-    let all =
-        TABLE.iter().flat_map(|(_, names, _, does)| names.iter().map(|n| (format!("/{n}"), *does)));
-    all.filter(|(name, _)| name.starts_with(begin)).collect()
+fn wrapped(text: &str, first: &str, hang: usize, width: usize) -> Vec<String> {
+    let line_style = LineStyle { base: console::Style::new(), first: first.to_owned(), hang };
+    inline::words(text, &line_style, width)
+}
+
+/// Lists the names that fit a typed one with their descriptions: those that begin with it, then
+/// those that have its letters in order.
+pub fn completions(typed: &str, custom: &CustomCommands) -> Vec<(String, String)> {
+    let built_in = TABLE.iter().flat_map(|(_, names, _, does)| {
+        names.iter().map(|name| (format!("/{name}"), (*does).to_owned()))
+    });
+    let own = custom
+        .commands
+        .iter()
+        .map(|command| (format!("/{}", command.name), plain(&command.description)));
+    let matcher = SkimMatcherV2::default();
+    let mut fitting: Vec<(bool, (String, String))> = built_in
+        .chain(own)
+        .filter(|(name, _)| matcher.fuzzy_match(name, typed).is_some())
+        .map(|entry| (!entry.0.starts_with(typed), entry))
+        .collect();
+    fitting.sort_by_key(|(is_secondary, _)| *is_secondary);
+    fitting.into_iter().map(|(_, entry)| entry).collect()
 }
 
 #[cfg(test)]
@@ -138,11 +188,12 @@ mod tests {
             ("/provider ollama  qwen3:14b", command(Slash::Provider, "ollama  qwen3:14b")),
             ("/system You are\nbrief", command(Slash::System, "You are\nbrief")),
             ("/reset", command(Slash::Clear, "")),
+            ("/fix 12 now", Typed::Other("fix".into(), "12 now".into())),
             ("/quit", command(Slash::Exit, "")),
-            ("/Exit", Typed::Unknown("Exit".into())),
-            ("/", Typed::Unknown(String::new())),
+            ("/Exit", Typed::Other("Exit".into(), String::new())),
+            ("/", Typed::Other(String::new(), String::new())),
             ("//etc/hosts: what is it", Typed::Prompt("/etc/hosts: what is it".into())),
-            ("/etc/hosts", Typed::Unknown("etc/hosts".into())),
+            ("/etc/hosts", Typed::Other("etc/hosts".into(), String::new())),
         ] {
             assert_eq!(read(line), expected, "{line:?}");
         }
@@ -150,19 +201,24 @@ mod tests {
 
     #[test]
     fn every_command_is_documented_and_parses() {
-        let help = help();
+        let custom = CustomCommands::default();
+        let help = help(&custom, 110);
+        let narrow = super::help(&custom, 60);
         for (slash, names, arguments, does) in TABLE {
             for name in *names {
                 assert_eq!(read(&format!("/{name} x")), Typed::Command(*slash, "x".into()));
                 assert!(help.contains(&format!("/{name}")), "{name}");
-                assert!(completions("/").iter().any(|(n, _)| *n == format!("/{name}")));
+                assert!(completions("/", &custom).iter().any(|(n, _)| *n == format!("/{name}")));
             }
-            assert!(help.contains(arguments) && help.contains(does));
+            assert!(help.contains(arguments) && narrow.contains(arguments) && help.contains(does));
         }
-        assert!(help.lines().all(|l| l.len() <= 110), "{help}");
+        assert!(help.lines().all(|l| l.chars().count() <= 110), "{help}");
+        assert!(narrow.lines().all(|l| l.chars().count() <= 60), "{narrow}");
         assert_eq!(
-            completions("/co").iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>(),
+            completions("/co", &custom).iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>(),
             ["/config", "/compress"]
         );
+        assert_eq!(completions("/cmpr", &custom)[0].0, "/compress");
+        assert!(completions("/zz", &custom).is_empty());
     }
 }

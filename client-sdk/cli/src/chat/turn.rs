@@ -5,19 +5,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_client_sdk::{ClientError, Follow, Item, Record};
+use cairn_client_sdk::{Client, ClientError, Follow, Item, Record};
 use cairn_protocol::{
     approval::{Approval, ApprovalResolveParams},
     event::AgentEvt,
-    id::ApprovalId,
-    turn::{Input, Outcome, RunResult, RunStartParams, SteerParams, TurnRef},
+    id::{ApprovalId, RunId, SessionId},
+    turn::{Outcome, RunResult, RunStartParams, SteerParams, TurnRef},
 };
 use console::style;
 
 use super::{
     Chat,
     approval_prompt::{self, ApprovalPrompt},
+    diff::DiffPainter,
     keys::{Key, Keys},
+    message::Message,
+    notify::Notifier,
     screen::{Out, Screen, TerminalCapabilities},
     view::View,
 };
@@ -33,6 +36,8 @@ const RECONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(100);
 /// Interrupts within this time count together.
 const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
+/// Maximum bytes of a text that is sent to a running model.
+const MAX_STEER: usize = 16 * 1024;
 /// An interruption of this operation ends a turn.
 const TURN_OPERATION: &str = "turn";
 
@@ -86,15 +91,24 @@ struct Turn<'c, 'a> {
     stopping: bool,
     detached: bool,
     result: Option<Box<RunResult>>,
+    notifier: Notifier,
+    /// The record of the turn's acceptance; the ones before it are not of this turn.
+    first: u64,
+    run: RunId,
+}
+
+/// Creates the subscription to a session's events after a record.
+pub fn follow(client: &Client, session: &SessionId, after: u64) -> Follow {
+    client.follow(session, after).patience(RECONNECT_TIMEOUT)
 }
 
 impl Chat<'_> {
     /// Runs a turn and displays it to its end.
-    pub async fn turn(&mut self, input: String, context: Option<String>) -> Result<End, Failure> {
+    pub async fn turn(&mut self, message: Message) -> Result<End, Failure> {
         let mut keys = if self.interactive { Keys::take() } else { None };
         self.screen.raw = keys.is_some();
         self.screen.measure();
-        let outcome = self.run_turn(input, context, &mut keys).await;
+        let outcome = self.run_turn(message, &mut keys).await;
         self.screen.clear()?;
         self.screen.raw = false;
         self.handle_unread_keys(keys.map(Keys::release).unwrap_or_default());
@@ -103,26 +117,26 @@ impl Chat<'_> {
 
     async fn run_turn(
         &mut self,
-        input: String,
-        context: Option<String>,
+        message: Message,
         keys: &mut Option<Keys>,
     ) -> Result<End, Failure> {
         let turn_id = uuid::Uuid::now_v7().to_string();
         let params = RunStartParams {
             session_id: self.session.clone(),
             turn_id: turn_id.clone(),
-            input: Input::Text(input),
-            context,
+            input: message.input,
+            context: message.context,
             policy: Some(self.policy.clone()),
             metadata: std::collections::BTreeMap::new(),
         };
         let receipt = self.client.run_start(&params).await?;
         self.turns.push(turn_id.clone());
-        let mut follow = self
-            .client
-            .follow(&self.session, receipt.seq.saturating_sub(1))
-            .patience(RECONNECT_TIMEOUT);
+        let mut follow = match self.follow.take() {
+            Some(follow) if follow.last() < receipt.seq => follow,
+            _ => self::follow(&self.client, &self.session, receipt.seq.saturating_sub(1)),
+        };
         let view = View::new(self.screen.capabilities(), self.display);
+        let notifier = Notifier::new(self.notify, Instant::now());
         let mut turn = Turn {
             chat: self,
             id: turn_id,
@@ -133,14 +147,24 @@ impl Chat<'_> {
             stopping: false,
             detached: false,
             result: None,
+            notifier,
+            first: receipt.seq,
+            run: receipt.run_id,
         };
         let outcome = turn.work(&mut follow, keys).await;
+        turn.notify_end()?;
+        if let Some(folded) = turn.view.take_folded() {
+            turn.chat.folded = Some(folded);
+        }
         let detached = turn.detached;
         let result = turn.result.take();
         let typed = std::mem::take(&mut turn.typed);
         self.unsent.push_str(&typed);
         self.seen(follow.last());
         outcome?;
+        if self.interactive {
+            self.follow = Some(follow);
+        }
         match result {
             Some(result) => Ok(End::Finished(result)),
             None if detached => Ok(End::Detached),
@@ -159,9 +183,10 @@ impl Chat<'_> {
                 }
                 Key::Char(c) => self.unsent.push(c),
                 Key::Backspace => drop(self.unsent.pop()),
-                Key::Escape => self.unsent.clear(),
+                Key::Clear | Key::Escape => self.unsent.clear(),
+                Key::Paste(text) => self.unsent.push_str(&text),
                 // A line is not sent before the user has seen the output that it would respond to.
-                Key::Enter | Key::End => {}
+                Key::Enter | Key::End | Key::Unfold | Key::Focus(_) => {}
             }
         }
     }
@@ -183,7 +208,11 @@ impl Turn<'_, '_> {
                     None => *keys = None,
                 },
                 Some(()) = self.chat.signals.recv() => self.interrupted().await?,
-                _ = tick.tick() => self.draw()?,
+                _ = tick.tick() => {
+                    let overdue = self.notifier.overdue(Instant::now());
+                    self.notify(overdue)?;
+                    self.draw()?;
+                }
             }
         }
         Ok(())
@@ -192,10 +221,14 @@ impl Turn<'_, '_> {
     /// Displays an item; returns true if the turn has ended.
     fn item(&mut self, item: Item) -> Result<bool, Failure> {
         match item {
+            Item::Event(record) if record.seq < self.first => {}
             Item::Event(record) => return self.record(&record),
             Item::Live(json) => {
-                // Unknown ephemeral events of a newer daemon are skipped.
-                if let Ok(evt) = serde_json::from_str::<AgentEvt>(&json) {
+                // Unknown ephemeral events of a newer daemon are skipped, and those of runs that
+                // other clients started since the last turn.
+                if let Ok(evt) = serde_json::from_str::<AgentEvt>(&json)
+                    && run_of(&evt).is_none_or(|run| *run == self.run)
+                {
                     self.chat.log_progress(&evt);
                     if !self.chat.json() {
                         let out = self.view.ephemeral(evt);
@@ -224,9 +257,21 @@ impl Turn<'_, '_> {
                     approval.approval_id.clone(),
                     approval.patterns.first().cloned(),
                 ));
+                let text = format!("cairn: {} waits for your answer", approval.tool);
+                let notification = self.notifier.wait(&text, Instant::now());
+                self.notify(notification)?;
+            }
+            AgentEvt::ModelAnswer(answer) => {
+                if let Some(window) = answer.context_tokens {
+                    let usage = answer.usage;
+                    self.chat.usage = Some((usage.input_tokens + usage.output_tokens, window));
+                }
             }
             AgentEvt::ApprovalResolved { approval_id, resolution } => {
                 self.prompts.retain(|a| a.approval != *approval_id);
+                if self.prompts.is_empty() {
+                    self.notifier.answered();
+                }
                 let mine = self.mine.contains(approval_id);
                 self.note(approval_prompt::answered(resolution, mine))?;
             }
@@ -240,8 +285,16 @@ impl Turn<'_, '_> {
     }
 
     async fn key(&mut self, key: Key) -> Result<(), Failure> {
-        if key == Key::Interrupt {
-            return self.interrupted().await;
+        match key {
+            Key::Interrupt => return self.interrupted().await,
+            // A text that is being typed is cleared first.
+            Key::Escape if self.is_typed_empty() => return self.stop().await,
+            Key::Unfold => return self.unfold(),
+            Key::Focus(is_focused) => {
+                self.notifier.set_focus(is_focused);
+                return Ok(());
+            }
+            _ => {}
         }
         if let Some(prompt) = self.prompts.front_mut() {
             if let Some((decision, reason, pattern)) = prompt.key(key).answer() {
@@ -254,9 +307,16 @@ impl Turn<'_, '_> {
         }
         match key {
             // Text over the daemon's limit cannot be typed.
-            Key::Char(c) if self.typed.len() < 16 * 1024 => self.typed.push(c),
+            Key::Char(c) if self.typed.len() < MAX_STEER => self.typed.push(c),
+            Key::Paste(text) if self.typed.len() + text.len() <= MAX_STEER => {
+                self.typed.push_str(&text);
+            }
+            Key::Paste(_) => {
+                let text = "not pasted: a message to a running model has at most 16 KiB\n";
+                self.note(text.to_owned())?;
+            }
             Key::Backspace => drop(self.typed.pop()),
-            Key::Escape => self.typed.clear(),
+            Key::Clear | Key::Escape => self.typed.clear(),
             Key::Enter if !self.typed.trim().is_empty() => self.steer().await?,
             _ => {}
         }
@@ -300,6 +360,11 @@ impl Turn<'_, '_> {
             self.chat.quit = true;
             return Ok(());
         }
+        self.stop().await
+    }
+
+    /// Stops the model.
+    async fn stop(&mut self) -> Result<(), Failure> {
         if std::mem::replace(&mut self.stopping, true) {
             return Ok(());
         }
@@ -311,6 +376,43 @@ impl Turn<'_, '_> {
             Ok(_) | Err(ClientError::Rpc { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns true if the user types neither a message nor a reason.
+    fn is_typed_empty(&self) -> bool {
+        match self.prompts.front() {
+            Some(prompt) => prompt.reason.as_ref().is_none_or(String::is_empty),
+            None => self.typed.is_empty(),
+        }
+    }
+
+    /// Displays the last result completely.
+    fn unfold(&mut self) -> Result<(), Failure> {
+        let folded = self.view.take_folded();
+        let text = match folded.as_ref().or(self.chat.folded.as_ref()) {
+            Some(folded) => folded.render(),
+            None => return Ok(()),
+        };
+        if folded.is_some() {
+            self.chat.folded = folded;
+        }
+        self.note(text)
+    }
+
+    fn notify(&mut self, sequence: Option<String>) -> Result<(), Failure> {
+        match sequence {
+            Some(sequence) if self.chat.interactive => Ok(self.chat.screen.signal(&sequence)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notifies the user of the turn's end, unless they ended it.
+    fn notify_end(&mut self) -> Result<(), Failure> {
+        if self.stopping || self.detached {
+            return Ok(());
+        }
+        let sequence = self.notifier.finished("cairn: the answer is complete", Instant::now());
+        self.notify(sequence)
     }
 
     fn draw(&mut self) -> Result<(), Failure> {
@@ -348,7 +450,8 @@ pub async fn prompt_for_approval(
     approval: &Approval,
 ) -> Result<ApprovalResolveParams, Failure> {
     let mut screen = Screen::new(TerminalCapabilities::of_process(app.globals.quiet));
-    screen.write(&[Out::Note(approval_prompt::question(approval))])?;
+    let mut diffs = DiffPainter::new(screen.capabilities());
+    screen.write(&[Out::Note(approval_prompt::question(approval, &mut diffs))])?;
     let no = || Failure::with_reason("denied_by_user", "the approval was not answered".into());
     let mut keys = Keys::take().ok_or_else(no)?;
     screen.raw = true;
@@ -358,6 +461,7 @@ pub async fn prompt_for_approval(
         screen.status(&[prompt.row()])?;
         match keys.next().await {
             None | Some(Key::Interrupt) => return Err(no()),
+            Some(Key::Escape) if prompt.reason.is_none() => return Err(no()),
             Some(key) => {
                 if let Some((decision, reason, pattern)) = prompt.key(key).answer() {
                     let approval_id = approval.approval_id.clone();
@@ -365,6 +469,16 @@ pub async fn prompt_for_approval(
                 }
             }
         }
+    }
+}
+
+/// Returns the run of an ephemeral event.
+fn run_of(evt: &AgentEvt) -> Option<&RunId> {
+    match evt {
+        AgentEvt::TokenDelta { run_id, .. } | AgentEvt::PromptProgress { run_id, .. } => {
+            Some(run_id)
+        }
+        _ => None,
     }
 }
 

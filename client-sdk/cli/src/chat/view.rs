@@ -9,7 +9,9 @@ use cairn_protocol::{
 use console::style;
 
 use super::{
-    approval_prompt, calls, figures, inline,
+    approval_prompt, calls,
+    diff::DiffPainter,
+    figures, inline,
     live_output::LiveOutput,
     markdown::Markdown,
     screen::{Out, TerminalCapabilities},
@@ -17,6 +19,8 @@ use super::{
 };
 use crate::render::output::plain;
 
+/// Maximum bytes of a result that is stored for Ctrl+O.
+const MAX_FOLDED: usize = 1024 * 1024;
 /// Frames of the spinner.
 const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -34,6 +38,29 @@ pub struct DisplayOptions {
     pub verbose: bool,
     /// True to display only the answer.
     pub quiet: bool,
+    /// True if Ctrl+O displays the omitted lines.
+    pub unfold: bool,
+}
+
+impl DisplayOptions {
+    /// Returns the text after a number of omitted lines.
+    fn unfold_hint(self) -> &'static str {
+        if self.unfold { " (Ctrl+O)" } else { "" }
+    }
+}
+
+/// A result with its complete text, for Ctrl+O.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoldedResult {
+    title: String,
+    text: String,
+}
+
+impl FoldedResult {
+    /// Renders the complete result.
+    pub fn render(&self) -> String {
+        format!("{}{}", style(&self.title).dim().for_stderr(), self.text)
+    }
 }
 
 /// Text whose last line is unfinished.
@@ -62,6 +89,9 @@ pub struct View {
     /// Running calls with their tool and description.
     running: BTreeMap<String, (String, String)>,
     live: LiveOutput,
+    diffs: DiffPainter,
+    /// The complete text of the last result that was displayed in part.
+    folded: Option<FoldedResult>,
     /// A diff was shown for approval.
     diff_displayed: bool,
     frame: usize,
@@ -72,7 +102,7 @@ pub struct View {
 impl View {
     pub fn new(capabilities: TerminalCapabilities, display: DisplayOptions) -> Self {
         let text = if capabilities.rich {
-            Text::Rich(Box::new(Markdown::new(capabilities.width)))
+            Text::Rich(Box::new(Markdown::new(capabilities.width, capabilities.theme)))
         } else {
             Text::Plain(String::new())
         };
@@ -85,6 +115,8 @@ impl View {
             doing: Doing::Thinking,
             running: BTreeMap::new(),
             live: LiveOutput::default(),
+            diffs: DiffPainter::new(capabilities),
+            folded: None,
             diff_displayed: false,
             frame: 0,
             result: None,
@@ -133,12 +165,16 @@ impl View {
                     .remove(&outcome.call_id)
                     .map(|(_, about)| about)
                     .unwrap_or_default();
-                let text = calls::finished_call(&outcome, &about, self.display.verbose);
+                let hint = self.display.unfold_hint();
+                let text = calls::finished_call(&outcome, &about, self.display.verbose, hint);
+                let title = format!("● {} {about}\n", plain(&outcome.name));
+                self.fold(title, calls::unfolded(&outcome));
                 self.note_if(self.display.calls, text)
             }
             AgentEvt::ApprovalRequired { approval } => {
                 self.diff_displayed |= approval.preview.diff.is_some();
-                self.note_if(true, approval_prompt::question(&approval))
+                let text = approval_prompt::question(&approval, &mut self.diffs);
+                self.note_if(true, text)
             }
             AgentEvt::Warning { op, message } => {
                 let text = format!(
@@ -330,10 +366,10 @@ impl View {
             paths.join(", ")
         );
         if !self.diff_displayed {
-            text.push_str(&calls::diff(
-                diff,
-                if self.display.verbose { usize::MAX } else { calls::DIFF_LINES },
-            ));
+            let max = if self.display.verbose { usize::MAX } else { calls::DIFF_LINES };
+            text.push_str(&self.diffs.render(diff, max, self.display.unfold_hint()));
+            let complete = self.diffs.render(diff, usize::MAX, "");
+            self.fold(format!("● changed {}\n", paths.join(", ")), Some(complete));
         }
         self.note_if(true, text)
     }
@@ -359,6 +395,18 @@ impl View {
         // Failures are always shown.
         out.push(Out::Note(text));
         out
+    }
+
+    /// Stores a result for Ctrl+O.
+    fn fold(&mut self, title: String, text: Option<String>) {
+        if let Some(text) = text.filter(|text| self.display.unfold && text.len() <= MAX_FOLDED) {
+            self.folded = Some(FoldedResult { title, text });
+        }
+    }
+
+    /// Returns the last result that was displayed in part.
+    pub fn take_folded(&mut self) -> Option<FoldedResult> {
+        self.folded.take()
     }
 
     fn note_if(&self, enabled: bool, text: String) -> Vec<Out> {

@@ -9,6 +9,7 @@ use cairn_protocol::{
 use serde_json::json;
 
 use super::*;
+use crate::render::theme::Theme;
 
 const DISPLAY: DisplayOptions = DisplayOptions {
     figures: true,
@@ -17,10 +18,20 @@ const DISPLAY: DisplayOptions = DisplayOptions {
     progress: true,
     verbose: false,
     quiet: false,
+    unfold: false,
 };
 
 fn view(rich: bool, display: DisplayOptions) -> View {
-    View::new(TerminalCapabilities { rich, terminal: rich, status: rich, width: 40 }, display)
+    View::new(
+        TerminalCapabilities {
+            rich,
+            terminal: rich,
+            status: rich,
+            width: 40,
+            theme: Theme::Unknown,
+        },
+        display,
+    )
 }
 
 fn delta(offset: u64, text: &str) -> AgentEvt {
@@ -243,7 +254,13 @@ fn status_shows_current_activity() {
 fn control_sequences_are_escaped_on_terminals_only() {
     let evil = "a\u{1b}[2Jb\n";
     for (terminal, expected) in [(true, "a\\u{1b}[2Jb\n"), (false, evil)] {
-        let capabilities = TerminalCapabilities { rich: false, terminal, status: false, width: 80 };
+        let capabilities = TerminalCapabilities {
+            rich: false,
+            terminal,
+            status: false,
+            width: 80,
+            theme: Theme::Unknown,
+        };
         let out = View::new(capabilities, DISPLAY).record(text(0, evil, false));
         assert_eq!(out, [Out::Answer(expected.into())]);
     }

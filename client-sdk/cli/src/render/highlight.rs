@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::theme::Theme;
 use console::Style;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
@@ -54,9 +55,24 @@ pub enum CodeClass {
 }
 
 impl CodeClass {
-    /// Returns the colours, from the sixteen that terminal themes define.
-    pub fn style(self) -> Style {
+    /// Returns the colours: from the sixteen that terminal themes define if the background is
+    /// unknown, else with enough contrast to it.
+    pub fn style(self, theme: Theme) -> Style {
         let style = Style::new();
+        let dark_light = match self {
+            Self::Plain => None,
+            Self::Comment => Some((245, 242)),
+            Self::Text => Some((114, 28)),
+            Self::Constant => Some((80, 30)),
+            Self::Keyword => Some((176, 90)),
+            Self::Function => Some((75, 25)),
+            Self::Type => Some((179, 94)),
+        };
+        match (theme, dark_light) {
+            (Theme::Dark, Some((dark, _))) => return style.color256(dark),
+            (Theme::Light, Some((_, light))) => return style.color256(light),
+            _ => {}
+        }
         match self {
             Self::Plain => style,
             Self::Comment => style.black().bright(),
@@ -128,6 +144,12 @@ impl Painter {
             stack: ScopeStack::new(),
             remaining: self.remaining,
         })
+    }
+
+    /// Starts highlighting lines of a file; `None` if its language is unknown.
+    pub fn begin_file(&self, path: &str) -> Option<Code> {
+        let state = ParseState::new(self.syntax(path)?);
+        Some(Code { state, stack: ScopeStack::new(), remaining: self.remaining })
     }
 
     /// Returns the pieces of the next line; none once the time is over.

@@ -9,3 +9,4 @@ pub mod match_reasons;
 pub mod output;
 pub mod progress;
 pub mod search_results;
+pub mod theme;

@@ -10,6 +10,7 @@ use crate::{
     render::{
         highlight::{CodeClass, Painter, Piece},
         output::plain,
+        theme::Theme,
     },
     scope,
 };
@@ -157,7 +158,8 @@ impl Page<'_> {
             match look {
                 CodeClass::Plain => out.push_str(&plain(piece)),
                 look => {
-                    let _infallible = write!(out, "{}", self.styled(look.style(), plain(piece)));
+                    let _infallible =
+                        write!(out, "{}", self.styled(look.style(Theme::Unknown), plain(piece)));
                 }
             }
             done = to;

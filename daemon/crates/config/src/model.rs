@@ -1,6 +1,6 @@
 //! All configuration keys and their defaults.
 //!
-//! The sections `llm`, `context`, `agent`, `safety`, `tools`, `git` and `ui` use snake_case
+//! The sections `llm`, `context`, `agent`, `safety`, `tools`, `git`, `ui` and `chat` use snake_case
 //! names, as older files have them; the others use camelCase like the wire.
 
 use std::{collections::BTreeMap, path::PathBuf};
@@ -91,6 +91,8 @@ section! {
         git: GitConfig = GitConfig::default(),
         /// The terminal.
         ui: UiConfig = UiConfig::default(),
+        /// The chat in a terminal.
+        chat: ChatConfig = ChatConfig::default(),
     }
 }
 
@@ -549,4 +551,43 @@ section! {
         /// Makes `cairn chat` the user's shell, as with `--shell`.
         shell: bool = false,
     }
+}
+
+section! {
+    /// The chat in a terminal.
+    ChatConfig "snake_case" {
+        /// Colours for a dark or a light background; `auto` detects the terminal's.
+        theme: ChatTheme = ChatTheme::Auto,
+        /// Notification when the chat waits for the user and the terminal has no focus, or after
+        /// ten seconds.
+        notify: ChatNotify = ChatNotify::Auto,
+    }
+}
+
+/// Background that colours are chosen for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatTheme {
+    /// The background that the terminal reports.
+    Auto,
+    /// A dark background.
+    Dark,
+    /// A light background.
+    Light,
+}
+
+/// Form of a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatNotify {
+    /// No notification.
+    Off,
+    /// The terminal's bell.
+    Bell,
+    /// The escape sequence OSC 9, for iTerm2, WezTerm, Ghostty, Kitty and others.
+    Osc9,
+    /// The escape sequence OSC 777, for terminals on VTE and urxvt.
+    Osc777,
+    /// The form that the terminal is known to have, else the bell.
+    Auto,
 }

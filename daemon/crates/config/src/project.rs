@@ -36,6 +36,7 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     // This key makes typed lines run in the user's own shell.
     ("ui.shell", Rule::Only("false"), true),
     ("ui.**", Rule::Free, true),
+    ("chat.**", Rule::Free, true),
     ("context.**", Rule::Free, true),
     ("git.commit_message_prefix", Rule::Free, true),
     ("git.auto_commit", Rule::Only("false"), true),

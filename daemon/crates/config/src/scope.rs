@@ -47,6 +47,8 @@ const USES: &[(&str, Scope, &str)] = &[
     ("context.max_tokens", Session, COMPOSE),
     ("context.max_tool_output_chars", Session, COMPOSE),
     ("context.repo_map_tokens", Session, COMPOSE),
+    ("chat.notify", Client, CHAT),
+    ("chat.theme", Client, CHAT),
     ("daemon.drainSeconds", Daemon, COMPOSE),
     ("daemon.idleExitSeconds", Daemon, SERVE),
     ("daemon.log", Daemon, "daemon/src/reload.rs"),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use cairn_engine::{
-    RuntimeSettings,
+    BackgroundOptions, EgressOptions, RuntimeSettings,
     model::{CostLimits, ModelLimits, Provider},
 };
 use cairn_llm::{Chunk, ChunkStream, LlmError, ModelRequest, Scripted, ScriptedAnswer};
@@ -92,6 +92,8 @@ fn charge(
         approval_timeout: Duration::from_secs(60),
         turns: quick(),
         models: ModelLimits { cost, requests_per_minute: 1000, ..ModelLimits::default() },
+        background: BackgroundOptions::default(),
+        egress: EgressOptions::default(),
     });
     requests
 }
