@@ -39,7 +39,7 @@ pub enum Message {
 }
 
 /// Reasoning of an answer in the provider's own form: signed or encrypted, of use to this provider's
-/// model only, and to nobody else.
+/// model only, and to no other one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderReasoning {

@@ -2767,7 +2767,7 @@ export interface ProviderInfo {
 }
 
 /** Reasoning of an answer in the provider's own form: signed or encrypted, of use to this provider's
- * model only, and to nobody else. */
+ * model only, and to no other one. */
 export interface ProviderReasoning {
   /** Items in the order of their arrival. */
   items: Array<ReasoningItem>;

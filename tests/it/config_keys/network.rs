@@ -55,7 +55,7 @@ fn commands_reach_configured_domains() {
     }
     let web = model.latest().body["tools"].to_string();
     assert!(web.contains("web_fetch"), "{web}");
-    // A list that allows nothing, with nobody asked, is no network at all.
+    // A list that allows nothing, and no question, is no network at all.
     fixture.reload(&open(&model, &json!({"network": {"ask": false}})));
     fixture.turn("RUN env");
     assert!(!result(&model).contains("PROXY"), "{}", result(&model));

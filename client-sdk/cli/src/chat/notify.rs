@@ -48,7 +48,7 @@ impl Notifier {
         self.waiting = None;
     }
 
-    /// Returns the notification of a question that waits too long, or that nobody sees; once.
+    /// Returns the notification of a question that waits too long, or whose terminal has no focus; once.
     pub fn overdue(&mut self, now: Instant) -> Option<String> {
         let (_, since) = self.waiting.as_ref()?;
         if self.is_focused && now.duration_since(*since) < DELAY {

@@ -3054,7 +3054,7 @@ class ProviderInfo(TypedDict):
 
 class ProviderReasoning(TypedDict):
     """Reasoning of an answer in the provider's own form: signed or encrypted, of use to this provider's
-    model only, and to nobody else."""
+    model only, and to no other one."""
 
     items: list[ReasoningItem]
     """Items in the order of their arrival."""

@@ -41,7 +41,7 @@ pub(super) fn start() -> Result<(), String> {
 /// Returns the child's id in the parent, `None` in the child.
 #[expect(unsafe_code, reason = "no library forks without running another program")]
 fn fork() -> io::Result<Option<rustix::process::Pid>> {
-    // SAFETY: the helper has a single thread, so that no lock is held by another one.
+    // SAFETY: the helper has a single thread, so that no other one can have locked anything.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         child => Ok(rustix::process::Pid::from_raw(child)),

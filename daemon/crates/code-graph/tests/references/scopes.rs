@@ -143,7 +143,7 @@ fn calls_in_arguments_of_macros_are_references() {
     let rust = "struct S;\nimpl S {\n    fn a(&self) { select! { x = self.b(1) => m::b(2), y = t.b (3) } }\n    fn b(&self, n: u8) {}\n}\nfn f() { m!(g(1), other::g(), g) }\nfn g() {}\n";
     assert_eq!(
         at_home("rust", rust, &target("method", "S", "b", 4)),
-        // A module cannot be told from a type without a syntax tree.
+        // A module cannot be distinguished from a type without a syntax tree.
         "3:37 call, 3:48 call?, 3:60 call?, 4:7 def"
     );
     assert_eq!(
