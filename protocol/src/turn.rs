@@ -104,6 +104,9 @@ pub struct ExecutionPolicy {
     /// Names under which tools are offered; `tools.mode` when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_mode: Option<ToolsMode>,
+    /// Mode of the turn, `ask` when omitted. `accept-edits` and `auto` require the right `approve`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ExecutionMode>,
     /// `off` runs commands outside the sandbox, which requires the right `admin` and is noted in
     /// the audit of each command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +140,47 @@ pub struct TurnOverrides {
     /// `context.max_tool_output_chars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_output_chars: Option<u64>,
+}
+
+/// Calls that a turn may make without an approval, and whether it may change anything at all.
+/// Denials, required confirmations and protected paths apply in every mode.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExecutionMode {
+    /// Only tools that change nothing may be called.
+    Plan,
+    /// Calls with an effect need an approval, unless a rule allows them.
+    #[default]
+    Ask,
+    /// Edits of files inside the root need no approval.
+    AcceptEdits,
+    /// Edits of files, and commands that the sandbox confines, need no approval.
+    Auto,
+}
+
+impl ExecutionMode {
+    /// All modes, from the strictest on.
+    pub const ALL: [Self; 4] = [Self::Plan, Self::Ask, Self::AcceptEdits, Self::Auto];
+
+    /// Returns its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Ask => "ask",
+            Self::AcceptEdits => "accept-edits",
+            Self::Auto => "auto",
+        }
+    }
+
+    /// Returns the mode of this name on the wire.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name)
+    }
+
+    /// Returns true if calls run without approvals that the mode `ask` requires.
+    pub const fn is_raised(self) -> bool {
+        matches!(self, Self::AcceptEdits | Self::Auto)
+    }
 }
 
 /// Confinement of commands in a turn.

@@ -18,9 +18,9 @@ pub use environment::{Variable, variables};
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use load::{ConfigError, ConfigErrors, Inputs, Loaded, Source, Warning, load};
 pub use model::{
-    AgentConfig, AgentProgram, Ann, BuiltinTool, ChatConfig, ChatNotify, ChatTheme, CheckedRule,
-    Config, ContextConfig, DaemonConfig, DefaultAction, Discovery, ExternalTool, GitConfig,
-    ListenConfig, LlmApi, LlmConfig, LlmToolCalls, McpConfig, McpServer, ModelsConfig,
+    AgentConfig, AgentProgram, Ann, BuiltinTool, ChatConfig, ChatMode, ChatNotify, ChatTheme,
+    CheckedRule, Config, ContextConfig, DaemonConfig, DefaultAction, Discovery, ExternalTool,
+    GitConfig, ListenConfig, LlmApi, LlmConfig, LlmToolCalls, McpConfig, McpServer, ModelsConfig,
     NetworkConfig, NetworkPreset, PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig,
     RuleEntry, SafetyConfig, SandboxConfig, ShellCwd, ShellMode, TelemetryConfig, ToolsConfig,
     ToolsMode, TrustConfig, UiConfig, WebBackend, WebConfig, WhenMissing,

@@ -36,6 +36,8 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     // This key makes typed lines run in the user's own shell.
     ("ui.shell", Rule::Only("false"), true),
     ("ui.**", Rule::Free, true),
+    // A project can make a chat stricter, even in a trusted folder.
+    ("chat.mode", Rule::Right(&["auto", "accept-edits", "ask", "plan"]), false),
     ("chat.**", Rule::Free, true),
     ("context.**", Rule::Free, true),
     ("git.commit_message_prefix", Rule::Free, true),

@@ -92,6 +92,7 @@ impl Tool for AgentRunner {
             paths: &[],
             // Each call of the agent passes the gate with its own effect.
             own_state: true,
+            delegates: true,
             timeout: Duration::from_secs(MAX_SECONDS + 60),
             ..ToolSpec::writing::<RunAgent>(NAME, text)
         }

@@ -406,6 +406,11 @@ impl Harness {
         }
         match &intent.must_ask {
             Some(MustAsk::Always(why)) => decision = ask_decision(why),
+            Some(MustAsk::Unread(why))
+                if !(call.grants.mode.is_raised() && decision.verdict == Verdict::Allow) =>
+            {
+                decision = ask_decision(why)
+            }
             // The user's rules and earlier answers take precedence.
             Some(MustAsk::Unruled(why)) if decision.by.is_fallback() => {
                 decision = ask_decision(why)

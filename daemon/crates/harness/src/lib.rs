@@ -47,5 +47,5 @@ pub use redact::secrets as redact_secrets;
 pub use registry::{Catalogue, Registry};
 pub use repair::{parse_partial_json, unfenced};
 pub use rule_error::RuleError;
-pub use tool::{Caller, DomainUse, Intent, MustAsk, Output, Tool, ToolSpec, arguments};
+pub use tool::{Caller, DomainUse, Intent, MustAsk, Output, Tool, ToolEffect, ToolSpec, arguments};
 pub use wait_clock::WaitClock;

@@ -234,7 +234,13 @@ fn look_at(
 impl Tool for Fs {
     fn spec(&self) -> ToolSpec {
         let spec = ToolSpec::writing::<edit::WriteFile>("fs", DESCRIPTION);
-        ToolSpec { input_schema: schema(), paths: &[], timeout: Duration::from_secs(60), ..spec }
+        ToolSpec {
+            input_schema: schema(),
+            paths: &[],
+            delegates: true,
+            timeout: Duration::from_secs(60),
+            ..spec
+        }
     }
 
     fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {

@@ -14,6 +14,7 @@ mod lookup;
 mod memory;
 mod mode;
 mod narrow;
+mod patch;
 mod plan;
 mod reading;
 mod remote;
@@ -78,6 +79,7 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         git::tools(deps),
         look::tools(deps),
         edit::tools(deps),
+        patch::tools(deps),
         fs::tools(deps),
         shell::tools(deps),
         background::tools(deps),

@@ -295,6 +295,8 @@ impl Tool for RemoteTool {
             input_schema: self.schema.clone(),
             read_only: self.read_only,
             own_state: false,
+            effect: cairn_harness::ToolEffect::Any,
+            delegates: false,
             // Cairn cannot control the server's network access: approvers are shown that it is
             // remote.
             network: false,
