@@ -25,13 +25,19 @@ pub struct Scripted {
 
 /// Starts a daemon with these answers, and creates a folder to work in.
 pub fn scripted(answers: &Value) -> Scripted {
+    configured(answers, &json!({}))
+}
+
+/// Starts such a daemon with further settings.
+fn configured(answers: &Value, settings: &Value) -> Scripted {
     let dir = tempfile::tempdir().unwrap();
     let (home, folder) = (dir.path().join("home"), dir.path().join("repo"));
     tree(&folder, FILES);
     let script = dir.path().join("script.json");
     let text = json!({"model": "script", "contextTokens": 16384, "answers": answers});
     tree(dir.path(), &[("script.json", &text.to_string())]);
-    let config = json!({"llm": {"provider": "scripted", "endpoint": script}});
+    let mut config = settings.clone();
+    config["llm"] = json!({"provider": "scripted", "endpoint": script});
     tree(&home, &[("config/config.json", &config.to_string())]);
     let daemon = Daemon::start_in(&home, &[]);
     Scripted { daemon, folder, _dir: dir }
@@ -185,6 +191,37 @@ fn mode_of_flags_and_configuration_decides_about_edits() {
     assert!(out.contains(accepted) && out.contains(r#""mode":"accept-edits""#), "{out}");
     let (_, out, _) = cairn.cairn(&["audit", "--tool", "write_file"]);
     assert!(out.contains("deny ") && out.contains("allow  write_file     ok"), "{out}");
+}
+
+/// `diagnostics.timeoutSeconds` limits each of them.
+#[test]
+fn formatter_and_check_run_after_edits() {
+    let upper = "tr a-z A-Z < \"$0\" > /tmp/upper && cat /tmp/upper > \"$0\"";
+    let settings = |mode: &str, seconds: u64, check: &str| {
+        json!({
+            "format": {"commands": {"txt": ["sh", "-c", upper]}},
+            "diagnostics": {"mode": mode, "command": check, "timeoutSeconds": seconds},
+        })
+    };
+    let write = json!({"path": "new.txt", "content": "abc\n"});
+    let check = "cat new.txt; echo 1 error; exit 7";
+    for (settings, expected) in [
+        (settings("auto", 60, check), r#""exit_code":7,"output":"ABC\n1 error\n""#),
+        (settings("auto", 1, "sleep 60"), r#""diagnostics":{"#),
+        (settings("off", 60, check), r#""formatter":["#),
+    ] {
+        let answers = json!([calls("write_file", &write), text_answer("done")]);
+        let cairn = configured(&answers, &settings);
+        let args = ["--json", "--mode", "accept-edits", "-p", "write"];
+        let (code, out, err) = cairn.chat(&args, None);
+        assert_eq!(code, 0, "{err}");
+        let line = out.lines().find(|line| line.contains("tool_result")).unwrap();
+        assert!(line.contains(expected), "{line}");
+        assert!(line.contains(r#""changed":true"#), "{line}");
+        let is_off = settings["diagnostics"]["mode"] == "off";
+        assert_eq!(line.contains("diagnostics"), !is_off, "{line}");
+        assert_eq!(std::fs::read_to_string(cairn.folder.join("new.txt")).unwrap(), "ABC\n");
+    }
 }
 
 #[test]

@@ -24,12 +24,14 @@ macro_rules! section {
     };
 }
 
+mod after_edit;
 mod chat;
 mod checks;
 mod extras;
 mod network;
 mod rerank;
 mod telemetry;
+pub use after_edit::{DiagnosticsConfig, DiagnosticsMode, FormatConfig};
 pub use chat::{ChatConfig, ChatMode, ChatNotify, ChatTheme};
 pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
 pub use network::{NetworkConfig, NetworkPreset};
@@ -91,6 +93,10 @@ section! {
         telemetry: TelemetryConfig = TelemetryConfig::default(),
         /// Commits by the agent.
         git: GitConfig = GitConfig::default(),
+        /// Formatters that run after edits.
+        format: FormatConfig = FormatConfig::default(),
+        /// Checks that run after edits.
+        diagnostics: DiagnosticsConfig = DiagnosticsConfig::default(),
         /// The terminal.
         ui: UiConfig = UiConfig::default(),
         /// The chat in a terminal.

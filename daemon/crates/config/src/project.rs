@@ -87,6 +87,9 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     ("tools.builtin.*.mode", Rule::Right(&["full", "allowlist", "off"]), true),
     ("tools.builtin.*.allowed_prefixes", Rule::Shrink, true),
     ("tools.builtin.*.cwd", Rule::Right(&["any", "workspace"]), true),
+    // A project cannot name a program, even in a trusted folder.
+    ("diagnostics.**", Rule::Never, false),
+    ("format.**", Rule::Never, false),
     ("discovery", Rule::Only("\"off\""), true),
     ("listen.**", Rule::Never, false),
     ("daemon.**", Rule::Never, false),

@@ -1,5 +1,6 @@
 //! The gate: the only way to run a tool.
 
+mod audited;
 pub(crate) mod decide;
 mod limits;
 mod outside;
@@ -39,9 +40,6 @@ use decide::Judge;
 
 /// Longest JSON of an output, in bytes.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
-
-/// Most characters of code that the audit stores.
-const MAX_AUDITED: usize = 4000;
 
 /// The gate with its dependencies.
 pub struct Harness {
@@ -486,7 +484,9 @@ impl Harness {
                 Err(failure) => return Err(failure),
             }
         }
-        let command = intent.and_then(|i| shell_line(&i.preview)).or_else(|| code(entry, call));
+        let command = intent
+            .and_then(|i| audited::shell_line(&i.preview))
+            .or_else(|| audited::code(entry, call));
         if call.grants.unconfined {
             by = DecidedBy::Unconfined(Box::new(by));
         }
@@ -565,19 +565,6 @@ fn denied_by_user(tool: &str, answer: &Resolution) -> Failure {
     let text = why
         .map_or_else(|| format!("tool {tool}: {who}"), |why| format!("tool {tool}: {who}: {why}"));
     Failure::new(Reason::DeniedByUser, text)
-}
-
-/// Returns the command line that the audit stores.
-fn shell_line(preview: &Preview) -> Option<String> {
-    let command = preview.command.as_deref()?;
-    let folder = preview.folder.as_deref().unwrap_or(".");
-    Some(format!("{folder}$ {}", crate::redact::secrets(command)))
-}
-
-/// Returns the code that a tool runs, as the audit stores it.
-fn code(entry: &Entry, call: &Call) -> Option<String> {
-    let text = call.arguments.get(entry.spec.code?)?.as_str()?;
-    Some(crate::redact::secrets(&text.chars().take(MAX_AUDITED).collect::<String>()))
 }
 
 fn bounded(name: &str, output: Output) -> Result<Output, Failure> {

@@ -4,13 +4,12 @@
 //! rule is `tool`, `tool(path)` or, for commands, `run_shell(git status *)`; `*` stands for any
 //! tool, and a path covers everything beneath it, by complete components.
 
+mod mode;
 mod text;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use cairn_workspace::{PathPattern, ReadRule, Reading, Root};
-
-use cairn_protocol::turn::ExecutionMode;
 
 use crate::{
     DecidedBy, DomainUse, Fallback, Grants, RuleError, RuleList, RunLimit, ToolEffect,
@@ -361,7 +360,7 @@ impl Rules {
         let unreadable = self.unreadable.clone().map(DecidedBy::UnreadableRules);
         let before = unreadable
             .or_else(never)
-            .or_else(|| changes_in_plan(subject))
+            .or_else(|| mode::changes_in_plan(subject))
             .or_else(|| limits(subject).map(DecidedBy::RunLimit))
             .or_else(|| self.unwritable(subject));
         if let Some(by) = before {
@@ -554,31 +553,13 @@ impl Rules {
             && subject.domains == DomainUse::EveryRequest
         {
             (Verdict::Allow, Fallback::EachDomain)
-        } else if self.default == Verdict::Ask && mode_allows(subject) {
+        } else if self.default == Verdict::Ask && mode::mode_allows(subject) {
             let by = DecidedBy::Mode(subject.grants.mode);
             return Decision { verdict: Verdict::Allow, by };
         } else {
             (self.default, Fallback::Acts)
         };
         Decision { verdict, by: DecidedBy::Fallback(fallback) }
-    }
-}
-
-/// Returns the denial of a change by a run that only plans.
-fn changes_in_plan(subject: &Subject<'_>) -> Option<DecidedBy> {
-    let changes = !subject.read_only && !subject.delegates;
-    (subject.grants.mode == ExecutionMode::Plan && changes)
-        .then_some(DecidedBy::Mode(ExecutionMode::Plan))
-}
-
-/// Returns true if the mode of the run replaces the approval that the default requires.
-fn mode_allows(subject: &Subject<'_>) -> bool {
-    let inside = subject.inside;
-    match (subject.grants.mode, subject.effect) {
-        (ExecutionMode::Plan | ExecutionMode::Ask, _) => false,
-        (ExecutionMode::AcceptEdits, effect) => effect == ToolEffect::Edit && inside,
-        (ExecutionMode::Auto, ToolEffect::Edit | ToolEffect::Remove) => inside,
-        (ExecutionMode::Auto, ToolEffect::Any) => subject.command.is_some() && subject.confined,
     }
 }
 

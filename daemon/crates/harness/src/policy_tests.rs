@@ -1,5 +1,7 @@
 //! Tests of decisions by single rules.
 
+use cairn_protocol::turn::ExecutionMode;
+
 use super::*;
 
 fn rules(list: &[&str]) -> Vec<Rule> {

@@ -1,6 +1,7 @@
 //! `write_file`, `edit_file`, `delete_file`: a change is computed first, shown to the approver, and
 //! then applied exactly as shown or not at all.
 
+mod after;
 mod apply;
 mod change;
 pub mod find;
@@ -20,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+pub use after::AfterEdit;
 pub use apply::apply_all;
 pub use change::{Change, Piece};
 
@@ -246,6 +248,7 @@ impl<P: Plan> Tool for Changing<P> {
         ToolSpec {
             paths: &["path"],
             effect: P::EFFECT,
+            timeout: self.deps.after_edit.call_timeout(),
             ..ToolSpec::writing::<P>(P::NAME, P::DESCRIPTION)
         }
     }
@@ -266,12 +269,13 @@ impl<P: Plan> Tool for Changing<P> {
         let (change, _) = self.plan(permit.session(), &target, args)?;
         require_same(&permit, &[(target.clone(), change.clone())])?;
         let deps = self.deps.clone();
-        reading::off_thread(move || {
+        let (permit, target, output) = reading::off_thread(move || {
             let result = change.result();
             change.apply(&permit, &target, &deps.seen)?;
-            Output::of("file_change", &result, false)
+            Ok((permit, target, Output::of("file_change", &result, false)?))
         })
-        .await
+        .await?;
+        Ok(self.deps.after_edit.run(&permit, &[target], &self.deps.seen, output).await)
     }
 }
 

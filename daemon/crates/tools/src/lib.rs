@@ -30,6 +30,7 @@ use cairn_protocol::error::Failure;
 pub use cairn_protocol::tool::ToolsMode as ToolMode;
 use cairn_search::Indexes;
 use cairn_workspace::Roots;
+pub use edit::AfterEdit;
 pub use external::{ExternalSpec, Externals};
 pub use remote::{Remote, RemoteOutput, RemoteSpec, RemoteTools, Server};
 pub use shell::{ShellMode, ShellOptions};
@@ -48,6 +49,8 @@ pub struct Deps {
     /// Names under which models are offered the tools for files and the web.
     pub mode: ToolMode,
     pub web: WebOptions,
+    /// Steps after edits of files.
+    pub after_edit: AfterEdit,
     /// Knowledge of earlier sessions; `None` disables its tools.
     pub memory: Option<cairn_memory::Store>,
 }
@@ -62,6 +65,7 @@ impl Deps {
             shell: ShellOptions::default(),
             mode: ToolMode::default(),
             web: WebOptions::default(),
+            after_edit: AfterEdit::default(),
             memory: None,
         }
     }

@@ -152,7 +152,11 @@ impl Tool for PatchTool {
             above the change if its place is not unique; then lines with ' ', '-' or '+'), \
             `*** Add File: PATH` with '+' lines, or `*** Delete File: PATH`, and `*** End Patch`. \
             Unified diffs are accepted too.";
-        ToolSpec { paths: &[], ..ToolSpec::writing::<ApplyPatch>("apply_patch", text) }
+        ToolSpec {
+            paths: &[],
+            timeout: self.0.after_edit.call_timeout(),
+            ..ToolSpec::writing::<ApplyPatch>("apply_patch", text)
+        }
     }
 
     fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
@@ -178,20 +182,23 @@ impl Tool for PatchTool {
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let args: ApplyPatch = arguments(value)?;
         let tool = Self(self.0.clone());
-        reading::off_thread(move || {
+        let (permit, targets, output) = reading::off_thread(move || {
             let files = parse::parse(&args.patch)?;
             let locate = |path: &str| permit.resolve_own(path);
             let planned = tool.plan(permit.session(), &files, &locate)?;
             edit::require_same(&permit, &planned.changes)?;
             let results: Vec<Value> =
                 planned.changes.iter().map(|(_, change)| change.result()).collect();
+            let targets: Vec<ResolvedPath> =
+                planned.changes.iter().map(|(target, _)| target.clone()).collect();
             edit::apply_all(&permit, planned.changes, &tool.0.seen)?;
             let mut value = json!({"success": true, "changes": results});
             if !planned.notes.is_empty() {
                 value["notes"] = planned.notes.into();
             }
-            Output::of("patch", &value, false)
+            Ok((permit, targets, Output::of("patch", &value, false)?))
         })
-        .await
+        .await?;
+        Ok(self.0.after_edit.run(&permit, &targets, &self.0.seen, output).await)
     }
 }

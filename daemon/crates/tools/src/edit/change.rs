@@ -88,7 +88,7 @@ impl Change {
         let raw: Vec<&str> = text.split_inclusive('\n').collect();
         let lines: Vec<&str> = raw.iter().map(|line| line.trim_end_matches(['\r', '\n'])).collect();
         let searched: Vec<&str> = old.lines().collect();
-        let at = match find::places(&lines, &searched, 0).0[..] {
+        let at = match find::positions(&lines, &searched, 0).0[..] {
             [at] => at,
             [] => {
                 let text = format!("old_text is not in '{path}'{}", nearly(text, old));

@@ -1,5 +1,5 @@
 //! Finding lines in a file: exactly, else without regard to white space, and never at one of
-//! several places.
+//! several positions.
 
 use cairn_protocol::error::{Failure, Reason};
 
@@ -28,8 +28,8 @@ impl Rule {
     }
 }
 
-/// Returns all places, from line `from` on, where `searched` begins, by the first rule that has any.
-pub fn places(lines: &[&str], searched: &[&str], from: usize) -> (Vec<usize>, Rule) {
+/// Returns all positions, from line `from` on, where `searched` begins, by the first rule that has any.
+pub fn positions(lines: &[&str], searched: &[&str], from: usize) -> (Vec<usize>, Rule) {
     for rule in Rule::ALL {
         // Blank lines alone would be found everywhere.
         if rule != Rule::Exact && searched.iter().all(|line| line.trim().is_empty()) {
@@ -48,12 +48,12 @@ pub fn places(lines: &[&str], searched: &[&str], from: usize) -> (Vec<usize>, Ru
     (vec![], Rule::Exact)
 }
 
-/// Refuses a text that occurs at several places, with their lines counted from 1.
-pub fn ambiguous(what: &str, path: &str, places: &[usize], way_out: &str) -> Failure {
-    let lines: Vec<String> = places.iter().take(LISTED).map(|at| (at + 1).to_string()).collect();
+/// Refuses a text that occurs at several positions, with their lines counted from 1.
+pub fn ambiguous(what: &str, path: &str, positions: &[usize], way_out: &str) -> Failure {
+    let lines: Vec<String> = positions.iter().take(LISTED).map(|at| (at + 1).to_string()).collect();
     let text = format!(
         "{what} occurs {} times in '{path}' (lines {}): {way_out}",
-        places.len(),
+        positions.len(),
         lines.join(", ")
     );
     Failure::new(Reason::InvalidParams, text)
@@ -87,12 +87,15 @@ mod tests {
     #[test]
     fn strictest_rule_with_a_place_counts() {
         let lines = ["a", "  b ", "a ", "b", "a", "b"];
-        assert_eq!(places(&lines, &["a", "b"], 0), (vec![4], Rule::Exact));
-        assert_eq!(places(&lines, &["a", "b "], 0), (vec![2, 4], Rule::TrimEnd));
-        assert_eq!(places(&lines[..2], &["a", "b"], 0), (vec![0], Rule::Words));
-        assert_eq!(places(&lines, &["x"], 0), (vec![], Rule::Exact));
-        assert_eq!(places(&lines, &["a", "b", "c", "d", "e", "f", "g"], 0), (vec![], Rule::Exact));
-        assert_eq!(places(&["", ""], &[" "], 0), (vec![], Rule::Exact));
+        assert_eq!(positions(&lines, &["a", "b"], 0), (vec![4], Rule::Exact));
+        assert_eq!(positions(&lines, &["a", "b "], 0), (vec![2, 4], Rule::TrimEnd));
+        assert_eq!(positions(&lines[..2], &["a", "b"], 0), (vec![0], Rule::Words));
+        assert_eq!(positions(&lines, &["x"], 0), (vec![], Rule::Exact));
+        assert_eq!(
+            positions(&lines, &["a", "b", "c", "d", "e", "f", "g"], 0),
+            (vec![], Rule::Exact)
+        );
+        assert_eq!(positions(&["", ""], &[" "], 0), (vec![], Rule::Exact));
     }
 
     #[test]

@@ -124,7 +124,7 @@ fn intent_of(tool: &str, summary: String, paths: Vec<String>) -> Intent {
 }
 
 /// Refuses an operation on files that the rules hide or that are outside the run's paths.
-fn require_shown(permit: &Permit, paths: &[String]) -> Result<(), Failure> {
+fn require_visible(permit: &Permit, paths: &[String]) -> Result<(), Failure> {
     let Some(hidden) = paths.iter().find(|path| !permit.shows(path)) else { return Ok(()) };
     let text = format!("it would change '{hidden}', which this run may not access");
     Err(Failure::new(Reason::ToolDenied, text))
@@ -155,7 +155,7 @@ impl Tool for Branch {
             (permit.require_root()?.clone(), params.name.clone(), params.change()?);
         off_thread(move || {
             let paths = git::branch_paths(&root, &change)?;
-            require_shown(&permit, &paths)?;
+            require_visible(&permit, &paths)?;
             let head = git::git_branch(&root, change)?;
             let value = json!({"branch": name, "head": head, "changed_files": paths.len()});
             Output::of("git_branch", &value, false)
@@ -199,7 +199,7 @@ impl Tool for StashTool {
         let root = permit.require_root()?.clone();
         off_thread(move || {
             let (id, paths) = stash_paths(&root, &params)?;
-            require_shown(&permit, &paths)?;
+            require_visible(&permit, &paths)?;
             let id = match params.action {
                 StashAction::Push => {
                     git::stash_push(&root, params.message, params.include_untracked)?

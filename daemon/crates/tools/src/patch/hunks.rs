@@ -22,7 +22,7 @@ struct Splice {
 /// Returns the changed content, and notes on hunks that were found without regard to white space.
 ///
 /// # Errors
-/// `invalid_params` for a hunk that is found nowhere, or at several places.
+/// `invalid_params` for a hunk that is found nowhere, or at several positions.
 pub fn apply(path: &str, before: &[u8], hunks: &[Hunk]) -> Result<(Vec<u8>, Vec<String>), Failure> {
     let text = std::str::from_utf8(before)
         .map_err(|_| Failure::new(Reason::InvalidParams, format!("'{path}' is not UTF-8 text")))?;
@@ -32,7 +32,7 @@ pub fn apply(path: &str, before: &[u8], hunks: &[Hunk]) -> Result<(Vec<u8>, Vec<
     let mut splices: Vec<Splice> = Vec::new();
     let mut from = 0;
     for hunk in hunks {
-        let (splice, rule) = place(path, &lines, hunk, from)?;
+        let (splice, rule) = locate(path, &lines, hunk, from)?;
         if rule != Rule::Exact {
             let matched = lines[splice.start..splice.end].join("\n");
             let (first, last) = (splice.start + 1, splice.end);
@@ -47,13 +47,13 @@ pub fn apply(path: &str, before: &[u8], hunks: &[Hunk]) -> Result<(Vec<u8>, Vec<
 }
 
 /// Finds the place of a hunk, from line `from` on.
-fn place(path: &str, lines: &[&str], hunk: &Hunk, from: usize) -> Result<(Splice, Rule), Failure> {
+fn locate(path: &str, lines: &[&str], hunk: &Hunk, from: usize) -> Result<(Splice, Rule), Failure> {
     let bad = |text: String| Failure::new(Reason::InvalidParams, text);
     let mut start = from;
     for header in &hunk.headers {
-        let (places, _) = find::places(lines, &[header], start);
+        let (positions, _) = find::positions(lines, &[header], start);
         let contains = || (start..lines.len()).find(|at| lines[*at].contains(header.as_str()));
-        let at = places.first().copied().or_else(contains);
+        let at = positions.first().copied().or_else(contains);
         let absent = || bad(format!("the line '@@ {header}' is not in '{path}'"));
         start = at.ok_or_else(absent)? + 1;
     }
@@ -73,11 +73,11 @@ fn place(path: &str, lines: &[&str], hunk: &Hunk, from: usize) -> Result<(Splice
         };
         return Ok((splice(lines, hunk, at.max(from), &old, Rule::Exact), Rule::Exact));
     }
-    let (mut places, rule) = find::places(lines, &old, start);
-    if hunk.at_end && places.iter().any(|at| at + old.len() == lines.len()) {
-        places.retain(|at| at + old.len() == lines.len());
+    let (mut positions, rule) = find::positions(lines, &old, start);
+    if hunk.at_end && positions.iter().any(|at| at + old.len() == lines.len()) {
+        positions.retain(|at| at + old.len() == lines.len());
     }
-    let at = match (&places[..], hunk.line) {
+    let at = match (&positions[..], hunk.line) {
         ([], _) => {
             let first = old.iter().find(|line| !line.trim().is_empty()).unwrap_or(&"");
             let text = format!(
@@ -88,12 +88,12 @@ fn place(path: &str, lines: &[&str], hunk: &Hunk, from: usize) -> Result<(Splice
             return Err(bad(text));
         }
         ([one], _) => *one,
-        (places, Some(line)) if places.contains(&line) => line,
+        (positions, Some(line)) if positions.contains(&line) => line,
         // A header says which of them.
         ([first, ..], None) if !hunk.headers.is_empty() => *first,
-        (places, _) => {
+        (positions, _) => {
             let way_out = "add more lines around it, or a line above it after '@@ '";
-            return Err(find::ambiguous("a hunk", path, places, way_out));
+            return Err(find::ambiguous("a hunk", path, positions, way_out));
         }
     };
     Ok((splice(lines, hunk, at, &old, rule), rule))
