@@ -226,7 +226,7 @@ mod tests {
         assert!(narrow.lines().all(|l| l.chars().count() <= 60), "{narrow}");
         assert_eq!(
             completions("/co", &custom).iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>(),
-            ["/cost", "/config", "/compress"]
+            ["/config", "/cost", "/compress"]
         );
         assert_eq!(completions("/cmpr", &custom)[0].0, "/compress");
         assert!(completions("/zz", &custom).is_empty());

@@ -5,6 +5,7 @@ mod after;
 mod apply;
 mod change;
 pub mod find;
+mod notebook;
 
 use std::sync::Arc;
 
@@ -89,6 +90,8 @@ pub trait Plan: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
     const EFFECT: ToolEffect = ToolEffect::Edit;
+    /// Another tool whose rules apply to this one too.
+    const RULES_OF: Option<&'static str> = None;
     /// Returns the path of the file, as it was named.
     fn path(&self) -> &str;
     /// Returns the change of a file that contains `before`.
@@ -172,7 +175,12 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     fn one<P: Plan>(deps: &Deps) -> Arc<dyn Tool> {
         Arc::new(Changing::<P> { deps: deps.clone(), plan: std::marker::PhantomData })
     }
-    vec![one::<WriteFile>(deps), one::<EditFile>(deps), one::<DeleteFile>(deps)]
+    vec![
+        one::<WriteFile>(deps),
+        one::<EditFile>(deps),
+        one::<DeleteFile>(deps),
+        one::<notebook::EditNotebook>(deps),
+    ]
 }
 
 /// Returns the intent of changes, for an approver. If a path leads elsewhere, both paths are named,
@@ -253,12 +261,18 @@ impl<P: Plan> Tool for Changing<P> {
         }
     }
 
+    fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
+        let path = value.get("path").cloned().unwrap_or_default();
+        P::RULES_OF.map(|tool| (tool, json!({"path": path}))).into_iter().collect()
+    }
+
     async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let args: P = arguments(value.clone())?;
         let target = caller.own_path(args.path())?;
         let (change, must_ask) = self.plan(caller.session, &target, args)?;
         // Content that was not read is a reason to ask.
-        let edits_read_content = P::NAME == EditFile::NAME && must_ask.is_none();
+        let edits = P::NAME == EditFile::NAME || P::RULES_OF.is_some();
+        let edits_read_content = edits && must_ask.is_none();
         let intent = intent_of(&[(target, change)], P::NAME, must_ask);
         Ok(Intent { edits_read_content, ..intent })
     }

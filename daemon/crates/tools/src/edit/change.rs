@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(after, file.replace("a();", "b();"));
         let matched = &change.result()["matched_with_other_white_space"][0];
         assert_eq!(matched, "    fn f() {\n        a();");
-        let error = edit("\tx = 1\n  x = 1\n", " x = 1", "y", false).unwrap_err();
+        let error = edit("\tx = 1\n  x = 1\n", "x  = 1", "y", false).unwrap_err();
         assert!(error.contains("2 times in 'f' (lines 1, 2)"), "{error}");
         // A part of a line is never matched with other white space.
         assert!(edit("let  x = f(1);", "x  =", "y", false).is_err());
