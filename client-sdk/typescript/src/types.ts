@@ -1444,6 +1444,18 @@ export type EventNotification =
     parentId?: string | null;
   };
 
+/** Calls that a turn may make without an approval, and whether it may change anything at all.
+ * Denials, required confirmations and protected paths apply in every mode. */
+export type ExecutionMode =
+  /** Only tools that change nothing may be called. */
+  | "plan"
+  /** Calls with an effect need an approval, unless a rule allows them. */
+  | "ask"
+  /** Edits of files inside the root need no approval. */
+  | "accept-edits"
+  /** Edits of files, and commands that the sandbox confines, need no approval. */
+  | "auto";
+
 /** Permissions and limits of a turn. */
 export interface ExecutionPolicy {
   /** True if models outside this machine may be used; the daemon's `models.allowExternal` must
@@ -1455,6 +1467,8 @@ export interface ExecutionPolicy {
   maxIterations?: number | null;
   /** Maximum number of input and output tokens over all answers. */
   maxTokens?: number | null;
+  /** Mode of the turn, `ask` when omitted. `accept-edits` and `auto` require the right `approve`. */
+  mode?: ExecutionMode | null;
   /** True if tools may use the network. */
   network?: boolean;
   /** Names of the only tools that may be called; all registered ones when omitted. */

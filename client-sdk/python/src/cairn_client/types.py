@@ -1649,6 +1649,15 @@ EventNotification: TypeAlias = (
 )
 """Payload of the notification `orchestrate.event`."""
 
+ExecutionMode: TypeAlias = Literal[
+    "plan",  # Only tools that change nothing may be called.
+    "ask",  # Calls with an effect need an approval, unless a rule allows them.
+    "accept-edits",  # Edits of files inside the root need no approval.
+    "auto",  # Edits of files, and commands that the sandbox confines, need no approval.
+]
+"""Calls that a turn may make without an approval, and whether it may change anything at all.
+Denials, required confirmations and protected paths apply in every mode."""
+
 
 class ExecutionPolicy(TypedDict):
     """Permissions and limits of a turn."""
@@ -1662,6 +1671,8 @@ class ExecutionPolicy(TypedDict):
     """Maximum number of model answers; `agent.max_iterations` when omitted."""
     maxTokens: NotRequired[int | None]
     """Maximum number of input and output tokens over all answers."""
+    mode: NotRequired[ExecutionMode | None]
+    """Mode of the turn, `ask` when omitted. `accept-edits` and `auto` require the right `approve`."""
     network: NotRequired[bool]
     """True if tools may use the network."""
     ops: NotRequired[list[str] | None]
