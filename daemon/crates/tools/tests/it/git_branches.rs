@@ -92,7 +92,7 @@ async fn no_tool_of_git_runs_a_program_of_the_repository() {
     let old = json!({"paths": ["a.txt", "sub/c.txt"], "revision": "main"});
     assert_eq!(call("git_checkout", old).await.unwrap()["restored"], json!(["a.txt"]));
     for (name, arguments) in
-        [("git_status", json!({})), ("git_diff", json!({})), ("git_log", json!({}))]
+        [("git_status", json!({"path": "."})), ("git_diff", json!({})), ("git_log", json!({}))]
     {
         call(name, arguments).await.unwrap();
     }
