@@ -29,7 +29,7 @@ pub enum BackgroundState {
 pub struct BackgroundCommand {
     /// Id of the command, unique in its session.
     pub id: String,
-    /// The command line.
+    /// Command line as it was given.
     pub command: String,
     /// State of the command.
     pub state: BackgroundState,

@@ -216,7 +216,7 @@ pub enum AgentEvt {
     BackgroundStarted {
         /// Id of the command.
         id: String,
-        /// The command line.
+        /// Command line as it was given.
         command: String,
     },
     /// A background command ended; the model is notified before its next answer.
@@ -224,7 +224,7 @@ pub enum AgentEvt {
     BackgroundFinished {
         /// Id of the command.
         id: String,
-        /// The command line.
+        /// Command line as it was given.
         command: String,
         /// The way it ended.
         state: BackgroundState,

@@ -49,7 +49,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["cairn-command", "cairn-sandbox", "cairn-sqlite", "cairn-trace", "cairn-workspace"],
     ),
     ("cairn-tools", &["cairn-harness", "cairn-knowledge", "cairn-code-search", "cairn-workspace"]),
-    ("cairn-llm", &[]),
+    ("cairn-model-presets", &[]),
+    ("cairn-llm", &["cairn-model-presets"]),
     ("cairn-knowledge", &[]),
     (
         "cairn-engine",
@@ -70,7 +71,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-search-metrics", &[]),
     (
         "cairn-command-line",
-        &["cairn-client-sdk", "cairn-config", "cairn-explore-report", "cairn-search-metrics"],
+        &[
+            "cairn-client-sdk",
+            "cairn-config",
+            "cairn-explore-report",
+            "cairn-model-presets",
+            "cairn-search-metrics",
+        ],
     ),
     ("xtask", &[]),
 ];

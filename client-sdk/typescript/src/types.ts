@@ -507,7 +507,7 @@ export type AgentEvt =
   /** A command was started in the background. */
   | {
     type: "background_started";
-    /** The command line. */
+    /** Command line as it was given. */
     command: string;
     /** Id of the command. */
     id: string;
@@ -515,7 +515,7 @@ export type AgentEvt =
   /** A background command ended; the model is notified before its next answer. */
   | {
     type: "background_finished";
-    /** The command line. */
+    /** Command line as it was given. */
     command: string;
     /** Id of the command. */
     id: string;
@@ -801,7 +801,7 @@ export interface AuditQueryParams {
 export interface BackgroundCommand {
   /** Bytes of output so far. */
   bytes: number;
-  /** The command line. */
+  /** Command line as it was given. */
   command: string;
   /** Id of the command, unique in its session. */
   id: string;

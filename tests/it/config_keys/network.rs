@@ -28,8 +28,10 @@ fn result(model: &FakeModel) -> String {
 }
 
 fn open(model: &FakeModel, more: &Value) -> Value {
-    let open =
-        json!({"permissions": {"allow": ["run_shell"]}, "safety": {"require_confirmation": []}});
+    let open = json!({
+        "permissions": {"allow": ["run_shell"]}, "safety": {"require_confirmation": []},
+        "tools": {"builtin": {"run_shell": {"enabled": true}}}
+    });
     let mut config = model_config("openai-compatible", model, &open);
     super::merge(&mut config, more);
     config
@@ -60,7 +62,7 @@ fn commands_reach_configured_domains() {
     assert!(!model.latest().body["tools"].to_string().contains("web_fetch"));
 }
 
-/// `sandbox.maxBackground`, `sandbox.backgroundSeconds`.
+/// Limits of background commands: `sandbox.maxBackground`, `sandbox.backgroundSeconds`.
 #[tokio::test]
 async fn background_commands_are_limited_as_configured() {
     let model = caller();

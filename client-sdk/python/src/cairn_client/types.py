@@ -587,7 +587,7 @@ class AgentEvtBackgroundStarted(TypedDict):
 
     type: Literal["background_started"]
     command: str
-    """The command line."""
+    """Command line as it was given."""
     id: str
     """Id of the command."""
 
@@ -597,7 +597,7 @@ class AgentEvtBackgroundFinished(TypedDict):
 
     type: Literal["background_finished"]
     command: str
-    """The command line."""
+    """Command line as it was given."""
     id: str
     """Id of the command."""
     state: BackgroundState
@@ -966,7 +966,7 @@ class BackgroundCommand(TypedDict):
     bytes: int
     """Bytes of output so far."""
     command: str
-    """The command line."""
+    """Command line as it was given."""
     id: str
     """Id of the command, unique in its session."""
     startedAt: Timestamp

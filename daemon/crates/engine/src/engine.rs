@@ -397,11 +397,12 @@ impl Engine {
         })
     }
 
-    /// Returns true if no run is active and nothing is being indexed: a daemon started on demand
-    /// may exit.
+    /// Returns true if no run and no background command is active and nothing is being indexed: a
+    /// daemon started on demand may exit.
     pub fn is_idle(&self) -> bool {
         let busy = |r: &cairn_protocol::index::RootStatus| !r.complete && r.error.is_none();
         self.running() == 0
+            && !self.inner.harness.background().is_running()
             && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
     }
 

@@ -16,11 +16,11 @@ const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 /// Limits on the cost of model requests, in US dollars; none where `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CostLimits {
-    /// Of one turn.
+    /// Limit for one turn.
     pub turn: Option<f64>,
-    /// Of all turns of a session.
+    /// Limit for all turns of a session.
     pub session: Option<f64>,
-    /// Over all sessions, in 24 hours.
+    /// Limit for all sessions in 24 hours.
     pub day: Option<f64>,
 }
 

@@ -167,10 +167,10 @@ fn read(
     who: String,
 ) -> impl futures_util::Stream<Item = Result<Chunk, LlmError>> + Send {
     let state = (answer, String::new(), false);
-    let chunks = stream::unfold(state, move |(mut answer, mut text, ended)| {
+    let chunks = stream::unfold(state, move |(mut answer, mut text, is_finished)| {
         let who = who.clone();
         async move {
-            if ended {
+            if is_finished {
                 return None;
             }
             loop {

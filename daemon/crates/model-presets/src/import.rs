@@ -60,8 +60,12 @@ impl Presets {
             if name.contains(['/', ':']) {
                 continue;
             }
-            let models = presets.providers.entry((*ours).to_owned()).or_default();
-            models.insert(name.to_owned(), preset(model));
+            // An entry without a window is a price of something else, such as a container.
+            let preset = preset(model);
+            if preset.context_tokens.is_some() {
+                let models = presets.providers.entry((*ours).to_owned()).or_default();
+                models.insert(name.to_owned(), preset);
+            }
         }
         match presets.len() {
             few @ ..MIN_MODELS => Err(ImportError::NoModels(few)),
@@ -171,7 +175,7 @@ mod tests {
         };
         assert_eq!(presets.providers["gemini"]["g-1"], expected);
         assert_eq!(presets.providers["openai"]["m0"].context_tokens, Some(5));
-        // What is written can be imported again.
+        // The written form can be imported again.
         let text = serde_json::to_string(&presets).unwrap();
         assert_eq!(Presets::import(&text, "", "").unwrap(), presets);
     }

@@ -3,7 +3,7 @@
 use cairn_explore_report::facts::{self, FileRow, single_line};
 use cairn_protocol::{
     changes::ExploreChanges,
-    explore::{Component, ExploreSummary},
+    explore::{Component, ExploreSummary, Statement},
     id::SessionId,
 };
 use console::Style;
@@ -171,6 +171,9 @@ fn sections(summary: &ExploreSummary, columns: usize) -> Vec<Section> {
         }
         all.push(Section::of("goal", 3, 0, entries));
     }
+    let statements = details.overview.iter().flat_map(|overview| &overview.statements);
+    let statements: Vec<_> = statements.map(|statement| stated(statement, columns)).collect();
+    all.push(Section::of("by model", 2, statements.len(), statements));
     all.extend([
         Section::new("components", 7, details.components.len(), components),
         Section::new("start", 3, starts.len(), files(&starts, 6, columns)),
@@ -184,6 +187,18 @@ fn sections(summary: &ExploreSummary, columns: usize) -> Vec<Section> {
         all.insert(1, Section::new("folders", 3, details.layout.len(), layout(summary, columns)));
     }
     all
+}
+
+/// A statement of the model, with the first line that bears it out.
+fn stated(statement: &Statement, columns: usize) -> Vec<String> {
+    let mut lines = cells::wrap_at_most(&clean(&single_line(&statement.text)), columns, 2);
+    if let Some(citation) = statement.citations.first() {
+        let mut line = Line::new(columns);
+        let place = format!("{}:{}", clean(&citation.path), citation.line);
+        line.path(&place, columns, &Style::new().dim());
+        lines.push(line.finish());
+    }
+    lines
 }
 
 /// The sections about the changes since a revision.

@@ -58,10 +58,12 @@ async fn model_is_notified_of_an_end_once() {
     let stage = Stage::in_root(dir(), None, answers, quick()).await;
     assert_eq!(stage.turn("start it").await.status, Outcome::Completed);
     assert_eq!(notes(&stage), [""; 0]);
-    // It continues after the turn.
+    // It continues after the turn, and a daemon that was started on demand stays for it.
+    assert!(!stage.engine.is_idle());
     let mut watch = stage.watch(0).await;
     watch.until(|evt| matches!(evt, AgentEvt::BackgroundFinished { .. }).then_some(())).await;
     assert_eq!(ends(&stage).await, [(BackgroundState::Exited, Some(3))]);
+    assert!(stage.engine.is_idle());
     stage.turn("and now").await;
     let first = notes(&stage);
     assert_eq!(first.len(), 1, "{first:?}");

@@ -117,6 +117,7 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("orchestrate.run.start", with(json!({"turnId": "t", "input": "hi"})), "ok"),
         ("orchestrate.run.cancel", with(json!({"turnId": "t"})), "ok"),
         ("orchestrate.run.steer", with(json!({"text": "x"})), "run_not_found"),
+        ("background.stop", with(json!({"id": "bg_none"})), "invalid_params"),
         ("session.fork", of.clone(), "ok"),
         ("session.archive", with(json!({"archived": false})), "ok"),
         ("session.clear", of.clone(), "ok"),

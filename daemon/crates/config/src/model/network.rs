@@ -1,3 +1,5 @@
+//! The network that commands and web tools may reach, by domain.
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

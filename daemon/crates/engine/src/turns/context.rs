@@ -88,7 +88,7 @@ pub enum DomainAccess {
     /// The network is closed.
     #[default]
     Off,
-    /// Commands reach them.
+    /// Commands reach the domains; the model gets no tools for them.
     Commands,
     /// Commands reach them, and models are offered the tools that use the network.
     All,

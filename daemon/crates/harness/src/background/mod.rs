@@ -210,6 +210,11 @@ impl Background {
         Err(Failure::new(Reason::ToolTimedOut, format!("{id} has not ended yet")))
     }
 
+    /// Returns true if any command runs.
+    pub fn is_running(&self) -> bool {
+        locked(&self.sessions).values().flatten().any(|command| command.is_running())
+    }
+
     /// Returns true if this daemon started the command, in whatever session: the log of a fork
     /// names the commands of the session that it was made from.
     pub fn has_started(&self, id: &str) -> bool {

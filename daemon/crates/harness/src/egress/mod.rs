@@ -131,7 +131,7 @@ pub(crate) struct DomainGate {
     /// Answers by domain: several connections to one domain cause one request.
     pub answers: Mutex<HashMap<Domain, Arc<OnceCell<Decision>>>>,
     pub refusals: Mutex<Vec<Refusal>>,
-    /// Connections so far.
+    /// Number of connections so far.
     pub count: AtomicU64,
 }
 
@@ -233,7 +233,7 @@ impl DomainGate {
     }
 
     /// Connects to the first address that answers.
-    pub async fn connect(&self, admitted: &Admitted) -> Result<TcpStream, String> {
+    pub(crate) async fn connect(&self, admitted: &Admitted) -> Result<TcpStream, String> {
         let mut cause = String::new();
         for address in &admitted.addresses {
             let connecting = self.egress.dialer.connect(*address);

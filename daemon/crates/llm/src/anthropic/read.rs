@@ -33,8 +33,8 @@ impl Reader {
             "text" => answer.text(text("text")),
             "thinking" => {
                 answer.reasoning(text("thinking"));
-                let begun = (index, text("thinking").to_owned(), text("signature").to_owned());
-                self.thinking = Some(begun);
+                let started = (index, text("thinking").to_owned(), text("signature").to_owned());
+                self.thinking = Some(started);
             }
             "redacted_thinking" => answer.reasoning_item(block.clone()),
             "tool_use" if self.forced.as_deref() == Some(text("name")) => {

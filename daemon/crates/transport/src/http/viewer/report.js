@@ -217,6 +217,7 @@ function report(summary) {
   const narrow = (name, ...content) => section(name, true, content);
   const all = [
     wide("Changes", ...changes(details.changes)),
+    wide("Overview by the model", list((details.overview?.statements ?? []).map((one) => [el("span", "", one.text), ...one.citations.map((line) => path(position(line)))]))),
     wide("Components", components.length ? diagram(components, shortNames(components), open) : undefined),
     wide("Languages", languages(summary.languages ?? {})),
     wide("Goals", ...(details.findings ?? []).flatMap((one) => [el("h4", "", one.goal), list(one.places.map(path)) ?? el("p", "faint", "Nothing was found.")])),
