@@ -13,7 +13,11 @@ use cairn_engine::Engine;
 use cairn_protocol::location::{DataRoot, Env};
 use tokio_util::sync::CancellationToken;
 
-use self::{external_tools::ExternalTools, mcp::Servers, skills::Skills};
+use self::{
+    external_tools::ExternalTools,
+    mcp::{Servers, SessionServers},
+    skills::Skills,
+};
 
 /// Interval between scans of the folders.
 const SCAN_INTERVAL: Duration = Duration::from_secs(2);
@@ -24,6 +28,7 @@ pub struct Extensions {
     programs: Arc<ExternalTools>,
     skills: Arc<Skills>,
     servers: Arc<Servers>,
+    session_servers: Arc<SessionServers>,
 }
 
 impl Extensions {
@@ -43,7 +48,9 @@ impl Extensions {
             programs: ExternalTools::new(dir.as_deref(), copies, config.tools.external.clone()),
             skills: Skills::new(dir.as_deref(), env.home.as_deref()),
             servers: Arc::default(),
+            session_servers: SessionServers::new(engine.registry()),
         };
+        engine.set_session_servers(Arc::clone(&extensions.session_servers) as _);
         extensions.servers.configure(engine, &config.mcp.servers);
         engine.set_plugins(plugins::from_config(&config.plugins));
         let skills = Arc::clone(&extensions.skills);
@@ -62,6 +69,7 @@ impl Extensions {
 
     /// Stops the MCP servers.
     pub async fn close(&self) {
+        self.session_servers.close().await;
         self.servers.close().await;
     }
 

@@ -233,7 +233,7 @@ impl QueuedTurn {
         let params = &self.params;
         let mut input = params.input.clone().into_parts();
         if let Some(context) = &params.context {
-            input.insert(0, Part::Text { text: context.clone() });
+            input.insert(0, Part::Text { text: context.text() });
         }
         let evt = AgentEvt::TurnAccepted {
             run_id: self.run.clone(),
@@ -262,8 +262,8 @@ fn check(params: &RunStartParams) -> Result<(), Failure> {
         Part::Text { text } => text.len(),
         Part::Image { data, .. } => data.len(),
     };
-    let total: usize =
-        parts.iter().map(size).sum::<usize>() + params.context.as_ref().map_or(0, String::len);
+    let total: usize = parts.iter().map(size).sum::<usize>()
+        + params.context.as_ref().map_or(0, |context| context.text().len());
     if total > MAX_INPUT {
         return Err(Failure::new(
             Reason::TooLarge,
