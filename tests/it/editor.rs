@@ -203,8 +203,7 @@ fn servers_of_the_editor_are_tools_of_its_session_alone() {
     let further = cairn.folder.parent().unwrap().join("further");
     tree(&further, &[("a.txt", "a\n")]);
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/mcp_server.py");
-    let more =
-        [&*python.to_string_lossy(), &*server.to_string_lossy(), &*further.to_string_lossy()];
+    let more = [&*python, &*server.to_string_lossy(), &*further.to_string_lossy()];
     let Some(report) = play(&cairn, "servers", &more) else { return };
     let ends: Vec<(&str, String)> = updates(&report, "tool_call_update")
         .iter()
@@ -240,4 +239,33 @@ fn usage_and_session_info_are_reported_and_a_session_is_deleted() {
     assert_eq!((&usage[0]["used"], &usage[0]["size"]), (&json!(120), &json!(16384)));
     let info = updates(&report, "session_info_update");
     assert!(info[0]["title"].is_string() && info[0]["updatedAt"].is_string(), "{info:?}");
+}
+
+#[test]
+fn registry_entry_names_the_release() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let text = std::fs::read_to_string(root.join("packaging/acp-registry/agent.json")).unwrap();
+    let entry: Value = serde_json::from_str(&text).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(entry["version"], version);
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let repository = entry["repository"].as_str().unwrap();
+    assert!(manifest.contains(&format!("repository = \"{repository}\"")), "{repository}");
+    for (platform, name) in [
+        ("darwin-aarch64", "aarch64-macos"),
+        ("darwin-x86_64", "x86_64-macos"),
+        ("linux-aarch64", "aarch64-linux"),
+        ("linux-x86_64", "x86_64-linux"),
+    ] {
+        let binary = &entry["distribution"]["binary"][platform];
+        let folder = format!("cairn-{version}-{name}");
+        let archive = format!("{repository}/releases/download/v{version}/{folder}.tar.gz");
+        assert_eq!(binary["archive"], archive);
+        assert_eq!(
+            (&binary["cmd"], &binary["args"]),
+            (&json!(format!("./{folder}/bin/cairn")), &json!(["acp"]))
+        );
+    }
+    let npx = &entry["distribution"]["npx"];
+    assert_eq!(npx, &json!({"package": format!("cairn-agent@{version}"), "args": ["acp"]}));
 }

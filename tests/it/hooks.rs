@@ -22,13 +22,13 @@ impl Scene {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap();
         tree(&at.join("repo"), &[("notes.txt", "old\n"), (".git/HEAD", "x")]);
-        let place = |text: &str| text.replace("{DIR}", &at.to_string_lossy());
+        let filled = |text: &str| text.replace("{DIR}", &at.to_string_lossy());
         for (name, text) in files {
-            tree(&at, &[(name, &place(text))]);
+            tree(&at, &[(name, &filled(text))]);
         }
         let script = json!({"model": "script", "contextTokens": 32768, "answers": answers});
         tree(&at, &[("script.json", &script.to_string())]);
-        let mut config: Value = serde_json::from_str(&place(&config.to_string())).unwrap();
+        let mut config: Value = serde_json::from_str(&filled(&config.to_string())).unwrap();
         config["llm"] = json!({"provider": "scripted", "endpoint": at.join("script.json")});
         tree(&at.join("home"), &[("config/config.json", &config.to_string())]);
         let user = at.join("user").to_string_lossy().into_owned();

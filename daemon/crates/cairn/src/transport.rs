@@ -184,7 +184,7 @@ impl Session {
         }
         // The sender lives as long as this function's caller.
         let mut count = open.subscribe();
-        let _all_ended = count.wait_for(|count| *count <= 0).await;
+        let _finished = count.wait_for(|count| *count <= 0).await;
         Ok(())
     }
 

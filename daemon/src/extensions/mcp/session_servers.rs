@@ -1,5 +1,5 @@
-//! MCP servers of single sessions, which a client names: their tools are tools of the session alone,
-//! and they end with it.
+//! MCP servers of single sessions, which a client names: their tools are tools of the session
+//! alone, and they end with it.
 
 use std::{
     collections::{BTreeSet, HashMap},
