@@ -143,8 +143,6 @@ async def servers(editor, conn, folder, out):
 
 async def delete(editor, conn, folder, out):
     """Authentication, and a session that is deleted."""
-    hello = await begin(editor, conn)
-    out["methods"] = [m.id for m in hello.auth_methods]
     await conn.authenticate(method_id=out["methods"][0])
     try:
         await conn.authenticate(method_id="nonsense")
@@ -171,6 +169,7 @@ async def main():
     async with spawn_agent_process(editor, binary, "acp", env=dict(os.environ)) as (conn, process):
         hello = await begin(editor, conn)
         out["version"] = hello.protocol_version
+        out["methods"] = [m.id for m in hello.auth_methods]
         out["load"] = hello.agent_capabilities.load_session
         out["images"] = hello.agent_capabilities.prompt_capabilities.image
         await play(editor, conn, folder, out)

@@ -47,6 +47,7 @@ impl Scene {
 
     fn cairn(&self, args: &[&str]) -> (i32, String, String) {
         let mut command = command(&self.daemon.home);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let output = command.args(args).current_dir(self.path("repo")).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
