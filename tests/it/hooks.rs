@@ -132,7 +132,7 @@ fn every_event_runs_its_hook() {
 }
 
 #[test]
-fn hook_denies_asks_and_changes_a_call_which_is_judged_again() {
+fn hook_denies_or_changes_a_call_which_is_judged_again() {
     let config = |answer: &Value| {
         json!({
             "permissions": {"allow": ["write_file"], "deny": ["write_file(secret*)"]},

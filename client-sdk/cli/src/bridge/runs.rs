@@ -205,20 +205,20 @@ mod tests {
     ];
     const START: &str = r#">{"id":2,"method":"orchestrate.run.start","params":{"sessionId":"s"}}"#;
     const STARTED: &str = r#"<{"id":2,"result":{"sessionId":"s","runId":"r","seq":4}}"#;
-    const ENDED: &str = r#"<{"method":"orchestrate.event","params":{"sessionId":"s","subscriptionId":"f","seq":9,"evt":{"type":"run_completed"}}}"#;
+    const FINISHED: &str = r#"<{"method":"orchestrate.event","params":{"sessionId":"s","subscriptionId":"f","seq":9,"evt":{"type":"run_completed"}}}"#;
 
     #[test]
     fn followed_run_is_pending_until_it_ends() {
         let [subscribe, subscribed] = FOLLOW;
-        let other = ENDED.replace("run_completed", "text");
+        let other = FINISHED.replace("run_completed", "text");
         assert_eq!(
-            counts(&[subscribe, subscribed, START, STARTED, &other, ENDED]),
+            counts(&[subscribe, subscribed, START, STARTED, &other, FINISHED]),
             [0, 0, 0, 1, 1, 0]
         );
         // The end can overtake the answer.
-        assert_eq!(counts(&[subscribe, subscribed, START, ENDED, STARTED]), [0; 5]);
+        assert_eq!(counts(&[subscribe, subscribed, START, FINISHED, STARTED]), [0; 5]);
         // The end of an earlier run, from the backlog, ends none.
-        let earlier = ENDED.replace('9', "3");
+        let earlier = FINISHED.replace('9', "3");
         assert_eq!(counts(&[subscribe, subscribed, START, STARTED, &earlier])[4], 1);
     }
 

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hanging_and_flooding_hooks_are_ended_with_their_processes() {
+    async fn hanging_and_flooding_hooks_are_killed_with_their_processes() {
         let dir = tempfile::tempdir().unwrap();
         let mark = dir.path().join("pid");
         let script = format!("sleep 300 & echo $! > {}; wait", mark.display());
