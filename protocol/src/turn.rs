@@ -25,13 +25,97 @@ pub struct RunStartParams {
     pub input: Input,
     /// Additional context for the model, placed before the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<String>,
+    pub context: Option<TurnContext>,
     /// Permissions and limits of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<ExecutionPolicy>,
     /// Metadata that is stored with the turn and returned unchanged; at most 32 entries.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
+}
+
+/// Context of a turn: a text, or items.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum TurnContext {
+    /// Context of text alone.
+    Text(String),
+    /// Texts, files, selections and diagnostics.
+    Items(Vec<ContextItem>),
+}
+
+/// An item of a turn's context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum ContextItem {
+    /// A text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A file that the user refers to; the model reads it when it needs it.
+    File {
+        /// Path of the file.
+        path: String,
+    },
+    /// A part of a file that the user selected.
+    Selection {
+        /// Path of the file.
+        path: String,
+        /// First line, from 1.
+        start_line: u32,
+        /// Last line.
+        end_line: u32,
+        /// The selected text.
+        text: String,
+    },
+    /// A message of a compiler or a linter.
+    Diagnostic {
+        /// Path of the file.
+        path: String,
+        /// Line, from 1.
+        line: u32,
+        /// Severity, such as `error`.
+        severity: String,
+        /// Text of the message.
+        message: String,
+    },
+}
+
+impl From<String> for TurnContext {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl TurnContext {
+    /// Returns the context as a model reads it.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Items(items) => {
+                items.iter().map(ContextItem::text).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}
+
+impl ContextItem {
+    fn text(&self) -> String {
+        match self {
+            Self::Text { text } => text.clone(),
+            Self::File { path } => format!("The user refers to the file {path}."),
+            Self::Selection { path, start_line, end_line, text } => {
+                // A fence that is longer than any in the text.
+                let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+                let fence = "`".repeat(longest.max(2) + 1);
+                format!("{path}, lines {start_line} to {end_line}:\n{fence}\n{text}\n{fence}")
+            }
+            Self::Diagnostic { path, line, severity, message } => {
+                format!("{path}:{line}: {severity}: {message}")
+            }
+        }
+    }
 }
 
 /// Input of a turn: a text, or parts.

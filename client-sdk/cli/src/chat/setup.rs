@@ -154,7 +154,8 @@ impl Chat<'_> {
         let user = self.app.env.config_dir();
         let project = (!self.app.is_remote()).then_some(self.folder.as_path());
         let is_trusted = config.trust.covers(&self.folder);
-        let commands = CustomCommands::read(user.as_deref(), project, is_trusted);
+        let plugins = &config.agent_plugins.folders;
+        let commands = CustomCommands::read(user.as_deref(), plugins, project, is_trusted);
         if commands.untrusted > 0 {
             self.app.info(&format!(
                 "{} commands of this folder are not used, because the folder is not trusted; name \

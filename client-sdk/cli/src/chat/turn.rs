@@ -125,7 +125,7 @@ impl Chat<'_> {
             session_id: self.session.clone(),
             turn_id: turn_id.clone(),
             input: message.input,
-            context: message.context,
+            context: message.context.map(Into::into),
             policy: Some(self.policy.clone()),
             metadata: std::collections::BTreeMap::new(),
         };

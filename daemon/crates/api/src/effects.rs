@@ -22,7 +22,7 @@ use cairn_protocol::{
     search::{GrepParams, ImpactParams, ReferencesParams, SearchParams, SymbolsParams},
     session::{
         ArchiveParams, CommandParams, Empty, ForkParams, PageParams, SessionCreateParams,
-        SubscribeParams, UnsubscribeParams,
+        SetMcpServersParams, SubscribeParams, UnsubscribeParams,
     },
     tool::{RevokeParams, ToolCallParams},
     trace::{
@@ -83,6 +83,7 @@ no_effects!(
     SearchParams,
     SessionCreateParams,
     SessionRef,
+    SetMcpServersParams,
     SpanParams,
     SubscribeParams,
     SymbolsParams,

@@ -28,12 +28,14 @@ mod after_edit;
 mod chat;
 mod checks;
 mod extras;
+mod hooks;
 mod network;
 mod rerank;
 mod telemetry;
 pub use after_edit::{DiagnosticsConfig, DiagnosticsMode, FormatConfig};
 pub use chat::{ChatConfig, ChatMode, ChatNotify, ChatTheme};
 pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
+pub use hooks::{AgentPluginsConfig, HookCommand, HookGroup, HooksConfig};
 pub use network::{NetworkConfig, NetworkPreset};
 pub use rerank::RerankConfig;
 pub use telemetry::TelemetryConfig;
@@ -87,6 +89,10 @@ section! {
         tools: ToolsConfig = ToolsConfig::default(),
         /// Programs that are notified of sessions, tool calls and model requests, in this order.
         plugins: Vec<PluginProgram> = vec![],
+        /// Hooks of agents.
+        hooks: HooksConfig = HooksConfig::default(),
+        /// Agent plugins.
+        agent_plugins: AgentPluginsConfig = AgentPluginsConfig::default(),
         /// MCP servers whose tools are offered beside Cairn's own.
         mcp: McpConfig = McpConfig::default(),
         /// Traces and metrics for an OpenTelemetry collector.

@@ -54,6 +54,8 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     ("llm.api_key_command", Rule::Never, false),
     ("llm.agents.**", Rule::Never, false),
     ("plugins", Rule::Never, false),
+    ("hooks.**", Rule::Never, false),
+    ("agentPlugins.**", Rule::Never, false),
     ("models.allowExternal", Rule::Only("false"), true),
     ("models.maxRequestsPerMinute", Rule::Lower, true),
     ("models.maxTokensPerDay", Rule::Cap, true),

@@ -13,6 +13,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
     id::SessionId,
+    plugin::HookEvent,
     session::{After, ArchiveParams, SessionCreateParams},
     turn::{ExecutionPolicy, Input, RunResult, RunStartParams, TurnRef},
 };
@@ -117,7 +118,7 @@ impl Tool for AgentRunner {
             session_id: child.clone(),
             turn_id: "task".into(),
             input: Input::Text(call.task),
-            context: Some(INTRODUCTION.into()),
+            context: Some(INTRODUCTION.to_owned().into()),
             policy: Some(policy),
             metadata: [
                 ("parentSession".to_owned(), parent.to_string()),
@@ -129,6 +130,8 @@ impl Tool for AgentRunner {
         let receipt = engine.start_run(params, None).await?;
         let result = engine.follow_child(&permit, &child, receipt.seq.saturating_sub(1)).await;
         drop(running);
+        let (session_id, agent) = (parent.clone(), child.clone());
+        engine.notify_plugins(|| HookEvent::SubagentStop { session_id, agent }).await;
         report(&child, &result?)
     }
 }

@@ -37,7 +37,7 @@ pub use decided_by::{Answered, DecidedBy, Fallback, RuleList, RunLimit};
 pub use fetch::{FetchRequest, Fetched, is_public};
 pub use gate::{Completion, Harness, is_final};
 pub use grants::Grants as GrantedRules;
-pub use hooks::Hooks;
+pub use hooks::{HookVerdict, Hooks};
 pub use live_output::{OutputPiece, OutputSink};
 pub use off_thread::off_thread;
 pub use paths::{CallPaths, check_run_paths};

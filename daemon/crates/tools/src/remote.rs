@@ -92,6 +92,12 @@ impl RemoteTools {
         Self { server, remote, now: Mutex::default() }
     }
 
+    /// Returns the registered names.
+    pub fn names(&self) -> Vec<String> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        now.keys().cloned().collect()
+    }
+
     /// Replaces the server's tools by `specs`. Returns the errors of those that are left out.
     pub fn set(&self, registry: &Registry, specs: Vec<RemoteSpec>) -> Vec<String> {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);

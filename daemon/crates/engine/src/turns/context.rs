@@ -295,7 +295,7 @@ impl TurnContext {
 
     fn selected_tools(&self) -> (Vec<ToolSpec>, usize) {
         let ops = self.policy().ops.as_ref();
-        let all = self.engine().inner.harness.registry().specs();
+        let all = self.engine().inner.harness.registry().scoped(self.session()).specs();
         let mode = self.policy().tools_mode;
         let hidden = |s: &ToolSpec| match mode {
             Some(mode) if ToolsMode::governs(&s.name) => mode.hides(&s.name),

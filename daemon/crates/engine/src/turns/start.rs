@@ -253,7 +253,7 @@ impl QueuedTurn {
         let params = &self.params;
         let mut input = params.input.clone().into_parts();
         if let Some(context) = &params.context {
-            input.insert(0, Part::Text { text: context.clone() });
+            input.insert(0, Part::Text { text: context.text() });
         }
         if params.policy.as_ref().is_some_and(|p| p.mode == Some(ExecutionMode::Plan)) {
             input.insert(0, Part::Text { text: PLAN_NOTE.to_owned() });
@@ -285,8 +285,8 @@ fn check(params: &RunStartParams) -> Result<(), Failure> {
         Part::Text { text } => text.len(),
         Part::Image { data, .. } => data.len(),
     };
-    let total: usize =
-        parts.iter().map(size).sum::<usize>() + params.context.as_ref().map_or(0, String::len);
+    let total: usize = parts.iter().map(size).sum::<usize>()
+        + params.context.as_ref().map_or(0, |context| context.text().len());
     if total > MAX_INPUT {
         return Err(Failure::new(
             Reason::TooLarge,
