@@ -116,7 +116,7 @@ impl Plugin for Guard {
         };
         let refuse = (observed == self.refuses).then(|| "not today".to_owned());
         self.events.lock().unwrap().push(observed);
-        Ok(HookAnswer { refuse })
+        Ok(HookAnswer { refuse, ..HookAnswer::default() })
     }
 }
 
