@@ -1,5 +1,6 @@
 //! The effect of each configuration key, observed through the daemon.
 
+mod costs;
 mod network;
 mod terminal;
 
@@ -277,52 +278,6 @@ fn external_models_are_limited() {
     assert!(done.contains("models.maxTokensPerDay"), "{done}");
     let fixture = ConfiguredDaemon::started(&config(json!({"maxRequestsPerMinute": 1})));
     assert_eq!(fixture.turn("hi")["status"], "completed");
-}
-
-/// `llm.tool_calls`.
-#[test]
-fn tool_calls_are_forced_by_a_schema() {
-    let model = FakeModel::start(|number, _| match number {
-        0 => Answer::Text("{\"call\": \"read_file\", \"arguments\": {\"path\": \"a.txt\"}}"),
-        _ => Answer::Text("{\"answer\": \"it is read\"}"),
-    });
-    let config = json!({"llm": {"tool_calls": "schema"}});
-    let fixture = ConfiguredDaemon::started(&model_config("openai-compatible", &model, &config));
-    tree(&fixture.folder, &[("a.txt", "the text of it\n")]);
-    let done = fixture.turn("read it");
-    assert_eq!(done["finalOutput"], "it is read", "{done}");
-    let request = model.latest().body;
-    assert!(request.get("tools").is_none() && request["response_format"].is_object(), "{request}");
-    assert!(request["messages"].to_string().contains("the text of it"), "{request}");
-}
-
-/// `models.maxUsdPerTurn`, `models.maxUsdPerSession`, `models.maxUsdPerDay`.
-#[test]
-fn costs_are_limited_as_configured() {
-    let model = FakeModel::agreeable();
-    // The model has a price only under its provider's name.
-    let config = |limit: &str| {
-        let llm = json!({"model": "gpt-4o", "api_key": "k"});
-        let models = json!({limit: 0.000001});
-        model_config("openai", &model, &json!({"llm": llm, "models": models}))
-    };
-    for limit in ["maxUsdPerTurn", "maxUsdPerSession", "maxUsdPerDay"] {
-        let fixture = ConfiguredDaemon::started(&config(limit));
-        let first = fixture.turn("hi");
-        assert_eq!(first["status"], "completed", "{limit}: {first}");
-        assert!(first["usage"]["costMicroUsd"].as_u64() > Some(0), "{first}");
-        let refused = match limit {
-            // A turn of one answer ends before its limit is checked again.
-            "maxUsdPerTurn" => continue,
-            "maxUsdPerSession" => {
-                let (_, out, _) = fixture.cairn(&["chat", "--json", "-p", "one"]);
-                assert!(out.contains("completed"), "{out}");
-                fixture.cairn(&["chat", "--json", "--continue", "-p", "two"]).1
-            }
-            _ => fixture.turn("again").to_string(),
-        };
-        assert!(refused.contains(&format!("models.{limit}")), "{limit}: {refused}");
-    }
 }
 
 /// Keys `permissions.*` and `safety.*` that decide on calls.
