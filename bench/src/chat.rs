@@ -5,7 +5,7 @@ use std::{
     fs::File,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    os::unix::ffi::OsStrExt as _,
     path::Path,
     process::{Command, Stdio},
     sync::mpsc,
@@ -171,9 +171,11 @@ impl Terminal {
         command.args(["chat", "--no-local-session"]).current_dir(folder);
         command.env("CAIRN_HOME", home).env("HOME", home).env("TERM", "xterm-256color");
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn();
-        child.expect("the chat starts");
+        let mut child = child.expect("the chat starts");
+        // It ends with its terminal.
+        std::thread::spawn(move || drop(child.wait()));
         let (sender, output) = mpsc::channel();
-        let main = File::from(OwnedFd::from(main));
+        let main = File::from(main);
         let writer = main.try_clone().expect("a descriptor");
         let mut answers = main.try_clone().expect("a descriptor");
         let mut reader = main;

@@ -142,7 +142,8 @@ fn narrow_terminal_has_a_shorter_status_line() {
 #[test]
 fn diffs_have_the_colours_of_the_theme_and_none_with_no_color() {
     let cairn = scripted(&json!([change(), change(), change(), change()]));
-    let cases: &[(&str, &[(&str, &str)], &[&str], &[&str])] = &[
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str], &'a [&'a str]);
+    let cases: &[Case<'_>] = &[
         ("dark", &[], &["48;5;22", "38;5;176"], &["48;5;194"]),
         ("light", &[], &["48;5;194", "38;5;90"], &["48;5;22m"]),
         ("auto", &[("COLORFGBG", "0;15")], &["48;5;194"], &["48;5;22m"]),

@@ -8,7 +8,7 @@ use crate::{
     sealed::tree,
 };
 
-/// `llm.tool_calls`.
+/// Form of tool calls: `llm.tool_calls`.
 #[test]
 fn tool_calls_are_forced_by_a_schema() {
     let model = FakeModel::start(|number, _| match number {
@@ -25,7 +25,7 @@ fn tool_calls_are_forced_by_a_schema() {
     assert!(request["messages"].to_string().contains("the text of it"), "{request}");
 }
 
-/// `models.maxUsdPerTurn`, `models.maxUsdPerSession`, `models.maxUsdPerDay`.
+/// Limits in money: `models.maxUsdPerTurn`, `models.maxUsdPerSession`, `models.maxUsdPerDay`.
 #[test]
 fn costs_are_limited_as_configured() {
     let model = FakeModel::agreeable();

@@ -89,10 +89,8 @@ impl Tool for Ask {
         let call: LlmCall = arguments(value)?;
         let size = call.prompt.len() + call.instructions.as_ref().map_or(0, String::len);
         if size > MAX_PROMPT {
-            return Err(Failure::new(
-                Reason::TooLarge,
-                format!("the prompt has {size} bytes; the limit is {MAX_PROMPT}"),
-            ));
+            let text = format!("the prompt has {size} bytes; the limit is {MAX_PROMPT}");
+            return Err(Failure::new(Reason::TooLarge, text));
         }
         if call.stream_structured && call.expects_type.is_none() {
             let text = "streamStructured requires expectsType";

@@ -105,7 +105,7 @@ impl Engine {
                 }
             }
         };
-        models.loaded.get_or_try_init(|| load).await.map(|()| ())
+        models.loaded.get_or_try_init(|| load).await.copied()
     }
 }
 

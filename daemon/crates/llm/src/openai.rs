@@ -67,8 +67,8 @@ impl Dialect for OpenAi {
             OpenAiApi::Chat => self.chat_body(target, request),
             OpenAiApi::Responses => responses::body(self.name, target, request),
         };
-        let has_family = |family: &&str| target.model.starts_with(*family);
-        if !self.is_compatible() && NO_TEMPERATURE.iter().any(|family| has_family(&family)) {
+        let has_family = |family: &str| target.model.starts_with(family);
+        if !self.is_compatible() && NO_TEMPERATURE.iter().any(|family| has_family(family)) {
             body.remove("temperature");
         }
         Ok(Value::Object(body))

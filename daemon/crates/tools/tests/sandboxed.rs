@@ -4,7 +4,11 @@
     clippy::print_stdout,
     reason = "a test fails by panicking, and has no harness here"
 )]
-#![expect(clippy::disallowed_methods, reason = "a test makes the files that tools meet")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test makes the files, processes and servers that tools meet"
+)]
 
 #[path = "sandboxed/background.rs"]
 mod background;

@@ -194,8 +194,8 @@ fn stated(statement: &Statement, columns: usize) -> Vec<String> {
     let mut lines = cells::wrap_at_most(&clean(&single_line(&statement.text)), columns, 2);
     if let Some(citation) = statement.citations.first() {
         let mut line = Line::new(columns);
-        let place = format!("{}:{}", clean(&citation.path), citation.line);
-        line.path(&place, columns, &Style::new().dim());
+        let position = format!("{}:{}", clean(&citation.path), citation.line);
+        line.path(&position, columns, &Style::new().dim());
         lines.push(line.finish());
     }
     lines

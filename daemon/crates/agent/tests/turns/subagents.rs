@@ -105,8 +105,8 @@ async fn agents_run_side_by_side_with_contexts_of_their_own() {
     let texts: Vec<_> = reports.iter().map(|report| report["report"].as_str().unwrap()).collect();
     assert_eq!(texts, ["found a", "found b"]);
     assert_eq!((&reports[0]["calls"], &reports[1]["calls"]), (&json!(1), &json!(0)));
-    let requests = requests.lock().unwrap();
-    for request in requests.iter() {
+    let requests = std::mem::take(&mut *requests.lock().unwrap());
+    for request in &requests {
         let first = serde_json::to_string(&request.messages[0]).unwrap();
         let names: Vec<&str> = request.tools.iter().map(|tool| tool.name()).collect();
         if first.contains("main question") {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     CANARY, ask, connected,
-    peer::{Peer, Reply},
+    peer::{Peer, Reply, Request},
     question, settings,
 };
 
@@ -65,6 +65,20 @@ pub fn conversation() -> ModelRequest {
     }
 }
 
+/// Checks the conversation in Gemini's form.
+fn check_gemini(sent: &Request) {
+    let at = |pointer: &str| sent.body.pointer(pointer).cloned().unwrap_or_default();
+    assert_eq!(sent.header("x-goog-api-key"), Some(CANARY));
+    assert_eq!(at("/systemInstruction/parts/0/text"), "be brief");
+    assert_eq!(at("/contents/0/parts/1/inlineData/mimeType"), "image/png");
+    assert_eq!(at("/contents/1/parts/2/functionCall/args/invalidArguments"), "{\"path\": \"b");
+    let result = at("/contents/2/parts/1/functionResponse/response");
+    assert_eq!(result, json!({ "error": "invalid arguments" }));
+    assert_eq!(at("/contents/3/parts/0/text"), "and now?");
+    assert_eq!(at("/generationConfig/maxOutputTokens"), 77);
+    assert_eq!(at("/generationConfig/responseJsonSchema"), conversation().schema.unwrap());
+}
+
 #[tokio::test]
 async fn conversation_is_converted_for_each_provider() {
     for (provider, name) in PROVIDERS {
@@ -92,23 +106,7 @@ async fn conversation_is_converted_for_each_provider() {
                 assert_eq!((at("/max_tokens"), at("/temperature")), (json!(77), json!(1.0)));
                 assert_eq!(at("/output_config/format/schema/additionalProperties"), false);
             }
-            "gemini" => {
-                assert_eq!(sent.header("x-goog-api-key"), Some(CANARY));
-                assert_eq!(at("/systemInstruction/parts/0/text"), "be brief");
-                assert_eq!(at("/contents/0/parts/1/inlineData/mimeType"), "image/png");
-                assert_eq!(
-                    at("/contents/1/parts/2/functionCall/args/invalidArguments"),
-                    "{\"path\": \"b"
-                );
-                let result = at("/contents/2/parts/1/functionResponse/response");
-                assert_eq!(result, json!({ "error": "invalid arguments" }));
-                assert_eq!(at("/contents/3/parts/0/text"), "and now?");
-                assert_eq!(at("/generationConfig/maxOutputTokens"), 77);
-                assert_eq!(
-                    at("/generationConfig/responseJsonSchema"),
-                    conversation().schema.unwrap()
-                );
-            }
+            "gemini" => check_gemini(&sent),
             "ollama" => {
                 assert_eq!(sent.path, "/api/chat");
                 assert_eq!(at("/messages/1/images/0"), "iVBORw0KGgo=");

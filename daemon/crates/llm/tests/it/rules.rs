@@ -263,6 +263,15 @@ const ANTHROPIC: &[&str] = &[
     "tool_choice",
 ];
 
+fn thinking(body: &Value) -> Result<(), String> {
+    let Some(thinking) = body.get("thinking") else { return Ok(()) };
+    that(body.get("temperature").is_none(), "thinking with a temperature")?;
+    that(body.get("tool_choice").is_none(), "thinking with a forced tool")?;
+    let budget = thinking["budget_tokens"].as_u64();
+    let below = |budget| budget >= 1024 && Some(budget) < body["max_tokens"].as_u64();
+    that(budget.is_none_or(below), "budget")
+}
+
 fn anthropic(request: &Request) -> Result<(), String> {
     let body = &request.body;
     that(request.path == "/v1/messages", "path")?;
@@ -280,13 +289,7 @@ fn anthropic(request: &Request) -> Result<(), String> {
         plain(&tool, "name", 64)?;
         parameters(&tool["input_schema"])?;
     }
-    if let Some(thinking) = body.get("thinking") {
-        that(body.get("temperature").is_none(), "thinking with a temperature")?;
-        that(body.get("tool_choice").is_none(), "thinking with a forced tool")?;
-        let budget = thinking["budget_tokens"].as_u64();
-        let below = |budget| budget >= 1024 && Some(budget) < body["max_tokens"].as_u64();
-        that(budget.is_none_or(below), "budget")?;
-    }
+    thinking(body)?;
     if let Some(choice) = body.get("tool_choice") {
         let there = list(&body["tools"]).iter().any(|tool| tool["name"] == choice["name"]);
         that(choice["type"] == "tool" && there, "tool_choice")?;
@@ -302,9 +305,9 @@ fn anthropic(request: &Request) -> Result<(), String> {
         let mut others = false;
         let mut is_thinking = true;
         for block in &blocks {
-            let thinking = matches!(text(block, "type")?, "thinking" | "redacted_thinking");
-            that(!thinking || is_thinking, "thinking behind something else")?;
-            is_thinking &= thinking;
+            let is_thought = matches!(text(block, "type")?, "thinking" | "redacted_thinking");
+            that(!is_thought || is_thinking, "thinking behind something else")?;
+            is_thinking &= is_thought;
             match (expected, text(block, "type")?) {
                 (_, "text") => {
                     that(!text(block, "text")?.trim().is_empty(), "empty text")?;
