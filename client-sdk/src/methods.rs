@@ -17,6 +17,7 @@ use cairn_protocol::{
         MemoryRef, MemorySearchParams, MemoryText, MemoryWriteParams,
     },
     model::ModelInfo,
+    plugin::PluginInfo,
     prompt::{PromptAppendParams, PromptSetParams, PromptShowParams, PromptShown},
     remote::{Device, DeviceRef, PairBeginParams, PairOffer, PairStatus},
     sandbox::SandboxProbe,
@@ -26,7 +27,7 @@ use cairn_protocol::{
     },
     session::{
         ArchiveParams, CommandParams, CommandReceipt, Empty, ForkParams, Page, PageParams, Session,
-        SessionCreateParams,
+        SessionCreateParams, SessionMcpServers, SetMcpServersParams,
     },
     skill::SkillInfo,
     tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
@@ -206,6 +207,10 @@ methods! {
     session_resume(SessionRef) -> RunReceipt = "session.resume";
     /// Deletes a session with its log.
     session_delete(SessionRef) -> Empty = "session.delete";
+    /// Replaces the MCP servers of a session, which end with it.
+    session_set_mcp_servers(SetMcpServersParams) -> SessionMcpServers = "session.setMcpServers";
+    /// Lists the agent plugins of the user.
+    plugin_list(Empty) -> Page<PluginInfo> = "plugin.list";
     /// Lists the registered tools.
     tool_list(Empty) -> Page<ToolInfo> = "tool.list";
     /// Calls a tool and waits for its result.

@@ -2,7 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use cairn_config::{Ann, BuiltinTool, Config, DefaultAction, RuleEntry, ToolsMode, WebBackend};
+use cairn_config::{
+    Ann, BuiltinTool, Config, DefaultAction, DiagnosticsMode, RuleEntry, ToolsMode, WebBackend,
+};
 use cairn_engine::{
     BackgroundOptions, DomainAccess, EgressOptions, Engine, EngineDeps, EngineOptions,
     RootSettings, Rule, Rules, RuntimeSettings, TurnSettings, Verdict,
@@ -71,6 +73,7 @@ pub async fn engine(
             ToolsMode::Both => ToolMode::Both,
         },
         web: web(config),
+        after_edit: after_edit(config),
         memory: Some(memory.clone()),
         ..cairn_tools::Deps::new(Arc::clone(&roots), Arc::clone(&indexes))
     };
@@ -103,6 +106,16 @@ pub async fn engine(
     let _may_not_exist = std::fs::remove_dir_all(root.agents_dir());
     set_models(&engine, config, root);
     Ok(engine)
+}
+
+/// Returns the steps after edits.
+fn after_edit(config: &Config) -> cairn_tools::AfterEdit {
+    let diagnostics = &config.diagnostics;
+    cairn_tools::AfterEdit {
+        formatters: config.format.commands.clone(),
+        check: diagnostics.command.clone().filter(|_| diagnostics.mode == DiagnosticsMode::Auto),
+        timeout: Duration::from_secs(diagnostics.timeout_seconds.clamp(1, 600)),
+    }
 }
 
 /// Sets the engine's models from the configuration.

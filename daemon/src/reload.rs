@@ -42,6 +42,8 @@ const LIVE_KEYS: &[&str] = &[
     "context.",
     "tools.external",
     "plugins",
+    "hooks.",
+    "agentPlugins.",
     "git.",
     "mcp.",
     "safety.require_confirmation",

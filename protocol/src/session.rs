@@ -1,5 +1,7 @@
 //! Sessions and subscriptions to their logs.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,60 @@ use crate::{
     id::{SessionId, SubscriptionId},
     time::Timestamp,
 };
+
+/// Parameters of the method `session.setMcpServers`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetMcpServersParams {
+    /// Id of the session.
+    pub session_id: SessionId,
+    /// The servers, at most 16, in place of those that were set before.
+    pub servers: Vec<SessionMcpServer>,
+}
+
+/// An MCP server of one session: a program, or an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SessionMcpServer {
+    /// Name of the server, a part of the names of its tools.
+    pub name: String,
+    /// Program of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Arguments of the program.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Variables of the program, taken literally.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Address of the server, instead of a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of every request, taken literally.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+}
+
+/// Answer of the method `session.setMcpServers`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionMcpServers {
+    /// The servers and their state.
+    pub servers: Vec<SessionMcpStatus>,
+}
+
+/// State of an MCP server of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionMcpStatus {
+    /// Name of the server.
+    pub name: String,
+    /// Names of its tools in the session.
+    pub tools: Vec<String>,
+    /// Reason why it cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
 
 /// Parameters of the method `session.create`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -25,13 +25,97 @@ pub struct RunStartParams {
     pub input: Input,
     /// Additional context for the model, placed before the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<String>,
+    pub context: Option<TurnContext>,
     /// Permissions and limits of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<ExecutionPolicy>,
     /// Metadata that is stored with the turn and returned unchanged; at most 32 entries.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
+}
+
+/// Context of a turn: a text, or items.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum TurnContext {
+    /// Context of text alone.
+    Text(String),
+    /// Texts, files, selections and diagnostics.
+    Items(Vec<ContextItem>),
+}
+
+/// An item of a turn's context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum ContextItem {
+    /// A text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A file that the user refers to; the model reads it when it needs it.
+    File {
+        /// Path of the file.
+        path: String,
+    },
+    /// A part of a file that the user selected.
+    Selection {
+        /// Path of the file.
+        path: String,
+        /// First line, from 1.
+        start_line: u32,
+        /// Last line.
+        end_line: u32,
+        /// The selected text.
+        text: String,
+    },
+    /// A message of a compiler or a linter.
+    Diagnostic {
+        /// Path of the file.
+        path: String,
+        /// Line, from 1.
+        line: u32,
+        /// Severity, such as `error`.
+        severity: String,
+        /// Text of the message.
+        message: String,
+    },
+}
+
+impl From<String> for TurnContext {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl TurnContext {
+    /// Returns the context as a model reads it.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Items(items) => {
+                items.iter().map(ContextItem::text).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}
+
+impl ContextItem {
+    fn text(&self) -> String {
+        match self {
+            Self::Text { text } => text.clone(),
+            Self::File { path } => format!("The user refers to the file {path}."),
+            Self::Selection { path, start_line, end_line, text } => {
+                // A fence that is longer than any in the text.
+                let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+                let fence = "`".repeat(longest.max(2) + 1);
+                format!("{path}, lines {start_line} to {end_line}:\n{fence}\n{text}\n{fence}")
+            }
+            Self::Diagnostic { path, line, severity, message } => {
+                format!("{path}:{line}: {severity}: {message}")
+            }
+        }
+    }
 }
 
 /// Input of a turn: a text, or parts.
@@ -104,6 +188,9 @@ pub struct ExecutionPolicy {
     /// Names under which tools are offered; `tools.mode` when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_mode: Option<ToolsMode>,
+    /// Mode of the turn, `ask` when omitted. `accept-edits` and `auto` require the right `approve`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ExecutionMode>,
     /// `off` runs commands outside the sandbox, which requires the right `admin` and is noted in
     /// the audit of each command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +224,47 @@ pub struct TurnOverrides {
     /// `context.max_tool_output_chars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_output_chars: Option<u64>,
+}
+
+/// Calls that a turn may make without an approval, and whether it may change anything at all.
+/// Denials, required confirmations and protected paths apply in every mode.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExecutionMode {
+    /// Only tools that change nothing may be called.
+    Plan,
+    /// Calls with an effect need an approval, unless a rule allows them.
+    #[default]
+    Ask,
+    /// Edits of files inside the root need no approval.
+    AcceptEdits,
+    /// Edits of files, and commands that the sandbox confines, need no approval.
+    Auto,
+}
+
+impl ExecutionMode {
+    /// All modes, from the strictest on.
+    pub const ALL: [Self; 4] = [Self::Plan, Self::Ask, Self::AcceptEdits, Self::Auto];
+
+    /// Returns its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Ask => "ask",
+            Self::AcceptEdits => "accept-edits",
+            Self::Auto => "auto",
+        }
+    }
+
+    /// Returns the mode of this name on the wire.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name)
+    }
+
+    /// Returns true if calls run without approvals that the mode `ask` requires.
+    pub const fn is_raised(self) -> bool {
+        matches!(self, Self::AcceptEdits | Self::Auto)
+    }
 }
 
 /// Confinement of commands in a turn.

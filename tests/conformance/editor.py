@@ -1,6 +1,6 @@
 """An editor: the ACP client of PyPI's `agent-client-protocol`, over `cairn acp`.
 
-Usage: editor.py BINARY FOLDER SCENARIO [SESSION]
+Usage: editor.py BINARY FOLDER SCENARIO [SESSION | PROGRAM SCRIPT FOLDER]
 Plays a scenario and prints one JSON object with what came.
 """
 
@@ -10,7 +10,7 @@ import os
 import sys
 
 import acp
-from acp.schema import AllowedOutcome, DeniedOutcome, Implementation, RequestPermissionResponse
+from acp.schema import AllowedOutcome, DeniedOutcome, EnvVariable, Implementation, RequestPermissionResponse
 from acp.stdio import spawn_agent_process
 
 
@@ -114,6 +114,48 @@ async def load(editor, conn, folder, out):
     out["stop"] = await ask(conn, session, "and now?")
 
 
+async def servers(editor, conn, folder, out):
+    """A session with the editor's own MCP servers and a further folder, which ends with it."""
+    command, script, further = sys.argv[4:7]
+    stdio = acp.schema.McpServerStdio
+    named = [
+        stdio(name="peer", command=command, args=[script], env=[EnvVariable(name="OWN", value="${HOME}")]),
+        stdio(name="broken", command="/no/such/program", args=[], env=[]),
+    ]
+    made = await conn.new_session(cwd=folder, mcp_servers=named, additional_directories=[further])
+    session = made.session_id
+    out["session"] = session
+    out["stop"] = await ask(conn, session, "write it")
+    other = await conn.new_session(cwd=folder, mcp_servers=[])
+    out["other"] = await ask(conn, other.session_id, "write it")
+    for name, wrong in {
+        "sse": acp.schema.SseMcpServer(type="sse", name="x", url="http://127.0.0.1:1/", headers=[]),
+        "nameless": stdio(name="", command=command, args=[], env=[]),
+    }.items():
+        try:
+            await conn.new_session(cwd=folder, mcp_servers=[wrong])
+        except acp.RequestError as error:
+            out[name] = error.code
+    await conn.close_session(session_id=session)
+    await conn.load_session(cwd=folder, session_id=session, mcp_servers=[])
+    out["reopened"] = await ask(conn, session, "write it")
+
+
+async def delete(editor, conn, folder, out):
+    """Authentication, and a session that is deleted."""
+    await conn.authenticate(method_id=out["methods"][0])
+    try:
+        await conn.authenticate(method_id="nonsense")
+    except acp.RequestError as error:
+        out["refused"] = error.code
+    made = await conn.new_session(cwd=folder, mcp_servers=[])
+    out["stop"] = await ask(conn, made.session_id, "hi")
+    # The package has the method's types, but no function for it yet.
+    gone = acp.schema.DeleteSessionRequest(session_id=made.session_id)
+    await conn._conn.send_request("session/delete", gone.model_dump(by_alias=True, exclude_none=True))
+    out["listed"] = [s.session_id for s in (await conn.list_sessions(cwd=folder)).sessions]
+
+
 async def hello(editor, conn, folder, out):
     """Nothing but the beginning."""
 
@@ -127,6 +169,7 @@ async def main():
     async with spawn_agent_process(editor, binary, "acp", env=dict(os.environ)) as (conn, process):
         hello = await begin(editor, conn)
         out["version"] = hello.protocol_version
+        out["methods"] = [m.id for m in hello.auth_methods]
         out["load"] = hello.agent_capabilities.load_session
         out["images"] = hello.agent_capabilities.prompt_capabilities.image
         await play(editor, conn, folder, out)

@@ -25,13 +25,19 @@ pub struct Scripted {
 
 /// Starts a daemon with these answers, and creates a folder to work in.
 pub fn scripted(answers: &Value) -> Scripted {
+    configured(answers, &json!({}))
+}
+
+/// Starts such a daemon with further settings.
+fn configured(answers: &Value, settings: &Value) -> Scripted {
     let dir = tempfile::tempdir().unwrap();
     let (home, folder) = (dir.path().join("home"), dir.path().join("repo"));
     tree(&folder, FILES);
     let script = dir.path().join("script.json");
     let text = json!({"model": "script", "contextTokens": 16384, "answers": answers});
     tree(dir.path(), &[("script.json", &text.to_string())]);
-    let config = json!({"llm": {"provider": "scripted", "endpoint": script}});
+    let mut config = settings.clone();
+    config["llm"] = json!({"provider": "scripted", "endpoint": script});
     tree(&home, &[("config/config.json", &config.to_string())]);
     let daemon = Daemon::start_in(&home, &[]);
     Scripted { daemon, folder, _dir: dir }
@@ -127,10 +133,12 @@ fn chat_continues_in_its_folder() {
         {"expect": [{"messages": 3}], "steps": [{"text": "Ada"}]},
         text_answer("no memory"),
     ]));
-    let file = cairn.folder.join(".cairn_session");
     let (code, _, err) = cairn.chat(&["--continue", "-p", "who?"], None);
     assert!(code == 3 && err.contains("no chat is stored in"), "{err}");
     assert_eq!(cairn.chat(&["-p", "I am Ada"], None).0, 0);
+    let mut files = std::fs::read_dir(cairn.daemon.home.join("chats")).unwrap();
+    let file = files.next().unwrap().unwrap().path();
+    assert!(files.next().is_none() && !cairn.folder.join(".cairn_session").exists());
     let session_file: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let mode =
         std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions()) & 0o777;
@@ -143,6 +151,77 @@ fn chat_continues_in_its_folder() {
     // A chat without a session file leaves an existing file unchanged.
     assert_eq!(cairn.chat(&["--no-local-session", "-p", "anew"], None).0, 0);
     assert_eq!(serde_json::from_slice::<Value>(&std::fs::read(&file).unwrap()).unwrap(), then);
+}
+
+#[test]
+fn mode_of_flags_and_configuration_decides_about_edits() {
+    let write =
+        |n: u32| calls("write_file", &json!({"path": format!("new-{n}.txt"), "content": "new\n"}));
+    let cairn = scripted(&json!([
+        write(0),
+        text_answer("the plan"),
+        write(1),
+        text_answer("done"),
+        write(2),
+        write(3),
+        text_answer("done"),
+        text_answer("no progress"),
+    ]));
+    let has = |n: u32| cairn.folder.join(format!("new-{n}.txt")).exists();
+    // Without a terminal nobody can approve.
+    let (code, out, err) = cairn.chat(&["--mode", "plan", "-p", "write"], None);
+    assert_eq!((code, out.as_str(), has(0)), (0, "the plan\n", false), "{err}");
+    assert_eq!(cairn.chat(&["--mode", "accept-edits", "-p", "write"], None).0, 0);
+    assert!(has(1));
+    assert_eq!(cairn.chat(&["--mode", "loud", "-p", "write"], None).0, 2);
+    // A project can only make the mode stricter.
+    std::fs::write(cairn.folder.join(".cairn.json"), r#"{"chat": {"mode": "auto"}}"#).unwrap();
+    assert_eq!(cairn.chat(&["-p", "write"], None).0, 3);
+    assert!(!has(2));
+    let own = cairn.daemon.home.join("config/config.json");
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&own).unwrap()).unwrap();
+    config["chat"] = json!({"mode": "accept-edits", "prompt_progress": false});
+    std::fs::write(&own, config.to_string()).unwrap();
+    std::fs::remove_file(cairn.folder.join(".cairn.json")).unwrap();
+    assert_eq!(cairn.chat(&["-p", "write"], None).0, 0);
+    assert!(has(3));
+    let (code, out, err) = cairn.chat(&["--json", "-p", "hello"], None);
+    assert_eq!(code, 0, "{err}");
+    let accepted = r#""promptProgress":false"#;
+    assert!(out.contains(accepted) && out.contains(r#""mode":"accept-edits""#), "{out}");
+    let (_, out, _) = cairn.cairn(&["audit", "--tool", "write_file"]);
+    assert!(out.contains("deny ") && out.contains("allow  write_file     ok"), "{out}");
+}
+
+/// `diagnostics.timeoutSeconds` limits each of them.
+#[test]
+fn formatter_and_check_run_after_edits() {
+    let upper = "tr a-z A-Z < \"$0\" > /tmp/upper && cat /tmp/upper > \"$0\"";
+    let settings = |mode: &str, seconds: u64, check: &str| {
+        json!({
+            "format": {"commands": {"txt": ["sh", "-c", upper]}},
+            "diagnostics": {"mode": mode, "command": check, "timeoutSeconds": seconds},
+        })
+    };
+    let write = json!({"path": "new.txt", "content": "abc\n"});
+    let check = "cat new.txt; echo 1 error; exit 7";
+    for (settings, expected) in [
+        (settings("auto", 60, check), r#""exit_code":7,"output":"ABC\n1 error\n""#),
+        (settings("auto", 1, "sleep 60"), r#""diagnostics":{"#),
+        (settings("off", 60, check), r#""formatter":["#),
+    ] {
+        let answers = json!([calls("write_file", &write), text_answer("done")]);
+        let cairn = configured(&answers, &settings);
+        let args = ["--json", "--mode", "accept-edits", "-p", "write"];
+        let (code, out, err) = cairn.chat(&args, None);
+        assert_eq!(code, 0, "{err}");
+        let line = out.lines().find(|line| line.contains("tool_result")).unwrap();
+        assert!(line.contains(expected), "{line}");
+        assert!(line.contains(r#""changed":true"#), "{line}");
+        let is_off = settings["diagnostics"]["mode"] == "off";
+        assert_eq!(line.contains("diagnostics"), !is_off, "{line}");
+        assert_eq!(std::fs::read_to_string(cairn.folder.join("new.txt")).unwrap(), "ABC\n");
+    }
 }
 
 #[test]

@@ -68,6 +68,45 @@ fn mentioned_files_and_folders_go_to_the_model() {
 }
 
 #[test]
+fn mode_is_switched_by_key_and_a_plan_is_carried_out() {
+    let write = json!({"path": "new.txt", "content": "new\n"});
+    let cairn = scripted(&json!([
+        text_answer("First this, then that."),
+        {"expect": [{"lastContains": "Carry it out"}], "steps": [
+            {"call": {"name": "write_file", "arguments": write}},
+        ]},
+        text_answer("It is written."),
+    ]));
+    let Some(mut terminal) = prompt(&cairn, &[], &Setup::default()) else { return };
+    terminal.see(" · ask");
+    for mode in ["accept-edits", "auto", "plan"] {
+        terminal.key("BTab");
+        terminal.see(&format!(" · {mode}"));
+    }
+    // A typed text stays.
+    terminal.text("write it");
+    terminal.key("BTab");
+    terminal.see(" · ask");
+    terminal.see_last("● write it");
+    terminal.key("C-u");
+    terminal.line("/mode loud");
+    terminal.see("there is no mode 'loud'");
+    terminal.line("/mode plan");
+    terminal.see("plan: nothing is changed");
+    terminal.line("write it");
+    terminal.see("First this, then that.");
+    terminal.see("carry it out, and edit files without asking");
+    assert!(!cairn.folder.join("new.txt").exists());
+    terminal.key("Down");
+    terminal.key("Enter");
+    terminal.see("It is written.");
+    terminal.see(" · accept-edits");
+    assert!(cairn.folder.join("new.txt").exists());
+    terminal.line("/cost");
+    terminal.see("2 turns · ");
+}
+
+#[test]
 fn mentions_outside_the_folder_and_protected_ones_are_refused() {
     let cairn = scripted(&json!([text_answer("Fine.")]));
     tree(cairn.folder.parent().unwrap(), &[("secret.txt", "S3CRET")]);

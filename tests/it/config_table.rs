@@ -7,8 +7,11 @@ const EFFECTS: &[(&str, &str)] = &[
     ("agent.max_iterations", "config_keys::turn_limits_are_enforced"),
     ("agent.retry_attempts", "config_keys::failed_requests_are_retried_as_configured"),
     ("agent.retry_backoff_base_ms", "config_keys::failed_requests_are_retried_as_configured"),
+    ("agentPlugins.folders", "hooks::agent_plugin_brings_skill_server_command_and_hook"),
     ("ann", "config_keys::invalid_value_is_refused_with_its_key"),
+    ("chat.mode", "chat::mode_of_flags_and_configuration_decides_about_edits"),
     ("chat.notify", "chat_view::user_is_notified_while_the_terminal_has_no_focus"),
+    ("chat.prompt_progress", "chat::mode_of_flags_and_configuration_decides_about_edits"),
     ("chat.theme", "chat_view::diffs_have_the_colours_of_the_theme_and_none_with_no_color"),
     ("context.compaction_threshold", "config_keys::turn_limits_are_enforced"),
     ("context.max_tokens", "config_keys::turn_limits_are_enforced"),
@@ -16,11 +19,26 @@ const EFFECTS: &[(&str, &str)] = &[
     ("context.repo_map_tokens", "config_keys::model_settings_are_sent_in_its_request"),
     ("daemon.idleExitSeconds", "config_keys::daemon_starts_as_configured"),
     ("daemon.log", "config_keys::daemon_starts_as_configured"),
+    ("diagnostics.command", "chat::formatter_and_check_run_after_edits"),
+    ("diagnostics.mode", "chat::formatter_and_check_run_after_edits"),
+    ("diagnostics.timeoutSeconds", "chat::formatter_and_check_run_after_edits"),
     ("discovery", "config_keys::invalid_value_is_refused_with_its_key"),
     ("embedder", "config_keys::invalid_value_is_refused_with_its_key"),
     ("exclusions", "config_keys::daemon_starts_as_configured"),
+    ("format.commands.*", "chat::formatter_and_check_run_after_edits"),
     ("git.auto_commit", "config_keys::commits_and_plugin_hooks_follow_configuration"),
     ("git.commit_message_prefix", "config_keys::commits_and_plugin_hooks_follow_configuration"),
+    ("hooks.Notification", "hooks::every_event_runs_its_hook"),
+    ("hooks.PostToolUse", "hooks::every_event_runs_its_hook"),
+    ("hooks.PreCompact", "hooks::every_event_runs_its_hook"),
+    ("hooks.PreToolUse", "hooks::every_event_runs_its_hook"),
+    ("hooks.SessionEnd", "hooks::every_event_runs_its_hook"),
+    ("hooks.SessionStart", "hooks::every_event_runs_its_hook"),
+    ("hooks.Stop", "hooks::every_event_runs_its_hook"),
+    ("hooks.SubagentStop", "hooks::every_event_runs_its_hook"),
+    ("hooks.UserPromptSubmit", "hooks::every_event_runs_its_hook"),
+    ("hooks.import_claude", "hooks::hooks_of_claude_code_run_if_imported"),
+    ("hooks.may_allow", "hooks::hook_allows_only_if_the_user_lets_it"),
     ("listen.address", "config_keys::daemon_starts_as_configured"),
     ("listen.allowedHosts", "config_keys::configured_hosts_and_origins_are_accepted"),
     ("listen.allowedOrigins", "config_keys::configured_hosts_and_origins_are_accepted"),
@@ -156,6 +174,7 @@ fn every_key_has_a_reader_and_a_test() {
                 if c.is_ascii_uppercase() { vec!['_', c.to_ascii_lowercase()] } else { vec![c] }
             })
             .collect();
+        let field = field.trim_start_matches('_');
         if !code.contains(&format!(".{field}")) {
             wrong.push(format!("{}: {} does not read it", known.key, known.reader));
         }

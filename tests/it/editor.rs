@@ -185,3 +185,89 @@ async fn approval_survives_the_disconnect_of_its_editor() {
     }
     assert_eq!(notes(&cairn), "new\n");
 }
+
+#[test]
+fn servers_of_the_editor_are_tools_of_its_session_alone() {
+    let add = calls("mcp_peer_add", &json!({"a": 40, "b": 2}));
+    let environment = calls("mcp_peer_environment", &json!({}));
+    let cairn = scripted(&json!([
+        add,
+        environment,
+        text_answer("one"),
+        add,
+        text_answer("two"),
+        add,
+        text_answer("three")
+    ]));
+    let Some(python) = python("mcp") else { return };
+    let further = cairn.folder.parent().unwrap().join("further");
+    tree(&further, &[("a.txt", "a\n")]);
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/mcp_server.py");
+    let more = [&*python, &*server.to_string_lossy(), &*further.to_string_lossy()];
+    let Some(report) = play(&cairn, "servers", &more) else { return };
+    let ends: Vec<(&str, String)> = updates(&report, "tool_call_update")
+        .iter()
+        .filter(|update| update["status"] == "completed" || update["status"] == "failed")
+        .map(|update| (update["status"].as_str().unwrap(), update["content"].to_string()))
+        .collect();
+    let states: Vec<&str> = ends.iter().map(|(state, _)| *state).collect();
+    // The first session has the tools; the other has not, nor has the first after it was closed,
+    // whose first two calls are replayed before.
+    let expected = ["completed", "completed", "failed", "completed", "completed", "failed"];
+    assert_eq!(states, expected, "{report:#}");
+    assert!(ends[0].1.contains("42"), "{ends:?}");
+    assert!(ends[1].1.contains("OWN") && !ends[1].1.contains("CAIRN_HOME"), "{ends:?}");
+    assert!(ends[2].1.contains("there is no tool"), "{ends:?}");
+    // Each call passed the gate: a server's claim that it only reads is not trusted.
+    assert_eq!(report["asked"].as_array().unwrap().len(), 2, "{report:#}");
+    let problems = updates(&report, "agent_thought_chunk");
+    assert!(problems.iter().any(|p| p["content"]["text"].as_str().unwrap().contains("'broken'")));
+    assert_eq!((&report["sse"], &report["nameless"]), (&json!(-32602), &json!(-32602)));
+    let roots = cairn.cairn(&["index", "--json"]).1;
+    assert!(roots.contains("further"), "{roots}");
+}
+
+#[test]
+fn usage_and_session_info_are_reported_and_a_session_is_deleted() {
+    let cairn = scripted(&json!([text_answer("hello")]));
+    let Some(report) = play(&cairn, "delete", &[]) else { return };
+    assert_eq!(
+        (&report["stop"], &report["listed"]),
+        (&json!("end_turn"), &json!([])),
+        "{report:#}"
+    );
+    assert_eq!((&report["methods"], &report["refused"]), (&json!(["cairn"]), &json!(-32602)));
+    let usage = updates(&report, "usage_update");
+    assert_eq!((&usage[0]["used"], &usage[0]["size"]), (&json!(120), &json!(16384)));
+    let info = updates(&report, "session_info_update");
+    assert!(info[0]["title"].is_string() && info[0]["updatedAt"].is_string(), "{info:?}");
+}
+
+#[test]
+fn registry_entry_names_the_release() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let text = std::fs::read_to_string(root.join("packaging/acp-registry/agent.json")).unwrap();
+    let entry: Value = serde_json::from_str(&text).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(entry["version"], version);
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let repository = entry["repository"].as_str().unwrap();
+    assert!(manifest.contains(&format!("repository = \"{repository}\"")), "{repository}");
+    for (platform, name) in [
+        ("darwin-aarch64", "aarch64-macos"),
+        ("darwin-x86_64", "x86_64-macos"),
+        ("linux-aarch64", "aarch64-linux"),
+        ("linux-x86_64", "x86_64-linux"),
+    ] {
+        let binary = &entry["distribution"]["binary"][platform];
+        let folder = format!("cairn-{version}-{name}");
+        let archive = format!("{repository}/releases/download/v{version}/{folder}.tar.gz");
+        assert_eq!(binary["archive"], archive);
+        assert_eq!(
+            (&binary["cmd"], &binary["args"]),
+            (&json!(format!("./{folder}/bin/cairn")), &json!(["acp"]))
+        );
+    }
+    let npx = &entry["distribution"]["npx"];
+    assert_eq!(npx, &json!({"package": format!("cairn-agent@{version}"), "args": ["acp"]}));
+}

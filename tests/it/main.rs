@@ -24,6 +24,7 @@ mod foreign;
 mod fresh;
 mod golden;
 mod home;
+mod hooks;
 mod http;
 mod kinds;
 mod limits;

@@ -486,3 +486,33 @@ fn client_entry_is_merged_into_existing_configuration() {
             .contains("[mcp_servers.cairn]")
     );
 }
+
+#[tokio::test]
+async fn client_runs_turns_only_if_its_user_offers_them() {
+    let cairn = crate::chat::scripted(&json!([
+        crate::chat::calls("read_file", &json!({"path": "notes.txt"})),
+        crate::chat::text_answer("it says old"),
+    ]));
+    let path = cairn.folder.canonicalize().unwrap();
+    cairn.daemon.client().await.ok("index.addRoot", json!({"path": path})).await;
+    let names = |listed: &Value| -> Vec<String> {
+        let all = listed["result"]["tools"].as_array().unwrap().iter();
+        all.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    for (query, offered) in [("", false), ("?turns=0", false), ("?turns=1", true)] {
+        let mut raw = socket(&cairn.daemon, query).await;
+        begin(&mut raw).await;
+        raw.send_json(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"})).await;
+        let listed = raw.json().await;
+        assert_eq!(names(&listed).contains(&"run_turn".to_owned()), offered, "{query}");
+        let arguments = json!({"prompt": "what is in notes.txt?"});
+        let answer = tool(&mut raw, "run_turn", arguments).await.to_string();
+        if offered {
+            assert!(answer.contains("it says old") && answer.contains("cairn://session/"));
+            let wrong = tool(&mut raw, "run_turn", json!({"prompt": 1})).await.to_string();
+            assert!(wrong.contains("invalid_params"), "{wrong}");
+        } else {
+            assert!(answer.contains("there is no tool 'run_turn'"), "{query}: {answer}");
+        }
+    }
+}

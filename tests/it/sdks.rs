@@ -122,7 +122,7 @@ fn approve_both(run: &impl Fn(&Path) -> Command) {
 
 fn python_script(python: &str, name: &str, home: &Path) -> Command {
     let sdk = project().join("client-sdk/python");
-    let folder = if matches!(name, "misuse" | "lines") {
+    let folder = if matches!(name, "misuse" | "lines" | "reconnect") {
         project().join("tests/conformance/sdk")
     } else {
         sdk.join("examples")
@@ -162,6 +162,21 @@ async fn reads_all_lines(run: &impl Fn(&Path) -> Command) {
 async fn python_client_reads_all_lines() {
     let Some(python) = python("websockets") else { return };
     reads_all_lines(&|home: &Path| python_script(&python, "lines", home)).await;
+}
+
+#[test]
+fn python_client_calls_a_restarted_daemon() {
+    let Some(python) = python("websockets") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let mut command = python_script(&python, "reconnect", &home);
+    command.arg(binary());
+    let report: Value = serde_json::from_str(&printed(command, "")).unwrap();
+    let closed = "the connection ended: by this client";
+    assert_eq!(
+        report,
+        json!({"cut": "ClosedError", "restarted": true, "same": true, "closed": closed})
+    );
 }
 
 #[test]

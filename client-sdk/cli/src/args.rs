@@ -8,8 +8,8 @@ use crate::{
     chat,
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, host, index, man, map,
-        mcp, memory, models, pair, references, search, skills, stdio, symbols, tools, trace,
-        uninstall, update, viewer,
+        mcp, memory, models, pair, plugins, references, search, skills, stdio, symbols, tools,
+        trace, uninstall, update, viewer,
     },
 };
 
@@ -101,6 +101,8 @@ pub enum Command {
     Memory(memory::MemoryArgs),
     /// List the skills that are offered to agents
     Skills(skills::SkillsArgs),
+    /// List the agent plugins and what each brings
+    Plugins(plugins::PluginsArgs),
     /// Show what tools did and what allowed it
     Audit(audit::AuditArgs),
     /// Show each setting and its source

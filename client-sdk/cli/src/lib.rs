@@ -26,8 +26,8 @@ use crate::{
     args::{Cli, Command, Sessions},
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, index, man, map, mcp,
-        memory, models, overview, pair, references, search, skills, status, stdio, stop, symbols,
-        tools, trace, uninstall, update, viewer,
+        memory, models, overview, pair, plugins, references, search, skills, status, stdio, stop,
+        symbols, tools, trace, uninstall, update, viewer,
     },
     exit::Failure,
 };
@@ -94,6 +94,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Map(args) => wait(map::run(app, args)).and_then(done),
         Command::Memory(args) => wait(memory::run(app, args)).and_then(done),
         Command::Skills(args) => wait(skills::run(app, args)).and_then(done),
+        Command::Plugins(args) => wait(plugins::run(app, args)).and_then(done),
         Command::Index(args) => wait(index::run(app, args)).and_then(done),
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),

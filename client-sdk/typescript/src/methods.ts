@@ -62,6 +62,7 @@ import type {
   PageOfMemoryEntry,
   PageOfMemoryKeyword,
   PageOfModelInfo,
+  PageOfPluginInfo,
   PageOfProviderInfo,
   PageOfRootStatus,
   PageOfSession,
@@ -92,7 +93,9 @@ import type {
   SearchParams,
   Session,
   SessionCreateParams,
+  SessionMcpServers,
   SessionRef,
+  SetMcpServersParams,
   Span,
   SpanParams,
   SteerParams,
@@ -294,6 +297,11 @@ export abstract class Methods {
     return this.call("session.export", params);
   }
 
+  /** `session.setMcpServers`: Replaces the MCP servers of a session, which end with it. */
+  sessionSetMcpServers(params: SetMcpServersParams): Promise<SessionMcpServers> {
+    return this.call("session.setMcpServers", params);
+  }
+
   /** `tool.list`: The registered tools. */
   toolList(params: Empty = {}): Promise<PageOfToolInfo> {
     return this.call("tool.list", params);
@@ -462,6 +470,11 @@ export abstract class Methods {
   /** `skill.list`: All skills, and whether they are offered to agents. */
   skillList(params: Empty = {}): Promise<PageOfSkillInfo> {
     return this.call("skill.list", params);
+  }
+
+  /** `plugin.list`: The agent plugins of the user, and what each brings. */
+  pluginList(params: Empty = {}): Promise<PageOfPluginInfo> {
+    return this.call("plugin.list", params);
   }
 
   /** `trace.list`: Traces, newest first; a trace id is a session id. */

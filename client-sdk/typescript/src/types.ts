@@ -1194,6 +1194,45 @@ export interface ConfigValue {
   pending?: unknown;
 }
 
+/** An item of a turn's context. */
+export type ContextItem =
+  /** A text. */
+  | {
+    type: "text";
+    /** The text. */
+    text: string;
+  }
+  /** A file that the user refers to; the model reads it when it needs it. */
+  | {
+    type: "file";
+    /** Path of the file. */
+    path: string;
+  }
+  /** A part of a file that the user selected. */
+  | {
+    type: "selection";
+    /** Last line. */
+    endLine: number;
+    /** Path of the file. */
+    path: string;
+    /** First line, from 1. */
+    startLine: number;
+    /** The selected text. */
+    text: string;
+  }
+  /** A message of a compiler or a linter. */
+  | {
+    type: "diagnostic";
+    /** Line, from 1. */
+    line: number;
+    /** Text of the message. */
+    message: string;
+    /** Path of the file. */
+    path: string;
+    /** Severity, such as `error`. */
+    severity: string;
+  };
+
 /** Rule of a project for its contributors. */
 export interface Convention {
   /** Path of the file that states it, as `path` or `path:line`. */
@@ -1444,6 +1483,18 @@ export type EventNotification =
     parentId?: string | null;
   };
 
+/** Calls that a turn may make without an approval, and whether it may change anything at all.
+ * Denials, required confirmations and protected paths apply in every mode. */
+export type ExecutionMode =
+  /** Only tools that change nothing may be called. */
+  | "plan"
+  /** Calls with an effect need an approval, unless a rule allows them. */
+  | "ask"
+  /** Edits of files inside the root need no approval. */
+  | "accept-edits"
+  /** Edits of files, and commands that the sandbox confines, need no approval. */
+  | "auto";
+
 /** Permissions and limits of a turn. */
 export interface ExecutionPolicy {
   /** True if models outside this machine may be used; the daemon's `models.allowExternal` must
@@ -1455,6 +1506,8 @@ export interface ExecutionPolicy {
   maxIterations?: number | null;
   /** Maximum number of input and output tokens over all answers. */
   maxTokens?: number | null;
+  /** Mode of the turn, `ask` when omitted. `accept-edits` and `auto` require the right `approve`. */
+  mode?: ExecutionMode | null;
   /** True if tools may use the network. */
   network?: boolean;
   /** Names of the only tools that may be called; all registered ones when omitted. */
@@ -2525,6 +2578,14 @@ export interface PageOfModelInfo {
 }
 
 /** One page of a list. */
+export interface PageOfPluginInfo {
+  /** Entries of the page. */
+  data: Array<PluginInfo>;
+  /** Cursor of the next page; absent on the last. */
+  nextCursor?: string | null;
+}
+
+/** One page of a list. */
 export interface PageOfProviderInfo {
   /** Entries of the page. */
   data: Array<ProviderInfo>;
@@ -2661,6 +2722,28 @@ export type PlannerKind =
   | "default"
   /** The built-in planner, followed by the session's model with the results so far. */
   | "model";
+
+/** A folder of skills, MCP servers, commands and hooks. */
+export interface PluginInfo {
+  /** Path of its folder. */
+  folder: string;
+  /** Name of the plugin. */
+  name: string;
+  /** Names of its commands. */
+  commands?: Array<string>;
+  /** Description in one line. */
+  description?: string;
+  /** Reason why it is not loaded. */
+  error?: string | null;
+  /** Events that its hooks handle. */
+  hooks?: Array<string>;
+  /** Names of its MCP servers. */
+  mcpServers?: Array<string>;
+  /** Names of its skills. */
+  skills?: Array<string>;
+  /** Version in its author's numbering. */
+  version?: string;
+}
 
 /** The exact effects of a call. */
 export interface Preview {
@@ -3065,7 +3148,7 @@ export interface RunStartParams {
    * receipt. */
   turnId: string;
   /** Additional context for the model, placed before the input. */
-  context?: string | null;
+  context?: TurnContext | null;
   /** Metadata that is stored with the turn and returned unchanged; at most 32 entries. */
   metadata?: Record<string, string>;
   /** Permissions and limits of the turn. */
@@ -3277,8 +3360,48 @@ export interface SessionCreateParams {
 
 export type SessionId = string;
 
+/** An MCP server of one session: a program, or an address. */
+export interface SessionMcpServer {
+  /** Name of the server, a part of the names of its tools. */
+  name: string;
+  /** Arguments of the program. */
+  args?: Array<string>;
+  /** Program of the server. */
+  command?: string | null;
+  /** Variables of the program, taken literally. */
+  env?: Record<string, string>;
+  /** Headers of every request, taken literally. */
+  headers?: Record<string, string>;
+  /** Address of the server, instead of a program. */
+  url?: string | null;
+}
+
+/** Answer of the method `session.setMcpServers`. */
+export interface SessionMcpServers {
+  /** The servers and their state. */
+  servers: Array<SessionMcpStatus>;
+}
+
+/** State of an MCP server of a session. */
+export interface SessionMcpStatus {
+  /** Name of the server. */
+  name: string;
+  /** Names of its tools in the session. */
+  tools: Array<string>;
+  /** Reason why it cannot be used. */
+  error?: string | null;
+}
+
 /** Parameters that name a session. */
 export interface SessionRef {
+  /** Id of the session. */
+  sessionId: SessionId;
+}
+
+/** Parameters of the method `session.setMcpServers`. */
+export interface SetMcpServersParams {
+  /** The servers, at most 16, in place of those that were set before. */
+  servers: Array<SessionMcpServer>;
   /** Id of the session. */
   sessionId: SessionId;
 }
@@ -3669,6 +3792,13 @@ export interface TracePage {
   /** Value of `after` for the next page; absent on the last. */
   nextAfter?: number | null;
 }
+
+/** Context of a turn: a text, or items. */
+export type TurnContext =
+  /** Context of text alone. */
+  | string
+  /** Texts, files, selections and diagnostics. */
+  | Array<ContextItem>;
 
 /** Settings of one turn that override the configured ones. */
 export interface TurnOverrides {

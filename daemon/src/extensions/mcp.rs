@@ -4,8 +4,10 @@
 
 mod link;
 mod process;
+mod session_servers;
 
 pub use process::{expand_variables, is_local};
+pub use session_servers::SessionServers;
 
 use std::{
     collections::BTreeMap,
@@ -15,11 +17,13 @@ use std::{
 
 use cairn_config::McpServer;
 use cairn_engine::Engine;
+use cairn_harness::Registry;
 use cairn_tools::{RemoteTools, Server};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use link::{Link, State};
+use process::Variables;
 
 /// Delay before a restart: first and longest.
 const RESTART_DELAY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -82,7 +86,8 @@ impl Servers {
                 for task in before.lock().await.drain(..) {
                     let _stopped = tokio::time::timeout(DRAIN, task).await;
                 }
-                supervise(owner, own, engine, stop_signal).await;
+                let server = Supervised::new(&owner, own, Variables::Expanded);
+                server.run(engine.registry(), stop_signal).await;
             });
             running.insert(name.clone(), Running { config: config.clone(), stop, task });
         }
@@ -114,39 +119,54 @@ fn describe_server(name: &str, config: &McpServer) -> Server {
     }
 }
 
-/// Runs one server until `stop`.
-async fn supervise(name: String, config: McpServer, engine: Engine, stop: CancellationToken) {
-    let link = Arc::new(Link::new(&name));
-    let tools = RemoteTools::new(describe_server(&name, &config), Arc::clone(&link) as _);
-    let mut pause = RESTART_DELAY.0;
-    let mut failures = 0;
-    while !stop.is_cancelled() {
-        let began = Instant::now();
-        let why = tokio::select! {
-            why = link::run(&link, &config, |specs| tools.set(engine.registry(), specs)) => why,
-            () = stop.cancelled() => break,
-        };
-        if began.elapsed() >= STABLE_AFTER {
-            pause = RESTART_DELAY.0;
-            failures = 0;
-        }
-        failures += 1;
-        tracing::warn!("mcp server {name}: {why}");
-        if failures >= MAX_FAILURES {
-            tracing::warn!(
-                "mcp server {name} failed {failures} times and is not retried; reload the configuration \
-                to try again"
-            );
-            link.set(State::Down(format!("{why}; it was tried {failures} times")));
-            stop.cancelled().await;
-            break;
-        }
-        link.set(State::Down(why));
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = stop.cancelled() => break,
-        }
-        pause = (pause * 2).min(RESTART_DELAY.1);
+/// A server with its connection and its tools.
+struct Supervised {
+    name: String,
+    config: McpServer,
+    link: Arc<Link>,
+    tools: RemoteTools,
+}
+
+impl Supervised {
+    fn new(name: &str, config: McpServer, variables: Variables) -> Self {
+        let link = Arc::new(Link::new(name, variables));
+        let tools = RemoteTools::new(describe_server(name, &config), Arc::clone(&link) as _);
+        Self { name: name.to_owned(), config, link, tools }
     }
-    tools.set(engine.registry(), vec![]);
+
+    /// Runs the server until `stop`, with its tools in `registry`.
+    async fn run(&self, registry: &Registry, stop: CancellationToken) {
+        let Self { name, config, link, tools } = self;
+        let mut pause = RESTART_DELAY.0;
+        let mut failures = 0;
+        while !stop.is_cancelled() {
+            let began = Instant::now();
+            let why = tokio::select! {
+                why = link::run(link, config, |specs| tools.set(registry, specs)) => why,
+                () = stop.cancelled() => break,
+            };
+            if began.elapsed() >= STABLE_AFTER {
+                pause = RESTART_DELAY.0;
+                failures = 0;
+            }
+            failures += 1;
+            tracing::warn!("mcp server {name}: {why}");
+            if failures >= MAX_FAILURES {
+                tracing::warn!(
+                    "mcp server {name} failed {failures} times and is not retried; reload the \
+                    configuration to try again"
+                );
+                link.set(State::Down(format!("{why}; it was tried {failures} times")));
+                stop.cancelled().await;
+                break;
+            }
+            link.set(State::Down(why));
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => break,
+            }
+            pause = (pause * 2).min(RESTART_DELAY.1);
+        }
+        tools.set(registry, vec![]);
+    }
 }

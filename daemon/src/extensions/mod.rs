@@ -1,19 +1,36 @@
-//! Extensions that the user adds as files: external tools, MCP servers, skills, switches, plugins.
+//! Extensions that the user adds as files: external tools, MCP servers, skills, switches, plugins,
+//! hooks.
 //! Changes take effect without a restart.
 
+mod agent_plugins;
 mod external_tools;
+mod hooks;
 pub mod mcp;
 mod plugins;
 mod skills;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
-use cairn_config::Config;
+use cairn_config::{Config, McpServer};
 use cairn_engine::Engine;
-use cairn_protocol::location::{DataRoot, Env};
+use cairn_protocol::{
+    location::{DataRoot, Env},
+    plugin::PluginInfo,
+};
 use tokio_util::sync::CancellationToken;
 
-use self::{external_tools::ExternalTools, mcp::Servers, skills::Skills};
+use self::{
+    agent_plugins::AgentPlugin,
+    external_tools::ExternalTools,
+    hooks::{Hooks, Sources},
+    mcp::{Servers, SessionServers},
+    skills::Skills,
+};
 
 /// Interval between scans of the folders.
 const SCAN_INTERVAL: Duration = Duration::from_secs(2);
@@ -24,7 +41,13 @@ pub struct Extensions {
     programs: Arc<ExternalTools>,
     skills: Arc<Skills>,
     servers: Arc<Servers>,
+    session_servers: Arc<SessionServers>,
+    plugins: Arc<RwLock<UserPlugins>>,
+    home: Option<PathBuf>,
 }
+
+/// The agent plugins of the user, and their folders in the configuration.
+type UserPlugins = Vec<(PathBuf, Result<AgentPlugin, String>)>;
 
 impl Extensions {
     /// Loads the extensions, so that they are available to the first client.
@@ -43,12 +66,17 @@ impl Extensions {
             programs: ExternalTools::new(dir.as_deref(), copies, config.tools.external.clone()),
             skills: Skills::new(dir.as_deref(), env.home.as_deref()),
             servers: Arc::default(),
+            session_servers: SessionServers::new(engine.registry()),
+            plugins: Arc::default(),
+            home: env.home.clone(),
         };
-        extensions.servers.configure(engine, &config.mcp.servers);
-        engine.set_plugins(plugins::from_config(&config.plugins));
+        engine.set_session_servers(Arc::clone(&extensions.session_servers) as _);
+        extensions.apply(engine, config);
         let skills = Arc::clone(&extensions.skills);
         let known = engine.clone();
         engine.set_skills(Arc::new(move |root| skills.list(&known, root)));
+        let plugins = Arc::clone(&extensions.plugins);
+        engine.set_plugin_list(Arc::new(move |root| list_plugins(&plugins, root)));
         extensions.scan(engine).await?;
         Ok(extensions)
     }
@@ -56,12 +84,35 @@ impl Extensions {
     /// Applies a changed configuration.
     pub fn configure(&self, engine: &Engine, config: &Config) {
         self.programs.configure(engine, config.tools.external.clone());
-        self.servers.configure(engine, &config.mcp.servers);
-        engine.set_plugins(plugins::from_config(&config.plugins));
+        self.apply(engine, config);
+    }
+
+    /// Applies hooks, plugins, and the servers and skills that they bring.
+    fn apply(&self, engine: &Engine, config: &Config) {
+        let user = agent_plugins::of_user(&config.agent_plugins.folders);
+        for (folder, plugin) in &user {
+            if let Err(error) = plugin {
+                tracing::warn!("plugin {}: {error}", folder.display());
+            }
+        }
+        let loaded: Vec<AgentPlugin> =
+            user.iter().filter_map(|(_, plugin)| plugin.as_ref().ok().cloned()).collect();
+        let mut servers: BTreeMap<String, McpServer> =
+            loaded.iter().flat_map(|plugin| plugin.servers.clone()).collect();
+        // A server that the configuration names comes before one of a plugin.
+        servers.extend(config.mcp.servers.clone());
+        self.servers.configure(engine, &servers);
+        self.skills.set_plugins(loaded.iter().map(|plugin| plugin.skills.clone()).collect());
+        let sources = Sources::new(config, self.home.as_deref(), loaded);
+        let mut all = plugins::from_config(&config.plugins);
+        all.push(Arc::new(Hooks::new(engine, sources)));
+        engine.set_plugins(all);
+        *self.plugins.write().unwrap_or_else(PoisonError::into_inner) = user;
     }
 
     /// Stops the MCP servers.
     pub async fn close(&self) {
+        self.session_servers.close().await;
         self.servers.close().await;
     }
 
@@ -84,4 +135,15 @@ impl Extensions {
         });
         looked.await.map_err(|e| format!("scanning the tools and skills failed: {e}"))
     }
+}
+
+/// Lists the plugins of the user, and those of a trusted project. This blocks on file I/O.
+fn list_plugins(user: &RwLock<UserPlugins>, root: Option<&Path>) -> Vec<PluginInfo> {
+    let user = user.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let info = |(folder, plugin): (PathBuf, Result<AgentPlugin, String>)| match plugin {
+        Ok(plugin) => plugin.info(),
+        Err(error) => agent_plugins::broken(&folder, &error),
+    };
+    let project = root.map(agent_plugins::of_project).unwrap_or_default();
+    user.into_iter().map(info).chain(project.iter().map(AgentPlugin::info)).collect()
 }

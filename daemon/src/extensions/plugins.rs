@@ -96,8 +96,10 @@ impl Plugin for Program {
         if answer.trim_ascii().is_empty() {
             return Ok(HookAnswer::default());
         }
-        serde_json::from_slice(&answer)
-            .map_err(|e| format!("its answer is not a valid JSON object: {e}"))
+        let answer: HookAnswer = serde_json::from_slice(&answer)
+            .map_err(|e| format!("its answer is not a valid JSON object: {e}"))?;
+        // A plugin can only make the rules stricter.
+        Ok(HookAnswer { allow: false, ..answer })
     }
 }
 
@@ -125,7 +127,10 @@ mod tests {
         assert_eq!(on("true", 2000).await, Ok(HookAnswer::default()));
         assert_eq!(on("echo '{}'", 2000).await, Ok(HookAnswer::default()));
         let refuse = "grep -q '\"hook\":\"before_tool\"' && echo '{\"refuse\": \"not this\"}'";
-        assert_eq!(on(refuse, 2000).await, Ok(HookAnswer { refuse: Some("not this".into()) }));
+        assert_eq!(
+            on(refuse, 2000).await,
+            Ok(HookAnswer { refuse: Some("not this".into()), ..HookAnswer::default() })
+        );
         for (script, part) in [
             ("exit 3", "exit status: 3"),
             ("echo nonsense", "not a valid JSON"),

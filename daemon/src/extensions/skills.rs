@@ -2,7 +2,7 @@
 //! of trusted projects, and `tool-access.json`, which enables or disables each tool. Changes take
 //! effect without a restart.
 
-mod agent_skills;
+pub mod agent_skills;
 
 use std::{
     collections::BTreeMap,
@@ -55,6 +55,8 @@ struct State {
 pub struct Skills {
     /// Folders that contain skills; the first one with a name wins.
     sources: Vec<PathBuf>,
+    /// Folders of skills in agent plugins.
+    plugin_sources: RwLock<Vec<PathBuf>>,
     access: Option<PathBuf>,
     state: RwLock<State>,
 }
@@ -67,7 +69,18 @@ impl Skills {
         let shared = home.map(|home| home.join(".agents/skills"));
         let sources = own.into_iter().chain(shared).collect();
         let access = config_dir.map(|dir| dir.join("context").join("tool-access.json"));
-        Arc::new(Self { sources, access, state: RwLock::default() })
+        Arc::new(Self {
+            sources,
+            plugin_sources: RwLock::default(),
+            access,
+            state: RwLock::default(),
+        })
+    }
+
+    /// Sets the folders of skills in agent plugins, for the next scan. Other skills come before
+    /// theirs.
+    pub fn set_plugins(&self, folders: Vec<PathBuf>) {
+        *self.plugin_sources.write().unwrap_or_else(PoisonError::into_inner) = folders;
     }
 
     /// Scans the files and applies changes. Invalid files are logged and ignored; an unreadable
@@ -112,7 +125,8 @@ impl Skills {
     }
 
     fn folders(&self) -> Vec<PathBuf> {
-        self.sources.iter().flat_map(|source| agent_skills::folders(source)).collect()
+        let plugins = self.plugin_sources.read().unwrap_or_else(PoisonError::into_inner);
+        self.sources.iter().chain(&*plugins).flat_map(|from| agent_skills::folders(from)).collect()
     }
 
     fn stamps(&self) -> Vec<Stamp> {

@@ -7,6 +7,7 @@
 
 mod lines;
 mod pending;
+mod runs;
 
 use std::time::Duration;
 
@@ -77,11 +78,16 @@ async fn run_both(
             Err(_) => Err(error.into()),
         };
     }
-    let until = linger.map(|linger| Instant::now() + linger);
     let over = async {
-        match until {
-            Some(until) => tokio::time::timeout_at(until, pending.wait_until_empty()).await.is_ok(),
-            None => std::future::pending().await,
+        let Some(linger) = linger else { return std::future::pending().await };
+        // A turn has limits of its own, and nothing would receive its result after this.
+        loop {
+            pending.wait_for_runs().await;
+            let until = Instant::now() + linger;
+            let empty = tokio::time::timeout_at(until, pending.wait_until_empty()).await.is_ok();
+            if empty || pending.running() == 0 {
+                return empty;
+            }
         }
     };
     tokio::select! {

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
+use super::runs::{Received, Runs};
+
 /// Maximum number of tracked requests. The daemon refuses requests over its limits, so more cannot
 /// be open.
 const MAX_REQUESTS: usize = 16 * 1024;
@@ -29,6 +31,7 @@ struct OpenWork {
     requests: HashMap<String, u32>,
     /// Subscriptions whose backlog is incomplete.
     backlogs: HashSet<String>,
+    runs: Runs,
 }
 
 /// The requests and subscriptions that a message of the daemon completes.
@@ -37,6 +40,7 @@ pub struct Completion {
     answered: Vec<String>,
     started_backlogs: Vec<String>,
     finished_backlog: Option<String>,
+    runs: Vec<Received>,
 }
 
 #[derive(Deserialize)]
@@ -65,6 +69,7 @@ impl PendingWork {
             _ => return open.add(NULL_ID),
         };
         for message in all {
+            open.runs.record_sent(&message);
             let ids = || message.params.and_then(message_ids);
             match (message.method.as_deref(), message.id) {
                 (Some("orchestrate.unsubscribe"), id) => {
@@ -91,6 +96,7 @@ impl PendingWork {
     pub fn parse_completion(&self, text: &str) -> Completion {
         let mut completion = Completion::default();
         for message in Frame::parse_batch(text).unwrap_or_default() {
+            completion.runs.extend(Received::of(&message));
             match (message.method.as_deref(), message.id) {
                 (Some("orchestrate.synced" | "orchestrate.gone"), _) => {
                     completion.finished_backlog =
@@ -116,6 +122,7 @@ impl PendingWork {
             return;
         }
         let mut open = self.open();
+        completion.runs.into_iter().for_each(|received| open.runs.record_received(received));
         completion.answered.iter().for_each(|id| open.remove(id));
         open.backlogs.extend(completion.started_backlogs);
         if let Some(id) = completion.finished_backlog {
@@ -128,7 +135,23 @@ impl PendingWork {
     /// Returns the number of open requests and subscriptions.
     pub fn count(&self) -> usize {
         let open = self.open();
-        open.requests.len() + open.backlogs.len()
+        open.requests.len() + open.backlogs.len() + open.runs.count()
+    }
+
+    /// Returns the number of followed runs that have not ended.
+    pub fn running(&self) -> usize {
+        self.open().runs.count()
+    }
+
+    /// Waits until no followed run is running.
+    pub async fn wait_for_runs(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.running() == 0 {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Waits until nothing is pending.

@@ -3,7 +3,7 @@
 use cairn_client_sdk::{Client, ClientError};
 use cairn_protocol::{
     event::AgentEvt,
-    model::ModelInfo,
+    model::{ModelInfo, TokenUsage},
     prompt::{PromptSetParams, PromptShowParams, PromptShown},
     session::Empty,
     tool::{RevokeParams, ToolCallParams},
@@ -14,6 +14,7 @@ use cairn_protocol::{
 use super::{
     Chat,
     clipboard::{self, Content},
+    figures,
     images::{self, Image},
     picker,
     screen::Out,
@@ -46,6 +47,8 @@ impl Chat<'_> {
             }
             Slash::Tools => Ok(output::print(&tools::table(&self.offered().await?))?),
             Slash::Plan => self.plan().await,
+            Slash::Mode => self.set_mode(argument),
+            Slash::Cost => self.cost().await,
             Slash::Clear => {
                 self.client.session_clear(&session).await?;
                 self.turns.clear();
@@ -177,6 +180,7 @@ impl Chat<'_> {
             model: self.model.clone(),
             context: self.usage,
             mode: status_line::mode(&self.policy),
+            cost_micro_usd: self.cost_micro_usd,
             branch: if self.app.is_remote() { None } else { status_line::branch(&self.folder) },
         };
         line.render(self.screen.capabilities().width)
@@ -220,6 +224,34 @@ impl Chat<'_> {
             None => !tool.hidden && (!tool.network || self.policy.network),
         });
         Ok(tools)
+    }
+
+    /// Shows the usage of the session's turns.
+    async fn cost(&self) -> Result<(), Failure> {
+        let mut total = TokenUsage::default();
+        let (mut turns, mut unpriced) = (0_u64, 0_u64);
+        let mut after = 0;
+        loop {
+            let params =
+                TraceGetParams { trace_id: self.session.clone(), after, limit: Some(PAGE) };
+            let page = self.client.trace_get(&params).await?;
+            for envelope in &page.data {
+                let Some(AgentEvt::RunCompleted { result }) = envelope.body.evt() else { continue };
+                turns += 1;
+                unpriced += u64::from(result.usage.cost_micro_usd.is_none());
+                total.input_tokens += result.usage.input_tokens;
+                total.output_tokens += result.usage.output_tokens;
+                total.cached_tokens += result.usage.cached_tokens;
+                let cost = total.cost_micro_usd.unwrap_or(0);
+                total.cost_micro_usd =
+                    result.usage.cost_micro_usd.map(|own| cost + own).or(total.cost_micro_usd);
+            }
+            match page.next_after {
+                Some(next) => after = next,
+                None => break,
+            }
+        }
+        Ok(output::line(&figures::session_cost(&total, turns, unpriced))?)
     }
 
     /// Shows the latest plan in the session's log.

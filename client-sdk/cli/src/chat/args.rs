@@ -38,7 +38,7 @@ pub struct ChatArgs {
     /// With --continue: replace the conversation by a summary first
     #[arg(long, requires = "go_on")]
     pub compress: bool,
-    /// Store no file in the folder for --continue
+    /// Do not store this chat for --continue
     #[arg(long)]
     pub no_local_session: bool,
     /// An additional config file that overrides all others; as --config
@@ -53,6 +53,11 @@ pub struct ChatArgs {
     /// The address of the provider; configured keys are not sent there
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
+    /// Begin in this mode: plan changes nothing, ask asks before each change, accept-edits edits
+    /// files without asking, auto also runs commands in the sandbox without asking; chat.mode if
+    /// not given
+    #[arg(long, value_name = "MODE", value_parser = ["plan", "ask", "accept-edits", "auto"])]
+    pub mode: Option<String>,
     /// Show the tool calls without running them
     #[arg(long)]
     pub dry_run: bool,

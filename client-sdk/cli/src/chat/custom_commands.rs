@@ -35,11 +35,17 @@ pub struct CustomCommands {
 }
 
 impl CustomCommands {
-    /// Reads the commands of the user's configuration folder and those of a trusted project. A
+    /// Reads the commands of the user's configuration folder, of agent plugins and of a trusted
+    /// project. A
     /// command of the user comes before one of the project with its name.
-    pub fn read(user: Option<&Path>, project: Option<&Path>, is_trusted: bool) -> Self {
+    pub fn read(
+        user: Option<&Path>,
+        plugins: &[PathBuf],
+        project: Option<&Path>,
+        is_trusted: bool,
+    ) -> Self {
         let mut all = Self::default();
-        if let Some(folder) = user {
+        for folder in user.into_iter().chain(plugins.iter().map(PathBuf::as_path)) {
             all.add(&folder.join(USER_FOLDER), None);
         }
         let Some(project) = project.and_then(|p| p.canonicalize().ok()) else { return all };
@@ -220,12 +226,12 @@ mod tests {
         let names = |all: &CustomCommands| {
             all.commands.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(" ")
         };
-        let trusted = CustomCommands::read(Some(&user), Some(&project), true);
+        let trusted = CustomCommands::read(Some(&user), &[], Some(&project), true);
         assert_eq!(names(&trusted), "both mine git:commit old");
         assert_eq!(trusted.find("both").unwrap().text(""), "Of the user.");
         assert_eq!(trusted.untrusted, 0);
-        let untrusted = CustomCommands::read(Some(&user), Some(&project), false);
+        let untrusted = CustomCommands::read(Some(&user), &[], Some(&project), false);
         assert_eq!((names(&untrusted).as_str(), untrusted.untrusted), ("both mine", 6));
-        assert_eq!(CustomCommands::read(None, None, true), CustomCommands::default());
+        assert_eq!(CustomCommands::read(None, &[], None, true), CustomCommands::default());
     }
 }

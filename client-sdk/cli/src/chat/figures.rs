@@ -1,6 +1,6 @@
 //! The wording of figures about a model's speed and its remaining context.
 
-use cairn_protocol::event::ModelAnswer;
+use cairn_protocol::{event::ModelAnswer, model::TokenUsage};
 
 /// Returns a percentage of at most 100.
 fn percent(part: u64, total: u64) -> u64 {
@@ -63,6 +63,27 @@ pub fn prompt_eval_logged(answer: &ModelAnswer) -> Option<String> {
     ))
 }
 
+/// Describes the usage of a session; `unpriced` of its turns have no known cost.
+pub fn session_cost(total: &TokenUsage, turns: u64, unpriced: u64) -> String {
+    let tokens = format!(
+        "{turns} turns · {} input tokens ({} cached) · {} output tokens",
+        total.input_tokens, total.cached_tokens, total.output_tokens
+    );
+    match total.cost_micro_usd {
+        None => format!("{tokens} · the model's price is not known"),
+        Some(cost) if unpriced > 0 => {
+            format!("{tokens} · {} without {unpriced} turns of unknown price", dollars(cost))
+        }
+        Some(cost) => format!("{tokens} · {}", dollars(cost)),
+    }
+}
+
+/// Formats millionths of a dollar: with cents, and smaller amounts with four decimals.
+pub fn dollars(micro: u64) -> String {
+    let amount = micro as f64 / 1e6;
+    if micro >= 100_000 { format!("${amount:.2}") } else { format!("${amount:.4}") }
+}
+
 /// Returns the tokens in the model's context after an answer.
 fn used(answer: &ModelAnswer) -> u64 {
     answer.usage.input_tokens + answer.usage.output_tokens
@@ -79,7 +100,7 @@ fn rate(tokens: u64, millis: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use cairn_protocol::{id::RunId, model::TokenUsage, turn::ModelChoice};
+    use cairn_protocol::{id::RunId, turn::ModelChoice};
 
     use super::*;
 
@@ -109,6 +130,24 @@ mod tests {
             heard_seq: 0,
             raw: None,
             reasoning: None,
+        }
+    }
+
+    #[test]
+    fn cost_of_unknown_prices_is_not_guessed() {
+        let usage = |cost_micro_usd| TokenUsage {
+            input_tokens: 900,
+            output_tokens: 40,
+            cached_tokens: 100,
+            cost_micro_usd,
+        };
+        let tokens = "2 turns · 900 input tokens (100 cached) · 40 output tokens";
+        for (cost, unpriced, expected) in [
+            (None, 2, "the model's price is not known"),
+            (Some(1_234_567), 0, "$1.23"),
+            (Some(1_234), 1, "$0.0012 without 1 turns of unknown price"),
+        ] {
+            assert_eq!(session_cost(&usage(cost), 2, unpriced), format!("{tokens} · {expected}"));
         }
     }
 

@@ -1,4 +1,5 @@
-//! The file in a folder that stores its last chat: the session, and the last displayed record.
+//! The last chat of a folder: the session, and the last displayed record. Its file is in the data
+//! root, so that no file lies in the user's repositories.
 
 use std::{
     fs::OpenOptions,
@@ -8,11 +9,12 @@ use std::{
 
 use cairn_protocol::id::SessionId;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::exit::Failure;
 
-/// Name of the file.
-const FILE_NAME: &str = ".cairn_session";
+/// Folder of the files in the data root.
+const FOLDER: &str = "chats";
 /// Maximum bytes of the file.
 const MAX_BYTES: u64 = 4096;
 
@@ -25,14 +27,15 @@ pub struct Local {
     pub seq: u64,
 }
 
-/// Returns the file's path in a folder.
-pub fn path(folder: &Path) -> PathBuf {
-    folder.join(FILE_NAME)
+/// Returns the path of a folder's file.
+pub fn path(data_root: &Path, folder: &Path) -> PathBuf {
+    let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+    let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    data_root.join(FOLDER).join(format!("{name}.json"))
 }
 
-/// Reads the file of a folder.
-pub fn read(folder: &Path) -> Result<Local, Failure> {
-    let path = path(folder);
+/// Reads the file of `folder` at `path`.
+pub fn read(path: &Path, folder: &Path) -> Result<Local, Failure> {
     let absent = || {
         Failure::with_reason(
             "session_not_found",
@@ -42,15 +45,15 @@ pub fn read(folder: &Path) -> Result<Local, Failure> {
     };
     let size = match path.metadata() {
         Ok(meta) if meta.is_file() => meta.len(),
-        Ok(_) => return Err(invalid_file(&path, "it is not a file")),
+        Ok(_) => return Err(invalid_file(path, "it is not a file")),
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(absent()),
-        Err(error) => return Err(Failure::path(&path, &error)),
+        Err(error) => return Err(Failure::path(path, &error)),
     };
     if size > MAX_BYTES {
-        return Err(invalid_file(&path, "it is too large"));
+        return Err(invalid_file(path, "it is too large"));
     }
-    let text = std::fs::read_to_string(&path).map_err(|e| Failure::path(&path, &e))?;
-    serde_json::from_str(&text).map_err(|e| invalid_file(&path, &e.to_string()))
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::path(path, &e))?;
+    serde_json::from_str(&text).map_err(|e| invalid_file(path, &e.to_string()))
 }
 
 fn invalid_file(path: &Path, why: &str) -> Failure {
@@ -59,13 +62,15 @@ fn invalid_file(path: &Path, why: &str) -> Failure {
 }
 
 /// Writes the file atomically, readable by this user only.
-pub fn write(folder: &Path, local: &Local) -> Result<(), Failure> {
-    let path = path(folder);
-    let fresh = folder.join(format!("{FILE_NAME}.{}", std::process::id()));
+pub fn write(path: &Path, local: &Local) -> Result<(), Failure> {
+    let fresh = path.with_extension(std::process::id().to_string());
     let describe = |error: std::io::Error| {
-        Failure::path(&path, &error).hint("--no-local-session stores no file in the folder")
+        Failure::path(path, &error).hint("--no-local-session stores no file for --continue")
     };
-    let written = write_private(&fresh, local).and_then(|()| std::fs::rename(&fresh, &path));
+    let folder = path.parent().unwrap_or(path);
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| write_private(&fresh, local))
+        .and_then(|()| std::fs::rename(&fresh, path));
     written.map_err(|error| {
         // A partial file is useless.
         let _best_effort = std::fs::remove_file(&fresh);
@@ -96,27 +101,27 @@ mod tests {
     #[test]
     fn file_is_written_atomically_and_private() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(read(dir.path()).unwrap_err().text().contains("no chat is stored"));
+        let (root, folder) = (dir.path(), Path::new("/some/folder"));
+        let file = path(root, folder);
+        assert_ne!(file, path(root, Path::new("/some/other")));
+        assert!(read(&file, folder).unwrap_err().text().contains("no chat is stored"));
         let mut local = Local { session_id: SessionId::new(), seq: 7 };
-        write(dir.path(), &local).unwrap();
-        assert_eq!(read(dir.path()).unwrap(), local);
+        write(&file, &local).unwrap();
+        assert_eq!(read(&file, folder).unwrap(), local);
         local.seq = 8;
-        write(dir.path(), &local).unwrap();
-        assert_eq!(read(dir.path()).unwrap(), local);
-        let names: Vec<_> =
-            std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(names, [FILE_NAME]);
-        let text = std::fs::read_to_string(path(dir.path())).unwrap();
+        write(&file, &local).unwrap();
+        assert_eq!(read(&file, folder).unwrap(), local);
+        assert_eq!(std::fs::read_dir(root.join(FOLDER)).unwrap().count(), 1);
+        let text = std::fs::read_to_string(&file).unwrap();
         assert_eq!(text, format!("{{\"sessionId\":\"{}\",\"seq\":8}}\n", local.session_id));
-        let mode = std::os::unix::fs::PermissionsExt::mode(
-            &path(dir.path()).metadata().unwrap().permissions(),
-        );
+        let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
     fn invalid_files_are_reported() {
         let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f.json");
         let long = "x".repeat(5000);
         let id = SessionId::new();
         for (text, expected) in [
@@ -125,13 +130,11 @@ mod tests {
             (long.as_str(), "too large"),
             (r#"{"sessionId":"../x","seq":1}"#, ""),
         ] {
-            std::fs::write(path(dir.path()), text).unwrap();
-            let failure = read(dir.path()).unwrap_err();
+            std::fs::write(&file, text).unwrap();
+            let failure = read(&file, dir.path()).unwrap_err();
             assert!(failure.text().contains(expected), "{}", failure.text());
         }
-        // A failed write leaves the previous file unchanged.
-        std::fs::write(path(dir.path()), "before").unwrap();
-        let missing = dir.path().join("gone");
-        assert!(write(&missing, &Local { session_id: id, seq: 1 }).is_err());
+        // A file in the place of the folder.
+        assert!(write(&file.join("x.json"), &Local { session_id: id, seq: 1 }).is_err());
     }
 }

@@ -19,6 +19,8 @@ pub const AUTO: &str = "auto";
 pub const NAMES: &str = "names";
 /// Ctrl+O at the prompt.
 pub const UNFOLD: &str = "unfold";
+/// Shift+Tab at the prompt.
+pub const MODE: &str = "mode";
 /// A paste over the limit.
 pub const REFUSED: &str = "paste refused";
 
@@ -123,6 +125,14 @@ impl Keyboard {
             KeyCode::Char('/') if plain && is_current && before.is_empty() => Some(opened('/')),
             KeyCode::Char('@') if plain && is_current && begins_word => Some(opened('@')),
             KeyCode::Char('o') if control => Some(ReedlineEvent::ExecuteHostCommand(UNFOLD.into())),
+            KeyCode::BackTab if !line.is_open => {
+                line.has_moved = true;
+                Some(ReedlineEvent::UntilFound(vec![
+                    // A menu that Tab opened has the key first.
+                    ReedlineEvent::MenuPrevious,
+                    ReedlineEvent::ExecuteHostCommand(MODE.into()),
+                ]))
+            }
             KeyCode::Tab if plain && line.is_open => Some(ReedlineEvent::Enter),
             KeyCode::Tab if plain => {
                 line.has_moved = true;

@@ -20,6 +20,7 @@ mod markdown;
 mod mentions;
 mod menu;
 mod message;
+mod mode;
 mod notify;
 mod pastes;
 mod picker;
@@ -74,7 +75,7 @@ struct Chat<'a> {
     screen: screen::Screen,
     /// A person is at the keyboard and can be asked.
     interactive: bool,
-    /// The folder whose file stores the session.
+    /// The file that stores the session for `--continue`.
     local: Option<PathBuf>,
     log: Option<log::Log>,
     /// The turns of this chat that were not undone, oldest first.
@@ -94,6 +95,8 @@ struct Chat<'a> {
     model: String,
     /// Used and available tokens of the model's context, after its last answer.
     usage: Option<(u64, u64)>,
+    /// Cost of this chat's turns in millionths of a dollar, as far as it is known.
+    cost_micro_usd: Option<u64>,
     /// Pictures that go with the next message.
     pictures: Vec<images::Image>,
     /// Sources of the prompt's completions.
@@ -232,9 +235,9 @@ impl Chat<'_> {
     /// Stores how far the session has been displayed.
     fn seen(&mut self, seq: u64) {
         self.seq = self.seq.max(seq);
-        let Some(folder) = &self.local else { return };
+        let Some(file) = &self.local else { return };
         let local = local::Local { session_id: self.session.clone(), seq: self.seq };
-        if let Err(failure) = local::write(folder, &local) {
+        if let Err(failure) = local::write(file, &local) {
             self.app.info(&failure.text());
         }
     }

@@ -83,6 +83,7 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
             }
             Signal::CtrlD => return Ok(OK),
             Signal::HostCommand(name) if name == menu::UNFOLD => chat.unfold()?,
+            Signal::HostCommand(name) if name == menu::MODE => chat.switch_mode(),
             Signal::HostCommand(_) => {
                 if let Some(refusal) = sources.pastes.take_refusal() {
                     // The cursor is still inside the prompt.
@@ -220,7 +221,10 @@ async fn send(chat: &mut Chat<'_>, text: String) -> Result<bool, Failure> {
     let composed = chat.compose(text, context).await;
     chat.is_unsent = composed.is_err();
     let message = composed?;
-    let end = chat.turn(message).await?;
+    let mut end = chat.turn(message).await?;
+    if let Some(message) = chat.offer_plan(&end).await? {
+        end = chat.turn(message).await?;
+    }
     let quiet_stop = chat.display.quiet && end.code() == INTERRUPTED;
     chat.quit |= quiet_stop;
     Ok(chat.quit || end == End::Detached)

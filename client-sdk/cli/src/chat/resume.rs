@@ -64,6 +64,7 @@ impl Chat<'_> {
         self.session = chosen.session.session_id;
         self.turns.clear();
         self.usage = None;
+        self.cost_micro_usd = None;
         self.seen_from(chosen.session.head_seq).await?;
         self.refresh_model().await?;
         self.app.info(&format!("continuing '{}'", chosen.words));

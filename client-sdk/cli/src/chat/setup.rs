@@ -6,13 +6,13 @@ use std::{
 };
 
 use cairn_client_sdk::Client;
-use cairn_config::{Config, DiskFiles, ShellMode};
+use cairn_config::{ChatMode, Config, DiskFiles, ShellMode};
 use cairn_protocol::{
     index::{AddRootParams, IndexStatusParams},
     prompt::PromptSetParams,
     session::{Empty, Session, SessionCreateParams},
     tool::{ToolInfo, ToolsMode as WireMode},
-    turn::{ExecutionPolicy, ProviderSetParams, SandboxUse},
+    turn::{ExecutionMode, ExecutionPolicy, ProviderSetParams, SandboxUse},
 };
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -85,8 +85,9 @@ pub async fn chat<'a>(
             "--continue reads this machine's folder: omit --host and --address",
         ));
     }
+    let local_file = local::path(app.data_root()?.path(), &location);
     let session = if args.go_on {
-        continued_session(&client, &location).await?
+        continued_session(&client, &local_file, &location).await?
     } else {
         create_session(app, &client, args, &location).await?
     };
@@ -97,7 +98,7 @@ pub async fn chat<'a>(
         figures: ui.show_token_usage,
         calls: ui.show_tool_calls,
         stream: ui.stream_responses,
-        progress: !args.no_prompt_progress,
+        progress: shows_progress(args, config),
         verbose: args.verbose,
         quiet,
         unfold: interactive && !quiet,
@@ -118,7 +119,7 @@ pub async fn chat<'a>(
         screen: Screen::new(capabilities),
         interactive,
         local: (!args.no_local_session && !args.show_system_prompt && !app.is_remote())
-            .then_some(location),
+            .then_some(local_file),
         log,
         turns: vec![],
         unsent: String::new(),
@@ -130,6 +131,7 @@ pub async fn chat<'a>(
         shell: None,
         model: String::new(),
         usage: None,
+        cost_micro_usd: None,
         pictures: vec![],
         sources: Sources::default(),
         folded: None,
@@ -152,7 +154,8 @@ impl Chat<'_> {
         let user = self.app.env.config_dir();
         let project = (!self.app.is_remote()).then_some(self.folder.as_path());
         let is_trusted = config.trust.covers(&self.folder);
-        let commands = CustomCommands::read(user.as_deref(), project, is_trusted);
+        let plugins = &config.agent_plugins.folders;
+        let commands = CustomCommands::read(user.as_deref(), plugins, project, is_trusted);
         if commands.untrusted > 0 {
             self.app.info(&format!(
                 "{} commands of this folder are not used, because the folder is not trusted; name \
@@ -211,9 +214,13 @@ impl Chat<'_> {
     }
 }
 
-/// Returns the session in this folder's file.
-async fn continued_session(client: &Client, location: &Path) -> Result<Session, Failure> {
-    let stored = local::read(location)?;
+/// Returns the session in the folder's file.
+async fn continued_session(
+    client: &Client,
+    file: &Path,
+    folder: &Path,
+) -> Result<Session, Failure> {
+    let stored = local::read(file, folder)?;
     client.session_get(&Client::session(&stored.session_id)).await.map_err(|error| {
         let deleted = error.reason() == Some("session_not_found");
         let failure = Failure::from(error);
@@ -304,12 +311,28 @@ async fn policy(
         // well.
         allow_external_llms: true,
         ops,
+        mode: Some(mode(args, config)),
         dry_run: args.dry_run,
-        prompt_progress: args.no_prompt_progress.then_some(false),
+        prompt_progress: (!shows_progress(args, config)).then_some(false),
         sandbox: args.no_sandbox.then_some(SandboxUse::Off),
         tools_mode,
         ..ExecutionPolicy::default()
     };
     overrides.apply(&mut policy);
     Ok(policy)
+}
+
+fn shows_progress(args: &ChatArgs, config: &Config) -> bool {
+    config.chat.prompt_progress && !args.no_prompt_progress
+}
+
+/// Returns the mode of the flags, else the configured one.
+fn mode(args: &ChatArgs, config: &Config) -> ExecutionMode {
+    let configured = match config.chat.mode {
+        ChatMode::Plan => ExecutionMode::Plan,
+        ChatMode::Ask => ExecutionMode::Ask,
+        ChatMode::AcceptEdits => ExecutionMode::AcceptEdits,
+        ChatMode::Auto => ExecutionMode::Auto,
+    };
+    args.mode.as_deref().and_then(ExecutionMode::from_name).unwrap_or(configured)
 }

@@ -31,6 +31,8 @@ pub enum Slash {
     Config,
     Tools,
     Plan,
+    Mode,
+    Cost,
     Clear,
     Compress,
     System,
@@ -56,6 +58,13 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
     (Slash::Config, &["config"], "[KEY]", "show the settings"),
     (Slash::Tools, &["tools"], "", "list the tools that are offered to the model"),
     (Slash::Plan, &["plan"], "", "show the model's plan"),
+    (
+        Slash::Mode,
+        &["mode"],
+        "[plan|ask|accept-edits|auto]",
+        "show the mode, or switch to another one, as Shift+Tab does",
+    ),
+    (Slash::Cost, &["cost"], "", "show the tokens and the cost of this session"),
     (Slash::Clear, &["clear", "reset"], "", "clear the conversation"),
     (Slash::Compress, &["compress"], "", "replace the conversation with a summary"),
     (
@@ -113,6 +122,7 @@ const OTHERS: &[(&str, &str)] = &[
 /// Lines of the help after the commands.
 const KEYS: &[&str] = &[
     "Alt+Enter or \\ at a line's end starts a new line; Tab completes; / and @ open a menu.",
+    "Shift+Tab switches to the next mode: ask, accept-edits, auto, plan.",
     "Ctrl+R searches the history; Ctrl+O shows the last result completely.",
     "While the model works: type and press Enter to add a message, Esc or Ctrl+C stops it.",
     "Ctrl+C at the prompt clears the line; three quick ones exit, and so does Ctrl+D.",
@@ -216,7 +226,7 @@ mod tests {
         assert!(narrow.lines().all(|l| l.chars().count() <= 60), "{narrow}");
         assert_eq!(
             completions("/co", &custom).iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>(),
-            ["/config", "/compress"]
+            ["/config", "/cost", "/compress"]
         );
         assert_eq!(completions("/cmpr", &custom)[0].0, "/compress");
         assert!(completions("/zz", &custom).is_empty());

@@ -5,6 +5,7 @@ use std::path::Path;
 use cairn_protocol::turn::{ExecutionPolicy, SandboxUse};
 use console::measure_text_width;
 
+use super::figures;
 use crate::render::output::plain;
 
 /// Maximum bytes of `.git` and `HEAD`.
@@ -18,7 +19,9 @@ pub struct StatusLine {
     pub model: String,
     /// Used and available tokens of the context.
     pub context: Option<(u64, u64)>,
-    pub mode: &'static str,
+    pub mode: String,
+    /// Cost of the chat in millionths of a dollar, if it is known.
+    pub cost_micro_usd: Option<u64>,
     pub branch: Option<String>,
 }
 
@@ -29,8 +32,9 @@ impl StatusLine {
             .context
             .filter(|(_, window)| *window > 0)
             .map(|(used, window)| format!("ctx {}%", (used.saturating_mul(100) / window).min(100)));
-        let parts =
-            [Some(self.model.clone()), context, Some(self.mode.to_owned()), self.branch.clone()];
+        let cost = self.cost_micro_usd.map(figures::dollars);
+        let mode = Some(self.mode.clone());
+        let parts = [Some(self.model.clone()), context, mode, cost, self.branch.clone()];
         let mut line = String::new();
         for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
             let separator = if line.is_empty() { "" } else { " · " };
@@ -45,12 +49,13 @@ impl StatusLine {
     }
 }
 
-/// Names the restrictions of a policy.
-pub fn mode(policy: &ExecutionPolicy) -> &'static str {
+/// Names the mode of a policy.
+pub fn mode(policy: &ExecutionPolicy) -> String {
+    let mode = policy.mode.unwrap_or_default().as_str();
     match (policy.dry_run, policy.sandbox) {
-        (true, _) => "dry run",
-        (false, Some(SandboxUse::Off)) => "ask, no sandbox",
-        (false, _) => "ask",
+        (true, _) => "dry run".into(),
+        (false, Some(SandboxUse::Off)) => format!("{mode}, no sandbox"),
+        (false, _) => mode.into(),
     }
 }
 
@@ -90,13 +95,16 @@ mod tests {
         let line = StatusLine {
             model: "openai gpt-5".into(),
             context: Some((300, 1000)),
-            mode: "ask",
+            mode: "ask".into(),
+            cost_micro_usd: None,
             branch: Some("feature/long-name".into()),
         };
         assert_eq!(line.render(80), "openai gpt-5 · ctx 30% · ask · feature/long-name");
         assert_eq!(line.render(40), "openai gpt-5 · ctx 30% · ask");
         assert_eq!(line.render(20), "openai gpt-5");
         assert_eq!(line.render(5), "");
+        let priced = StatusLine { cost_micro_usd: Some(20_500), ..line.clone() };
+        assert_eq!(priced.render(50), "openai gpt-5 · ctx 30% · ask · $0.0205");
         let unknown = StatusLine { context: Some((3, 0)), branch: None, ..line };
         assert_eq!(unknown.render(80), "openai gpt-5 · ask");
     }

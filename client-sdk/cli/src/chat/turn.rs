@@ -125,7 +125,7 @@ impl Chat<'_> {
             session_id: self.session.clone(),
             turn_id: turn_id.clone(),
             input: message.input,
-            context: message.context,
+            context: message.context.map(Into::into),
             policy: Some(self.policy.clone()),
             metadata: std::collections::BTreeMap::new(),
         };
@@ -251,7 +251,13 @@ impl Turn<'_, '_> {
         self.chat.log_event(evt);
         match evt {
             AgentEvt::RunCompleted { result } if result.turn_id != self.id => return Ok(false),
-            AgentEvt::RunCompleted { result } => self.result = Some(result.clone()),
+            AgentEvt::RunCompleted { result } => {
+                if let Some(cost) = result.usage.cost_micro_usd {
+                    let total = self.chat.cost_micro_usd.get_or_insert(0);
+                    *total = total.saturating_add(cost);
+                }
+                self.result = Some(result.clone());
+            }
             AgentEvt::ApprovalRequired { approval } if self.chat.interactive => {
                 self.prompts.push_back(ApprovalPrompt::new(
                     approval.approval_id.clone(),

@@ -42,6 +42,9 @@ pub struct McpArgs {
     /// Work in this folder, which is declared if necessary, or in the root of that id
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Also offer 'run_turn', with which the client gives tasks to Cairn's own agent
+    #[arg(long)]
+    turns: bool,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -59,9 +62,12 @@ pub async fn run(app: &App<'_>, args: McpArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
     let root = root(app, &client, args.root).await?;
     drop(client);
-    let path = match root {
-        Some(root) => format!("{PATH}?root={}", utf8_percent_encode(&root, NON_ALPHANUMERIC)),
-        None => PATH.to_owned(),
+    let root = root.map(|root| format!("root={}", utf8_percent_encode(&root, NON_ALPHANUMERIC)));
+    let turns = args.turns.then(|| "turns=1".to_owned());
+    let query: Vec<String> = root.into_iter().chain(turns).collect();
+    let path = match query.as_slice() {
+        [] => PATH.to_owned(),
+        query => format!("{PATH}?{}", query.join("&")),
     };
     bridge::run(app, Bridge { path: &path, linger: Some(LINGER) }).await
 }

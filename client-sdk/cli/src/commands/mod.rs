@@ -17,6 +17,7 @@ pub mod memory;
 pub mod models;
 pub mod overview;
 pub mod pair;
+pub mod plugins;
 pub mod references;
 pub mod search;
 pub mod skills;

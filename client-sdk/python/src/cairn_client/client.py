@@ -41,6 +41,7 @@ _MAX_MESSAGE = 64 * 1024 * 1024
 _STREAM_QUEUE = 1024
 _NOTICE_QUEUE = 256
 _PARTS = 4
+_RECONNECT_PATIENCE = 10.0
 
 Open = Callable[[], Awaitable["Client"]]
 
@@ -130,7 +131,10 @@ async def _start(root: pathlib.Path, exe: str, find: Open) -> Client:
 
 
 class Client(Methods):
-    """A connection to a daemon. It ends with its socket; `follow` alone connects again by itself."""
+    """A connection to a daemon. A call after its end connects again, to a daemon that was restarted too.
+
+    Calls that wait for their answer when it ends fail with `ClosedError`: their outcome is unknown.
+    """
 
     def __init__(self, socket: ClientConnection, again: Open) -> None:
         self._socket, self._again = socket, again
@@ -141,6 +145,8 @@ class Client(Methods):
         self._listeners: set[asyncio.Queue[Notice | None]] = set()
         self._follows: weakref.WeakSet[Follow] = weakref.WeakSet()
         self._ended: str | None = None
+        self._closed = False
+        self._reconnecting = asyncio.Lock()
         self._reader = asyncio.create_task(self._read())
         self.server: t.InitializeResult
         """What the daemon said of itself."""
@@ -173,6 +179,7 @@ class Client(Methods):
         """Closes the connection and those of its follows."""
         for follow in list(self._follows):
             await follow.aclose()
+        self._closed = True
         self._end("by this client")
         await self._socket.close()
         self._reader.cancel()
@@ -183,7 +190,35 @@ class Client(Methods):
         self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = CALL_TIMEOUT
     ) -> Any:
         """Calls a method by its name on the wire. A call that is late or whose task is cancelled is cancelled."""
+        if self._ended is not None and not self._closed:
+            await self._reconnect()
         return await self._call(method, params, timeout, None)
+
+    async def _reconnect(self) -> None:
+        """Takes over a new connection; subscriptions of the old one are over, and `follow` makes its own."""
+        async with self._reconnecting:
+            if self._ended is None:
+                return
+            until = asyncio.get_running_loop().time() + _RECONNECT_PATIENCE
+            while True:
+                try:
+                    fresh = await self._again()
+                    break
+                except CairnError as error:
+                    if not _absent(error) or asyncio.get_running_loop().time() >= until:
+                        raise
+                    await asyncio.sleep(0.05)
+            fresh._reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await fresh._reader
+            if self._closed:
+                await fresh._socket.close()
+                raise ClosedError("the connection ended: by this client")
+            self._socket, self.server = fresh._socket, fresh.server
+            self._next = max(self._next, fresh._next)
+            self._streams.clear()
+            self._ended = None
+            self._reader = asyncio.create_task(self._read())
 
     async def _call(
         self,

@@ -195,6 +195,11 @@ class Methods:
         answer: t.TraceExportPart = await self.call("session.export", params)
         return answer
 
+    async def session_set_mcp_servers(self, **params: Unpack[t.SetMcpServersParams]) -> t.SessionMcpServers:
+        """`session.setMcpServers`: Replaces the MCP servers of a session, which end with it."""
+        answer: t.SessionMcpServers = await self.call("session.setMcpServers", params)
+        return answer
+
     async def tool_list(self, **params: Unpack[t.Empty]) -> t.PageOfToolInfo:
         """`tool.list`: The registered tools."""
         answer: t.PageOfToolInfo = await self.call("tool.list", params)
@@ -363,6 +368,11 @@ class Methods:
     async def skill_list(self, **params: Unpack[t.Empty]) -> t.PageOfSkillInfo:
         """`skill.list`: All skills, and whether they are offered to agents."""
         answer: t.PageOfSkillInfo = await self.call("skill.list", params)
+        return answer
+
+    async def plugin_list(self, **params: Unpack[t.Empty]) -> t.PageOfPluginInfo:
+        """`plugin.list`: The agent plugins of the user, and what each brings."""
+        answer: t.PageOfPluginInfo = await self.call("plugin.list", params)
         return answer
 
     async def trace_list(self, **params: Unpack[t.PageParams]) -> t.PageOfSession:

@@ -1381,6 +1381,58 @@ class ConfigValue(TypedDict):
     """Value in the files, when it takes effect only after the daemon restarts."""
 
 
+class ContextItemText(TypedDict):
+    """A text."""
+
+    type: Literal["text"]
+    text: str
+    """The text."""
+
+
+class ContextItemFile(TypedDict):
+    """A file that the user refers to; the model reads it when it needs it."""
+
+    type: Literal["file"]
+    path: str
+    """Path of the file."""
+
+
+class ContextItemSelection(TypedDict):
+    """A part of a file that the user selected."""
+
+    type: Literal["selection"]
+    endLine: int
+    """Last line."""
+    path: str
+    """Path of the file."""
+    startLine: int
+    """First line, from 1."""
+    text: str
+    """The selected text."""
+
+
+class ContextItemDiagnostic(TypedDict):
+    """A message of a compiler or a linter."""
+
+    type: Literal["diagnostic"]
+    line: int
+    """Line, from 1."""
+    message: str
+    """Text of the message."""
+    path: str
+    """Path of the file."""
+    severity: str
+    """Severity, such as `error`."""
+
+ContextItem: TypeAlias = (
+    "ContextItemText | "
+    "ContextItemFile | "
+    "ContextItemSelection | "
+    "ContextItemDiagnostic"
+)
+"""An item of a turn's context."""
+
+
 class Convention(TypedDict):
     """Rule of a project for its contributors."""
 
@@ -1649,6 +1701,15 @@ EventNotification: TypeAlias = (
 )
 """Payload of the notification `orchestrate.event`."""
 
+ExecutionMode: TypeAlias = Literal[
+    "plan",  # Only tools that change nothing may be called.
+    "ask",  # Calls with an effect need an approval, unless a rule allows them.
+    "accept-edits",  # Edits of files inside the root need no approval.
+    "auto",  # Edits of files, and commands that the sandbox confines, need no approval.
+]
+"""Calls that a turn may make without an approval, and whether it may change anything at all.
+Denials, required confirmations and protected paths apply in every mode."""
+
 
 class ExecutionPolicy(TypedDict):
     """Permissions and limits of a turn."""
@@ -1662,6 +1723,8 @@ class ExecutionPolicy(TypedDict):
     """Maximum number of model answers; `agent.max_iterations` when omitted."""
     maxTokens: NotRequired[int | None]
     """Maximum number of input and output tokens over all answers."""
+    mode: NotRequired[ExecutionMode | None]
+    """Mode of the turn, `ask` when omitted. `accept-edits` and `auto` require the right `approve`."""
     network: NotRequired[bool]
     """True if tools may use the network."""
     ops: NotRequired[list[str] | None]
@@ -2792,6 +2855,15 @@ class PageOfModelInfo(TypedDict):
     """Cursor of the next page; absent on the last."""
 
 
+class PageOfPluginInfo(TypedDict):
+    """One page of a list."""
+
+    data: list[PluginInfo]
+    """Entries of the page."""
+    nextCursor: NotRequired[str | None]
+    """Cursor of the next page; absent on the last."""
+
+
 class PageOfProviderInfo(TypedDict):
     """One page of a list."""
 
@@ -2937,6 +3009,29 @@ PlannerKind: TypeAlias = Literal[
     "model",  # The built-in planner, followed by the session's model with the results so far.
 ]
 """Planner of an explore."""
+
+
+class PluginInfo(TypedDict):
+    """A folder of skills, MCP servers, commands and hooks."""
+
+    folder: str
+    """Path of its folder."""
+    name: str
+    """Name of the plugin."""
+    commands: NotRequired[list[str]]
+    """Names of its commands."""
+    description: NotRequired[str]
+    """Description in one line."""
+    error: NotRequired[str | None]
+    """Reason why it is not loaded."""
+    hooks: NotRequired[list[str]]
+    """Events that its hooks handle."""
+    mcpServers: NotRequired[list[str]]
+    """Names of its MCP servers."""
+    skills: NotRequired[list[str]]
+    """Names of its skills."""
+    version: NotRequired[str]
+    """Version in its author's numbering."""
 
 
 class Preview(TypedDict):
@@ -3358,7 +3453,7 @@ class RunStartParams(TypedDict):
     turnId: str
     """Id of the turn, chosen by the client, 1 to 128 bytes: a repeated id returns the first
     receipt."""
-    context: NotRequired[str | None]
+    context: NotRequired[TurnContext | None]
     """Additional context for the model, placed before the input."""
     metadata: NotRequired[dict[str, str]]
     """Metadata that is stored with the turn and returned unchanged; at most 32 entries."""
@@ -3576,9 +3671,53 @@ class SessionCreateParams(TypedDict):
 SessionId: TypeAlias = "str"
 
 
+class SessionMcpServer(TypedDict):
+    """An MCP server of one session: a program, or an address."""
+
+    name: str
+    """Name of the server, a part of the names of its tools."""
+    args: NotRequired[list[str]]
+    """Arguments of the program."""
+    command: NotRequired[str | None]
+    """Program of the server."""
+    env: NotRequired[dict[str, str]]
+    """Variables of the program, taken literally."""
+    headers: NotRequired[dict[str, str]]
+    """Headers of every request, taken literally."""
+    url: NotRequired[str | None]
+    """Address of the server, instead of a program."""
+
+
+class SessionMcpServers(TypedDict):
+    """Answer of the method `session.setMcpServers`."""
+
+    servers: list[SessionMcpStatus]
+    """The servers and their state."""
+
+
+class SessionMcpStatus(TypedDict):
+    """State of an MCP server of a session."""
+
+    name: str
+    """Name of the server."""
+    tools: list[str]
+    """Names of its tools in the session."""
+    error: NotRequired[str | None]
+    """Reason why it cannot be used."""
+
+
 class SessionRef(TypedDict):
     """Parameters that name a session."""
 
+    sessionId: SessionId
+    """Id of the session."""
+
+
+class SetMcpServersParams(TypedDict):
+    """Parameters of the method `session.setMcpServers`."""
+
+    servers: list[SessionMcpServer]
+    """The servers, at most 16, in place of those that were set before."""
     sessionId: SessionId
     """Id of the session."""
 
@@ -3996,6 +4135,12 @@ class TracePage(TypedDict):
     """Records of the page."""
     nextAfter: NotRequired[int | None]
     """Value of `after` for the next page; absent on the last."""
+
+TurnContext: TypeAlias = (
+    "str | "
+    "list[ContextItem]"
+)
+"""Context of a turn: a text, or items."""
 
 
 class TurnOverrides(TypedDict):

@@ -35,6 +35,7 @@ impl TurnAgent for Coder {
         let mut system = self.system(cx).await?;
         notify_untrusted(cx, &talk.messages).await?;
         let mut guard = Guard::default();
+        let mut continued = 0;
         // Calls that a stop of the daemon interrupted are made first.
         let interrupted = std::mem::take(&mut talk.open);
         talk.messages.extend(cx.call_all(interrupted).await?);
@@ -60,9 +61,13 @@ impl TurnAgent for Coder {
             (talk.messages, system) = (ask.messages, ask.system);
             talk.messages.push(answer.message());
             if answer.calls.is_empty() {
-                let texts = cx.steering();
+                let mut texts = cx.steering();
                 if texts.is_empty() {
-                    return finish_turn(cx, answer.text, answer.finish).await;
+                    if cx.may_stop(&answer.text, continued).await? {
+                        return finish_turn(cx, answer.text, answer.finish).await;
+                    }
+                    continued += 1;
+                    texts = cx.steering();
                 }
                 talk.messages.extend(texts);
                 continue;

@@ -22,7 +22,7 @@ use cairn_protocol::{
     search::{GrepParams, ImpactParams, ReferencesParams, SearchParams, SymbolsParams},
     session::{
         ArchiveParams, CommandParams, Empty, ForkParams, PageParams, SessionCreateParams,
-        SubscribeParams, UnsubscribeParams,
+        SetMcpServersParams, SubscribeParams, UnsubscribeParams,
     },
     tool::{RevokeParams, ToolCallParams},
     trace::{
@@ -30,8 +30,8 @@ use cairn_protocol::{
         TraceImportParams,
     },
     turn::{
-        ModelListParams, ProviderCurrentParams, ProviderSetParams, RunStartParams, SandboxUse,
-        SteerParams, TurnRef,
+        ExecutionMode, ModelListParams, ProviderCurrentParams, ProviderSetParams, RunStartParams,
+        SandboxUse, SteerParams, TurnRef,
     },
 };
 
@@ -83,6 +83,7 @@ no_effects!(
     SearchParams,
     SessionCreateParams,
     SessionRef,
+    SetMcpServersParams,
     SpanParams,
     SubscribeParams,
     SymbolsParams,
@@ -108,19 +109,27 @@ impl Effects for ExploreStartParams {
 }
 
 impl Effects for RunStartParams {
-    const ALL: &'static [Effect] = &[Effect::LeaveSandbox];
+    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::RaiseMode];
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
-        let unconfined = self.policy.as_ref().is_some_and(|p| p.sandbox == Some(SandboxUse::Off));
-        Ok(effect_if(unconfined, Effect::LeaveSandbox))
+        let Some(policy) = &self.policy else { return Ok(vec![]) };
+        let mut effects = effect_if(policy.sandbox == Some(SandboxUse::Off), Effect::LeaveSandbox);
+        if policy.mode.is_some_and(ExecutionMode::is_raised) {
+            effects.push(Effect::RaiseMode);
+        }
+        Ok(effects)
     }
 }
 
 impl Effects for SteerParams {
-    const ALL: &'static [Effect] = &[Effect::SteerOutsideSandbox];
+    const ALL: &'static [Effect] = &[Effect::SteerOutsideSandbox, Effect::SteerRaised];
 
     async fn effects(&self, engine: &Engine) -> Result<Vec<Effect>, Failure> {
-        Ok(effect_if(engine.is_unconfined(&self.session_id).await?, Effect::SteerOutsideSandbox))
+        let session = &self.session_id;
+        let mut effects =
+            effect_if(engine.is_unconfined(session).await?, Effect::SteerOutsideSandbox);
+        effects.extend(effect_if(engine.is_raised(session).await?, Effect::SteerRaised));
+        Ok(effects)
     }
 }
 

@@ -6,6 +6,7 @@ use cairn_protocol::{
         MemoryChange, MemoryEntry, MemoryKeyword, MemoryKeywordsParams, MemoryListParams, MemoryOp,
         MemoryRef, MemorySearchParams, MemoryText, MemoryWriteParams,
     },
+    plugin::PluginInfo,
     session::{Empty, Page},
     skill::SkillInfo,
 };
@@ -66,6 +67,16 @@ pub fn methods() -> Vec<Method> {
                     data: cx.api().engine.skills(None),
                     next_cursor: None,
                 })
+            },
+        ),
+        Method::new(
+            "plugin.list",
+            "The agent plugins of the user, and what each brings.",
+            |cx, _: Empty| async move {
+                let engine = cx.api().engine.clone();
+                let list = tokio::task::spawn_blocking(move || engine.agent_plugins(None)).await;
+                let data = list.map_err(|e| Failure::new(Reason::Internal, e.to_string()))?;
+                Ok(Page::<PluginInfo> { data, next_cursor: None })
             },
         ),
     ]

@@ -21,7 +21,7 @@ use cairn_protocol::{
     search::{
         GrepParams, ImpactParams, ReferencesParams, SearchAnswer, SearchParams, SymbolsParams,
     },
-    session::{CommandParams, Empty, Page, PageParams, SessionCreateParams},
+    session::{CommandParams, Empty, Page, PageParams, SessionCreateParams, SetMcpServersParams},
     tool::{ToolCallParams, ToolInfo},
     trace::{
         AuditEntry, AuditQueryParams, BlobParams, TraceExportParams, TraceGetParams,
@@ -339,6 +339,13 @@ fn session() -> Vec<Method> {
         .detached(Right::Admin)
         .scope(Scope::PerSession),
         Method::new("session.export", "A session's log as JSONL, in parts.", export),
+        Method::new(
+            "session.setMcpServers",
+            "Replaces the MCP servers of a session, which end with it.",
+            |cx, p: SetMcpServersParams| async move { cx.api().engine.set_mcp_servers(p).await },
+        )
+        .detached(Right::Admin)
+        .scope(Scope::PerSession),
     ]
 }
 

@@ -67,6 +67,10 @@ pub enum Effect {
     LeaveSandbox,
     /// Text reaches the model of a turn whose commands run outside the sandbox.
     SteerOutsideSandbox,
+    /// Calls need fewer approvals.
+    RaiseMode,
+    /// Text reaches the model of a turn whose calls need fewer approvals.
+    SteerRaised,
     /// A permanent rule is written.
     GrantRule,
     /// A model is called at an address other than the configured one.
@@ -83,6 +87,7 @@ impl Effect {
             | Self::SteerOutsideSandbox
             | Self::GrantRule
             | Self::MoveModel => Right::Admin,
+            Self::RaiseMode | Self::SteerRaised => Right::Approve,
             // Without this rule a device could grant itself further rights.
             Self::GiveRight(right) => right,
         }
@@ -93,6 +98,8 @@ impl Effect {
             Self::DeclareRoot => "declaring a folder as a root",
             Self::LeaveSandbox => "policy.sandbox 'off'",
             Self::SteerOutsideSandbox => "steering a turn without sandbox",
+            Self::RaiseMode => "policy.mode 'accept-edits' or 'auto'",
+            Self::SteerRaised => "steering a turn in the mode 'accept-edits' or 'auto'",
             Self::GrantRule => "an answer that grants a permanent rule",
             Self::MoveModel => "a custom endpoint for a model",
             Self::GiveRight(Right::Observe) => "granting the right 'observe'",

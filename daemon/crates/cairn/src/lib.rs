@@ -19,6 +19,7 @@ mod build;
 mod func;
 mod session;
 mod source;
+pub mod transport;
 
 pub use build::{PreambleOptions, SessionBuilder};
 pub use cairn_engine::{
@@ -36,3 +37,4 @@ pub use cairn_protocol::{
 };
 pub use func::FnTool;
 pub use session::Session;
+pub use transport::{AgentEvent, AgentRequest, AgentTransport, ToolHarness};

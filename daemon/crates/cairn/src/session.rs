@@ -11,7 +11,7 @@ use cairn_protocol::{
     id::SessionId,
     prompt::PromptShowParams,
     session::After,
-    turn::{ExecutionPolicy, Input, RunResult, RunStartParams},
+    turn::{ExecutionPolicy, Input, RunResult, RunStartParams, TurnContext},
 };
 use serde::Deserialize;
 
@@ -86,14 +86,7 @@ impl Session {
     /// # Errors
     /// Fails when the turn could not be started, or the log cannot be read.
     pub async fn run(&self, text: impl Into<String>) -> Result<RunResult, Failure> {
-        let params = RunStartParams {
-            session_id: self.id.clone(),
-            turn_id: uuid::Uuid::now_v7().to_string(),
-            input: Input::Text(text.into()),
-            context: None,
-            policy: Some(self.policy()),
-            metadata: Default::default(),
-        };
+        let params = self.turn(text.into(), None);
         let receipt = self.engine.start_run(params, None).await?;
         let after = After::Seq(receipt.seq.saturating_sub(1));
         let (mut follower, _) = self.engine.trace().follow(&self.id, &after).await?;
@@ -114,6 +107,18 @@ impl Session {
                 Step::Synced(_) | Step::Lagged(_) => {}
                 Step::Deleted => return Err(Failure::new(Reason::Gone, "the session was deleted")),
             }
+        }
+    }
+
+    /// Returns the parameters of a new turn.
+    pub(crate) fn turn(&self, text: String, context: Option<TurnContext>) -> RunStartParams {
+        RunStartParams {
+            session_id: self.id.clone(),
+            turn_id: uuid::Uuid::now_v7().to_string(),
+            input: Input::Text(text),
+            context,
+            policy: Some(self.policy()),
+            metadata: Default::default(),
         }
     }
 

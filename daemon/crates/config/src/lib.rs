@@ -18,12 +18,14 @@ pub use environment::{Variable, variables};
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use load::{ConfigError, ConfigErrors, Inputs, Loaded, Source, Warning, load};
 pub use model::{
-    AgentConfig, AgentProgram, Ann, BuiltinTool, ChatConfig, ChatNotify, ChatTheme, CheckedRule,
-    Config, ContextConfig, DaemonConfig, DefaultAction, Discovery, ExternalTool, GitConfig,
-    ListenConfig, LlmApi, LlmConfig, LlmToolCalls, McpConfig, McpServer, ModelsConfig,
-    NetworkConfig, NetworkPreset, PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig,
-    RuleEntry, SafetyConfig, SandboxConfig, ShellCwd, ShellMode, TelemetryConfig, ToolsConfig,
-    ToolsMode, TrustConfig, UiConfig, WebBackend, WebConfig, WhenMissing,
+    AgentConfig, AgentPluginsConfig, AgentProgram, Ann, BuiltinTool, ChatConfig, ChatMode,
+    ChatNotify, ChatTheme, CheckedRule, Config, ContextConfig, DaemonConfig, DefaultAction,
+    DiagnosticsConfig, DiagnosticsMode, Discovery, ExternalTool, FormatConfig, GitConfig,
+    HookCommand, HookGroup, HooksConfig, ListenConfig, LlmApi, LlmConfig, LlmToolCalls, McpConfig,
+    McpServer, ModelsConfig, NetworkConfig, NetworkPreset, PermissionsConfig, PluginHook,
+    PluginProgram, ResourcesConfig, RuleEntry, SafetyConfig, SandboxConfig, ShellCwd, ShellMode,
+    TelemetryConfig, ToolsConfig, ToolsMode, TrustConfig, UiConfig, WebBackend, WebConfig,
+    WhenMissing,
 };
 pub use project::{Rule, rule_of};
 pub use scope::{KeyUse, Scope, key_uses, scope_of};

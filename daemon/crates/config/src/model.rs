@@ -24,12 +24,18 @@ macro_rules! section {
     };
 }
 
+mod after_edit;
+mod chat;
 mod checks;
 mod extras;
+mod hooks;
 mod network;
 mod rerank;
 mod telemetry;
+pub use after_edit::{DiagnosticsConfig, DiagnosticsMode, FormatConfig};
+pub use chat::{ChatConfig, ChatMode, ChatNotify, ChatTheme};
 pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
+pub use hooks::{AgentPluginsConfig, HookCommand, HookGroup, HooksConfig};
 pub use network::{NetworkConfig, NetworkPreset};
 pub use rerank::RerankConfig;
 pub use telemetry::TelemetryConfig;
@@ -83,12 +89,20 @@ section! {
         tools: ToolsConfig = ToolsConfig::default(),
         /// Programs that are notified of sessions, tool calls and model requests, in this order.
         plugins: Vec<PluginProgram> = vec![],
+        /// Hooks of agents.
+        hooks: HooksConfig = HooksConfig::default(),
+        /// Agent plugins.
+        agent_plugins: AgentPluginsConfig = AgentPluginsConfig::default(),
         /// MCP servers whose tools are offered beside Cairn's own.
         mcp: McpConfig = McpConfig::default(),
         /// Traces and metrics for an OpenTelemetry collector.
         telemetry: TelemetryConfig = TelemetryConfig::default(),
         /// Commits by the agent.
         git: GitConfig = GitConfig::default(),
+        /// Formatters that run after edits.
+        format: FormatConfig = FormatConfig::default(),
+        /// Checks that run after edits.
+        diagnostics: DiagnosticsConfig = DiagnosticsConfig::default(),
         /// The terminal.
         ui: UiConfig = UiConfig::default(),
         /// The chat in a terminal.
@@ -551,43 +565,4 @@ section! {
         /// Makes `cairn chat` the user's shell, as with `--shell`.
         shell: bool = false,
     }
-}
-
-section! {
-    /// The chat in a terminal.
-    ChatConfig "snake_case" {
-        /// Colours for a dark or a light background; `auto` detects the terminal's.
-        theme: ChatTheme = ChatTheme::Auto,
-        /// Notification when the chat waits for the user and the terminal has no focus, or after
-        /// ten seconds.
-        notify: ChatNotify = ChatNotify::Auto,
-    }
-}
-
-/// Background that colours are chosen for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ChatTheme {
-    /// The background that the terminal reports.
-    Auto,
-    /// A dark background.
-    Dark,
-    /// A light background.
-    Light,
-}
-
-/// Form of a notification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ChatNotify {
-    /// No notification.
-    Off,
-    /// The terminal's bell.
-    Bell,
-    /// The escape sequence OSC 9, for iTerm2, WezTerm, Ghostty, Kitty and others.
-    Osc9,
-    /// The escape sequence OSC 777, for terminals on VTE and urxvt.
-    Osc777,
-    /// The form that the terminal is known to have, else the bell.
-    Auto,
 }

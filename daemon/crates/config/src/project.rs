@@ -36,6 +36,8 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     // This key makes typed lines run in the user's own shell.
     ("ui.shell", Rule::Only("false"), true),
     ("ui.**", Rule::Free, true),
+    // A project can make a chat stricter, even in a trusted folder.
+    ("chat.mode", Rule::Right(&["auto", "accept-edits", "ask", "plan"]), false),
     ("chat.**", Rule::Free, true),
     ("context.**", Rule::Free, true),
     ("git.commit_message_prefix", Rule::Free, true),
@@ -52,6 +54,8 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     ("llm.api_key_command", Rule::Never, false),
     ("llm.agents.**", Rule::Never, false),
     ("plugins", Rule::Never, false),
+    ("hooks.**", Rule::Never, false),
+    ("agentPlugins.**", Rule::Never, false),
     ("models.allowExternal", Rule::Only("false"), true),
     ("models.maxRequestsPerMinute", Rule::Lower, true),
     ("models.maxTokensPerDay", Rule::Cap, true),
@@ -85,6 +89,9 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     ("tools.builtin.*.mode", Rule::Right(&["full", "allowlist", "off"]), true),
     ("tools.builtin.*.allowed_prefixes", Rule::Shrink, true),
     ("tools.builtin.*.cwd", Rule::Right(&["any", "workspace"]), true),
+    // A project cannot name a program, even in a trusted folder.
+    ("diagnostics.**", Rule::Never, false),
+    ("format.**", Rule::Never, false),
     ("discovery", Rule::Only("\"off\""), true),
     ("listen.**", Rule::Never, false),
     ("daemon.**", Rule::Never, false),

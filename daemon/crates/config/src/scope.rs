@@ -32,6 +32,7 @@ const LINK: &str = "daemon/src/extensions/mcp/link.rs";
 const PROCESS: &str = "daemon/src/extensions/mcp/process.rs";
 const TELEMETRY: &str = "daemon/src/telemetry.rs";
 const EXTRAS: &str = "daemon/src/extensions/mod.rs";
+const HOOKS: &str = "daemon/src/extensions/hooks/sources.rs";
 const LOAD: &str = "daemon/crates/config/src/load.rs";
 
 use Scope::{Client, Daemon, Session};
@@ -42,8 +43,11 @@ const USES: &[(&str, Scope, &str)] = &[
     ("agent.max_iterations", Session, COMPOSE),
     ("agent.retry_attempts", Daemon, MODELS),
     ("agent.retry_backoff_base_ms", Daemon, MODELS),
+    ("agentPlugins.folders", Daemon, EXTRAS),
     ("ann", Daemon, COMPOSE),
+    ("chat.mode", Client, CHAT),
     ("chat.notify", Client, CHAT),
+    ("chat.prompt_progress", Client, CHAT),
     ("chat.theme", Client, CHAT),
     ("context.compaction_threshold", Session, COMPOSE),
     ("context.max_tokens", Session, COMPOSE),
@@ -52,11 +56,26 @@ const USES: &[(&str, Scope, &str)] = &[
     ("daemon.drainSeconds", Daemon, COMPOSE),
     ("daemon.idleExitSeconds", Daemon, SERVE),
     ("daemon.log", Daemon, "daemon/src/reload.rs"),
+    ("diagnostics.command", Daemon, COMPOSE),
+    ("diagnostics.mode", Daemon, COMPOSE),
+    ("diagnostics.timeoutSeconds", Daemon, COMPOSE),
     ("discovery", Daemon, SERVE),
     ("embedder", Daemon, COMPOSE),
     ("exclusions", Daemon, COMPOSE),
+    ("format.commands.*", Daemon, COMPOSE),
     ("git.auto_commit", Daemon, COMPOSE),
     ("git.commit_message_prefix", Daemon, COMPOSE),
+    ("hooks.Notification", Daemon, HOOKS),
+    ("hooks.PostToolUse", Daemon, HOOKS),
+    ("hooks.PreCompact", Daemon, HOOKS),
+    ("hooks.PreToolUse", Daemon, HOOKS),
+    ("hooks.SessionEnd", Daemon, HOOKS),
+    ("hooks.SessionStart", Daemon, HOOKS),
+    ("hooks.Stop", Daemon, HOOKS),
+    ("hooks.SubagentStop", Daemon, HOOKS),
+    ("hooks.UserPromptSubmit", Daemon, HOOKS),
+    ("hooks.import_claude", Daemon, HOOKS),
+    ("hooks.may_allow", Daemon, HOOKS),
     ("listen.address", Daemon, SERVE),
     ("listen.allowedHosts", Daemon, SERVE),
     ("listen.allowedOrigins", Daemon, SERVE),

@@ -186,7 +186,8 @@ impl RunContext {
         call: ToolCall,
         opening: Option<Append>,
     ) -> Result<Result<Output, Failure>, Failure> {
-        let registry = self.core().engine.inner.harness.registry();
+        let core = self.core();
+        let registry = core.engine.inner.harness.registry().scoped(&core.session);
         // A name that is not registered is a client's or a model's text, so it is left out of the
         // span.
         let known = registry.is_read_only(&call.name).is_some();

@@ -27,7 +27,7 @@ use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Knowledge, Notice, SkillList, Trust,
+    Knowledge, Notice, PluginList, SessionServers, SkillList, Trust,
     clone::{CloneEnds, CloneSecrets},
     index_tools,
     keyed_locks::KeyedLocks,
@@ -178,6 +178,8 @@ pub(crate) struct Inner {
     pub(crate) skills: OnceLock<Arc<SkillList>>,
     pub(crate) trust: OnceLock<Arc<Trust>>,
     pub(crate) plugins: Arc<Plugins>,
+    pub(crate) plugin_list: OnceLock<Arc<PluginList>>,
+    pub(crate) session_servers: OnceLock<Arc<dyn SessionServers>>,
 }
 
 impl Engine {
@@ -237,6 +239,8 @@ impl Engine {
             skills: OnceLock::new(),
             trust: OnceLock::new(),
             plugins,
+            plugin_list: OnceLock::new(),
+            session_servers: OnceLock::new(),
         };
         let engine = Self { inner: Arc::new(inner) };
         let harness = &engine.inner.harness;

@@ -16,6 +16,7 @@ use cairn_protocol::{
         ExploreStartParams, ExploreStatus, ExploreSummary, PlannerKind, RunReceipt, RunState,
     },
     id::{RunId, SessionId},
+    turn::ExecutionMode,
 };
 use cairn_trace::NewSession;
 use cairn_workspace::{
@@ -195,6 +196,8 @@ impl Engine {
             ops: policy.ops,
             paths: policy.paths,
             unconfined: false,
+            // An explore calls tools that read, and none that its client did not name.
+            mode: ExecutionMode::Ask,
         };
         let core = RunCore {
             engine: self.clone(),

@@ -3,12 +3,15 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use cairn_harness::{Hooks as _, Rule};
+use cairn_harness::{HookVerdict, Hooks as _, Rule};
 use cairn_protocol::{
     error::{Failure, Reason},
+    id::SessionId,
     memory::MemoryOp,
-    plugin::HookEvent,
-    session::Session,
+    plugin::{HookEvent, PluginInfo},
+    session::{
+        Session, SessionMcpServer, SessionMcpServers, SessionMcpStatus, SetMcpServersParams,
+    },
     skill::SkillInfo,
 };
 
@@ -20,6 +23,26 @@ pub type Knowledge = dyn Fn(MemoryOp) -> Result<serde_json::Value, Failure> + Se
 pub type SkillList = dyn Fn(Option<&Path>) -> Vec<SkillInfo> + Send + Sync;
 /// Returns true if the user trusts the texts in a folder, given by its absolute path.
 pub type Trust = dyn Fn(&Path) -> bool + Send + Sync;
+
+/// Source of agent plugins: those of the user, and those of a project in a trusted folder.
+pub type PluginList = dyn Fn(Option<&Path>) -> Vec<PluginInfo> + Send + Sync;
+
+/// Runs the MCP servers of single sessions.
+#[async_trait::async_trait]
+pub trait SessionServers: Send + Sync {
+    /// Replaces the servers of a session, and waits a limited time for them to start.
+    ///
+    /// # Errors
+    /// `invalid_params` for an invalid server.
+    async fn set(
+        &self,
+        session: &Session,
+        servers: Vec<SessionMcpServer>,
+    ) -> Result<Vec<SessionMcpStatus>, Failure>;
+
+    /// Ends the servers of a session.
+    async fn end(&self, session: &SessionId);
+}
 
 impl Engine {
     /// Sets the handler of the knowledge store. Later calls have no effect.
@@ -85,10 +108,56 @@ impl Engine {
         self.inner.plugins.set(plugins);
     }
 
-    /// Notifies plugins of an event; returns the reason if one refuses it.
-    pub(crate) async fn notify_plugins(&self, event: impl FnOnce() -> HookEvent) -> Option<String> {
+    /// Notifies plugins of an event; returns their answers.
+    pub(crate) async fn notify_plugins(&self, event: impl FnOnce() -> HookEvent) -> HookVerdict {
         let plugins = &self.inner.plugins;
-        if plugins.listens() { plugins.dispatch(event()).await } else { None }
+        if plugins.listens() { plugins.dispatch(event()).await } else { HookVerdict::default() }
+    }
+
+    /// Sets the source of agent plugins. Later calls have no effect.
+    pub fn set_plugin_list(&self, list: Arc<PluginList>) {
+        if self.inner.plugin_list.set(list).is_err() {
+            tracing::warn!("agent plugins are already registered");
+        }
+    }
+
+    /// Returns the agent plugins, with those of the project in `root` if that is a trusted folder;
+    /// empty in a host without plugins.
+    pub fn agent_plugins(&self, root: Option<&Path>) -> Vec<PluginInfo> {
+        let root = root.filter(|root| self.is_trusted(root));
+        self.inner.plugin_list.get().map(|list| list(root)).unwrap_or_default()
+    }
+
+    /// Sets the host of MCP servers of single sessions. Later calls have no effect.
+    pub fn set_session_servers(&self, servers: Arc<dyn SessionServers>) {
+        if self.inner.session_servers.set(servers).is_err() {
+            tracing::warn!("a host of mcp servers is already registered");
+        }
+    }
+
+    /// Replaces the MCP servers of a session, and waits a limited time for them to start.
+    ///
+    /// # Errors
+    /// `session_not_found`; `invalid_params` for an invalid server; `not_supported` in a host
+    /// without MCP servers.
+    pub async fn set_mcp_servers(
+        &self,
+        params: SetMcpServersParams,
+    ) -> Result<SessionMcpServers, Failure> {
+        let session = self.session(&params.session_id).await?;
+        let none = || Failure::new(Reason::NotSupported, "this host runs no mcp servers");
+        let host = self.inner.session_servers.get().ok_or_else(none)?;
+        let servers = host.set(&session, params.servers).await?;
+        Ok(SessionMcpServers { servers })
+    }
+
+    /// Ends what a session runs beside its turns.
+    pub(crate) async fn end_session(&self, session: &SessionId) {
+        self.inner.harness.background().end_session(session).await;
+        if let Some(host) = self.inner.session_servers.get() {
+            host.end(session).await;
+        }
+        self.notify_plugins(|| HookEvent::SessionStop { session_id: session.clone() }).await;
     }
 
     /// Notifies plugins that a session starts or resumes.

@@ -85,7 +85,7 @@ pub use cairn_harness::{
 pub use context::RunContext;
 pub use direct::DirectCall;
 pub use engine::{Engine, EngineDeps, EngineOptions, RuntimeSettings};
-pub use extensions::{Knowledge, SkillList, Trust};
+pub use extensions::{Knowledge, PluginList, SessionServers, SkillList, Trust};
 pub use notice::Notice;
 pub use prompts::SessionPrompt;
 pub use query::{OnLines, OnPartial, SearchKind, TakeLines};

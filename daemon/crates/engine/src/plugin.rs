@@ -8,13 +8,15 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::Hooks;
+use cairn_harness::{HookVerdict, Hooks};
 pub use cairn_protocol::plugin::{Hook, HookAnswer, HookEvent};
 
 /// Default time limit of one hook of one plugin.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
 /// Most characters of a refusal.
 const MAX_REASON: usize = 500;
+/// Most characters of a text for the model.
+const MAX_CONTEXT: usize = 10_000;
 
 /// An observer of sessions, tool calls and requests to models.
 #[async_trait::async_trait]
@@ -61,26 +63,59 @@ impl Hooks for Plugins {
         !self.list().is_empty()
     }
 
-    async fn dispatch(&self, event: HookEvent) -> Option<String> {
+    async fn dispatch(&self, event: HookEvent) -> HookVerdict {
         let hook = event.hook();
-        let judged = matches!(hook, Hook::BeforeTool | Hook::BeforeModel);
-        let event = Arc::new(event);
+        let is_judged = matches!(
+            hook,
+            Hook::BeforeTool
+                | Hook::BeforeModel
+                | Hook::AfterTool
+                | Hook::UserPrompt
+                | Hook::TurnStop
+        );
+        let mut event = Arc::new(event);
+        let mut verdict = HookVerdict::default();
         for plugin in self.list().iter().filter(|p| p.wants(hook)) {
-            let refused = match call_plugin(Arc::clone(plugin), Arc::clone(&event)).await {
-                Ok(answer) => answer.refuse.map(|why| format!("{}: {why}", plugin.name())),
+            let answer = match call_plugin(Arc::clone(plugin), Arc::clone(&event)).await {
+                Ok(answer) => answer,
                 Err(why) => {
                     tracing::warn!(plugin = plugin.name(), ?hook, session = %event.session(), "{why}");
-                    plugin
-                        .required()
-                        .then(|| format!("{} is required and failed: {why}", plugin.name()))
+                    let refuse =
+                        plugin.required().then(|| format!("it is required and failed: {why}"));
+                    HookAnswer { refuse, ..HookAnswer::default() }
                 }
             };
-            if let Some(why) = refused.filter(|_| judged) {
-                return Some(why.chars().take(MAX_REASON).collect());
+            if let (Some(changed), HookEvent::BeforeTool { session_id, tool, .. }) =
+                (&answer.arguments, &*event)
+            {
+                // Later plugins judge the call as it is now.
+                let (session_id, tool) = (session_id.clone(), tool.clone());
+                let arguments = changed.clone();
+                event = Arc::new(HookEvent::BeforeTool { session_id, tool, arguments });
+            }
+            add(&mut verdict, plugin.name(), answer);
+            if is_judged && (verdict.refuse.is_some() || verdict.stop.is_some()) {
+                break;
             }
         }
-        None
+        if !is_judged {
+            verdict.refuse = None;
+        }
+        verdict
     }
+}
+
+/// Adds one plugin's answer to those before it.
+fn add(verdict: &mut HookVerdict, plugin: &str, answer: HookAnswer) {
+    let named =
+        |why: String| -> String { format!("{plugin}: {why}").chars().take(MAX_REASON).collect() };
+    verdict.refuse = verdict.refuse.take().or(answer.refuse.map(named));
+    verdict.ask = verdict.ask.take().or(answer.ask.map(named));
+    verdict.stop = verdict.stop.take().or(answer.stop.map(named));
+    verdict.allow |= answer.allow;
+    verdict.arguments = answer.arguments.or(verdict.arguments.take());
+    verdict.context.extend(answer.context.map(|text| text.chars().take(MAX_CONTEXT).collect()));
+    verdict.notices.extend(answer.notice.map(named));
 }
 
 /// Returns one plugin's answer. It runs in a task of its own, so that a panic affects it alone.
@@ -142,7 +177,7 @@ mod tests {
     }
 
     fn refuses(_: &HookEvent) -> Result<HookAnswer, String> {
-        Ok(HookAnswer { refuse: Some("no".into()) })
+        Ok(HookAnswer { refuse: Some("no".into()), ..HookAnswer::default() })
     }
 
     fn panics(_: &HookEvent) -> Result<HookAnswer, String> {
@@ -159,7 +194,15 @@ mod tests {
             Hook::BeforeTool => {
                 HookEvent::BeforeTool { session_id, tool, arguments: serde_json::json!({}) }
             }
-            _ => HookEvent::AfterTool { session_id, tool, outcome: "ok".into(), millis: 1 },
+            Hook::AfterTool => HookEvent::AfterTool {
+                session_id,
+                tool,
+                outcome: "ok".into(),
+                millis: 1,
+                arguments: serde_json::json!({}),
+                output: None,
+            },
+            _ => HookEvent::SessionStop { session_id },
         }
     }
 
@@ -173,7 +216,7 @@ mod tests {
             Arc::new(Probe { name, act, required, events: Arc::clone(&events) }) as Arc<dyn Plugin>
         };
         plugins.set(all.iter().map(probe).collect());
-        let refused = plugins.dispatch(event(hook)).await;
+        let refused = plugins.dispatch(event(hook)).await.refuse;
         let names = events.lock().unwrap().iter().map(|(name, _)| *name).collect();
         (refused, names)
     }
@@ -197,7 +240,7 @@ mod tests {
             [("a", fine, false), ("guard", refuses, false), ("z", fine, false)];
         let (refused, events) = dispatch(&all, Hook::BeforeTool).await;
         assert_eq!((refused.as_deref(), events), (Some("guard: no"), vec!["a", "guard"]));
-        let (refused, events) = dispatch(&all, Hook::AfterTool).await;
+        let (refused, events) = dispatch(&all, Hook::SessionStop).await;
         assert_eq!((refused, events), (None, vec!["a", "guard", "z"]));
     }
 
@@ -205,8 +248,8 @@ mod tests {
     async fn failure_of_required_plugin_refuses() {
         for (name, act) in [("bad", fails as Act), ("mad", panics), ("slow", fine)] {
             let (refused, _) = dispatch(&[(name, act, true)], Hook::BeforeTool).await;
-            assert!(refused.is_some_and(|why| why.contains("is required and failed")), "{name}");
-            assert_eq!(dispatch(&[(name, act, true)], Hook::AfterTool).await.0, None, "{name}");
+            assert!(refused.is_some_and(|why| why.contains("it is required and failed")), "{name}");
+            assert_eq!(dispatch(&[(name, act, true)], Hook::SessionStop).await.0, None, "{name}");
         }
     }
 }

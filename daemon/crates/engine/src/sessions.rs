@@ -4,7 +4,6 @@ use cairn_protocol::{
     error::{Failure, Reason},
     explore::RunState,
     id::SessionId,
-    plugin::HookEvent,
     session::{ArchiveParams, ForkParams, Page, PageParams, Session, SessionCreateParams},
 };
 use cairn_trace::NewSession;
@@ -117,8 +116,7 @@ impl Engine {
         let request = Request::Archive(params.archived);
         let session = self.request(&params.session_id, request).await?.session()?;
         if params.archived {
-            self.inner.harness.background().end_session(&params.session_id).await;
-            self.notify_plugins(|| HookEvent::SessionStop { session_id: params.session_id }).await;
+            self.end_session(&params.session_id).await;
         } else {
             self.notify_session_start(&session).await;
         }
@@ -131,8 +129,7 @@ impl Engine {
     /// `session_not_found`, `session_busy`.
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), Failure> {
         self.request(id, Request::Delete).await?;
-        self.inner.harness.background().end_session(id).await;
-        self.notify_plugins(|| HookEvent::SessionStop { session_id: id.clone() }).await;
+        self.end_session(id).await;
         Ok(())
     }
 }

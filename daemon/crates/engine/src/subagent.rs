@@ -13,6 +13,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
     id::SessionId,
+    plugin::HookEvent,
     session::{After, ArchiveParams, SessionCreateParams},
     turn::{ExecutionPolicy, Input, RunResult, RunStartParams, TurnRef},
 };
@@ -92,6 +93,7 @@ impl Tool for AgentRunner {
             paths: &[],
             // Each call of the agent passes the gate with its own effect.
             own_state: true,
+            delegates: true,
             timeout: Duration::from_secs(MAX_SECONDS + 60),
             ..ToolSpec::writing::<RunAgent>(NAME, text)
         }
@@ -116,7 +118,7 @@ impl Tool for AgentRunner {
             session_id: child.clone(),
             turn_id: "task".into(),
             input: Input::Text(call.task),
-            context: Some(INTRODUCTION.into()),
+            context: Some(INTRODUCTION.to_owned().into()),
             policy: Some(policy),
             metadata: [
                 ("parentSession".to_owned(), parent.to_string()),
@@ -128,6 +130,8 @@ impl Tool for AgentRunner {
         let receipt = engine.start_run(params, None).await?;
         let result = engine.follow_child(&permit, &child, receipt.seq.saturating_sub(1)).await;
         drop(running);
+        let (session_id, agent) = (parent.clone(), child.clone());
+        engine.notify_plugins(|| HookEvent::SubagentStop { session_id, agent }).await;
         report(&child, &result?)
     }
 }

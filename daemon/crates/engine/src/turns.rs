@@ -8,6 +8,7 @@ mod compact;
 mod context;
 mod drive;
 mod history;
+mod hooks;
 mod model_request;
 mod replay_source;
 mod start;

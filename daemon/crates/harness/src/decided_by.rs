@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use cairn_protocol::approval::ApprovalDecision;
+use cairn_protocol::{approval::ApprovalDecision, turn::ExecutionMode};
 
 use crate::Rule;
 
@@ -134,6 +134,8 @@ pub enum DecidedBy {
     Parts(Vec<(DecidedBy, String)>),
     /// A limit of the run.
     RunLimit(RunLimit),
+    /// The mode of the run.
+    Mode(ExecutionMode),
     /// The default: no rule matched.
     Fallback(Fallback),
     /// A configuration that cannot be read: it may contain denials.
@@ -199,6 +201,7 @@ impl fmt::Display for DecidedBy {
                 Ok(())
             }
             Self::RunLimit(limit) => limit.fmt(f),
+            Self::Mode(mode) => write!(f, "mode {}", mode.as_str()),
             Self::Fallback(fallback) => fallback.fmt(f),
             Self::UnreadableRules(why) | Self::Tool(why) => f.write_str(why),
             Self::UnwritablePath(path) => {

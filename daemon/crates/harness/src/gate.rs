@@ -1,5 +1,7 @@
 //! The gate: the only way to run a tool.
 
+mod audited;
+mod consult;
 pub(crate) mod decide;
 mod limits;
 mod outside;
@@ -14,7 +16,6 @@ use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams, Preview, Resolution},
     error::{Failure, Reason},
     id::{RootId, SessionId},
-    plugin::HookEvent,
     tool::GrantedRule,
 };
 use cairn_trace::{Append, AuditIntent, AuditOutcome, Trace, TraceError};
@@ -39,9 +40,6 @@ use decide::Judge;
 
 /// Longest JSON of an output, in bytes.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
-
-/// Most characters of code that the audit stores.
-const MAX_AUDITED: usize = 4000;
 
 /// The gate with its dependencies.
 pub struct Harness {
@@ -74,6 +72,8 @@ struct Admitted {
     approved: Option<Preview>,
     paths: CallPaths,
     judge: Judge,
+    /// Texts of hooks for the model.
+    context: Vec<String>,
 }
 
 /// Records that the log gets when a call finishes.
@@ -257,9 +257,9 @@ impl Harness {
 
     /// Returns the arguments as the tool would receive them: parsed from nearly-JSON, converted to
     /// the types of its schema.
-    pub fn repaired(&self, name: &str, arguments: Value) -> Value {
+    pub fn repaired(&self, session: &SessionId, name: &str, arguments: Value) -> Value {
         let mut arguments = repair::object(arguments);
-        if let Ok(entry) = self.registry.find(name) {
+        if let Ok(entry) = self.registry.scoped(session).find(name) {
             repair::coerce(&mut arguments, &entry.spec.input_schema);
         }
         arguments
@@ -267,7 +267,7 @@ impl Harness {
 
     /// Removes secrets from the arguments of a call before they are recorded.
     pub fn withhold_secrets(&self, session: &SessionId, name: &str, arguments: &mut Value) {
-        if let Ok(entry) = self.registry.find(name) {
+        if let Ok(entry) = self.registry.scoped(session).find(name) {
             entry.tool.withhold_secrets(session, arguments);
         }
     }
@@ -294,7 +294,8 @@ impl Harness {
         closing: impl FnOnce(Result<Output, Failure>) -> (Completion, T),
     ) -> Result<T, Failure> {
         let (session_id, tool) = (call.session.clone(), call.name.clone());
-        let entry = self.registry.find(&call.name);
+        let arguments = self.listening().map(|_| call.arguments.clone()).unwrap_or_default();
+        let entry = self.registry.scoped(&call.session).find(&call.name);
         let span =
             entry.as_ref().map_or_else(|_| Span::none(), |entry| span::tool(&entry.spec, &call));
         let passed = match entry {
@@ -316,6 +317,10 @@ impl Harness {
             }
             return Ok(value);
         };
+        // Before the records are written, because the model reads the texts of hooks with the
+        // result.
+        let about = (&session_id, tool.as_str(), arguments);
+        let outcome = self.notify_after(about, millis, outcome).await;
         let done = AuditOutcome {
             millis,
             outcome: outcome.as_ref().map_or_else(|e| e.reason.as_str(), |_| "ok").to_owned(),
@@ -331,13 +336,7 @@ impl Harness {
                 AuditOutcome { outcome: cairn_trace::INTERRUPTED.into(), ..done },
             ),
         };
-        let hook_outcome = done.outcome.clone();
         self.trace.audit_outcome(audit, done, records).await.map_err(|e| unrecorded(&tool, e))?;
-        if let Some(hooks) = self.listening() {
-            hooks
-                .dispatch(HookEvent::AfterTool { session_id, tool, outcome: hook_outcome, millis })
-                .await;
-        }
         Ok(value)
     }
 
@@ -349,13 +348,13 @@ impl Harness {
         mut call: Call,
         opening: &mut Option<Append>,
     ) -> Result<(u64, u64, Result<Output, Failure>), Failure> {
-        call.arguments = self.repaired(&call.name, call.arguments);
+        call.arguments = self.repaired(&call.session, &call.name, call.arguments);
         entry.tool.withhold_secrets(&call.session, &mut call.arguments);
         entry.check(&call.arguments)?;
         if let Some(paths) = &call.grants.paths {
             call.grants.paths = Some(self.resolver(&call).run_paths(paths)?);
         }
-        let admitted = self.admit(entry, &call, opening).await?;
+        let admitted = self.admit(entry, &mut call, opening).await?;
         let started = Instant::now();
         let outcome = if call.dry_run {
             Ok(Output::dry_run(&call.name))
@@ -366,7 +365,7 @@ impl Harness {
             } else {
                 Arc::clone(&self.sandbox)
             };
-            let Admitted { approved, paths, judge, .. } = admitted;
+            let Admitted { approved, paths, judge, context, .. } = admitted;
             let (roots, spec) = (self.roots.clone(), entry.spec.clone());
             let limits = judge.limits(&spec.name);
             let services = Services {
@@ -378,7 +377,9 @@ impl Harness {
             let admission = Admission { approved, paths, judge, roots, spec };
             let permit = Permit::grant(&call, admission, services);
             let outcome = limits::run(entry, permit, call.arguments, limits).await;
-            outcome.and_then(|output| bounded(&call.name, limits::shortened(output, limits)))
+            let outcome =
+                outcome.and_then(|output| bounded(&call.name, limits::shortened(output, limits)));
+            outcome.map(|output| consult::with_texts(output, context))
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok((admitted.audit, millis, outcome))
@@ -406,6 +407,11 @@ impl Harness {
         }
         match &intent.must_ask {
             Some(MustAsk::Always(why)) => decision = ask_decision(why),
+            Some(MustAsk::Unread(why))
+                if !(call.grants.mode.is_raised() && decision.verdict == Verdict::Allow) =>
+            {
+                decision = ask_decision(why)
+            }
             // The user's rules and earlier answers take precedence.
             Some(MustAsk::Unruled(why)) if decision.by.is_fallback() => {
                 decision = ask_decision(why)
@@ -426,22 +432,28 @@ impl Harness {
     async fn admit(
         &self,
         entry: &Entry,
-        call: &Call,
+        call: &mut Call,
         opening: &mut Option<Append>,
     ) -> Result<Admitted, Failure> {
         let memory = self.approvals.memory(&call.session).await?;
         let judge = self.judge(call, memory);
-        let judged = self.decide(entry, call, &judge);
-        let (mut decision, paths) = (judged.decision, CallPaths::new(judged.paths));
-        let mut vetoed = None;
-        if decision.verdict != Verdict::Deny
-            && let Some(why) = self.vetoed(call).await
-        {
-            vetoed =
-                Some(Failure::new(Reason::PluginRefused, format!("tool {}: {why}", call.name)));
-            decision = Decision { verdict: Verdict::Deny, by: DecidedBy::Plugin(why) };
+        let mut judged = self.decide(entry, call, &judge);
+        let mut consulted = consult::Consulted::default();
+        if judged.decision.verdict != Verdict::Deny {
+            consulted = self.consult(entry, call).await?;
         }
-        let (intent, mut decision) = self.intend(entry, call, (&paths, &judge), decision).await?;
+        if consulted.is_changed {
+            judged = self.decide(entry, call, &judge);
+        }
+        let call = &*call;
+        let paths = CallPaths::new(judged.paths);
+        // A refused call needs no intent, which may read files.
+        let decision = match consulted.refusal {
+            Some(_) => consulted.applied(judged.decision),
+            None => judged.decision,
+        };
+        let (intent, decision) = self.intend(entry, call, (&paths, &judge), decision).await?;
+        let mut decision = consulted.applied(decision);
         let mut unknown = false;
         if let (true, true, Some(id)) = (intent.is_some(), call.resumed, &call.call_id)
             && self.trace.audit_open(&call.session, id).await?
@@ -450,7 +462,7 @@ impl Harness {
             decision = Decision { verdict: Verdict::Ask, by: DecidedBy::Interrupted };
         }
         let (mut verdict, mut by) = (decision.verdict, decision.by);
-        let mut refusal = vetoed;
+        let mut refusal = consulted.refusal;
         let mut approved = None;
         if verdict == Verdict::Ask && !call.dry_run {
             // The call's record precedes the request, so that approvers can see the call.
@@ -459,6 +471,7 @@ impl Harness {
             }
             let intent = intent.clone().unwrap_or_default();
             let question = by.to_string();
+            self.notify_approval(call).await;
             match call
                 .clock
                 .while_waiting(self.approvals.ask(call, &intent, &question, unknown))
@@ -481,7 +494,9 @@ impl Harness {
                 Err(failure) => return Err(failure),
             }
         }
-        let command = intent.and_then(|i| shell_line(&i.preview)).or_else(|| code(entry, call));
+        let command = intent
+            .and_then(|i| audited::shell_line(&i.preview))
+            .or_else(|| audited::code(entry, call));
         if call.grants.unconfined {
             by = DecidedBy::Unconfined(Box::new(by));
         }
@@ -489,20 +504,7 @@ impl Harness {
         if verdict == Verdict::Deny {
             return Err(refusal.unwrap_or_else(|| denied(&call.name, &by)));
         }
-        Ok(Admitted { audit, approved, paths, judge })
-    }
-
-    fn listening(&self) -> Option<&Arc<dyn Hooks>> {
-        self.hooks.as_ref().filter(|hooks| hooks.listens())
-    }
-
-    /// Returns the reason why a plugin refuses the call.
-    async fn vetoed(&self, call: &Call) -> Option<String> {
-        let hooks = self.listening()?;
-        let (session_id, tool) = (call.session.clone(), call.name.clone());
-        hooks
-            .dispatch(HookEvent::BeforeTool { session_id, tool, arguments: call.arguments.clone() })
-            .await
+        Ok(Admitted { audit, approved, paths, judge, context: consulted.context })
     }
 
     async fn record(
@@ -560,19 +562,6 @@ fn denied_by_user(tool: &str, answer: &Resolution) -> Failure {
     let text = why
         .map_or_else(|| format!("tool {tool}: {who}"), |why| format!("tool {tool}: {who}: {why}"));
     Failure::new(Reason::DeniedByUser, text)
-}
-
-/// Returns the command line that the audit stores.
-fn shell_line(preview: &Preview) -> Option<String> {
-    let command = preview.command.as_deref()?;
-    let folder = preview.folder.as_deref().unwrap_or(".");
-    Some(format!("{folder}$ {}", crate::redact::secrets(command)))
-}
-
-/// Returns the code that a tool runs, as the audit stores it.
-fn code(entry: &Entry, call: &Call) -> Option<String> {
-    let text = call.arguments.get(entry.spec.code?)?.as_str()?;
-    Some(crate::redact::secrets(&text.chars().take(MAX_AUDITED).collect::<String>()))
 }
 
 fn bounded(name: &str, output: Output) -> Result<Output, Failure> {

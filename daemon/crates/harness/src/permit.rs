@@ -8,6 +8,7 @@ use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
     id::SessionId,
+    turn::ExecutionMode,
 };
 use cairn_workspace::{ResolvedPath, Root, Roots, View};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,8 @@ pub struct Grants {
     pub paths: Option<Vec<String>>,
     /// Runs processes outside the sandbox, as a user with the right to it chose.
     pub unconfined: bool,
+    /// Mode of the run.
+    pub mode: ExecutionMode,
 }
 
 /// Files that calls changed, in order, with their former contents. Clones share the list.

@@ -4,6 +4,7 @@
 //! rule is `tool`, `tool(path)` or, for commands, `run_shell(git status *)`; `*` stands for any
 //! tool, and a path covers everything beneath it, by complete components.
 
+mod mode;
 mod text;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
@@ -11,7 +12,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 use cairn_workspace::{PathPattern, ReadRule, Reading, Root};
 
 use crate::{
-    DecidedBy, DomainUse, Fallback, Grants, RuleError, RuleList, RunLimit,
+    DecidedBy, DomainUse, Fallback, Grants, RuleError, RuleList, RunLimit, ToolEffect,
     command::{CommandLine, Kind, Part, Pattern},
     egress::{Domain, DomainPattern},
 };
@@ -157,6 +158,8 @@ pub struct Subject<'a> {
     pub tool: &'a str,
     /// Paths in its arguments, relative to the root if they are inside it.
     pub paths: &'a [String],
+    /// True if the paths lie in the session's own root.
+    pub inside: bool,
     /// Absolute path of that root, for rules about absolute paths.
     pub top: Option<&'a Path>,
     /// Paths that rules name and their targets ([`Rules::links`]): a denial of one name applies to
@@ -172,6 +175,12 @@ pub struct Subject<'a> {
     pub domains: DomainUse,
     /// True if the tool limits itself to the run's paths when more is requested.
     pub narrows: bool,
+    /// Changes that the tool makes.
+    pub effect: ToolEffect,
+    /// True if each effect of the call is decided by itself.
+    pub delegates: bool,
+    /// True if the call runs in a complete sandbox without the complete network.
+    pub confined: bool,
     /// Limits of its run.
     pub grants: &'a Grants,
     /// Earlier decisions for this session.
@@ -186,6 +195,7 @@ impl<'a> Subject<'a> {
         Self {
             tool,
             paths: &[],
+            inside: false,
             top: None,
             links: &[],
             command: None,
@@ -193,6 +203,9 @@ impl<'a> Subject<'a> {
             network: false,
             domains: DomainUse::None,
             narrows: false,
+            effect: ToolEffect::Any,
+            delegates: false,
+            confined: false,
             grants,
             memory: &[],
             granted: &[],
@@ -347,6 +360,7 @@ impl Rules {
         let unreadable = self.unreadable.clone().map(DecidedBy::UnreadableRules);
         let before = unreadable
             .or_else(never)
+            .or_else(|| mode::changes_in_plan(subject))
             .or_else(|| limits(subject).map(DecidedBy::RunLimit))
             .or_else(|| self.unwritable(subject));
         if let Some(by) = before {
@@ -539,6 +553,9 @@ impl Rules {
             && subject.domains == DomainUse::EveryRequest
         {
             (Verdict::Allow, Fallback::EachDomain)
+        } else if self.default == Verdict::Ask && mode::mode_allows(subject) {
+            let by = DecidedBy::Mode(subject.grants.mode);
+            return Decision { verdict: Verdict::Allow, by };
         } else {
             (self.default, Fallback::Acts)
         };

@@ -1,5 +1,7 @@
 //! Tests of decisions by single rules.
 
+use cairn_protocol::turn::ExecutionMode;
+
 use super::*;
 
 fn rules(list: &[&str]) -> Vec<Rule> {
@@ -35,6 +37,7 @@ fn rule_lists_apply_in_order() {
     let (free, net) = (Grants::default(), Grants { network: true, ..Grants::default() });
     let tight = Grants {
         unconfined: false,
+        mode: ExecutionMode::Ask,
         ops: Some(vec!["fs_list_dir".into(), "search_hybrid".into()]),
         paths: Some(vec!["src/inner".into()]),
         network: false,
@@ -110,5 +113,75 @@ fn rules_are_parsed_or_rejected() {
         "run_shell(ls $X)",
     ] {
         assert!(bad.parse::<Rule>().is_err(), "{bad}");
+    }
+}
+
+fn mode_subject<'a>(tool: &'a str, paths: &'a [String], grants: &'a Grants) -> Subject<'a> {
+    let effect = match tool {
+        "write_file" => ToolEffect::Edit,
+        "delete_file" => ToolEffect::Remove,
+        _ => ToolEffect::Any,
+    };
+    let read_only = tool == "read_file";
+    Subject { paths, inside: true, effect, read_only, confined: true, ..Subject::new(tool, grants) }
+}
+
+#[test]
+fn mode_replaces_only_the_approval_of_the_default() {
+    let set = Rules {
+        final_deny: rules(&["write_file(never)"]),
+        deny: rules(&["write_file(denied)"]),
+        allow: rules(&["write_file(allowed)"]),
+        confirm: rules(&["write_file(confirmed)", "run_shell(git push)"]),
+        ..Rules::default()
+    };
+    use ExecutionMode::{AcceptEdits, Auto, Plan};
+    use Verdict::{Allow, Ask, Deny};
+    for (mode, tool, argument, want) in [
+        (Plan, "read_file", "a", (Allow, "default: read-only inside declared roots")),
+        (Plan, "write_file", "allowed/a", (Deny, "mode plan")),
+        (Plan, "write_file", "never/a", (Deny, "finalDeny: write_file(never)")),
+        (Plan, "run_shell", "true", (Deny, "mode plan")),
+        (ExecutionMode::Ask, "write_file", "a", (Ask, "default: not read-only")),
+        (AcceptEdits, "write_file", "a", (Allow, "mode accept-edits")),
+        (AcceptEdits, "write_file", "never/a", (Deny, "finalDeny: write_file(never)")),
+        (AcceptEdits, "write_file", "denied/a", (Deny, "deny: write_file(denied)")),
+        (AcceptEdits, "write_file", "confirmed/a", (Ask, "confirm: write_file(confirmed)")),
+        (AcceptEdits, "delete_file", "a", (Ask, "default: not read-only")),
+        (AcceptEdits, "run_shell", "true", (Ask, "default: not read-only for 'true'")),
+        (AcceptEdits, "git_commit", "a", (Ask, "default: not read-only")),
+        (Auto, "delete_file", "a", (Allow, "mode auto")),
+        (Auto, "run_shell", "true", (Allow, "mode auto for 'true'")),
+        (Auto, "run_shell", "git push", (Ask, "confirm: run_shell(git push) for 'git push'")),
+        (Auto, "git_commit", "a", (Ask, "default: not read-only")),
+    ] {
+        let grants = Grants { mode, ..Grants::default() };
+        let line = (tool == "run_shell").then(|| CommandLine::parse(argument));
+        let paths = if line.is_some() { vec![] } else { vec![argument.to_owned()] };
+        let subject = Subject { command: line.as_ref(), ..mode_subject(tool, &paths, &grants) };
+        let got = set.decide(&subject);
+        let text = got.by.to_string();
+        assert_eq!((got.verdict, text.as_str()), want, "{mode:?} {tool} {argument}");
+    }
+}
+
+#[test]
+fn mode_raises_nothing_outside_the_root_or_the_sandbox() {
+    let set = Rules::default();
+    let line = CommandLine::parse("true");
+    let path = vec!["/etc/passwd".to_owned()];
+    for mode in ExecutionMode::ALL {
+        let grants = Grants { mode, ..Grants::default() };
+        let outside = Subject { inside: false, ..mode_subject("write_file", &path, &grants) };
+        let command = Subject { command: Some(&line), ..mode_subject("run_shell", &[], &grants) };
+        let open = Subject { confined: false, ..command };
+        for subject in [outside, open] {
+            assert_ne!(set.decide(&subject).verdict, Verdict::Allow, "{mode:?} {}", subject.tool);
+        }
+        // A denial by default is the user's choice.
+        let closed = Rules { default: Verdict::Deny, ..Rules::default() };
+        let edit = ["a".to_owned()];
+        let edit = mode_subject("write_file", &edit, &grants);
+        assert_eq!(closed.decide(&edit).verdict, Verdict::Deny, "{mode:?}");
     }
 }

@@ -1,12 +1,13 @@
 //! The registry of tools. It describes them and never hands one out.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, PoisonError, RwLock, Weak},
 };
 
 use cairn_protocol::{
     error::{Failure, Reason},
+    id::SessionId,
     tool::{ToolInfo, is_tool_name},
 };
 use serde_json::Value;
@@ -25,6 +26,8 @@ type Tools = RwLock<ToolTable>;
 #[derive(Default)]
 struct ToolTable {
     all: BTreeMap<String, Arc<Entry>>,
+    /// Tools of single sessions. None has the name of a tool for all sessions.
+    by_session: HashMap<SessionId, BTreeMap<String, Arc<Entry>>>,
     switches: BTreeMap<String, bool>,
 }
 
@@ -33,9 +36,23 @@ impl ToolTable {
         self.switches.get(name) == Some(&false)
     }
 
+    /// Returns the tools of a session alone.
+    fn of_session(
+        &self,
+        session: Option<&SessionId>,
+    ) -> impl Iterator<Item = (&String, &Arc<Entry>)> {
+        let own = session.and_then(|session| self.by_session.get(session)).into_iter().flatten();
+        own.filter(|(name, _)| !self.all.contains_key(*name))
+    }
+
+    fn entry(&self, name: &str, session: Option<&SessionId>) -> Option<&Arc<Entry>> {
+        let own = || self.by_session.get(session?)?.get(name);
+        self.all.get(name).or_else(own)
+    }
+
     /// Returns the specification of each tool that is not switched off, hidden or not according to
     /// the switches.
-    fn specs(&self) -> Vec<ToolSpec> {
+    fn specs(&self, session: Option<&SessionId>) -> Vec<ToolSpec> {
         let listed = |(name, entry): (&String, &Arc<Entry>)| {
             let on = |name: &str| self.switches.get(name) == Some(&true);
             let other = OFFERED_AS
@@ -44,17 +61,20 @@ impl ToolTable {
             let hidden = other || (entry.spec.hidden && !on(name));
             ToolSpec { hidden, ..entry.spec.clone() }
         };
-        self.all.iter().filter(|(name, _)| !self.is_off(name)).map(listed).collect()
+        let all = self.all.iter().chain(self.of_session(session));
+        all.filter(|(name, _)| !self.is_off(name)).map(listed).collect()
     }
 }
 
-/// Tools by name. Additions and removals affect later calls only.
-#[derive(Default)]
+/// Tools by name. Additions and removals affect later calls only. Clones share the tools.
+#[derive(Default, Clone)]
 pub struct Registry {
     tools: Arc<Tools>,
     /// For each tool added by [`Registry::cover`], the tool that it replaced.
-    covered: RwLock<BTreeMap<String, Option<Arc<Entry>>>>,
-    aliases: RwLock<BTreeMap<String, String>>,
+    covered: Arc<RwLock<BTreeMap<String, Option<Arc<Entry>>>>>,
+    aliases: Arc<RwLock<BTreeMap<String, String>>>,
+    /// Session whose own tools this view adds to the common ones.
+    session: Option<SessionId>,
 }
 
 /// A view of the specifications in a registry, for a tool that belongs to it. It holds no strong
@@ -63,15 +83,16 @@ pub struct Registry {
 pub struct Catalogue(Weak<Tools>);
 
 impl Catalogue {
-    /// Returns the specification of every tool, by name; empty when the registry has been dropped.
-    pub fn specs(&self) -> Vec<ToolSpec> {
-        self.0.upgrade().map_or_else(Vec::new, |tools| specs(&tools))
+    /// Returns the specification of every tool that a session has, by name; empty when the registry
+    /// has been dropped.
+    pub fn specs(&self, session: &SessionId) -> Vec<ToolSpec> {
+        self.0.upgrade().map_or_else(Vec::new, |tools| specs(&tools, Some(session)))
     }
 }
 
-fn specs(tools: &Tools) -> Vec<ToolSpec> {
+fn specs(tools: &Tools, session: Option<&SessionId>) -> Vec<ToolSpec> {
     let tools = tools.read().unwrap_or_else(PoisonError::into_inner);
-    tools.specs()
+    tools.specs(session)
 }
 
 /// A tool with its compiled schema.
@@ -82,6 +103,13 @@ pub(crate) struct Entry {
 }
 
 impl Registry {
+    /// Returns a view of the same registry for one session: it sees the tools of all sessions and
+    /// those of this one, and what it adds by [`Registry::cover`] belongs to the session alone.
+    #[must_use]
+    pub fn scoped(&self, session: &SessionId) -> Self {
+        Self { session: Some(session.clone()), ..self.clone() }
+    }
+
     /// Adds a tool.
     ///
     /// # Errors
@@ -105,6 +133,11 @@ impl Registry {
         let entry = Entry::of(tool)?;
         let name = entry.spec.name.clone().into_owned();
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &self.session {
+            let own = tools.by_session.entry(session.clone()).or_default();
+            own.insert(name, Arc::new(entry));
+            return Ok(());
+        }
         let before = tools.all.insert(name.clone(), Arc::new(entry));
         self.covered.write().unwrap_or_else(PoisonError::into_inner).entry(name).or_insert(before);
         Ok(())
@@ -113,6 +146,13 @@ impl Registry {
     /// Removes a tool, and restores the one that it replaced; does nothing if there is none.
     pub fn remove(&self, name: &str) {
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &self.session {
+            let own = tools.by_session.get_mut(session);
+            if own.is_some_and(|own| own.remove(name).is_some() && own.is_empty()) {
+                tools.by_session.remove(session);
+            }
+            return;
+        }
         match self.covered.write().unwrap_or_else(PoisonError::into_inner).remove(name) {
             Some(Some(before)) => tools.all.insert(name.to_owned(), before),
             _ => tools.all.remove(name),
@@ -149,7 +189,7 @@ impl Registry {
 
     /// Returns the specification of every tool, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        specs(&self.tools)
+        specs(&self.tools, self.session.as_ref())
     }
 
     /// Returns a view of the specifications for a tool of this registry.
@@ -168,7 +208,7 @@ impl Registry {
         let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
         let real = aliases.get(name).map_or(own, String::as_str);
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = tools.all.get(real) {
+        if let Some(entry) = tools.entry(real, self.session.as_ref()) {
             if tools.is_off(real) {
                 let text = format!("tool {real} is disabled in tool-access.json");
                 return Err(Failure::new(Reason::ToolDenied, text));
@@ -210,5 +250,53 @@ impl Entry {
         self.schema.check(arguments).map_err(|error| {
             Failure::new(Reason::InvalidParams, format!("tool {}: {error}", self.spec.name))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Output, Permit};
+
+    struct Named(&'static str);
+
+    #[async_trait::async_trait]
+    impl Tool for Named {
+        fn spec(&self) -> ToolSpec {
+            ToolSpec {
+                name: self.0.into(),
+                paths: &[],
+                ..ToolSpec::reading::<()>("named", "Returns its own name.")
+            }
+        }
+
+        async fn run(&self, _: Permit, _: Value) -> Result<Output, Failure> {
+            Output::of("named", &self.0, false)
+        }
+    }
+
+    #[test]
+    fn tools_of_a_session_are_seen_by_that_session_alone() {
+        let registry = Registry::default();
+        registry.add(Arc::new(Named("common"))).unwrap();
+        let (one, two) = (SessionId::new(), SessionId::new());
+        let scoped = registry.scoped(&one);
+        scoped.cover(Arc::new(Named("mine"))).unwrap();
+        let names = |registry: &Registry| -> Vec<String> {
+            registry.specs().iter().map(|spec| spec.name.to_string()).collect()
+        };
+        assert_eq!(names(&scoped), ["common", "mine"]);
+        assert_eq!(names(&registry.scoped(&two)), ["common"]);
+        assert_eq!(names(&registry), ["common"]);
+        assert!(registry.find("mine").is_err() && registry.scoped(&two).find("mine").is_err());
+        // A tool of a session never stands in for one of all sessions.
+        scoped.cover(Arc::new(Named("common"))).unwrap();
+        assert_eq!(names(&scoped), ["common", "mine"]);
+        registry.switch([("mine".to_owned(), false)].into());
+        assert_eq!(scoped.find("mine").err().unwrap().reason, Reason::ToolDenied);
+        scoped.remove("mine");
+        scoped.remove("common");
+        assert!(registry.has("common") && !scoped.has("mine"));
+        assert!(registry.tools.read().unwrap().by_session.is_empty());
     }
 }

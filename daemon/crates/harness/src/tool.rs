@@ -25,6 +25,18 @@ pub enum DomainUse {
     EveryRequest,
 }
 
+/// Changes that calls of a tool make, for the modes in which they need no approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolEffect {
+    /// Any change.
+    #[default]
+    Any,
+    /// The content of files inside the session's root.
+    Edit,
+    /// Files inside the session's root cease to exist.
+    Remove,
+}
+
 /// Specification of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
@@ -42,6 +54,11 @@ pub struct ToolSpec {
     /// True if it changes only Cairn's own state, nothing of the user's: it runs without an
     /// approval unless a rule requires one.
     pub own_state: bool,
+    /// Its changes, unless it is read-only.
+    pub effect: ToolEffect,
+    /// True if the tool changes nothing by itself: each effect of a call passes the gate as a call
+    /// of its own.
+    pub delegates: bool,
     pub network: bool,
     /// Its use of the network by domain.
     pub domains: DomainUse,
@@ -71,6 +88,8 @@ impl ToolSpec {
             input_schema: schema::<P>(),
             read_only: true,
             own_state: false,
+            effect: ToolEffect::Any,
+            delegates: false,
             network: false,
             domains: DomainUse::None,
             narrows: false,
@@ -171,6 +190,8 @@ pub(crate) fn own_path(
 pub enum MustAsk {
     /// Needed regardless of rules and earlier answers.
     Always(String),
+    /// Needed regardless of rules, unless the run's mode accepts edits: the content was not read.
+    Unread(String),
     /// Needed unless a rule or an earlier answer matches: the default alone does not allow it.
     Unruled(String),
 }
@@ -179,8 +200,19 @@ impl MustAsk {
     /// Returns the reason as text.
     pub fn why(&self) -> &str {
         match self {
-            Self::Always(why) | Self::Unruled(why) => why,
+            Self::Always(why) | Self::Unread(why) | Self::Unruled(why) => why,
         }
+    }
+
+    /// Returns the reason that fewer settings can satisfy.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let rank = |must: &Self| match must {
+            Self::Always(_) => 2,
+            Self::Unread(_) => 1,
+            Self::Unruled(_) => 0,
+        };
+        if rank(&other) > rank(&self) { other } else { self }
     }
 }
 

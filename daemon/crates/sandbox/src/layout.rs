@@ -3,7 +3,7 @@
 
 use std::{
     ffi::OsString,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -52,6 +52,8 @@ const SECRET: &[&str] = &[
 pub(super) const HELPER: &str = "/run/cairn-sandbox";
 /// Path of the home folder inside the sandbox.
 const HOME: &str = "/tmp/home";
+/// The user's file of ignore patterns in a home folder, as git finds it.
+const GIT_IGNORE: &str = ".config/git/ignore";
 /// Most repositories in one workspace.
 const MAX_REPOSITORIES: usize = 1000;
 /// Most Landlock rules of one run.
@@ -75,6 +77,8 @@ pub(super) struct Layout {
     tools: Toolchains,
     /// Placeholders for names that must not be created.
     _placeholders: Option<Placeholders>,
+    /// Patterns by which git ignores the placeholders.
+    ignored: Option<tempfile::NamedTempFile>,
 }
 
 impl Layout {
@@ -115,6 +119,7 @@ impl Layout {
         let root = confined.root.as_deref().filter(|r| writable.iter().any(|s| s == r));
         let placeholders =
             root.map(placeholder::create_placeholders).transpose().map_err(unprotected)?;
+        let ignored = placeholders.as_ref().map(ignore_file).transpose().map_err(unprotected)?;
         let protected = if writable.is_empty() { vec![] } else { protected(root, &writable)? };
         let readable = confined.readable.clone();
         let layout = Self {
@@ -125,6 +130,7 @@ impl Layout {
             hidden,
             tools,
             _placeholders: placeholders,
+            ignored,
         };
         layout.check_folder(&confined.folder)?;
         Ok(layout)
@@ -190,6 +196,9 @@ impl Layout {
             "/var/tmp",
         ]);
         args.two("--ro-bind", helper, Path::new(HELPER));
+        if let Some(ignored) = &self.ignored {
+            args.two("--ro-bind", ignored.path(), &Path::new(HOME).join(GIT_IGNORE));
+        }
         if confined.network {
             // It is often a link into /run, which is not visible.
             let names = fs::canonicalize("/etc/resolv.conf").unwrap_or_default();
@@ -218,6 +227,14 @@ impl Layout {
         args.plain(&["--remount-ro", "/", "--chdir"]);
         args.0.push(confined.folder.clone().into());
         args.0
+    }
+
+    /// Writes the patterns of the placeholders into a home folder outside of bubblewrap's view.
+    pub(super) fn write_ignored(&self, home: &Path) -> io::Result<()> {
+        let Some(ignored) = &self.ignored else { return Ok(()) };
+        let file = home.join(GIT_IGNORE);
+        file.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::copy(ignored.path(), file).map(drop)
     }
 
     /// Returns the readable and the writable paths for the helper's Landlock inside bubblewrap,
@@ -316,6 +333,13 @@ impl Layout {
         env.extend(confined.env.iter().cloned());
         env
     }
+}
+
+/// Writes the patterns by which git ignores the placeholders.
+fn ignore_file(placeholders: &Placeholders) -> io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("cairn-ignore-").tempfile()?;
+    io::Write::write_all(&mut file, placeholders.ignore_patterns().as_bytes())?;
+    Ok(file)
 }
 
 /// Returns the variables by which programs find the proxy.

@@ -102,6 +102,17 @@ impl Drop for Placeholders {
 }
 
 impl Placeholders {
+    /// Returns patterns by which git ignores the placeholders; files of the user with these names
+    /// are not among them.
+    pub(super) fn ignore_patterns(&self) -> String {
+        let is_placeholder = |name: &str| {
+            fs::symlink_metadata(self.root.join(name))
+                .is_ok_and(|meta| meta.permissions().mode() & 0o7777 == MODE)
+        };
+        let names = PROTECTED.iter().map(|(name, _)| *name).filter(|name| is_placeholder(name));
+        names.map(|name| format!("/{name}\n")).collect()
+    }
+
     fn remove(&self) {
         for (name, form) in PROTECTED {
             let path = self.root.join(name);
@@ -152,6 +163,7 @@ mod tests {
         let first = create_placeholders(root).unwrap();
         let second = create_placeholders(root).unwrap();
         assert!(root.join(".git").is_dir() && root.join(".cairn.json").is_file());
+        assert_eq!(first.ignore_patterns(), "/.git\n/.idea\n/.cairn.json\n");
         drop(first);
         assert!(root.join(".git").is_dir());
         drop(second);

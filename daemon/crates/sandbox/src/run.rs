@@ -260,6 +260,7 @@ fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let (read, write) = layout.outside(temp.path())?;
     let limits = rlimits(confined, group.is_some(), own_processes());
     let home = temp.path().to_string_lossy().into_owned();
+    layout.write_ignored(temp.path()).map_err(|e| unwritten(&e))?;
     let env = layout.env(confined, &sandbox.host, &home, &home);
     let (network, argv) = (confined.network, program_of(confined, &env)?);
     let (expected, sole_program) = (confined.expected.clone(), confined.sole_program);
@@ -291,6 +292,7 @@ fn seatbelt(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure>
     let mut command = Command::new("/usr/bin/sandbox-exec");
     command.args(["-p", &layout.seatbelt(&real, confined.network, &absent)]).args(&confined.argv);
     let home = real.to_string_lossy().into_owned();
+    layout.write_ignored(&real).map_err(|e| unwritten(&e))?;
     command
         .env_clear()
         .envs(layout.env(confined, &sandbox.host, &home, &home))
@@ -314,6 +316,10 @@ fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
         command.env("HOME", home);
     }
     Prepared { command, group: None, stdin: None, _layout: None, _temp: None }
+}
+
+fn unwritten(error: &std::io::Error) -> Failure {
+    Failure::new(Reason::ToolFailed, format!("cannot write to a temporary folder: {error}"))
 }
 
 fn temp() -> Result<tempfile::TempDir, Failure> {

@@ -1,11 +1,17 @@
 //! `write_file`, `edit_file`, `delete_file`: a change is computed first, shown to the approver, and
 //! then applied exactly as shown or not at all.
 
+mod after;
+mod apply;
 mod change;
+pub mod find;
+mod notebook;
 
 use std::sync::Arc;
 
-use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Tool, ToolSpec, arguments, diff};
+use cairn_harness::{
+    Caller, Intent, MustAsk, Output, Permit, Tool, ToolEffect, ToolSpec, arguments, diff,
+};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -16,7 +22,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-pub use change::Change;
+pub use after::AfterEdit;
+pub use apply::apply_all;
+pub use change::{Change, Piece};
 
 use crate::{Deps, reading};
 
@@ -36,15 +44,38 @@ pub struct WriteFile {
 pub struct EditFile {
     /// Path of the file, relative to the workspace.
     path: String,
-    /// The exact text to replace, without line numbers; must occur once unless `replace_all` is
-    /// set.
-    old_text: String,
+    /// The text to replace, without line numbers; must occur once unless `replace_all` is set.
+    #[serde(default)]
+    old_text: Option<String>,
     /// Text that replaces it.
-    new_text: String,
+    #[serde(default)]
+    new_text: Option<String>,
     /// Replaces every occurrence instead of one.
     #[serde(default)]
     replace_all: bool,
+    /// Instead of `old_text` and `new_text`: several replacements, all or none.
+    #[serde(default)]
+    edits: Vec<Piece>,
 }
+
+impl EditFile {
+    fn pieces(self) -> Result<Vec<Piece>, Failure> {
+        let bad = |text: &str| Err(Failure::new(Reason::InvalidParams, text));
+        match (self.old_text, self.new_text) {
+            (Some(old_text), Some(new_text)) if self.edits.is_empty() => {
+                Ok(vec![Piece { old_text, new_text, replace_all: self.replace_all }])
+            }
+            (None, None) if self.edits.is_empty() => bad("old_text and new_text are missing"),
+            (None, None) if self.edits.len() > MAX_PIECES => bad("edits has more than 100 entries"),
+            (None, None) if self.replace_all => bad("replace_all belongs into each of the edits"),
+            (None, None) => Ok(self.edits),
+            _ => bad("give either old_text and new_text, or edits"),
+        }
+    }
+}
+
+/// Most replacements of one call.
+const MAX_PIECES: usize = 100;
 
 /// Arguments of the tool `delete_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -58,6 +89,9 @@ pub struct DeleteFile {
 pub trait Plan: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
+    const EFFECT: ToolEffect = ToolEffect::Edit;
+    /// Another tool whose rules apply to this one too.
+    const RULES_OF: Option<&'static str> = None;
     /// Returns the path of the file, as it was named.
     fn path(&self) -> &str;
     /// Returns the change of a file that contains `before`.
@@ -80,7 +114,7 @@ impl Plan for WriteFile {
     fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<MustAsk> {
         let blind = !seen && before.is_some_and(|b| !b.is_empty());
         blind.then(|| {
-            MustAsk::Always(
+            MustAsk::Unread(
                 "it replaces a file that was not read, or has changed since it was read".to_owned(),
             )
         })
@@ -89,10 +123,11 @@ impl Plan for WriteFile {
 
 impl Plan for EditFile {
     const NAME: &'static str = "edit_file";
-    const DESCRIPTION: &'static str = "Replaces an exact piece of text in a file. Read the file first: \
-        old_text must match it byte for byte (without the line numbers that read_file shows) and must \
-        be unique, unless replace_all is set. The user is asked first if the file was not \
-        read or has changed since.";
+    const DESCRIPTION: &'static str = "Replaces a piece of text in a file, or several with edits. Read \
+        the file first: old_text must be its text (without the line numbers that read_file shows) and \
+        unique, unless replace_all is set. Complete lines may differ in white space; the answer then \
+        has the text that was matched. The user is asked first if the file was not read or has \
+        changed since.";
     fn path(&self) -> &str {
         &self.path
     }
@@ -103,11 +138,11 @@ impl Plan for EditFile {
                 format!("'{rel}' does not exist; write_file creates it"),
             ));
         };
-        Change::edit(rel, before, &self.old_text, &self.new_text, self.replace_all)
+        Change::edit_all(rel, before, &self.pieces()?)
     }
     fn must_ask(seen: bool, _before: Option<&[u8]>) -> Option<MustAsk> {
         (!seen).then(|| {
-            MustAsk::Always(
+            MustAsk::Unread(
                 "it edits a file that was not read, or has changed since it was read".to_owned(),
             )
         })
@@ -116,6 +151,7 @@ impl Plan for EditFile {
 
 impl Plan for DeleteFile {
     const NAME: &'static str = "delete_file";
+    const EFFECT: ToolEffect = ToolEffect::Remove;
     const DESCRIPTION: &'static str = "Deletes a file. The user is asked first unless a rule allows it; \
         the deletion can be undone with the turn's id.";
     fn path(&self) -> &str {
@@ -139,7 +175,12 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     fn one<P: Plan>(deps: &Deps) -> Arc<dyn Tool> {
         Arc::new(Changing::<P> { deps: deps.clone(), plan: std::marker::PhantomData })
     }
-    vec![one::<WriteFile>(deps), one::<EditFile>(deps), one::<DeleteFile>(deps)]
+    vec![
+        one::<WriteFile>(deps),
+        one::<EditFile>(deps),
+        one::<DeleteFile>(deps),
+        one::<notebook::EditNotebook>(deps),
+    ]
 }
 
 /// Returns the intent of changes, for an approver. If a path leads elsewhere, both paths are named,
@@ -212,7 +253,17 @@ impl<P: Plan> Changing<P> {
 #[async_trait::async_trait]
 impl<P: Plan> Tool for Changing<P> {
     fn spec(&self) -> ToolSpec {
-        ToolSpec { paths: &["path"], ..ToolSpec::writing::<P>(P::NAME, P::DESCRIPTION) }
+        ToolSpec {
+            paths: &["path"],
+            effect: P::EFFECT,
+            timeout: self.deps.after_edit.call_timeout(),
+            ..ToolSpec::writing::<P>(P::NAME, P::DESCRIPTION)
+        }
+    }
+
+    fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
+        let path = value.get("path").cloned().unwrap_or_default();
+        P::RULES_OF.map(|tool| (tool, json!({"path": path}))).into_iter().collect()
     }
 
     async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
@@ -220,7 +271,8 @@ impl<P: Plan> Tool for Changing<P> {
         let target = caller.own_path(args.path())?;
         let (change, must_ask) = self.plan(caller.session, &target, args)?;
         // Content that was not read is a reason to ask.
-        let edits_read_content = P::NAME == EditFile::NAME && must_ask.is_none();
+        let edits = P::NAME == EditFile::NAME || P::RULES_OF.is_some();
+        let edits_read_content = edits && must_ask.is_none();
         let intent = intent_of(&[(target, change)], P::NAME, must_ask);
         Ok(Intent { edits_read_content, ..intent })
     }
@@ -231,12 +283,13 @@ impl<P: Plan> Tool for Changing<P> {
         let (change, _) = self.plan(permit.session(), &target, args)?;
         require_same(&permit, &[(target.clone(), change.clone())])?;
         let deps = self.deps.clone();
-        reading::off_thread(move || {
+        let (permit, target, output) = reading::off_thread(move || {
             let result = change.result();
             change.apply(&permit, &target, &deps.seen)?;
-            Output::of("file_change", &result, false)
+            Ok((permit, target, Output::of("file_change", &result, false)?))
         })
-        .await
+        .await?;
+        Ok(self.deps.after_edit.run(&permit, &[target], &self.deps.seen, output).await)
     }
 }
 

@@ -236,6 +236,8 @@ impl Tool for External {
             input_schema: self.schema.clone(),
             read_only: false,
             own_state: false,
+            effect: cairn_harness::ToolEffect::Any,
+            delegates: false,
             network: self.network,
             domains: if self.network { DomainUse::Confined } else { DomainUse::None },
             narrows: false,

@@ -234,7 +234,13 @@ fn look_at(
 impl Tool for Fs {
     fn spec(&self) -> ToolSpec {
         let spec = ToolSpec::writing::<edit::WriteFile>("fs", DESCRIPTION);
-        ToolSpec { input_schema: schema(), paths: &[], timeout: Duration::from_secs(60), ..spec }
+        ToolSpec {
+            input_schema: schema(),
+            paths: &[],
+            delegates: true,
+            timeout: Duration::from_secs(30) + self.deps.after_edit.call_timeout(),
+            ..spec
+        }
     }
 
     fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
@@ -273,13 +279,19 @@ impl Tool for Fs {
         let flag = CancelFlag::new();
         let _end = flag.cancel_on_drop();
         let deps = self.deps.clone();
-        reading::off_thread(move || match &request {
+        let (permit, targets, output) = reading::off_thread(move || match &request {
             FsRequest::One(op) if !op.action.changes() => {
                 let (value, cut) = look_at(&deps, &permit, op, &flag)?;
-                Output::of("file", &value, cut)
+                Ok((permit, vec![], Output::of("file", &value, cut)?))
             }
-            _ => batch::run(&deps, &permit, &request, &flag),
+            _ => {
+                let output = batch::run(&deps, &permit, &request, &flag)?;
+                let edited = request.ops().iter().filter(|op| op.action.changes());
+                let targets = edited.filter_map(|op| permit.resolve_own(op.path()).ok()).collect();
+                Ok((permit, targets, output))
+            }
         })
-        .await
+        .await?;
+        Ok(self.deps.after_edit.run(&permit, &targets, &self.deps.seen, output).await)
     }
 }

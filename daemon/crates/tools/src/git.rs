@@ -1,4 +1,6 @@
-//! `git_status`, `git_diff`, `git_log` and `git_changes`: reads that run no program a repository names.
+//! The tools for git. None of them runs a program that a repository names.
+
+mod branches;
 
 use std::sync::Arc;
 
@@ -104,7 +106,7 @@ struct GitCommitParams {
     message: String,
 }
 
-/// `git_commit`: offered to plans and the engine, not to models, which use the shell for it.
+/// `git_commit`: the sandbox lets no command write to `.git`.
 struct Commit;
 
 #[async_trait::async_trait]
@@ -112,11 +114,7 @@ impl Tool for Commit {
     fn spec(&self) -> ToolSpec {
         let text =
             "Commits the named files of the workspace's repository, without hooks or signing.";
-        ToolSpec {
-            hidden: true,
-            paths: &["paths"],
-            ..ToolSpec::writing::<GitCommitParams>("git_commit", text)
-        }
+        ToolSpec { paths: &["paths"], ..ToolSpec::writing::<GitCommitParams>("git_commit", text) }
     }
 
     async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
@@ -124,7 +122,7 @@ impl Tool for Commit {
         let first = message.lines().next().unwrap_or_default();
         let preview =
             Preview { summary: format!("git_commit {first}"), paths, ..Preview::default() };
-        Ok(Intent { preview, ..Intent::default() })
+        Ok(Intent { preview, grants: "git_commit".into(), ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
@@ -200,11 +198,13 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "git_diff",
         |deps, permit, params: GitDiffParams, _| diff(deps, permit, params),
     );
-    vec![
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(status.narrowing().offered()),
         Arc::new(uncommitted.narrowing().offered()),
         Arc::new(log.offered()),
         Arc::new(since),
         Arc::new(Commit),
-    ]
+    ];
+    tools.extend(branches::tools(deps));
+    tools
 }

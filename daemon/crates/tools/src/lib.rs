@@ -14,6 +14,7 @@ mod lookup;
 mod memory;
 mod mode;
 mod narrow;
+mod patch;
 mod plan;
 mod reading;
 mod remote;
@@ -29,6 +30,7 @@ use cairn_protocol::error::Failure;
 pub use cairn_protocol::tool::ToolsMode as ToolMode;
 use cairn_search::Indexes;
 use cairn_workspace::Roots;
+pub use edit::AfterEdit;
 pub use external::{ExternalSpec, Externals};
 pub use remote::{Remote, RemoteOutput, RemoteSpec, RemoteTools, Server};
 pub use shell::{ShellMode, ShellOptions};
@@ -47,6 +49,8 @@ pub struct Deps {
     /// Names under which models are offered the tools for files and the web.
     pub mode: ToolMode,
     pub web: WebOptions,
+    /// Steps after edits of files.
+    pub after_edit: AfterEdit,
     /// Knowledge of earlier sessions; `None` disables its tools.
     pub memory: Option<cairn_memory::Store>,
 }
@@ -61,6 +65,7 @@ impl Deps {
             shell: ShellOptions::default(),
             mode: ToolMode::default(),
             web: WebOptions::default(),
+            after_edit: AfterEdit::default(),
             memory: None,
         }
     }
@@ -78,6 +83,7 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         git::tools(deps),
         look::tools(deps),
         edit::tools(deps),
+        patch::tools(deps),
         fs::tools(deps),
         shell::tools(deps),
         background::tools(deps),

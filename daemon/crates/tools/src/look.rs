@@ -308,7 +308,10 @@ pub fn list_files(
     let total = files.len();
     files.truncate(args.max_results.clamp(1, 1000));
     let cut = files.len() < total || !examined.complete;
-    let mut value = json!({"content": files.join("\n"), "total_matches": total, "truncated": cut});
+    let content = files.join("\n");
+    let mut value = json!({
+        "content": content, "files": files, "total_matches": total, "truncated": cut,
+    });
     if !view.is_complete() {
         value["note"] = HIDDEN_NOTE.into();
     }
@@ -338,7 +341,13 @@ pub fn search_files(
     let answer = deps.indexes.grep(&params, flag)?;
     let mut content = String::new();
     let mut file = String::new();
+    let mut matches = Vec::new();
+    let clip = |lines: &[String]| lines.iter().map(|line| clipped(line)).collect::<Vec<_>>();
     for item in &answer.items {
+        matches.push(json!({
+            "file": item.path, "line": item.line, "content": clipped(&item.text),
+            "context_before": clip(&item.before), "context_after": clip(&item.after),
+        }));
         if item.path != file {
             let _ok = writeln!(content, "{}{}", if file.is_empty() { "" } else { "\n" }, item.path);
             file.clone_from(&item.path);
@@ -354,7 +363,8 @@ pub fn search_files(
     }
     let note = note(answer.complete, permit.hides());
     let value = json!({
-        "content": content, "total_matches": answer.total, "truncated": answer.truncated, "note": note,
+        "content": content, "matches": matches, "total_matches": answer.total,
+        "truncated": answer.truncated, "note": note,
     });
     Ok((value, answer.truncated))
 }

@@ -41,7 +41,8 @@ impl Tool for Lookup {
         let domains = permit.reaches_domains();
         let reachable =
             |s: &ToolSpec| network || !s.network || (domains && s.domains != DomainUse::None);
-        let offered = self.0.specs().into_iter().filter(|s| !s.hidden && reachable(s));
+        let offered =
+            self.0.specs(permit.session()).into_iter().filter(|s| !s.hidden && reachable(s));
         describe(&offered.collect::<Vec<_>>(), params.name.as_deref())
     }
 }

@@ -92,6 +92,12 @@ impl RemoteTools {
         Self { server, remote, now: Mutex::default() }
     }
 
+    /// Returns the registered names.
+    pub fn names(&self) -> Vec<String> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        now.keys().cloned().collect()
+    }
+
     /// Replaces the server's tools by `specs`. Returns the errors of those that are left out.
     pub fn set(&self, registry: &Registry, specs: Vec<RemoteSpec>) -> Vec<String> {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
@@ -295,6 +301,8 @@ impl Tool for RemoteTool {
             input_schema: self.schema.clone(),
             read_only: self.read_only,
             own_state: false,
+            effect: cairn_harness::ToolEffect::Any,
+            delegates: false,
             // Cairn cannot control the server's network access: approvers are shown that it is
             // remote.
             network: false,

@@ -15,6 +15,8 @@ mod background;
 #[path = "it/fixture.rs"]
 #[expect(dead_code, reason = "not all of it is wanted here")]
 mod fixture;
+#[path = "sandboxed/modes.rs"]
+mod modes;
 #[path = "sandboxed/network.rs"]
 mod network;
 #[path = "sandboxed/spellings.rs"]
@@ -65,6 +67,12 @@ const TESTS: &[(&str, Test)] = &[
     }),
     ("swapped_parent_folder_leads_no_command_outside_root", || {
         Box::pin(spellings::commands::swapped_parent_folder_leads_no_command_outside_root())
+    }),
+    ("only_confined_commands_run_without_an_approval", || {
+        Box::pin(modes::only_confined_commands_run_without_an_approval())
+    }),
+    ("git_status_omits_placeholders_and_shows_files_of_the_user", || {
+        Box::pin(modes::git_status_omits_placeholders_and_shows_files_of_the_user())
     }),
     ("allowed_domain_is_reached", || Box::pin(network::allowed_domain_is_reached())),
     ("registries_are_reached_by_their_programs", || {

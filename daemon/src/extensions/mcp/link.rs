@@ -23,7 +23,7 @@ use rmcp::{
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
-use super::process::{self, Child};
+use super::process::{Child, Variables};
 
 /// Maximum tools per server; further ones are reported and ignored.
 const MAX_TOOLS: usize = 256;
@@ -49,16 +49,35 @@ pub enum State {
 /// The connection to a server, whatever its state.
 pub struct Link {
     name: String,
+    variables: Variables,
     state: Mutex<State>,
+    changed: Notify,
 }
 
 impl Link {
-    pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), state: Mutex::new(State::Starting) }
+    pub fn new(name: &str, variables: Variables) -> Self {
+        let state = Mutex::new(State::Starting);
+        Self { name: name.to_owned(), variables, state, changed: Notify::new() }
     }
 
     pub fn set(&self, state: State) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the server can be called, or failed to start; returns the failure.
+    pub async fn started(&self) -> Result<(), String> {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+                State::Up(_) => return Ok(()),
+                State::Down(why) => return Err(why.clone()),
+                State::Starting => {}
+            }
+            changed.await;
+        }
     }
 
     fn failed(&self, what: &str) -> Failure {
@@ -175,9 +194,12 @@ pub async fn run(
     let handler = ListChangeHandler { changed: Arc::default() };
     let within = Duration::from_secs(config.start_timeout_seconds.clamp(1, 600));
     let opened = match (&config.command, &config.url) {
-        (Some(_), None) => program(config, handler.clone(), within).await,
+        (Some(_), None) => program(config, link.variables, handler.clone(), within).await,
         (None, Some(url)) => {
-            address(url, config, handler.clone(), within).await.map(|service| (service, None))
+            let variables = link.variables;
+            address((url, config, variables), handler.clone(), within)
+                .await
+                .map(|service| (service, None))
         }
         _ => Err("its configuration needs either 'command' or 'url'".to_owned()),
     };
@@ -293,10 +315,11 @@ type Opened = (RunningService<RoleClient, ListChangeHandler>, Option<Child>);
 
 async fn program(
     config: &McpServer,
+    variables: Variables,
     handler: ListChangeHandler,
     within: Duration,
 ) -> Result<Opened, String> {
-    let mut child = Child::start(config)?;
+    let mut child = Child::start(config, variables)?;
     let transport = child.transport()?;
     let why = match tokio::time::timeout(within, rmcp::serve_client(handler, transport)).await {
         Ok(Ok(service)) => return Ok((service, Some(child))),
@@ -307,8 +330,7 @@ async fn program(
 }
 
 async fn address(
-    url: &str,
-    config: &McpServer,
+    (url, config, variables): (&str, &McpServer, Variables),
     handler: ListChangeHandler,
     within: Duration,
 ) -> Result<RunningService<RoleClient, ListChangeHandler>, String> {
@@ -316,7 +338,7 @@ async fn address(
     transport_config.max_sse_event_size = MAX_EVENT;
     for (name, value) in &config.headers {
         let bad = || format!("its header '{}' cannot be sent", name.escape_default());
-        let value = process::expand_variables(value)?;
+        let value = variables.read(value)?;
         let mut value = http::HeaderValue::from_str(&value).map_err(|_| bad())?;
         value.set_sensitive(true);
         let name = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;

@@ -59,6 +59,28 @@ pub fn expand_variables(text: &str) -> Result<String, String> {
     Ok(out + rest)
 }
 
+/// Reading of the values of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variables {
+    /// `${NAME}` is a variable of the daemon: the user wrote the configuration.
+    Expanded,
+    /// Values mean what they are: a client wrote them, which must not read the daemon's variables.
+    Literal,
+}
+
+impl Variables {
+    /// Returns a value of the configuration as it is used.
+    ///
+    /// # Errors
+    /// A variable is not set.
+    pub fn read(self, value: &str) -> Result<String, String> {
+        match self {
+            Self::Expanded => expand_variables(value),
+            Self::Literal => Ok(value.to_owned()),
+        }
+    }
+}
+
 /// A running program. Dropping it kills the whole process group.
 pub struct Child {
     child: tokio::process::Child,
@@ -71,7 +93,7 @@ impl Child {
     ///
     /// # Errors
     /// The reason why it cannot be started.
-    pub fn start(config: &McpServer) -> Result<Self, String> {
+    pub fn start(config: &McpServer, variables: Variables) -> Result<Self, String> {
         let program = config.command.as_deref().unwrap_or_default();
         let mut command = Command::new(program);
         command
@@ -84,7 +106,7 @@ impl Child {
             INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))),
         );
         for (name, value) in &config.env {
-            command.env(name, expand_variables(value)?);
+            command.env(name, variables.read(value)?);
         }
         if let Some(folder) =
             config.cwd.clone().or_else(|| std::env::var_os("HOME").map(Into::into))

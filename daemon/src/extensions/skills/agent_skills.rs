@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cairn_protocol::skill::SkillFile;
 
-use super::{LoadedSkill, MAX_SKILLS, read_text};
+use super::{super::agent_plugins, LoadedSkill, MAX_SKILLS, read_text};
 
 /// Name of the file that makes a folder a skill.
 pub const FILE: &str = "SKILL.md";
@@ -25,12 +25,14 @@ pub fn folders(parent: &Path) -> Vec<PathBuf> {
 
 /// Reads the skills of a project; invalid ones are logged and omitted. A link out of the project is
 /// not followed. This blocks on file I/O.
-pub fn of_project(root: &Path) -> Vec<LoadedSkill> {
+pub(super) fn of_project(root: &Path) -> Vec<LoadedSkill> {
     let Ok(real) = root.canonicalize() else { return vec![] };
     let inside = |folder: &PathBuf| {
         folder.join(FILE).canonicalize().is_ok_and(|file| file.starts_with(&real))
     };
-    let all = PROJECT_FOLDERS.iter().flat_map(|sub| folders(&root.join(sub))).filter(inside);
+    let plugins = agent_plugins::of_project(root).into_iter().map(|plugin| plugin.skills);
+    let sources = PROJECT_FOLDERS.iter().map(|sub| root.join(sub)).chain(plugins);
+    let all = sources.flat_map(|source| folders(&source)).filter(inside);
     let mut skills: Vec<LoadedSkill> = Vec::new();
     for folder in all.take(MAX_SKILLS) {
         match read(&folder) {
@@ -46,7 +48,7 @@ pub fn of_project(root: &Path) -> Vec<LoadedSkill> {
 ///
 /// # Errors
 /// A description of what is missing or invalid.
-pub fn read(folder: &Path) -> Result<LoadedSkill, String> {
+pub(super) fn read(folder: &Path) -> Result<LoadedSkill, String> {
     let text = read_text(&folder.join(FILE))?.ok_or("it has no SKILL.md")?;
     let (fields, body) = front_matter(&text)?;
     let field = |key: &str| fields.iter().find(|(name, _)| name == key).map(|(_, v)| v.clone());

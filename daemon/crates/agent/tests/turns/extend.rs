@@ -113,10 +113,15 @@ impl Plugin for Guard {
             HookEvent::AfterModel { outcome, .. } => format!("after model {outcome}"),
             HookEvent::SessionStart { .. } => "start".into(),
             HookEvent::SessionStop { .. } => "stop".into(),
+            HookEvent::UserPrompt { prompt, .. } => format!("prompt {prompt}"),
+            HookEvent::TurnStop { active, text, .. } => format!("turn stop {active} {text}"),
+            HookEvent::SubagentStop { .. } => "agent stop".into(),
+            HookEvent::BeforeCompact { .. } => "compact".into(),
+            HookEvent::Notification { message, .. } => format!("notify {message}"),
         };
         let refuse = (observed == self.refuses).then(|| "not today".to_owned());
         self.events.lock().unwrap().push(observed);
-        Ok(HookAnswer { refuse })
+        Ok(HookAnswer { refuse, ..HookAnswer::default() })
     }
 }
 
@@ -134,12 +139,15 @@ async fn plugins_receive_all_events_of_turn_and_session_end() {
     assert_eq!(stage.turn("go").await.status, Outcome::Completed);
     stage.engine.delete_session(&stage.session).await.unwrap();
     let want = [
+        "start",
+        "prompt go",
         "before model 1",
         "after model ok",
         "before look \"a\"",
         "after look ok",
         "before model 3",
         "after model ok",
+        "turn stop false done",
         "stop",
     ];
     assert_eq!(*events.lock().unwrap(), want);

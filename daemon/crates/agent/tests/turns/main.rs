@@ -7,6 +7,7 @@ mod costs;
 mod explores;
 mod extend;
 mod instructions;
+mod modes;
 mod plans;
 mod questions;
 mod retries;

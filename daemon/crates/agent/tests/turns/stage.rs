@@ -106,6 +106,17 @@ impl Stage {
         answers: Vec<ScriptedAnswer>,
         settings: TurnSettings,
     ) -> Self {
+        Self::in_root_under(allow_all(), dir, session, answers, settings).await
+    }
+
+    /// Opens a stage as [`Stage::in_root`] does, under these rules.
+    pub async fn in_root_under(
+        rules: Rules,
+        dir: Arc<tempfile::TempDir>,
+        session: Option<SessionId>,
+        answers: Vec<ScriptedAnswer>,
+        settings: TurnSettings,
+    ) -> Self {
         let root = dir.path().join("work");
         std::fs::create_dir_all(&root).unwrap();
         let root = root.canonicalize().unwrap().to_string_lossy().into_owned();
@@ -116,7 +127,7 @@ impl Stage {
             dir,
             Some(session.unwrap_or_else(SessionId::new)),
             script,
-            (allow_all(), settings),
+            (rules, settings),
             agent,
         )
         .await;

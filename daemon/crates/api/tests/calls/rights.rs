@@ -59,6 +59,7 @@ struct Scene {
     other: String,
     session: Value,
     unconfined: Value,
+    raised: Value,
     _dir: tempfile::TempDir,
 }
 
@@ -75,13 +76,17 @@ impl Scene {
         assert!(host.call("index.addRoot", json!({"path": root})).await["result"].is_object());
         let created = host.call("session.create", json!({"root": root})).await;
         let session = created["result"]["sessionId"].clone();
-        let unconfined = host.session().await;
-        let id: SessionId = serde_json::from_value(unconfined.clone()).unwrap();
-        let params =
-            json!({"sessionId": id, "turnId": "t", "input": "hi", "policy": {"sandbox": "off"}});
-        let run = Append::new(&id, vec![]).run(&RunId::new(), "turn", params.to_string());
-        test_daemon.engine.trace().append(run).await.unwrap();
-        Self { root, other, session, unconfined, _dir: dir }
+        let mut sessions = Vec::new();
+        for policy in [json!({"sandbox": "off"}), json!({"mode": "auto"})] {
+            let session = host.session().await;
+            let id: SessionId = serde_json::from_value(session.clone()).unwrap();
+            let params = json!({"sessionId": id, "turnId": "t", "input": "hi", "policy": policy});
+            let run = Append::new(&id, vec![]).run(&RunId::new(), "turn", params.to_string());
+            test_daemon.engine.trace().append(run).await.unwrap();
+            sessions.push(session);
+        }
+        let [unconfined, raised] = sessions.try_into().unwrap();
+        Self { root, other, session, unconfined, raised, _dir: dir }
     }
 
     /// Values of required params with which calls reach their work.
@@ -125,15 +130,18 @@ impl Scene {
 
     /// Params of a call with an effect, and of the same call without it.
     fn with_effect(&self, effect: Effect) -> [Value; 2] {
-        let turn = |sandbox: &str| {
-            let policy = json!({"sandbox": sandbox});
-            json!({"sessionId": self.session, "turnId": "t", "input": "hi", "policy": policy})
-        };
+        let turn = |policy: Value| json!({"sessionId": self.session, "turnId": "t", "input": "hi", "policy": policy});
         let steer = |session: &Value| json!({"sessionId": session, "text": "more"});
         let answer = |decision: &str| json!({"approvalId": "apr_019b0000000070008000000000000000", "decision": decision});
         match effect {
             Effect::DeclareRoot => [json!({"root": self.other}), json!({"root": self.root})],
-            Effect::LeaveSandbox => [turn("off"), turn("on")],
+            Effect::LeaveSandbox => {
+                [turn(json!({"sandbox": "off"})), turn(json!({"sandbox": "on"}))]
+            }
+            Effect::RaiseMode => {
+                [turn(json!({"mode": "accept-edits"})), turn(json!({"mode": "plan"}))]
+            }
+            Effect::SteerRaised => [steer(&self.raised), steer(&self.session)],
             Effect::SteerOutsideSandbox => [steer(&self.unconfined), steer(&self.session)],
             Effect::GrantRule => [answer("always"), answer("session")],
             Effect::MoveModel => [

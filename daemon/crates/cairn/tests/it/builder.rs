@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use cairn::{
-    ApprovalDecision, Failure, FnTool, PreambleOptions, Reason, Scripted, ScriptedAnswer, Session,
-    SessionBuilder,
+    ApprovalDecision, Failure, FnTool, PreambleOptions, Reason, Rules, Scripted, ScriptedAnswer,
+    Session, SessionBuilder,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -192,4 +192,104 @@ async fn writes_require_approval() {
     let session = builder.root(dir.path()).init().await.unwrap();
     assert_eq!(session.chat("go").await.unwrap_err().reason, Reason::NoApprover);
     assert_eq!(std::fs::read_to_string(dir.path().join("f.txt")).unwrap(), "old");
+}
+
+/// A transport over channels.
+struct Channels {
+    requests: tokio::sync::Mutex<tokio::sync::mpsc::Receiver<cairn::AgentRequest>>,
+    events: tokio::sync::mpsc::Sender<cairn::AgentEvent>,
+    is_closed: std::sync::atomic::AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl cairn::AgentTransport for Channels {
+    async fn receive(&self) -> Result<Option<cairn::AgentRequest>, Failure> {
+        Ok(self.requests.lock().await.recv().await)
+    }
+
+    async fn send(&self, event: cairn::AgentEvent) -> Result<(), Failure> {
+        let gone = |_| Failure::new(Reason::Gone, "the reader is gone");
+        self.events.send(event).await.map_err(gone)
+    }
+
+    async fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn session_serves_a_transport_of_the_host() {
+    use cairn::{
+        AgentEvent, AgentRequest,
+        protocol::turn::{ContextItem, TurnContext},
+    };
+    let (script, session) =
+        on(vec![call_answer("echo", json!({"word": "x"})), text_answer("one"), text_answer("two")]);
+    let rules = Rules { confirm: vec!["echo".parse().unwrap()], ..Rules::default() };
+    let session = session.add_tool(echo()).rules(rules).init().await.unwrap();
+    let (requests, receiver) = tokio::sync::mpsc::channel(4);
+    let (events, mut received) = tokio::sync::mpsc::channel(1);
+    let transport = Channels {
+        requests: tokio::sync::Mutex::new(receiver),
+        events,
+        is_closed: Default::default(),
+    };
+    let context = TurnContext::Items(vec![
+        ContextItem::File { path: "a.rs".into() },
+        ContextItem::Diagnostic {
+            path: "a.rs".into(),
+            line: 3,
+            severity: "error".into(),
+            message: "expected `;`".into(),
+        },
+    ]);
+    let unknown = AgentRequest::Approve {
+        approval: "apr_019b0000000070008000000000000000".parse().unwrap(),
+        decision: ApprovalDecision::Once,
+    };
+    requests.send(unknown).await.unwrap();
+    requests.send(AgentRequest::Run { text: "1".into(), context: Some(context) }).await.unwrap();
+    requests.send(AgentRequest::Run { text: "2".into(), context: None }).await.unwrap();
+    let mut requests = Some(requests);
+    let client = async {
+        let (mut refused, mut finished) = (0, vec![]);
+        while let Some(event) = received.recv().await {
+            match event {
+                AgentEvent::Refused(_) => refused += 1,
+                AgentEvent::Finished(result) => finished.extend(result.final_output),
+                AgentEvent::Event(evt) => {
+                    if let cairn::AgentEvt::ApprovalRequired { approval } = *evt {
+                        let approval = approval.approval_id.clone();
+                        let decision = ApprovalDecision::Once;
+                        let answer = AgentRequest::Approve { approval, decision };
+                        // The input ends while the turns still run.
+                        requests.take().unwrap().send(answer).await.unwrap();
+                    }
+                }
+            }
+            if finished.len() == 2 {
+                break;
+            }
+        }
+        (refused, finished)
+    };
+    let (served, (refused, finished)) = tokio::join!(session.serve(&transport), client);
+    served.unwrap();
+    assert_eq!((refused, finished), (1, vec!["one".to_owned(), "two".to_owned()]));
+    assert!(transport.is_closed.load(Ordering::SeqCst));
+    let first = format!("{:?}", script.requests()[0].messages);
+    assert!(first.contains("a.rs:3: error: expected `;`"), "{first}");
+}
+
+#[tokio::test]
+async fn session_is_a_harness_whose_calls_pass_the_gate() {
+    use cairn::ToolHarness;
+    let rules = Rules { deny: vec!["echo".parse().unwrap()], ..Rules::default() };
+    let session = on(vec![]).1.add_tool(echo()).rules(rules).init().await.unwrap();
+    let harness: &dyn ToolHarness = &session;
+    let denied = harness.execute("echo", json!({"word": "x"})).await.unwrap();
+    assert_eq!(denied.error.unwrap().reason, "tool_denied");
+    let session = on(vec![]).1.add_tool(echo()).init().await.unwrap();
+    let missing = session.execute("nothing", json!({})).await.unwrap();
+    assert_eq!(missing.error.unwrap().reason, "unknown_tool");
 }

@@ -32,9 +32,9 @@ impl TurnContext {
     /// # Errors
     /// `cancelled`; a denial that no retry changes, which ends the turn; errors of the log.
     pub async fn call_all(&self, calls: Vec<ToolUse>) -> Result<Vec<Message>, Failure> {
+        let registry = self.engine().inner.harness.registry().scoped(self.session());
         let reads = |call: &ToolUse| {
-            call.name == subagent::NAME
-                || self.engine().inner.harness.registry().is_read_only(&call.name).unwrap_or(true)
+            call.name == subagent::NAME || registry.is_read_only(&call.name).unwrap_or(true)
         };
         let mut results = Vec::new();
         let mut calls = calls.into_iter().peekable();

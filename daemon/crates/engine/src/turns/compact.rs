@@ -100,6 +100,7 @@ impl TurnContext {
     /// # Errors
     /// `context_overflow` when there is nothing to condense; `cancelled`; errors of the log.
     pub async fn compact(&self, ask: &Ask) -> Result<(Conversation, Compaction), Failure> {
+        self.notify_compact().await;
         let (evt, tokens) = self.condense(ask).await?;
         self.emit_all(vec![evt]).await?;
         Ok((self.conversation().await?, tokens))

@@ -21,7 +21,7 @@ use cairn_protocol::{
     skill::SkillInfo,
     time::Timestamp,
     tool::ToolsMode,
-    turn::{ExecutionPolicy, ToolTrace, TurnOverrides},
+    turn::{ExecutionMode, ExecutionPolicy, ToolTrace, TurnOverrides},
 };
 use cairn_trace::{Append, NewRecord};
 use cairn_workspace::Root;
@@ -295,7 +295,7 @@ impl TurnContext {
 
     fn selected_tools(&self) -> (Vec<ToolSpec>, usize) {
         let ops = self.policy().ops.as_ref();
-        let all = self.engine().inner.harness.registry().specs();
+        let all = self.engine().inner.harness.registry().scoped(self.session()).specs();
         let mode = self.policy().tools_mode;
         let hidden = |s: &ToolSpec| match mode {
             Some(mode) if ToolsMode::governs(&s.name) => mode.hides(&s.name),
@@ -308,7 +308,11 @@ impl TurnContext {
             None => !hidden(s) && (!s.network || self.policy().network || by_domain(s)),
         };
         let harness = &self.engine().inner.harness;
-        let closed = |s: &ToolSpec| harness.rules_out(&s.name, self.inner.core.root.as_ref());
+        let plans = self.policy().mode == Some(ExecutionMode::Plan);
+        let closed = |s: &ToolSpec| {
+            (plans && !s.read_only && !s.delegates)
+                || harness.rules_out(&s.name, self.inner.core.root.as_ref())
+        };
         let usable: Vec<ToolSpec> = all.into_iter().filter(|s| offered(s) && !closed(s)).collect();
         let provider = self.provider().ok();
         tier::select(usable, self.tier(), provider.as_deref())

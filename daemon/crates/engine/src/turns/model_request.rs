@@ -169,7 +169,7 @@ impl TurnContext {
             model: provider.model().into(),
             messages: ask.messages.len() as u64,
         };
-        match self.engine().notify_plugins(event).await {
+        match self.engine().notify_plugins(event).await.refuse {
             Some(why) => Err(Failure::new(
                 Reason::PluginRefused,
                 format!("no model request was sent: {why}"),
@@ -433,7 +433,7 @@ impl TurnContext {
         });
         let read = |(at, (id, name, text)): (usize, (String, String, String))| {
             let arguments = serde_json::from_str(&text).unwrap_or(Value::String(text));
-            let arguments = self.engine().inner.harness.repaired(&name, arguments);
+            let arguments = self.engine().inner.harness.repaired(self.session(), &name, arguments);
             let known = recorded.as_ref().and_then(|ids| ids.get(at).cloned());
             ToolUse { id: known.unwrap_or_else(|| self.unique(id)), name, arguments }
         };

@@ -15,7 +15,10 @@ use cairn_protocol::{
     id::SessionId,
     model::Part,
     time::Timestamp,
-    turn::{ModelChoice, RunStartParams, RunStatus, SandboxUse, SteerParams, TurnRef},
+    turn::{
+        ExecutionMode, ExecutionPolicy, ModelChoice, RunStartParams, RunStatus, SandboxUse,
+        SteerParams, TurnRef,
+    },
 };
 use cairn_trace::{Append, NewRecord};
 use tracing::Instrument as _;
@@ -28,6 +31,11 @@ use crate::{Engine, run_core::RunCore, session::Request, span};
 const MAX_INPUT: usize = 8 * 1024 * 1024;
 /// Most bytes of a steering text.
 const MAX_STEER: usize = 16 * 1024;
+
+/// Text that the model of a planning turn receives before the input.
+const PLAN_NOTE: &str = "This turn is in plan mode: nothing can be changed, and only tools that \
+read are offered. Investigate, and end with a concrete plan of the changes that you propose. The \
+user decides whether it is carried out.";
 
 impl Engine {
     /// Accepts a turn. It starts at once, or after those that were accepted before it in the
@@ -84,6 +92,7 @@ impl Engine {
             ops: policy.ops.clone(),
             paths: policy.paths.clone(),
             unconfined: policy.sandbox == Some(SandboxUse::Off),
+            mode: policy.mode.unwrap_or_default(),
         };
         let mut settings = self.turn_settings(root.as_ref());
         if let Some(own) = &policy.settings {
@@ -219,11 +228,22 @@ impl Engine {
     /// # Errors
     /// An error of the log.
     pub async fn is_unconfined(&self, session: &SessionId) -> Result<bool, Failure> {
-        let Some(latest) = self.inner.trace.latest_run(session).await? else { return Ok(false) };
-        let params: Option<RunStartParams> = serde_json::from_str(&latest.params).ok();
-        Ok(params
-            .and_then(|params| params.policy)
-            .is_some_and(|p| p.sandbox == Some(SandboxUse::Off)))
+        let policy = self.latest_policy(session).await?;
+        Ok(policy.sandbox == Some(SandboxUse::Off))
+    }
+
+    /// Returns true if the latest turn of a session has a mode in which calls need fewer approvals.
+    ///
+    /// # Errors
+    /// An error of the log.
+    pub async fn is_raised(&self, session: &SessionId) -> Result<bool, Failure> {
+        Ok(self.latest_policy(session).await?.mode.is_some_and(ExecutionMode::is_raised))
+    }
+
+    async fn latest_policy(&self, session: &SessionId) -> Result<ExecutionPolicy, Failure> {
+        let latest = self.inner.trace.latest_run(session).await?;
+        let params = latest.and_then(|l| serde_json::from_str::<RunStartParams>(&l.params).ok());
+        Ok(params.and_then(|params| params.policy).unwrap_or_default())
     }
 }
 
@@ -233,7 +253,10 @@ impl QueuedTurn {
         let params = &self.params;
         let mut input = params.input.clone().into_parts();
         if let Some(context) = &params.context {
-            input.insert(0, Part::Text { text: context.clone() });
+            input.insert(0, Part::Text { text: context.text() });
+        }
+        if params.policy.as_ref().is_some_and(|p| p.mode == Some(ExecutionMode::Plan)) {
+            input.insert(0, Part::Text { text: PLAN_NOTE.to_owned() });
         }
         let evt = AgentEvt::TurnAccepted {
             run_id: self.run.clone(),
@@ -262,8 +285,8 @@ fn check(params: &RunStartParams) -> Result<(), Failure> {
         Part::Text { text } => text.len(),
         Part::Image { data, .. } => data.len(),
     };
-    let total: usize =
-        parts.iter().map(size).sum::<usize>() + params.context.as_ref().map_or(0, String::len);
+    let total: usize = parts.iter().map(size).sum::<usize>()
+        + params.context.as_ref().map_or(0, |context| context.text().len());
     if total > MAX_INPUT {
         return Err(Failure::new(
             Reason::TooLarge,

@@ -13,6 +13,9 @@ pub fn of(outcome: &ToolOutcome, chars: u64) -> String {
     outcome.output.as_ref().map_or_else(String::new, |output| value(output, chars))
 }
 
+/// Fields in which a listing repeats its text for programs.
+const REPEATED: [&str; 2] = ["files", "matches"];
+
 /// Most bytes per token of text that is cut by tokens; code with line numbers has about three.
 const BYTES_PER_TOKEN: u64 = 3;
 
@@ -35,7 +38,11 @@ pub fn value(output: &Value, chars: u64) -> String {
                     .remove(field)
                     .and_then(|v| v.as_str().map(str::to_owned))
                     .unwrap_or_default();
-                rest.retain(|_, v| !v.is_null() && v != &Value::String(String::new()));
+                let is_listing = fields.contains_key("total_matches");
+                rest.retain(|name, v| {
+                    let is_empty = v.is_null() || v == &Value::String(String::new());
+                    !is_empty && !(is_listing && REPEATED.contains(&name.as_str()))
+                });
                 let tail =
                     if rest.is_empty() { String::new() } else { Value::Object(rest).to_string() };
                 // The other fields must survive the truncation.

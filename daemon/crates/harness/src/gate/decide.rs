@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use cairn_protocol::turn::ExecutionMode;
 use cairn_workspace::{PathPattern, ResolvedPath, Root, View};
 
 use super::Harness;
 use crate::{
     Call, CallLimits, DecidedBy, Decision, Fallback, Grants, Rule, Rules, RunLimit, Subject,
-    ToolSpec, Verdict,
+    ToolSpec, Verdict, WhenMissing,
     command::CommandLine,
     paths::{CallPath, Resolver, named},
     registry::Entry,
+    sandbox::Tier,
 };
 
 /// The rules as they apply to one call.
@@ -21,6 +23,8 @@ pub(crate) struct Judge {
     memory: Arc<Vec<(Rule, Verdict)>>,
     grants: Grants,
     own: Option<Root>,
+    /// True if processes of the call run in a complete sandbox without the complete network.
+    confined: bool,
 }
 
 /// One spelling of a path, with the limits of the run that apply to it.
@@ -47,7 +51,19 @@ impl Harness {
             memory,
             grants: call.grants.clone(),
             own: call.root.clone(),
+            confined: self.confines(call),
         }
+    }
+
+    /// Returns true if no process of the call can leave the sandbox. Only the mode that depends on
+    /// it tries the sandbox.
+    fn confines(&self, call: &Call) -> bool {
+        let grants = &call.grants;
+        grants.mode == ExecutionMode::Auto
+            && !grants.unconfined
+            && !grants.network
+            && self.sandbox.when_missing_is() != WhenMissing::Off
+            && self.sandbox.probe().tier == Tier::Full
     }
 
     pub(super) fn decide(&self, entry: &Entry, call: &Call, judge: &Judge) -> Judged {
@@ -166,6 +182,7 @@ impl Judge {
         let root = path.and_then(|path| path.root).or(self.own.as_ref());
         let decision = self.rules.decide(&Subject {
             paths: &paths,
+            inside: path.and_then(|path| path.root).zip(self.own.as_ref()).is_some_and(is_same),
             top: root.map(|root| root.path.as_path()),
             links: path.map_or(&[], |path| path.links),
             command,
@@ -173,6 +190,9 @@ impl Judge {
             network: spec.network,
             domains: spec.domains,
             narrows: spec.narrows,
+            effect: spec.effect,
+            delegates: spec.delegates,
+            confined: self.confined,
             memory: &self.memory,
             granted: &self.granted,
             ..Subject::new(&spec.name, path.map_or(&self.grants, |path| path.grants))
@@ -185,6 +205,10 @@ impl Judge {
         }
         decision
     }
+}
+
+fn is_same((root, own): (&Root, &Root)) -> bool {
+    root.id == own.id
 }
 
 fn rank(decision: &Decision) -> u8 {

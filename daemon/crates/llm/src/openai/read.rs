@@ -34,7 +34,9 @@ impl Events for Reader {
         if name == "error" || data.get("error").is_some_and(|error| !error.is_null()) {
             return Err(refusal::reported(answer.who(), &data));
         }
-        if let Some(progress) = data.get("prompt_progress") {
+        // llama.cpp has it in a field of a chunk, easyai as an event of its own.
+        let is_event = name == "easyai.prompt_progress";
+        if let Some(progress) = data.get("prompt_progress").or(is_event.then_some(&data)) {
             let number = |field: &str| progress.get(field).and_then(Value::as_u64);
             if let (Some(processed), Some(total)) = (number("processed"), number("total")) {
                 answer.progress(processed, total);

@@ -5,6 +5,7 @@ use cairn_protocol::error::{Failure, Reason};
 use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath};
 use serde_json::{Value, json};
 
+use super::find;
 use crate::seen::Seen;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +17,25 @@ pub struct Change {
     /// New content; `None` when the file is deleted.
     pub after: Option<Vec<u8>>,
     replacements: Option<usize>,
+    /// Text of the file that was replaced although its white space differs from the given one.
+    matched: Vec<String>,
 }
+
+/// One replacement of a text.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Piece {
+    /// The text to replace.
+    pub old_text: String,
+    /// Text that replaces it.
+    pub new_text: String,
+    /// Replaces every occurrence instead of one.
+    #[serde(default)]
+    pub replace_all: bool,
+}
+
+/// Most bytes of replaced text in a result.
+const MAX_MATCHED: usize = 2000;
 
 /// Most nearly matching lines that an error shows.
 const NEAR: usize = 3;
@@ -24,12 +43,88 @@ const NEAR: usize = 3;
 impl Change {
     /// Replaces the complete content.
     pub fn replace(path: &str, before: Option<Vec<u8>>, after: Vec<u8>) -> Self {
-        Self { path: path.to_owned(), before, after: Some(after), replacements: None }
+        Self {
+            path: path.to_owned(),
+            before,
+            after: Some(after),
+            replacements: None,
+            matched: vec![],
+        }
     }
 
     /// Creates a change that deletes the file.
     pub fn delete(path: &str, before: Vec<u8>) -> Self {
-        Self { path: path.to_owned(), before: Some(before), after: None, replacements: None }
+        Self {
+            path: path.to_owned(),
+            before: Some(before),
+            after: None,
+            replacements: None,
+            matched: vec![],
+        }
+    }
+
+    /// Makes several replacements, each in the result of those before it.
+    ///
+    /// # Errors
+    /// As [`Change::edit`], with the number of the replacement.
+    pub fn edit_all(path: &str, before: Vec<u8>, pieces: &[Piece]) -> Result<Self, Failure> {
+        let mut all = Self::replace(path, Some(before.clone()), before);
+        for (at, piece) in pieces.iter().enumerate() {
+            let now = all.after.take().unwrap_or_default();
+            let one = Self::edit(path, now, &piece.old_text, &piece.new_text, piece.replace_all)
+                .map_err(|e| match pieces.len() {
+                    1 => e,
+                    _ => Failure::new(e.reason, format!("edit {}: {}", at + 1, e.message)),
+                })?;
+            all.after = one.after;
+            all.replacements = Some(all.replacements() + one.replacements.unwrap_or(0));
+            all.matched.extend(one.matched);
+        }
+        Ok(all)
+    }
+
+    /// Replaces complete lines that equal `old` but for white space.
+    fn edit_tolerant(path: &str, text: &str, old: &str, new: &str) -> Result<Self, Failure> {
+        let raw: Vec<&str> = text.split_inclusive('\n').collect();
+        let lines: Vec<&str> = raw.iter().map(|line| line.trim_end_matches(['\r', '\n'])).collect();
+        let searched: Vec<&str> = old.lines().collect();
+        let at = match find::positions(&lines, &searched, 0).0[..] {
+            [at] => at,
+            [] => {
+                let text = format!("old_text is not in '{path}'{}", nearly(text, old));
+                return Err(Failure::new(Reason::InvalidParams, text));
+            }
+            ref several => {
+                let what = "old_text, but for white space,";
+                let way_out = "copy it exactly as read_file shows it, with more lines around it";
+                return Err(find::ambiguous(what, path, several, way_out));
+            }
+        };
+        let end = at + searched.len();
+        let new: Vec<&str> = new.lines().collect();
+        let new = find::reindented(&lines[at..end], &searched, &new);
+        let eol = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        let mut after = raw[..at].concat();
+        for line in &new {
+            after.push_str(line);
+            after.push_str(eol);
+        }
+        let rest = raw[end..].concat();
+        // The file's last line has no end of its own.
+        if rest.is_empty() && !text.ends_with('\n') {
+            after.truncate(after.len() - eol.len());
+        }
+        after.push_str(&rest);
+        if after.len() as u64 > MAX_WRITTEN_BYTES {
+            let text = format!("'{path}' would have {} bytes", after.len());
+            return Err(Failure::new(Reason::TooLarge, text));
+        }
+        let matched = lines[at..end].join("\n").chars().take(MAX_MATCHED).collect();
+        Ok(Self {
+            replacements: Some(1),
+            matched: vec![matched],
+            ..Self::replace(path, Some(text.as_bytes().to_vec()), after.into_bytes())
+        })
     }
 
     /// Replaces a piece of text. A file with CRLF line ends is matched by text with plain ones, and
@@ -59,7 +154,7 @@ impl Change {
         let (old, new) = (ends(old), ends(new));
         let count = text.matches(&old).count();
         match count {
-            0 => return Err(bad(format!("old_text is not in '{path}'{}", nearly(text, &old)))),
+            0 => return Self::edit_tolerant(path, text, &old, &new),
             1 => {}
             _ if all => {}
             _ => {
@@ -84,13 +179,17 @@ impl Change {
             ));
         }
         let after = text.replace(&old, &new).into_bytes();
-        let (path, replacements) = (path.to_owned(), Some(count));
-        Ok(Self { path, before: Some(before), after: Some(after), replacements })
+        Ok(Self { replacements: Some(count), ..Self::replace(path, Some(before), after) })
     }
 
     /// Returns the number of replacements.
     pub fn replacements(&self) -> usize {
         self.replacements.unwrap_or(0)
+    }
+
+    /// Returns the replaced text whose white space differs from the given one.
+    pub fn matched(&self) -> Option<&str> {
+        self.matched.first().map(String::as_str)
     }
 
     /// Returns the change as a diff.
@@ -101,7 +200,13 @@ impl Change {
     /// Returns the result of the tool.
     pub fn result(&self) -> Value {
         match &self.after {
-            Some(after) => super::done(&self.path, after.len(), self.replacements),
+            Some(after) => {
+                let mut value = super::done(&self.path, after.len(), self.replacements);
+                if !self.matched.is_empty() {
+                    value["matched_with_other_white_space"] = self.matched.clone().into();
+                }
+                value
+            }
             None => json!({"success": true, "path": self.path, "deleted": true}),
         }
     }
@@ -164,17 +269,44 @@ mod tests {
             edit("a\nb\na", "a", "c", false).unwrap_err().contains("2 times in 'f' (lines 1, 3)")
         );
         assert!(
-            edit("fn  main() {", "fn main() {", "x", false)
-                .unwrap_err()
-                .contains("different white space")
-        );
-        assert!(
             edit("let x = 1;\nlet y = 2;", "let x = 1;\nlet z", "x", false)
                 .unwrap_err()
                 .contains("1|let x = 1;")
         );
         assert!(edit("abc", "nothing", "x", false).unwrap_err().contains("read the file again"));
         assert!(edit("abc", "", "x", false).is_err() && edit("abc", "b", "b", false).is_err());
+    }
+
+    #[test]
+    fn white_space_is_tolerated_at_one_place_only() {
+        assert_eq!(edit("fn  main() {", "fn main() {", "x", false).unwrap(), "x");
+        let file = "mod m {\n    fn f() {\n        a();\n    }\n}\n";
+        let change =
+            Change::edit("f", file.into(), "fn f() {\n    a();", "fn f() {\n    b();", false);
+        let change = change.unwrap();
+        let after = String::from_utf8(change.after.clone().unwrap()).unwrap();
+        assert_eq!(after, file.replace("a();", "b();"));
+        let matched = &change.result()["matched_with_other_white_space"][0];
+        assert_eq!(matched, "    fn f() {\n        a();");
+        let error = edit("\tx = 1\n  x = 1\n", "x  = 1", "y", false).unwrap_err();
+        assert!(error.contains("2 times in 'f' (lines 1, 2)"), "{error}");
+        // A part of a line is never matched with other white space.
+        assert!(edit("let  x = f(1);", "x  =", "y", false).is_err());
+        assert_eq!(edit("a\r\n  b\r\n", "a \nb", "c\nd", false).unwrap(), "c\r\nd\r\n");
+    }
+
+    #[test]
+    fn several_pieces_are_replaced_in_order_or_none() {
+        let piece = |old: &str, new: &str| Piece {
+            old_text: old.into(),
+            new_text: new.into(),
+            replace_all: false,
+        };
+        let all = |pieces: &[Piece]| Change::edit_all("f", "a b c".into(), pieces);
+        let change = all(&[piece("a", "x"), piece("x b", "y")]).unwrap();
+        assert_eq!((change.after.as_deref(), change.replacements()), (Some(&b"y c"[..]), 2));
+        let error = all(&[piece("a", "x"), piece("a", "z")]).unwrap_err();
+        assert!(error.message.starts_with("edit 2: old_text is not in 'f'"), "{error}");
     }
 
     #[test]

@@ -133,9 +133,8 @@ impl Batch {
         // Content that the call itself has written is known to it.
         let deletes = op.action == Action::Delete;
         let why = why.filter(|_| first || deletes);
-        // A reason that no rule can satisfy precedes one that a rule can.
         self.must_ask = match (self.must_ask.take(), why) {
-            (Some(MustAsk::Unruled(_)), Some(why @ MustAsk::Always(_))) => Some(why),
+            (Some(earlier), Some(why)) => Some(earlier.stricter(why)),
             (earlier, why) => earlier.or(why),
         };
         let file = Touched { target, before, now: change, below };
@@ -205,12 +204,11 @@ fn work_out(
             ));
         }
         let below = edited.lines.map(|(first, _)| first).or(below);
-        return Ok((
-            Some(edited.content),
-            why,
-            below,
-            format!("ok, {} replaced", edited.replacements),
-        ));
+        let mut message = format!("ok, {} replaced", edited.replacements);
+        if let Some(matched) = edited.matched {
+            message += &format!(", matched with other white space: {matched}");
+        }
+        return Ok((Some(edited.content), why, below, message));
     }
     if op.action == Action::Delete {
         let delete: edit::DeleteFile = arguments(op.arguments.clone())?;

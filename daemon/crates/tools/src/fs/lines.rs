@@ -34,6 +34,8 @@ pub struct Edited {
     pub content: Vec<u8>,
     pub replacements: usize,
     pub lines: Option<(usize, usize)>,
+    /// Replaced text of the file whose white space differs from the given one.
+    pub matched: Option<String>,
 }
 
 impl FsEdit {
@@ -50,8 +52,9 @@ impl FsEdit {
             (None, Some(old)) => {
                 let change = Change::edit(rel, before, old, &self.new_text, self.replace_all)?;
                 let replacements = change.replacements();
+                let matched = change.matched().map(str::to_owned);
                 let content = change.after.unwrap_or_default();
-                Ok(Edited { content, replacements, lines: None })
+                Ok(Edited { content, replacements, lines: None, matched })
             }
             (Some(_), _) if self.replace_all => {
                 Err(bad("replace_all replaces every occurrence: omit start_line".into()))
@@ -103,7 +106,12 @@ impl FsEdit {
         };
         let content =
             [&head, &tail[..at], new.as_str(), &tail[at + old.len()..]].concat().into_bytes();
-        Ok(Edited { content, replacements: 1, lines: Some((first, first + line_count - 1)) })
+        Ok(Edited {
+            content,
+            replacements: 1,
+            lines: Some((first, first + line_count - 1)),
+            matched: None,
+        })
     }
 
     /// Replaces the lines from `first` to `end_line`.
@@ -132,7 +140,7 @@ impl FsEdit {
         let joint =
             if !head.is_empty() && !head.ends_with('\n') && !new.is_empty() { "\n" } else { "" };
         let content = [&head, joint, new.as_str(), rest].concat().into_bytes();
-        Ok(Edited { content, replacements: 1, lines: Some((first, last)) })
+        Ok(Edited { content, replacements: 1, lines: Some((first, last)), matched: None })
     }
 }
 

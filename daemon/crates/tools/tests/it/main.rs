@@ -14,6 +14,8 @@ mod code;
 mod external;
 mod fs;
 mod git;
+mod git_branches;
 mod memory;
+mod patch;
 mod unconfined;
 mod web;

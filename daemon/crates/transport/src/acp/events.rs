@@ -55,6 +55,13 @@ impl Inner {
         }
         match evt {
             AgentEvt::RunCompleted { result } => {
+                let is_live = {
+                    let state = self.state();
+                    state.sessions.get(&session).is_some_and(|open| open.replay_done.is_none())
+                };
+                if is_live {
+                    self.report_info(&session).await;
+                }
                 let turn = self.state().turns.remove(&result.turn_id);
                 if let Some(turn) = turn {
                     let _receiver_dropped = turn.done.send(Ok(*result));

@@ -4,6 +4,7 @@
 //! as they do to any client. It implements version 1 of the protocol, whose messages are JSON-RPC,
 //! one per text frame.
 
+mod editor_servers;
 mod events;
 mod session;
 mod turn;
@@ -204,6 +205,7 @@ impl Inner {
             this.answer(&id, outcome).await;
             if let Some(session) = opened {
                 this.update(&session, update::commands()).await;
+                this.report_servers(&session).await;
             }
             drop(room);
         });
@@ -224,12 +226,12 @@ impl Inner {
         params: Option<&RawValue>,
     ) -> Result<Value, Failure> {
         match method {
-            // No sign-in is needed: the client has already presented the daemon's token.
-            "authenticate" => Ok(json!({})),
+            "authenticate" => self.authenticate(&read(method, params)?).await,
             "session/new" => self.new_session(read(method, params)?).await,
             "session/load" => self.open_session(read(method, params)?, true).await,
             "session/resume" => self.open_session(read(method, params)?, false).await,
             "session/list" => self.list_sessions(read(method, params)?).await,
+            "session/delete" => self.delete_session(read(method, params)?).await,
             "session/close" => self.close_session(read(method, params)?).await,
             "session/set_mode" => self.set_mode(&read(method, params)?),
             "session/set_config_option" => self.set_option(read(method, params)?).await,
@@ -316,11 +318,17 @@ impl Inner {
             "agentCapabilities": {
                 "loadSession": true,
                 "promptCapabilities": {"image": self.accepts_images().await, "audio": false, "embeddedContext": true},
-                "mcpCapabilities": {"http": false, "sse": false},
-                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+                "mcpCapabilities": {"http": true, "sse": false},
+                "sessionCapabilities": {
+                    "list": {}, "resume": {}, "close": {}, "delete": {}, "additionalDirectories": {},
+                },
             },
             "agentInfo": {"name": "cairn", "title": "Cairn", "version": server.version},
-            "authMethods": [],
+            "authMethods": [{
+                "id": session::AUTH_METHOD, "name": "Cairn's configuration",
+                "description": "Uses the model and the key that Cairn's configuration names; \
+                    'cairn doctor' lists what is missing",
+            }],
         }))
     }
 

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{Inner, update::Displayed};
+use super::{Inner, editor_servers::EditorServer, update::Displayed};
 
 /// Maximum number of open sessions per editor.
 const MAX_SESSIONS: usize = 32;
@@ -25,6 +25,9 @@ const MAX_MODELS: usize = 200;
 const DEFAULT_MODE: &str = "default";
 /// The mode in which tool calls with effects are only described.
 const DRY_RUN_MODE: &str = "dry-run";
+
+/// The only way to authenticate, which needs nothing from the editor.
+pub const AUTH_METHOD: &str = "cairn";
 
 /// A session that an editor has open.
 pub struct OpenSession {
@@ -38,6 +41,12 @@ pub struct OpenSession {
     pub dry_run: bool,
     /// The folder that paths are relative to.
     pub folder: String,
+    /// Further folders that the user works with.
+    pub directories: Vec<String>,
+    /// True if the editor brought MCP servers.
+    pub has_servers: bool,
+    /// Problems with those servers that the user has not been notified of.
+    pub server_problems: Vec<String>,
 }
 
 /// Params of `session/new`, `session/load` and `session/resume`.
@@ -49,7 +58,7 @@ pub struct OpenParams {
     #[serde(default)]
     cwd: String,
     #[serde(default)]
-    mcp_servers: Vec<Value>,
+    mcp_servers: Vec<EditorServer>,
     #[serde(default)]
     additional_directories: Vec<String>,
 }
@@ -60,6 +69,13 @@ pub struct ListParams {
     cwd: Option<String>,
     #[serde(default)]
     cursor: Option<String>,
+}
+
+/// Params of the method `authenticate`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthParams {
+    method_id: String,
 }
 
 /// Params of the methods that configure a session.
@@ -78,16 +94,10 @@ pub struct ConfigParams {
 impl OpenParams {
     fn check(&self) -> Result<(), Failure> {
         let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
-        if !self.mcp_servers.is_empty() {
-            return bad(
-                "mcpServers: an editor's servers are not supported; name them in cairn's own config".into()
-            );
-        }
-        if !self.additional_directories.is_empty() {
-            return bad(
-                "additionalDirectories: a session works in one folder; declare others with 'cairn index'"
-                    .into(),
-            );
+        let relative = self.additional_directories.iter().find(|d| !Path::new(d).is_absolute());
+        if let Some(relative) = relative {
+            let path = relative.escape_default();
+            return bad(format!("additionalDirectories: '{path}' is not an absolute path"));
         }
         if !Path::new(&self.cwd).is_absolute() {
             return bad(format!("cwd: '{}' is not an absolute path", self.cwd.escape_default()));
@@ -105,7 +115,7 @@ fn unknown_session(session: &str) -> Failure {
 impl Inner {
     /// Returns the declared root that contains a folder. Opening the folder in an editor counts as
     /// the user's consent to declare it.
-    async fn root(&self, folder: &str) -> Result<String, Failure> {
+    pub async fn root(&self, folder: &str) -> Result<String, Failure> {
         let status: IndexStatus = self.client.request("index.status", &json!({})).await?;
         // Roots can be nested: choose the innermost one.
         let around = status.roots.iter().filter(|root| Path::new(folder).starts_with(&root.path));
@@ -121,6 +131,7 @@ impl Inner {
         params.check()?;
         self.check_capacity()?;
         let root = self.root(&params.cwd).await?;
+        self.declare(&params.additional_directories).await?;
         let name = Path::new(&root).file_name().map(|n| n.to_string_lossy().into_owned());
         let title = name.unwrap_or_else(|| root.clone());
         let title: String = title.chars().take(200).collect();
@@ -128,6 +139,7 @@ impl Inner {
             self.client.request("session.create", &json!({"root": root, "title": title})).await?;
         let id = created.session_id.to_string();
         self.follow(&id, &root, json!("live")).await?;
+        self.equip(&id, params.additional_directories, params.mcp_servers).await?;
         let mut answer = self.settings(&id).await;
         answer["sessionId"] = json!(id);
         Ok(answer)
@@ -145,13 +157,37 @@ impl Inner {
         let session: Session =
             self.client.request("session.get", &json!({"sessionId": id})).await?;
         let folder = session.root.unwrap_or(params.cwd);
+        self.declare(&params.additional_directories).await?;
         self.close(&id).await;
         let after = if replay { json!(0) } else { json!("live") };
         let replay_done = self.follow(&id, &folder, after).await?;
         // The answer comes after the complete replay. An error means that the session was closed
         // meanwhile.
         let _closed = replay_done.await;
+        self.equip(&id, params.additional_directories, params.mcp_servers).await?;
         Ok(self.settings(&id).await)
+    }
+
+    /// Adds the editor's folders and servers to a session that it has opened.
+    async fn equip(
+        &self,
+        id: &str,
+        directories: Vec<String>,
+        servers: Vec<EditorServer>,
+    ) -> Result<(), Failure> {
+        let connected = self.connect_servers(id, servers).await;
+        let problems = match connected {
+            Ok(problems) => problems,
+            Err(failure) => {
+                self.close(id).await;
+                return Err(failure);
+            }
+        };
+        if let Some(open) = self.state().sessions.get_mut(id) {
+            open.directories = directories;
+            open.server_problems = problems;
+        }
+        Ok(())
     }
 
     fn check_capacity(&self) -> Result<(), Failure> {
@@ -176,6 +212,9 @@ impl Inner {
             replay_done: Some(replay_done),
             dry_run: false,
             folder: folder.to_owned(),
+            directories: vec![],
+            has_servers: false,
+            server_problems: vec![],
         };
         // Inserted before the first event arrives.
         self.state().sessions.insert(id.to_owned(), open);
@@ -208,6 +247,7 @@ impl Inner {
 
     /// Stops following a session.
     async fn close(&self, id: &str) {
+        self.close_servers(id).await;
         let open = self.state().sessions.remove(id);
         if let Some(subscription) = open.and_then(|open| open.subscription) {
             // The subscription may have ended already.
@@ -230,6 +270,45 @@ impl Inner {
         }
         self.close(&params.session_id).await;
         Ok(json!({}))
+    }
+
+    /// Handles `session/delete`: the session is closed, and its log is deleted.
+    pub async fn delete_session(&self, params: ConfigParams) -> Result<Value, Failure> {
+        let id = json!({"sessionId": params.session_id});
+        let _answer = self.close_session(params).await?;
+        self.client.call("session.delete", &id).await?;
+        Ok(json!({}))
+    }
+
+    /// Handles `authenticate`: the client has presented the daemon's token already, so that only
+    /// the model can be missing.
+    pub async fn authenticate(&self, method: &AuthParams) -> Result<Value, Failure> {
+        if method.method_id != AUTH_METHOD {
+            let text = format!("authenticate: methodId must be '{AUTH_METHOD}'");
+            return Err(Failure::new(Reason::InvalidParams, text));
+        }
+        let current: ProviderSet = self.client.request("provider.current", &json!({})).await?;
+        let provider = self.provider(&current.choice.provider).await;
+        match provider.filter(|provider| !provider.available) {
+            Some(provider) => {
+                let why = provider.reason.unwrap_or_default();
+                let text = format!("the model provider {} is not available: {why}", provider.name);
+                Err(Failure::new(Reason::ModelUnavailable, text))
+            }
+            None => Ok(json!({})),
+        }
+    }
+
+    /// Sends the title and the last change of a session.
+    pub async fn report_info(&self, id: &str) {
+        let params = json!({"sessionId": id});
+        let session = self.client.request::<Session>("session.get", &params).await;
+        let Ok(session) = session else { return };
+        let update = json!({
+            "sessionUpdate": "session_info_update", "title": session.title,
+            "updatedAt": session.updated_at,
+        });
+        self.update(id, update).await;
     }
 
     /// Handles the method `session/list`.
@@ -350,6 +429,16 @@ impl Inner {
         let params = json!({"sessionId": setting.session_id, "model": model});
         self.client.request::<ProviderSet>("provider.set", &params).await?;
         Ok(json!({"configOptions": self.options(&setting.session_id).await}))
+    }
+
+    /// Describes the further folders of a session to its model; empty if there are none.
+    pub fn directories_text(&self, id: &str) -> String {
+        let state = self.state();
+        let directories = state.sessions.get(id).map_or(&[][..], |open| &open.directories);
+        if directories.is_empty() {
+            return String::new();
+        }
+        format!("Further folders of this work, by absolute path: {}\n", directories.join(", "))
     }
 
     /// Returns the folder of an open session.

@@ -134,7 +134,8 @@ impl Inner {
             state.cancelled.remove(&session);
             state.turns.insert(turn.clone(), waiting);
         }
-        let context = Some(prompt_text.context).filter(|context| !context.is_empty());
+        let context = self.directories_text(&session) + &prompt_text.context;
+        let context = Some(context).filter(|context| !context.is_empty());
         // The user chose the model in their own configuration, which must allow external models as
         // well.
         let policy = json!({"allowExternalLLMs": true, "dryRun": self.is_dry_run(&session)});

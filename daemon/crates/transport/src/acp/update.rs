@@ -2,7 +2,7 @@
 
 use cairn_protocol::{
     approval::Approval,
-    event::{AgentEvt, PlanStatus, ToolOutcome},
+    event::{AgentEvt, ModelAnswer, PlanStatus, ToolOutcome},
     model::Part,
 };
 use serde_json::{Value, json};
@@ -20,6 +20,8 @@ pub struct Displayed {
     /// Bytes displayed of the present answer: text and reasoning.
     text: u64,
     thought: u64,
+    /// Cost of all answers so far, in millionths of a US dollar.
+    cost: Option<u64>,
     /// Running calls with their tool and the diff that was proposed.
     calls: Vec<Call>,
 }
@@ -46,6 +48,11 @@ pub fn commands() -> Value {
     })
 }
 
+/// Renders a chunk of the agent's reasoning, also for notices.
+pub fn thought_chunk(text: &str) -> Value {
+    chunk("agent_thought_chunk", json!({"type": "text", "text": text}))
+}
+
 /// Renders a chunk of the agent's message.
 pub fn message_chunk(text: &str) -> Value {
     chunk("agent_message_chunk", json!({"type": "text", "text": text}))
@@ -68,10 +75,11 @@ pub fn updates_for(evt: &AgentEvt, displayed: &mut Displayed, folder: &str) -> V
         AgentEvt::Text { reasoning, offset, text, .. } => {
             displayed.append_text(*reasoning, *offset, text)
         }
-        AgentEvt::ModelAnswer(_) => {
+        AgentEvt::ModelAnswer(answer) => {
             displayed.text = 0;
             displayed.thought = 0;
-            Vec::new()
+            displayed.add_cost(answer);
+            displayed.usage(answer).into_iter().collect()
         }
         AgentEvt::ToolCall { call_id, name, arguments } => {
             vec![displayed.start_call(call_id, name, arguments, folder)]
@@ -116,6 +124,23 @@ fn user_chunk(part: &Part) -> Value {
 }
 
 impl Displayed {
+    fn add_cost(&mut self, answer: &ModelAnswer) {
+        if let Some(cost) = answer.usage.cost_micro_usd {
+            self.cost = Some(self.cost.unwrap_or(0).saturating_add(cost));
+        }
+    }
+
+    /// Renders the fill of the context after an answer; `None` if its size is not known.
+    fn usage(&self, answer: &ModelAnswer) -> Option<Value> {
+        let size = answer.context_tokens.filter(|size| *size > 0)?;
+        let used = answer.usage.input_tokens + answer.usage.output_tokens;
+        let mut update = json!({"sessionUpdate": "usage_update", "used": used, "size": size});
+        if let Some(cost) = self.cost {
+            update["cost"] = json!({"amount": cost as f64 / 1e6, "currency": "USD"});
+        }
+        Some(update)
+    }
+
     fn displayed_len(&mut self, reasoning: bool) -> &mut u64 {
         if reasoning { &mut self.thought } else { &mut self.text }
     }

@@ -262,9 +262,9 @@ async fn model_context_socket(
     let sockets = shared.sockets.clone();
     let shutdown = shared.shutdown.clone();
     let host = shared.mcp.host();
-    let root = mcp::root_of(uri.query());
+    let query = uri.query().map(str::to_owned);
     upgrade.on_upgrade(move |socket| {
-        sockets.track_future(mcp::run_socket(socket, host, root, shutdown))
+        sockets.track_future(mcp::run_socket(socket, host, query, shutdown))
     })
 }
 

@@ -13,6 +13,7 @@ mod references;
 mod resources;
 mod server;
 mod socket;
+mod turn;
 
 use std::{
     collections::HashSet,
@@ -28,7 +29,7 @@ use rmcp::transport::streamable_http_server::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use server::{Server, root_of};
+pub use server::Server;
 pub use socket::run as run_socket;
 
 /// Path of streamable HTTP.

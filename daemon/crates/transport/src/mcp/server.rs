@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use super::{
     Host, builtin_tools,
     client::{Caller, Client, LazyClient},
-    explore, harness, resources,
+    explore, harness, resources, turn,
 };
 
 /// Maximum bytes of a tool's description.
@@ -34,18 +34,22 @@ pub struct Server {
     client: LazyClient,
     /// The root that the connection was opened for.
     root: Option<String>,
+    /// True if the client is offered turns of Cairn's own agent.
+    turns: bool,
     http: bool,
 }
 
 impl Server {
-    /// Creates a server for a connection that works in `root`, an id or a path.
-    pub fn for_root(host: Arc<Host>, root: Option<String>) -> Self {
-        Self { host, client: LazyClient::default(), root, http: false }
+    /// Creates a server for a connection with this query: `root=…`, an id or a path in which it
+    /// works, and `turns=1`, which offers turns.
+    pub fn for_query(host: Arc<Host>, query: Option<&str>) -> Self {
+        let root = root_of(query);
+        Self { host, client: LazyClient::default(), root, turns: offers_turns(query), http: false }
     }
 
     /// Creates a server for streamable HTTP, where each request can name a root (`/mcp?root=…`).
     pub fn over_http(host: Arc<Host>) -> Self {
-        Self { http: true, ..Self::for_root(host, None) }
+        Self { http: true, ..Self::for_query(host, None) }
     }
 
     async fn client(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Client>, Failure> {
@@ -59,6 +63,11 @@ impl Server {
         self.client.get(&self.host, caller, self.http && stateless).await
     }
 
+    fn has_turns(&self, context: &RequestContext<RoleServer>) -> bool {
+        let parts = context.extensions.get::<http::request::Parts>();
+        self.turns || parts.is_some_and(|parts| offers_turns(parts.uri.query()))
+    }
+
     async fn call(
         &self,
         request: CallToolRequestParams,
@@ -70,6 +79,7 @@ impl Server {
         };
         let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
         let outcome = match &*request.name {
+            turn::NAME if self.has_turns(context) => turn::call(&client, arguments, context).await,
             explore::NAME => explore::call(&client, arguments, context).await,
             name if builtin_tools::find(name).is_some() => {
                 builtin_tools::call(&client, name, arguments).await
@@ -86,6 +96,12 @@ pub fn root_of(query: Option<&str>) -> Option<String> {
     pairs
         .find(|(name, value)| name == "root" && !value.is_empty())
         .map(|(_, value)| value.into_owned())
+}
+
+/// Returns true for a query with `turns=1`.
+fn offers_turns(query: Option<&str>) -> bool {
+    let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    pairs.any(|(name, value)| name == "turns" && value == "1")
 }
 
 /// Builds the answer of a tool.
@@ -215,6 +231,7 @@ impl ServerHandler for Server {
         let mut tools: Vec<Tool> = builtin_tools::tools();
         let registered = client.tools().await.map_err(|f| protocol_error(&f))?;
         let is_builtin = |name: &str| name == explore::NAME || builtin_tools::find(name).is_some();
+        tools.extend(self.has_turns(&context).then(turn::tool));
         tools.extend(registered.into_iter().filter(|t| !is_builtin(&t.name)).map(to_mcp_tool));
         Ok(ListToolsResult::with_all_items(tools))
     }

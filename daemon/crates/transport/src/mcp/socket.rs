@@ -24,11 +24,11 @@ const PING_EVERY: Duration = Duration::from_secs(45);
 /// Time without progress after which a client is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Serves one client of `root` until either side ends the connection.
+/// Serves one client with this query until either side ends the connection.
 pub async fn run(
     socket: WebSocket,
     host: Arc<Host>,
-    root: Option<String>,
+    query: Option<String>,
     shutdown: CancellationToken,
 ) {
     let (sink, stream) = socket.split();
@@ -45,9 +45,8 @@ pub async fn run(
             Ok::<_, io::Error>(out)
         },
     ));
-    match serve_server_with_ct(Server::for_root(host, root), (replies, messages), builtin_tools)
-        .await
-    {
+    let server = Server::for_query(host, query.as_deref());
+    match serve_server_with_ct(server, (replies, messages), builtin_tools).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
                 tracing::warn!(%error, "an mcp connection failed");

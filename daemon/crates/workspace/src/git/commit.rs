@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Most files of one commit.
 const MAX_FILES: usize = 1000;
 /// Author and committer if the user's git has none configured.
-const DEFAULT_AUTHOR: (&str, &str) = ("cairn", "cairn@localhost");
+pub(super) const DEFAULT_AUTHOR: (&str, &str) = ("cairn", "cairn@localhost");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {

@@ -2,6 +2,7 @@
 //! configuration is, and clones made by the user's own `git`, which alone has their credentials,
 //! keys and proxies.
 
+mod branches;
 mod changes;
 mod clone;
 mod commit;
@@ -16,6 +17,10 @@ mod source;
 mod status;
 mod url;
 
+pub use branches::{
+    BranchChange, Stash, branch_paths, files_at, git_branch, git_stashes, stash_pop,
+    stash_pop_paths, stash_push, stash_push_paths,
+};
 pub use changes::{CHANGES_LIMIT, check_revision, git_changes};
 pub use clone::{CLONE_LIMIT, CloneRequest, git_clone, remove_partials};
 pub use commit::{Committed, git_commit};

@@ -47,7 +47,10 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
                 if !rules_are_readable(&repo_paths.top, &IGNORE_FILES) {
                     return;
                 }
-                let closed = |path: &str| is_closed(&repo_paths.top.join(path));
+                let closed = |path: &str| {
+                    let path = repo_paths.top.join(path);
+                    is_closed(&path) || is_placeholder(&path)
+                };
                 changes(&repo, &closed).map(|(changes, truncated)| GitStatus {
                     changes,
                     truncated,
@@ -65,6 +68,15 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
     }
     last.map(|status| GitStatus { top, ..status }).ok_or_else(|| {
         Failure::new(Reason::GitFailed, format!("{what}: no answer within {STATUS_LIMIT:?}"))
+    })
+}
+
+/// Returns true for an empty file by which the sandbox reserves a name while commands run: the only
+/// files with this mode, sticky and writable by no user.
+fn is_placeholder(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::symlink_metadata(path).is_ok_and(|meta| {
+        meta.is_file() && meta.len() == 0 && meta.permissions().mode() & 0o7777 == 0o1444
     })
 }
 

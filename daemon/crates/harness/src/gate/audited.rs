@@ -1,0 +1,21 @@
+//! Text of a call that the audit stores, without secrets.
+
+use cairn_protocol::approval::Preview;
+
+use crate::{Call, registry::Entry};
+
+/// Most characters of code that the audit stores.
+const MAX_AUDITED: usize = 4000;
+
+/// Returns the command line that the audit stores.
+pub(super) fn shell_line(preview: &Preview) -> Option<String> {
+    let command = preview.command.as_deref()?;
+    let folder = preview.folder.as_deref().unwrap_or(".");
+    Some(format!("{folder}$ {}", crate::redact::secrets(command)))
+}
+
+/// Returns the code that a tool runs, as the audit stores it.
+pub(super) fn code(entry: &Entry, call: &Call) -> Option<String> {
+    let text = call.arguments.get(entry.spec.code?)?.as_str()?;
+    Some(crate::redact::secrets(&text.chars().take(MAX_AUDITED).collect::<String>()))
+}

@@ -1,0 +1,314 @@
+//! The hooks that are in force: of the configuration, of agent plugins, of Claude Code's settings,
+//! and of a trusted project.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use cairn_config::{Config, HookCommand, HookGroup, HooksConfig};
+use cairn_engine::plugin::Hook;
+use regex::Regex;
+use serde_json::Value;
+
+use super::super::agent_plugins::{self, AgentPlugin};
+
+/// Files of a project with hooks.
+const PROJECT_FILES: &[&str] = &[".claude/settings.json", ".claude/settings.local.json"];
+/// File of the user's settings for Claude Code, below the home folder.
+const CLAUDE_FILE: &str = ".claude/settings.json";
+/// Maximum bytes of a settings file.
+const MAX_FILE: u64 = 256 * 1024;
+/// Maximum bytes of a compiled matcher.
+const MAX_REGEX: usize = 1 << 20;
+/// Maximum number of hooks that run at one event.
+const MAX_HOOKS: usize = 32;
+
+/// Declares the events with their names.
+macro_rules! events {
+    ($($name:ident: $hook:ident,)*) => {
+        /// An event with the name that hooks have for it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Event { $($name),* }
+
+        impl Event {
+            const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name)),* }
+            }
+
+            /// Returns the event of an engine's hook; `None` for one that hooks do not have.
+            pub fn of(hook: Hook) -> Option<Self> {
+                match hook {
+                    $(Hook::$hook => Some(Self::$name),)*
+                    Hook::BeforeModel | Hook::AfterModel => None,
+                }
+            }
+        }
+    };
+}
+
+events! {
+    PreToolUse: BeforeTool,
+    PostToolUse: AfterTool,
+    UserPromptSubmit: UserPrompt,
+    SessionStart: SessionStart,
+    SessionEnd: SessionStop,
+    Stop: TurnStop,
+    SubagentStop: SubagentStop,
+    PreCompact: BeforeCompact,
+    Notification: Notification,
+}
+
+/// Hooks by event.
+pub type Groups = BTreeMap<Event, Vec<HookGroup>>;
+
+/// The origin of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file or key that names the hook.
+    pub name: String,
+    /// Folder of the plugin that brings it.
+    pub plugin: Option<PathBuf>,
+    /// True if it may allow calls.
+    pub may_allow: bool,
+}
+
+/// The sources of a configuration. Clones share them.
+#[derive(Clone)]
+pub struct Sources(Arc<Inner>);
+
+struct Inner {
+    own: Groups,
+    import_claude: Option<PathBuf>,
+    may_allow: bool,
+    has_trusted_folders: bool,
+    plugins: Vec<AgentPlugin>,
+}
+
+impl Sources {
+    pub fn new(config: &Config, home: Option<&Path>, plugins: Vec<AgentPlugin>) -> Self {
+        let hooks = &config.hooks;
+        let claude = home.map(|home| home.join(CLAUDE_FILE)).filter(|_| hooks.import_claude);
+        Self(Arc::new(Inner {
+            own: of_config(hooks),
+            import_claude: claude,
+            may_allow: hooks.may_allow,
+            has_trusted_folders: !config.trust.folders.is_empty(),
+            plugins,
+        }))
+    }
+
+    /// Returns false if there is no hook in any folder.
+    pub fn may_have_hooks(&self) -> bool {
+        let Inner { own, import_claude, has_trusted_folders, plugins, .. } = &*self.0;
+        !own.is_empty()
+            || import_claude.is_some()
+            || *has_trusted_folders
+            || plugins.iter().any(|plugin| !plugin.hooks.is_empty())
+    }
+
+    /// Returns the hooks of an event about `subject`, the name of a tool, with those of a trusted
+    /// project. This blocks on file I/O.
+    pub fn of(
+        &self,
+        event: Event,
+        subject: Option<&[String]>,
+        trusted: Option<&Path>,
+    ) -> Vec<(Source, HookCommand)> {
+        let inner = &*self.0;
+        let mut all = Vec::new();
+        let mut add = |groups: &Groups, source: Source| {
+            for group in groups.get(&event).into_iter().flatten() {
+                if matches(&group.matcher, subject) {
+                    all.extend(group.hooks.iter().map(|hook| (source.clone(), hook.clone())));
+                }
+            }
+        };
+        let may_allow = inner.may_allow;
+        let source = |name: String| Source { name, plugin: None, may_allow };
+        add(&inner.own, source("hooks".into()));
+        if let Some(path) = &inner.import_claude {
+            add(&read_or_log(path, None), source(path.display().to_string()));
+        }
+        for plugin in &inner.plugins {
+            add(&plugin.hooks, of_plugin(plugin, may_allow));
+        }
+        if let Some(root) = trusted {
+            for name in PROJECT_FILES {
+                let source = Source { may_allow: false, ..source((*name).to_owned()) };
+                add(&read_or_log(&root.join(name), Some(root)), source);
+            }
+            for plugin in agent_plugins::of_project(root) {
+                add(&plugin.hooks, of_plugin(&plugin, false));
+            }
+        }
+        all.retain(|(_, hook)| hook.kind == "command" && !hook.command.trim().is_empty());
+        all.truncate(MAX_HOOKS);
+        all
+    }
+}
+
+fn of_plugin(plugin: &AgentPlugin, may_allow: bool) -> Source {
+    let name = format!("plugin {}", plugin.name);
+    Source { name, plugin: Some(plugin.folder.clone()), may_allow }
+}
+
+fn of_config(hooks: &HooksConfig) -> Groups {
+    let group = |event: Event| match event {
+        Event::PreToolUse => &hooks.pre_tool_use,
+        Event::PostToolUse => &hooks.post_tool_use,
+        Event::UserPromptSubmit => &hooks.user_prompt_submit,
+        Event::SessionStart => &hooks.session_start,
+        Event::SessionEnd => &hooks.session_end,
+        Event::Stop => &hooks.stop,
+        Event::SubagentStop => &hooks.subagent_stop,
+        Event::PreCompact => &hooks.pre_compact,
+        Event::Notification => &hooks.notification,
+    };
+    let all = Event::ALL.iter().map(|event| (*event, group(*event).clone()));
+    all.filter(|(_, groups)| !groups.is_empty()).collect()
+}
+
+/// Returns true if a matcher applies to one of the names; one for all tools also applies to events
+/// without a tool.
+fn matches(matcher: &str, names: Option<&[String]>) -> bool {
+    let Some(names) = names else { return true };
+    if matcher.is_empty() || matcher == "*" {
+        return true;
+    }
+    let regex = regex::RegexBuilder::new(&format!("^(?:{matcher})$")).size_limit(MAX_REGEX).build();
+    match regex {
+        Ok(regex) => names.iter().any(|name| Regex::is_match(&regex, name)),
+        Err(error) => {
+            // A hook that guards something must not be lost by a mistake in its matcher.
+            tracing::warn!(%error, "a hook's matcher is invalid, so that it runs for every tool");
+            true
+        }
+    }
+}
+
+/// Parses hooks by event: an object with or without the key `hooks`. Unknown events are ignored,
+/// because other programs have more of them.
+///
+/// # Errors
+/// The event whose hooks are invalid.
+pub fn parse(value: &Value) -> Result<Groups, String> {
+    if value.get("disableAllHooks") == Some(&Value::Bool(true)) {
+        return Ok(Groups::new());
+    }
+    let by_event = value.get("hooks").unwrap_or(value);
+    let mut groups = Groups::new();
+    for event in Event::ALL {
+        let Some(listed) = by_event.get(event.as_str()) else { continue };
+        let parsed: Vec<HookGroup> = serde_json::from_value(listed.clone())
+            .map_err(|error| format!("hooks.{}: {error}", event.as_str()))?;
+        groups.insert(*event, parsed);
+    }
+    Ok(groups)
+}
+
+/// Reads a settings file, which must be inside `within`; an invalid one is logged.
+fn read_or_log(path: &Path, within: Option<&Path>) -> Groups {
+    match read(path, within) {
+        Ok(groups) => groups,
+        Err(error) => {
+            tracing::warn!("hooks of {}: {error}", path.display());
+            Groups::new()
+        }
+    }
+}
+
+fn read(path: &Path, within: Option<&Path>) -> Result<Groups, String> {
+    let Ok(real) = path.canonicalize() else { return Ok(Groups::new()) };
+    let is_inside =
+        within.is_none_or(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root)));
+    let meta = fs::metadata(&real).map_err(|error| error.to_string())?;
+    if !is_inside || !meta.is_file() || meta.len() > MAX_FILE {
+        return Err(format!("it is not a file of the project of at most {MAX_FILE} bytes"));
+    }
+    let text = fs::read_to_string(&real).map_err(|error| error.to_string())?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    // The file has other settings beside its hooks.
+    match value.get("hooks") {
+        Some(_) => parse(&value),
+        None => Ok(Groups::new()),
+    }
+}
+
+/// Returns the files and folders of a project that bring hooks or plugins.
+pub fn in_project(root: &Path) -> Vec<String> {
+    let has_hooks =
+        |name: &&&str| read(&root.join(name), Some(root)).map_or(true, |groups| !groups.is_empty());
+    let mut all: Vec<String> =
+        PROJECT_FILES.iter().filter(has_hooks).map(|name| (*name).to_owned()).collect();
+    if !agent_plugins::project_folders(root).is_empty() {
+        all.push(".agents/plugins".into());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn matchers_are_alternatives_of_complete_names() {
+        let names = ["Bash".to_owned(), "run_shell".to_owned()];
+        for (matcher, expected) in [
+            ("", true),
+            ("*", true),
+            ("Bash", true),
+            ("run_shell", true),
+            ("Edit|Bash", true),
+            ("B.*", true),
+            ("Bas", false),
+            ("Edit|Write", false),
+            ("(", true),
+        ] {
+            assert_eq!(matches(matcher, Some(&names)), expected, "{matcher}");
+        }
+        assert!(matches("startup", None));
+    }
+
+    #[test]
+    fn settings_are_parsed_and_other_events_ignored() {
+        let command = json!([{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}]);
+        let groups = parse(&json!({"hooks": {"PreToolUse": command, "Elsewhere": 7}})).unwrap();
+        assert_eq!(groups.keys().collect::<Vec<_>>(), [&Event::PreToolUse]);
+        assert_eq!(groups[&Event::PreToolUse][0].hooks[0].timeout, 60);
+        assert!(parse(&json!({"hooks": {"Stop": {"command": "x"}}})).unwrap_err().contains("Stop"));
+        let off = json!({"disableAllHooks": true, "hooks": {"PreToolUse": command}});
+        assert!(parse(&off).unwrap().is_empty());
+    }
+
+    #[test]
+    fn hooks_of_a_project_may_not_allow_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("project");
+        fs::create_dir_all(root.join(".claude")).unwrap();
+        let text = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}}"#;
+        fs::write(root.join(PROJECT_FILES[0]), text).unwrap();
+        fs::write(dir.path().join("outside.json"), text).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("outside.json"), root.join(PROJECT_FILES[1]))
+            .unwrap();
+        let mut config = Config::default();
+        config.hooks.may_allow = true;
+        config.hooks.stop = vec![HookGroup {
+            hooks: vec![HookCommand { command: "mine".into(), ..HookCommand::default() }],
+            ..HookGroup::default()
+        }];
+        let sources = Sources::new(&config, None, vec![]);
+        let all = sources.of(Event::Stop, None, Some(&root));
+        let seen: Vec<_> =
+            all.iter().map(|(source, hook)| (source.may_allow, hook.command.as_str())).collect();
+        assert_eq!(seen, [(true, "mine"), (false, "x")]);
+        assert_eq!(sources.of(Event::Stop, None, None).len(), 1);
+        assert_eq!(in_project(&root).len(), 2);
+    }
+}
