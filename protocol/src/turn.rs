@@ -48,9 +48,9 @@ pub enum TurnContext {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum ContextItem {
-    /// A text.
+    /// A text that the client adds.
     Text {
-        /// The text.
+        /// The text, as the model receives it.
         text: String,
     },
     /// A file that the user refers to; the model reads it when it needs it.
@@ -64,16 +64,16 @@ pub enum ContextItem {
         path: String,
         /// First line, from 1.
         start_line: u32,
-        /// Last line.
+        /// Last line of the selection.
         end_line: u32,
-        /// The selected text.
+        /// The selected text itself.
         text: String,
     },
     /// A message of a compiler or a linter.
     Diagnostic {
         /// Path of the file.
         path: String,
-        /// Line, from 1.
+        /// Line of the message, from 1.
         line: u32,
         /// Severity, such as `error`.
         severity: String,

@@ -68,7 +68,7 @@ fn mentioned_files_and_folders_go_to_the_model() {
 }
 
 #[test]
-fn mode_is_switched_by_key_and_a_plan_is_carried_out() {
+fn key_switches_the_mode_and_a_plan_is_executed() {
     let write = json!({"path": "new.txt", "content": "new\n"});
     let cairn = scripted(&json!([
         text_answer("First this, then that."),

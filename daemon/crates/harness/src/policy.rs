@@ -114,7 +114,8 @@ pub struct Rules {
     pub overrides: Vec<(Rule, Verdict)>,
     pub deny: Vec<Rule>,
     pub allow: Vec<Rule>,
-    /// Calls that need an approval, whatever the default is.
+    /// Calls that need an approval, whatever the default is. A rule that names a tool alone gives
+    /// way to a mode in which the tool needs none.
     pub confirm: Vec<Rule>,
     /// Verdict for calls that no rule matches and that are not read-only.
     pub default: Verdict,
@@ -476,7 +477,13 @@ impl Rules {
             .or_else(|| find_rule(RuleList::Deny, &self.deny, Verdict::Deny))
             .or_else(|| find_rule(RuleList::Allow, &self.allow, Verdict::Allow))
             .or_else(|| find_rule(RuleList::Granted, subject.granted, Verdict::Allow))
-            .or_else(|| find_rule(RuleList::Confirm, &self.confirm, Verdict::Ask))
+            .or_else(|| {
+                let by_mode = mode::mode_allows(subject);
+                let applies = |rule: &&Rule| !(by_mode && rule.scope == Scope::Any);
+                let mut confirm = self.confirm.iter().filter(applies);
+                let rule = confirm.find(|rule| matches(rule, false))?;
+                Some(decision(RuleList::Confirm, rule, Verdict::Ask))
+            })
     }
 
     fn decide_command(&self, subject: &Subject<'_>, line: &CommandLine) -> Decision {

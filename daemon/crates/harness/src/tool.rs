@@ -28,7 +28,7 @@ pub enum DomainUse {
 /// Changes that calls of a tool make, for the modes in which they need no approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolEffect {
-    /// Any change.
+    /// A change that no other variant describes.
     #[default]
     Any,
     /// The content of files inside the session's root.

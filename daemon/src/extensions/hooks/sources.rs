@@ -63,7 +63,7 @@ events! {
     Notification: Notification,
 }
 
-/// Hooks by event.
+/// Hooks by the event that runs them.
 pub type Groups = BTreeMap<Event, Vec<HookGroup>>;
 
 /// The origin of a hook.

@@ -139,7 +139,6 @@ async fn plugins_receive_all_events_of_turn_and_session_end() {
     assert_eq!(stage.turn("go").await.status, Outcome::Completed);
     stage.engine.delete_session(&stage.session).await.unwrap();
     let want = [
-        "start",
         "prompt go",
         "before model 1",
         "after model ok",

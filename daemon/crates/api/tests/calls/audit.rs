@@ -120,6 +120,7 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("background.stop", with(json!({"id": "bg_none"})), "invalid_params"),
         ("session.fork", of.clone(), "ok"),
         ("session.archive", with(json!({"archived": false})), "ok"),
+        ("session.setMcpServers", with(json!({"servers": []})), "not_supported"),
         ("session.clear", of.clone(), "ok"),
         ("session.compress", of.clone(), "not_supported"),
         (

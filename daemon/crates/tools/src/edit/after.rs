@@ -17,7 +17,7 @@ const MAX_OUTPUT: usize = 4000;
 /// Most files that are formatted after one edit.
 const MAX_FORMATTED: usize = 20;
 
-/// The steps.
+/// Formatters and a check that run after each edit.
 #[derive(Debug, Clone, Default)]
 pub struct AfterEdit {
     /// Commands by the extension of a file, whose path is their last argument.

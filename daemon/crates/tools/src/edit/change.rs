@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_is_tolerated_at_one_place_only() {
+    fn white_space_is_tolerated_for_a_unique_match_only() {
         assert_eq!(edit("fn  main() {", "fn main() {", "x", false).unwrap(), "x");
         let file = "mod m {\n    fn f() {\n        a();\n    }\n}\n";
         let change =

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strictest_rule_with_a_place_counts() {
+    fn strictest_rule_with_a_match_counts() {
         let lines = ["a", "  b ", "a ", "b", "a", "b"];
         assert_eq!(positions(&lines, &["a", "b"], 0), (vec![4], Rule::Exact));
         assert_eq!(positions(&lines, &["a", "b "], 0), (vec![2, 4], Rule::TrimEnd));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn line_of_a_unified_diff_chooses_among_equal_places() {
+    fn line_of_a_unified_diff_chooses_among_equal_matches() {
         let text = "--- a/f\n+++ b/f\n@@ -4 +4 @@\n-x\n+y\n";
         let files = parse::parse(text).unwrap();
         let parse::FilePatch::Update { hunks, .. } = &files[0] else { panic!("no update") };

@@ -38,7 +38,7 @@ struct RunTurn {
     dry_run: bool,
 }
 
-/// Describes the tool.
+/// Returns the tool as clients list it.
 pub fn tool() -> Tool {
     let text = "Gives a task to Cairn's agent, which works in the root of this connection with the \
         model and under the rules of the user's configuration, and returns its answer. What needs \

@@ -19,7 +19,7 @@ use crate::{MAX_WRITTEN_BYTES, root::Root};
 const LIMIT: Duration = Duration::from_secs(30);
 /// Most files that one operation may change.
 const MAX_FILES: usize = 10_000;
-/// Most listed stashes.
+/// Maximum number of stashes in a list.
 const MAX_STASHES: usize = 100;
 
 /// An operation on the branches of a repository.
@@ -31,7 +31,7 @@ pub enum BranchChange {
     Switch(String),
 }
 
-/// A stash.
+/// A stash of uncommitted changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stash {
     /// Position, 0 for the newest.
