@@ -39,6 +39,7 @@ use cairn_protocol::{
         Compressed, ModelChoice, ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSet,
         ProviderSetParams, RunStartParams, RunStatus, SteerParams, TurnRef,
     },
+    usage::{CollectParams, Collected, DiskUsage, UsageParams},
 };
 
 use crate::{Client, ClientError};
@@ -225,6 +226,10 @@ methods! {
     trace_import(TraceImportParams) -> Session = "trace.import";
     /// Returns one part of a blob.
     trace_blob(BlobParams) -> BlobPart = "trace.blob";
+    /// Returns what the data on disk consists of.
+    storage_usage(UsageParams) -> DiskUsage = "storage.usage";
+    /// Removes old sessions and frees their space.
+    storage_collect(CollectParams) -> Collected = "storage.collect";
     /// Queries the audit of tool calls.
     audit_query(AuditQueryParams) -> Page<AuditEntry> = "audit.query";
 }

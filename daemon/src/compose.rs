@@ -21,7 +21,7 @@ use cairn_protocol::{
 };
 use cairn_search::{Embedder, IndexOptions, Indexes, RescoreLimits, Rescorer};
 use cairn_tools::{SearchBackend, ShellMode, ShellOptions, ToolMode, WebOptions};
-use cairn_trace::Trace;
+use cairn_trace::{Retention, Trace};
 use cairn_workspace::{PathPattern, Roots};
 
 use crate::{context, launch::Agents, models};
@@ -91,6 +91,7 @@ pub async fn engine(
         models: model_limits(config),
         egress: egress(config),
         background: background(config),
+        retention: retention(config),
         ..EngineOptions::default()
     };
     let engine =
@@ -154,6 +155,7 @@ pub fn live(config: &Config) -> Result<RuntimeSettings, Failure> {
         models: model_limits(config),
         egress: egress(config),
         background: background(config),
+        retention: retention(config),
     })
 }
 
@@ -204,6 +206,19 @@ fn background(config: &Config) -> BackgroundOptions {
     BackgroundOptions {
         per_session: config.sandbox.max_background as usize,
         lifetime: Duration::from_secs(config.sandbox.background_seconds),
+    }
+}
+
+/// Returns the limits of the log; in the configuration, 0 stands for none.
+fn retention(config: &Config) -> Retention {
+    const DAY_MS: i64 = 24 * 3600 * 1000;
+    let days = |days: u32| (days > 0).then(|| i64::from(days) * DAY_MS);
+    let retention = &config.retention;
+    Retention {
+        max_age_ms: days(retention.max_age_days),
+        max_bytes: Some(retention.max_bytes).filter(|bytes| *bytes > 0),
+        keep: retention.keep,
+        pack_after_ms: days(retention.pack_after_days),
     }
 }
 

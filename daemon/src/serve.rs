@@ -143,6 +143,8 @@ pub async fn serve(
         tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extensions.clone()));
     let serving =
         tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
+    let collector = engine.clone();
+    let collecting = tokio::spawn(async move { collector.keep_log_small().await });
     instance.publish(&addresses, VERSION, env.config_dir())?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
@@ -159,6 +161,7 @@ pub async fn serve(
     extensions.close().await;
     shutdown.cancel();
     watching.abort();
+    collecting.abort();
     drain(following, serving, telemetry).await;
     tracing::info!("stopped");
     Ok(end)

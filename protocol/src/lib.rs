@@ -45,6 +45,7 @@ pub mod time;
 pub mod tool;
 pub mod trace;
 pub mod turn;
+pub mod usage;
 
 /// Protocol versions that this build supports, best first.
 pub const PROTOCOL_VERSIONS: &[&str] = &["1"];

@@ -8,8 +8,8 @@ use crate::{
     chat,
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, host, index, man, map,
-        mcp, memory, models, pair, plugins, references, search, skills, stdio, symbols, tools,
-        trace, uninstall, update, viewer,
+        mcp, memory, models, pair, plugins, references, search, skills, stdio, storage, symbols,
+        tools, trace, uninstall, update, viewer,
     },
 };
 
@@ -107,6 +107,10 @@ pub enum Command {
     Audit(audit::AuditArgs),
     /// Show each setting and its source
     Config(config::ConfigArgs),
+    /// Show what Cairn's data consists of on disk
+    Du(storage::DuArgs),
+    /// Remove old sessions as configured, and free their space
+    Gc(storage::GcArgs),
     /// Check that the requirements of Cairn are met
     Doctor(host::DoctorArgs),
     /// Find daemons in the local network
@@ -206,6 +210,9 @@ mod tests {
             "cairn impact src/lib.rs --depth 2",
             "cairn map",
             "cairn map --tokens 16384 --query parser --file a.rs --file b.rs",
+            "cairn du --sessions 5",
+            "cairn gc --dry-run",
+            "cairn gc --yes",
             "cairn eval queries.jsonl",
             "cairn --json eval q.jsonl --repos src --mode lexical -k 20 --misses --answers a.json",
             "cairn index",

@@ -27,7 +27,7 @@ use crate::{
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, index, man, map, mcp,
         memory, models, overview, pair, plugins, references, search, skills, status, stdio, stop,
-        symbols, tools, trace, uninstall, update, viewer,
+        storage, symbols, tools, trace, uninstall, update, viewer,
     },
     exit::Failure,
 };
@@ -83,6 +83,8 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Chat(args) => wait(chat::run(app, *args)).and_then(done),
         Command::Tools(args) => wait(tools::run(app, args)).and_then(done),
         Command::Models(args) => wait(models::run(app, args)).and_then(done),
+        Command::Du(args) => wait(storage::du(app, args)).and_then(done),
+        Command::Gc(args) => wait(storage::gc(app, args)).and_then(done),
         Command::Audit(args) => wait(audit::run(app, args)).and_then(done),
         Command::Explore(args) => wait(explore::run(app, args)).and_then(done),
         Command::Search(args) => wait(search::run(app, args)).and_then(done),

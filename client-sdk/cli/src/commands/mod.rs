@@ -24,6 +24,7 @@ pub mod skills;
 pub mod status;
 pub mod stdio;
 pub mod stop;
+pub mod storage;
 pub mod symbols;
 pub mod tools;
 pub mod trace;

@@ -27,6 +27,7 @@ use cairn_protocol::{
         AuditEntry, AuditQueryParams, BlobParams, TraceExportParams, TraceGetParams,
         TraceImportParams, TracePage,
     },
+    usage::{CollectParams, UsageParams},
 };
 
 use crate::{
@@ -400,6 +401,17 @@ fn trace() -> Vec<Method> {
         Method::new("trace.blob", "A part of a large result.", |cx, p: BlobParams| async move {
             Ok(cx.api().engine.trace().blob(p).await?)
         }),
+        Method::new(
+            "storage.usage",
+            "What the data on disk consists of.",
+            |cx, p: UsageParams| async move { cx.api().engine.usage(p).await },
+        ),
+        Method::new(
+            "storage.collect",
+            "Removes the sessions beyond the limits of `retention`, packs old ones and frees their space.",
+            |cx, p: CollectParams| async move { cx.api().engine.collect(p).await },
+        )
+        .detached(Right::Admin),
         Method::new("audit.query", "The audit of tool calls.", |cx, p: AuditQueryParams| async move {
             let data: Vec<AuditEntry> = cx.api().engine.trace().audit_query(p).await?;
             Ok(Page { data, next_cursor: None })

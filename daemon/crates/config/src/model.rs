@@ -31,6 +31,7 @@ mod extras;
 mod hooks;
 mod network;
 mod rerank;
+mod retention;
 mod telemetry;
 pub use after_edit::{DiagnosticsConfig, DiagnosticsMode, FormatConfig};
 pub use chat::{ChatConfig, ChatMode, ChatNotify, ChatTheme};
@@ -38,6 +39,7 @@ pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
 pub use hooks::{AgentPluginsConfig, HookCommand, HookGroup, HooksConfig};
 pub use network::{NetworkConfig, NetworkPreset};
 pub use rerank::RerankConfig;
+pub use retention::RetentionConfig;
 pub use telemetry::TelemetryConfig;
 
 fn list<T: From<&'static str>>(items: &[&'static str]) -> Vec<T> {
@@ -57,6 +59,8 @@ section! {
         embedder: String = "builtin".into(),
         /// Reranking of the best results of a hybrid search by a second model.
         rerank: RerankConfig = RerankConfig::default(),
+        /// Limits of the log of sessions.
+        retention: RetentionConfig = RetentionConfig::default(),
         /// Algorithm of vector search.
         ann: Ann = Ann::BruteForce,
         /// Limits on the resources that the daemon uses.

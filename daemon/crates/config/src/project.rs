@@ -96,6 +96,8 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     ("listen.**", Rule::Never, false),
     ("daemon.**", Rule::Never, false),
     ("trust.**", Rule::Never, false),
+    // A project must not remove the sessions of all projects.
+    ("retention.**", Rule::Never, false),
     // A project must not redirect the metrics of all projects.
     ("telemetry.**", Rule::Never, false),
     ("roots", Rule::Never, false),

@@ -37,6 +37,7 @@ use crate::{
     runs::Agent,
     session::{RunPermits, Sessions},
     state_file::StateFile,
+    retention::RetentionLimits,
     subagent::AgentCounts,
     turns::{TurnAgent, TurnSettings},
 };
@@ -77,6 +78,8 @@ pub struct EngineOptions {
     pub egress: EgressOptions,
     /// Bounds on background commands.
     pub background: BackgroundOptions,
+    /// Limits of the log.
+    pub retention: Retention,
     /// Bounds on requests to models.
     pub models: ModelLimits,
     /// Notices that are buffered for a slow subscriber, which loses older ones.
@@ -100,6 +103,7 @@ impl Default for EngineOptions {
             models: ModelLimits::default(),
             egress: EgressOptions::default(),
             background: BackgroundOptions::default(),
+            retention: Retention::UNLIMITED,
             notices: NOTICES,
         }
     }
@@ -122,6 +126,8 @@ pub struct RuntimeSettings {
     pub egress: EgressOptions,
     /// Bounds on background commands.
     pub background: BackgroundOptions,
+    /// Limits of the log.
+    pub retention: Retention,
 }
 
 /// Components of an engine; the host opens them.
@@ -180,6 +186,7 @@ pub(crate) struct Inner {
     pub(crate) plugins: Arc<Plugins>,
     pub(crate) plugin_list: OnceLock<Arc<PluginList>>,
     pub(crate) session_servers: OnceLock<Arc<dyn SessionServers>>,
+    pub(crate) retention: RetentionLimits,
 }
 
 impl Engine {
@@ -241,6 +248,7 @@ impl Engine {
             plugins,
             plugin_list: OnceLock::new(),
             session_servers: OnceLock::new(),
+            retention: RetentionLimits::new(options.retention),
         };
         let engine = Self { inner: Arc::new(inner) };
         let harness = &engine.inner.harness;
@@ -457,6 +465,7 @@ impl Engine {
         self.inner.harness.egress().configure(live.egress);
         self.inner.harness.background().configure(live.background);
         self.inner.permits.resize(live.max_runs);
+        self.inner.retention.set(live.retention);
         *self.inner.turn_settings.write().unwrap_or_else(PoisonError::into_inner) =
             Arc::new(live.turns);
         self.inner.models.set(live.models);

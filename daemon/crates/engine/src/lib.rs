@@ -51,6 +51,7 @@ mod query;
 mod queue;
 mod recorded;
 mod replay;
+mod retention;
 mod retry;
 mod root_settings;
 mod roots;

@@ -130,6 +130,7 @@ impl Engine {
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), Failure> {
         self.request(id, Request::Delete).await?;
         self.end_session(id).await;
+        self.reclaim_later();
         Ok(())
     }
 }

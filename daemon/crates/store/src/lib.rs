@@ -8,6 +8,8 @@ mod open;
 mod writer;
 
 pub use error::StoreError;
-pub use open::{Migration, integrity_check, limit_memory, open, open_read_only};
+pub use open::{
+    Migration, integrity_check, limit_memory, open, open_read_only, open_shrinking, shrink,
+};
 pub use rusqlite;
 pub use writer::{Writer, WriterStats};

@@ -23,6 +23,23 @@ pub struct Migration {
 /// [`StoreError::Newer`] for a database of a newer build; [`StoreError::Corrupt`] for a file that
 /// is not a database.
 pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, StoreError> {
+    open_with(path, migrations, false)
+}
+
+/// Opens a database as [`open`] does, one whose file shrinks by [`shrink`]. The file of an older
+/// build is written anew when it is migrated, because SQLite can change this only so.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_shrinking(path: &Path, migrations: &[Migration]) -> Result<Connection, StoreError> {
+    open_with(path, migrations, true)
+}
+
+fn open_with(
+    path: &Path,
+    migrations: &[Migration],
+    shrinks: bool,
+) -> Result<Connection, StoreError> {
     make_private(path)?;
     let mut conn = Connection::open(path)?;
     prepare(&conn)?;
@@ -32,8 +49,12 @@ pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, StoreEr
         return Err(StoreError::Newer { path: path.to_owned(), found: version, known: latest });
     }
     if version < latest {
-        // The mode is stored in the file. Setting it needs the lock, so it is only set if there are
-        // migrations.
+        // The modes are stored in the file. Setting them needs the lock, so they are only set if
+        // there are migrations; the way to shrink only before the first table.
+        if shrinks {
+            conn.pragma_update(None, "page_size", PAGE)?;
+            conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        }
         conn.query_row("PRAGMA journal_mode=WAL", [], |_| Ok(()))?;
         let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         for step in migrations.iter().filter(|m| m.version > version) {
@@ -41,8 +62,36 @@ pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, StoreEr
         }
         tx.pragma_update(None, "user_version", latest)?;
         tx.commit()?;
+        let mode: u32 = conn.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
+        if shrinks && mode != INCREMENTAL {
+            conn.query_row("PRAGMA journal_mode=DELETE", [], |_| Ok(()))?;
+            conn.pragma_update(None, "page_size", PAGE)?;
+            conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+            conn.execute_batch("VACUUM")?;
+            conn.query_row("PRAGMA journal_mode=WAL", [], |_| Ok(()))?;
+        }
     }
     Ok(conn)
+}
+
+/// Bytes of a page of a shrinking database. Rows of 1 to 3 KB fill such pages to 80 % or more, those
+/// of SQLite's default to 55 %.
+const PAGE: u32 = 8192;
+/// Number of the incremental mode of `auto_vacuum`.
+const INCREMENTAL: u32 = 2;
+
+/// Returns up to `pages` unused pages to the file system and returns the number of those that
+/// remain unused. Only a database of [`open_shrinking`] has an effect.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn shrink(conn: &Connection, pages: u32) -> Result<u64, StoreError> {
+    if pages > 0 {
+        let mut statement = conn.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+        let mut rows = statement.query([])?;
+        while rows.next()?.is_some() {}
+    }
+    Ok(conn.query_row("PRAGMA freelist_count", [], |row| row.get(0))?)
 }
 
 /// Opens an existing database for reading.
@@ -123,6 +172,25 @@ mod tests {
         drop(conn);
         let error = open(&path, &[V1]).unwrap_err();
         assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }), "{error}");
+    }
+
+    #[test]
+    fn file_of_an_older_build_shrinks_after_its_migration() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.db");
+        let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+                    INSERT INTO a SELECT randomblob(4000) FROM n";
+        drop(open(&path, &[V1]).unwrap());
+        let conn = open_shrinking(&path, &[V1, V2]).unwrap();
+        conn.execute(fill, []).unwrap();
+        conn.execute("DELETE FROM a", []).unwrap();
+        let unused = shrink(&conn, 0).unwrap();
+        assert!(unused > 200, "{unused}");
+        assert_eq!(shrink(&conn, 100).unwrap(), unused - 100);
+        assert_eq!(shrink(&conn, 10_000).unwrap(), 0);
+        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        assert!(path.metadata().unwrap().len() < 100_000);
+        assert_eq!(integrity_check(&conn).unwrap(), "ok");
     }
 
     #[test]

@@ -17,7 +17,10 @@ use cairn_store::{
 };
 use uuid::Uuid;
 
-use crate::{Line, Trace, TraceError, approval, blob, receipt};
+use crate::{
+    Line, Trace, TraceError, approval, blob, receipt,
+    records::{self, SessionKey},
+};
 
 /// A record without a sequence number.
 #[derive(Debug, Clone)]
@@ -141,11 +144,14 @@ impl Append {
     fn write(self, tx: &Savepoint<'_>) -> Result<Written, StoreError> {
         let session = self.session.clone();
         let now = Timestamp::now();
-        let row: Option<(u64, String)> = tx
-            .prepare_cached("SELECT head_seq, state FROM session WHERE id = ?1")?
-            .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
+        let row: Option<(u64, String, SessionKey)> = tx
+            .prepare_cached(
+                "SELECT s.head_seq, s.state, k.num FROM session s JOIN session_key k ON k.id = s.id
+                 WHERE s.id = ?1",
+            )?
+            .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
             .optional()?;
-        let Some((head, state)) = row else {
+        let Some((head, state, key)) = row else {
             return Ok(Written::refused(session.clone(), TraceError::SessionNotFound(session)));
         };
         if let Some(allowed) = &self.only_if
@@ -159,22 +165,23 @@ impl Append {
             return Ok(Written::refused(session, refusal));
         }
         let mut lines = Vec::with_capacity(self.records.len());
-        let mut insert =
-            tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        let mut bytes = 0;
         for (seq, record) in (head + 1..).zip(self.records) {
             let NewRecord { id, parent_id, origin, body } = record;
             let kind = if body.evt().is_some() { "Evt" } else { "Cmd" };
             let envelope =
                 Envelope { session_id: session.clone(), seq, id, parent_id, ts: now, origin, body };
             let json = serde_json::to_string(&envelope).map_err(|e| rusqlite_error(&e))?;
-            insert.execute(params![session.as_str(), seq, now.0, kind, json])?;
+            records::insert(tx, key, seq, (now.0, kind), &json)?;
+            bytes += json.len();
             lines.push(Line::from(json));
         }
         let last = head + lines.len() as u64;
         tx.prepare_cached(
-            "UPDATE session SET head_seq = ?2, updated_ms = ?3, state = coalesce(?4, state) WHERE id = ?1",
+            "UPDATE session SET head_seq = ?2, updated_ms = ?3, state = coalesce(?4, state),
+                 bytes = bytes + ?5 WHERE id = ?1",
         )?
-        .execute(params![session.as_str(), last, now.0, self.state.map(RunState::as_str)])?;
+        .execute(params![session.as_str(), last, now.0, self.state.map(RunState::as_str), bytes])?;
         if let Some((run, op, run_params)) = &self.run {
             tx.execute(
                 "UPDATE session SET run_id = ?2, run_op = ?3, run_params = ?4 WHERE id = ?1",

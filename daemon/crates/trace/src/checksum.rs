@@ -2,12 +2,11 @@
 //! it does not depend on the division of the export into parts.
 
 use cairn_protocol::id::SessionId;
-use cairn_store::{
-    StoreError,
-    rusqlite::{Savepoint, params},
-};
+use cairn_store::{StoreError, rusqlite::Savepoint};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+
+use crate::records;
 
 /// Start of the line.
 pub const BEGIN: &str = "{\"digest\":";
@@ -41,15 +40,14 @@ impl Sum {
 impl Checksum {
     /// True if the stored records of the session match the checksum.
     pub fn fits(&self, tx: &Savepoint<'_>) -> Result<bool, StoreError> {
-        let mut records = tx.prepare_cached(
-            "SELECT payload FROM trace_event WHERE session_id = ?1 AND seq <= ?2 ORDER BY seq",
-        )?;
-        let mut rows = records.query(params![self.session_id.as_str(), self.records])?;
         let (mut sum, mut count) = (Sum::default(), 0);
-        while let Some(row) = rows.next()? {
-            sum.add(row.get_ref(0)?.as_str().unwrap_or_default());
-            count += 1;
-        }
+        records::visit(tx, &self.session_id, 0, |seq, line| {
+            if seq <= self.records {
+                sum.add(line);
+                count += 1;
+            }
+            seq < self.records
+        })?;
         Ok(count == self.records && sum.finish() == self.digest)
     }
 }

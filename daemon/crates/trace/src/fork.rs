@@ -13,7 +13,7 @@ use cairn_store::{
     rusqlite::{OptionalExtension, Savepoint, params},
 };
 
-use crate::{NewRecord, Trace, TraceError};
+use crate::{NewRecord, Trace, TraceError, records};
 
 /// The part of a session's history that a fork receives.
 #[derive(Debug, Clone, Default)]
@@ -88,29 +88,25 @@ fn copy(
          SELECT ?2, ?3, root, 'idle', ?4, ?4, ?5, provider, model, endpoint FROM session WHERE id = ?1",
         params![old.as_str(), new.as_str(), title, Timestamp::now().0, head],
     )?;
-    let mut read = tx.prepare(
-        "SELECT ts, kind, seq, payload FROM trace_event WHERE session_id = ?1 AND seq <= ?2",
-    )?;
-    let mut write = tx.prepare(
-        "INSERT INTO trace_event (session_id, seq, ts, kind, payload) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?;
-    let mut rows = read.query(params![old.as_str(), last])?;
-    while let Some(row) = rows.next()? {
-        let (ts, kind, seq): (i64, String, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        if cut.omitted.binary_search(&seq).is_ok() {
-            continue;
+    let (Some(old_key), new_key) = (records::key(tx, old)?, records::add_key(tx, new)?) else {
+        return Ok(None);
+    };
+    let unchanged = cut.omitted.first().map_or(last, |omitted| last.min(omitted - 1));
+    let shared = records::share(tx, old_key, new_key, unchanged)?;
+    let mut copied = 0;
+    let mut failed = None;
+    records::visit(tx, old, shared, |seq, text| {
+        if seq <= last && cut.omitted.binary_search(&seq).is_err() {
+            let outcome = renamed(text, new, seq, &new_seq).and_then(|(ts, kind, seq, json)| {
+                copied += json.len();
+                records::insert(tx, new_key, seq, (ts, kind), &json)
+            });
+            failed = outcome.err();
         }
-        let payload: String = row.get(3)?;
-        let broken =
-            |e: serde_json::Error| StoreError::Corrupt(format!("record {seq} of {old}: {e}"));
-        let mut envelope: Envelope = serde_json::from_str(&payload).map_err(broken)?;
-        envelope.session_id = new.clone();
-        envelope.seq = new_seq(seq);
-        if let Body::Evt { evt } = &mut envelope.body {
-            renumber(evt, new_seq);
-        }
-        let json = serde_json::to_string(&envelope).map_err(broken)?;
-        write.execute(params![new.as_str(), envelope.seq, ts, kind, json])?;
+        seq < last && failed.is_none()
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
     }
     let now = Timestamp::now();
     for (seq, record) in (new_seq(last) + 1..).zip(cut.ends) {
@@ -119,8 +115,13 @@ fn copy(
             Envelope { session_id: new.clone(), seq, id, parent_id, ts: now, origin, body };
         let json = serde_json::to_string(&envelope)
             .map_err(|e| StoreError::Corrupt(format!("record cannot be serialized: {e}")))?;
-        write.execute(params![new.as_str(), seq, now.0, "Evt", json])?;
+        copied += json.len();
+        records::insert(tx, new_key, seq, (now.0, "Evt"), &json)?;
     }
+    tx.execute(
+        "UPDATE session SET bytes = ?2 WHERE id = ?1",
+        params![new.as_str(), copied],
+    )?;
     tx.execute(
         "INSERT INTO artifact (session_id, name, created_ms, content)
          SELECT ?2, name, created_ms, content FROM artifact WHERE session_id = ?1 AND name LIKE 'prompt%'",
@@ -131,6 +132,26 @@ fn copy(
         params![old.as_str(), new.as_str()],
     )?;
     Ok(Some(false))
+}
+
+/// Returns a copied record with its time and kind, for the session `new`.
+fn renamed(
+    text: &str,
+    new: &SessionId,
+    seq: u64,
+    new_seq: impl Fn(u64) -> u64,
+) -> Result<(i64, &'static str, u64, String), StoreError> {
+    let broken = |e: serde_json::Error| StoreError::Corrupt(format!("record {seq}: {e}"));
+    let mut envelope: Envelope = serde_json::from_str(text).map_err(broken)?;
+    envelope.session_id = new.clone();
+    envelope.seq = new_seq(seq);
+    let mut kind = "Cmd";
+    if let Body::Evt { evt } = &mut envelope.body {
+        renumber(evt, new_seq);
+        kind = "Evt";
+    }
+    let json = serde_json::to_string(&envelope).map_err(broken)?;
+    Ok((envelope.ts.0, kind, envelope.seq, json))
 }
 
 /// Adjusts the record numbers inside an event.

@@ -20,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     Line, Trace, TraceError,
     checksum::{self, Checksum},
+    records,
 };
 
 /// Start of a line with a part of a blob.
@@ -136,11 +137,16 @@ impl Part {
                 )?;
             }
         }
-        let mut insert =
-            tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        let Some(key) = records::key(tx, id)? else {
+            return refused(TraceError::SessionNotFound(id.clone()));
+        };
+        let mut bytes = 0;
         for (seq, (ts, kind, line)) in (first..).zip(&self.lines) {
-            insert.execute(params![id.as_str(), seq, ts.0, kind, &**line])?;
+            records::insert(tx, key, seq, (ts.0, kind), line)?;
+            bytes += line.len();
         }
+        tx.prepare_cached("UPDATE session SET bytes = bytes + ?2 WHERE id = ?1")?
+            .execute(params![id.as_str(), bytes])?;
         if let Some(checksum) = &self.checksum
             && !checksum.fits(tx)?
         {
@@ -215,6 +221,7 @@ fn insert_session(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result
             head
         ],
     )?;
+    records::add_key(tx, &header.session_id)?;
     let mut insert = tx.prepare_cached("INSERT INTO artifact VALUES (?1, ?2, ?3, ?4)")?;
     for (name, content) in artifacts {
         insert.execute(params![header.session_id.as_str(), name, header.updated_at.0, content])?;

@@ -20,6 +20,9 @@ mod line;
 mod live;
 mod read;
 mod receipt;
+mod reclaim;
+mod records;
+mod retention;
 mod roots;
 mod schema;
 mod session;
@@ -43,10 +46,16 @@ pub use follow::{Follower, Step};
 pub use fork::ForkCut;
 pub use line::Line;
 pub use receipt::digest;
+pub use retention::Retention;
 pub use session::{LatestRun, NewSession};
 
 /// Version of the tables that this build creates and reads.
 pub const SCHEMA_VERSION: u32 = schema::MIGRATIONS[schema::MIGRATIONS.len() - 1].version;
+
+/// The migrations before the latest one, for tests of it.
+#[doc(hidden)]
+pub const FORMER_MIGRATIONS: &[cairn_store::Migration] =
+    schema::MIGRATIONS.split_at(schema::MIGRATIONS.len() - 1).0;
 
 /// Maximum records of one page.
 pub const PAGE: u32 = 500;
@@ -66,6 +75,8 @@ struct Inner {
     live: live::LiveSessions,
     roots: roots::Roots,
     appended: AtomicU64,
+    /// Held while garbage is deleted or sessions are packed.
+    reclaiming: tokio::sync::Mutex<()>,
 }
 
 /// Pool of idle read-only connections; new ones are opened when it is empty.
@@ -83,7 +94,7 @@ impl Trace {
     /// # Errors
     /// Fails for a database that is newer, damaged or unusable.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let conn = cairn_store::open(path, schema::MIGRATIONS)?;
+        let conn = cairn_store::open_shrinking(path, schema::MIGRATIONS)?;
         let readers = Readers { path: path.to_owned(), idle: Mutex::default() };
         let inner = Inner {
             writer: Writer::start("trace-writer", conn)?,
@@ -91,6 +102,7 @@ impl Trace {
             live: live::LiveSessions::default(),
             roots: roots::Roots::default(),
             appended: AtomicU64::new(0),
+            reclaiming: tokio::sync::Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

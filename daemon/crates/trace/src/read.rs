@@ -1,9 +1,8 @@
 //! Reading records.
 
 use cairn_protocol::{envelope::Envelope, id::SessionId};
-use cairn_store::rusqlite::params;
 
-use crate::{Line, PAGE, Trace, TraceError};
+use crate::{Line, PAGE, Trace, TraceError, records};
 
 impl Trace {
     /// Returns records after `after`, as stored.
@@ -17,16 +16,10 @@ impl Trace {
         limit: u32,
     ) -> Result<Vec<Line>, TraceError> {
         let session = session.clone();
-        // SQLite uses signed 64-bit integers; no record has a larger number.
-        let after = after.min(i64::MAX as u64);
         self.read(move |conn| {
-            let query =
-                "SELECT payload FROM trace_event WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
-            let mut statement = conn.prepare_cached(query)?;
-            let rows = statement.query_map(params![session.as_str(), after, limit.min(PAGE)], |r| {
-                r.get::<_, String>(0).map(Line::from)
-            })?;
-            rows.collect::<Result<_, _>>().map_err(TraceError::from)
+            // Records that are packed meanwhile are read in one of their two forms.
+            let snapshot = conn.unchecked_transaction()?;
+            Ok(records::lines(&snapshot, &session, after, limit.min(PAGE) as usize)?)
         })
         .await
     }

@@ -8,9 +8,9 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 2, sql: V2 },
     Migration { version: 3, sql: V3 },
     Migration { version: 4, sql: V4 },
+    Migration { version: 5, sql: V5 },
 ];
 
-/// `trace_event.payload` is the complete record, the same bytes that clients receive.
 /// `receipt.scope` is a session id, or a method for calls that create their session. `audit`
 /// outlives its session on purpose.
 const V1: &str = "
@@ -121,4 +121,64 @@ CREATE TABLE blob_part (
 /// Index of calls without an outcome, which the daemon looks up at its start.
 const V4: &str = "
 CREATE INDEX audit_unfinished ON audit(session_id) WHERE decision = 'allow' AND outcome IS NULL;
+";
+
+/// Records in the order of their commit, their numbers in each session, and packed records (see
+/// `records.rs`); numbers of sessions, of which one without an id is deleted; blobs to be deleted;
+/// the bytes of a session's records. `trace_event` remains as a view of the records that are not
+/// packed.
+const V5: &str = "
+CREATE TABLE session_key (
+    num INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT UNIQUE
+);
+CREATE INDEX session_key_deleted ON session_key(num) WHERE id IS NULL;
+INSERT INTO session_key (id) SELECT id FROM session ORDER BY id;
+CREATE TABLE record (
+    id INTEGER PRIMARY KEY,
+    ts INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    payload TEXT NOT NULL
+);
+CREATE TABLE session_record (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    record INTEGER NOT NULL,
+    PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
+CREATE TABLE shared_record (
+    record INTEGER PRIMARY KEY,
+    uses INTEGER NOT NULL
+);
+CREATE TABLE packed_record (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    frame BLOB NOT NULL
+);
+CREATE UNIQUE INDEX packed_record_by_session ON packed_record(session, last);
+CREATE TABLE orphan_blob (sha256 TEXT PRIMARY KEY) WITHOUT ROWID;
+INSERT INTO orphan_blob SELECT sha256 FROM blob WHERE sha256 NOT IN (SELECT sha256 FROM blob_ref);
+INSERT INTO session_record
+    SELECT k.num, e.seq, row_number() OVER (ORDER BY e.session_id, e.seq)
+    FROM trace_event e JOIN session_key k ON k.id = e.session_id;
+INSERT INTO record
+    SELECT row_number() OVER (ORDER BY session_id, seq), ts, kind, payload FROM trace_event;
+ALTER TABLE session ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE session SET bytes = coalesce(
+    (SELECT sum(octet_length(payload)) FROM trace_event WHERE session_id = session.id), 0);
+ALTER TABLE session ADD COLUMN packed_seq INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX session_by_use ON session(updated_ms, id);
+DROP TABLE trace_event;
+CREATE VIEW trace_event AS
+    SELECT k.id AS session_id, e.seq AS seq, r.ts AS ts, r.kind AS kind,
+        CASE WHEN substr(r.payload, 1, 14) = '{\"sessionId\":\"'
+             THEN '{\"sessionId\":\"' || k.id || substr(r.payload, 51)
+             ELSE r.payload END AS payload
+    FROM session_record e
+    JOIN session_key k ON k.num = e.session
+    JOIN record r ON r.id = e.record;
+CREATE TABLE notice (name TEXT PRIMARY KEY, ms INTEGER NOT NULL) WITHOUT ROWID;
 ";

@@ -9,7 +9,7 @@ use cairn_protocol::{
 };
 use cairn_store::rusqlite::{OptionalExtension, Row, params};
 
-use crate::{PAGE, Trace, TraceError, receipt};
+use crate::{PAGE, Trace, TraceError, receipt, reclaim, records};
 
 /// A session to be created.
 #[derive(Debug, Clone, Default)]
@@ -86,6 +86,7 @@ impl Trace {
                     "INSERT INTO session (id, title, root, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?4, ?4)",
                     params![session.session_id.as_str(), session.title, session.root, now.0],
                 )?;
+                records::add_key(tx, &session.session_id)?;
                 if let Some((scope, request_id, digest)) = request {
                     let receipt = serde_json::json!({"sessionId": session.session_id});
                     let new = receipt::NewReceipt { scope, request_id, digest, receipt };
@@ -239,8 +240,9 @@ impl Trace {
         Ok(())
     }
 
-    /// Deletes a session with its records, receipts, artifacts, and blobs that no other session
-    /// uses. Fails while the session is running.
+    /// Deletes a session with its receipts, artifacts, records, and blobs that no other session
+    /// uses. [`Trace::reclaim`] frees the space of the last two. Fails while the session is
+    /// running.
     ///
     /// # Errors
     /// `session_not_found`, `session_busy`.
@@ -254,11 +256,7 @@ impl Trace {
                 let state: Option<String> =
                     tx.query_row(query, [key.as_str()], |r| r.get(0)).optional()?;
                 if state.as_deref().is_some_and(|s| s != RunState::Running.as_str()) {
-                    tx.execute("DELETE FROM session WHERE id = ?1", [key.as_str()])?;
-                    tx.execute(
-                        "DELETE FROM blob WHERE sha256 NOT IN (SELECT sha256 FROM blob_ref)",
-                        [],
-                    )?;
+                    reclaim::delete(tx, &key)?;
                 }
                 Ok(state)
             })

@@ -137,6 +137,7 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("memory.append", write, "ok"),
         ("memory.delete", json!({"keywords": "k"}), "ok"),
         ("trace.import", json!({"jsonl": "{}"}), "bad_trace"),
+        ("storage.collect", json!({}), "ok"),
         ("viewer.link", json!({}), "ok"),
         ("pair.begin", json!({"rights": ["observe"]}), "ok"),
         ("pair.cancel", json!({}), "ok"),

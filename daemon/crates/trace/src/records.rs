@@ -1,0 +1,220 @@
+//! The rows of records: what a session's history consists of, shared by its forks and packed when
+//! it is old.
+//!
+//! A record is one row of `record`, in the order of its commit, so that pages fill up.
+//! `session_record` has the numbers of each session; a fork has numbers of its own for the same
+//! rows (`shared_record` counts them). The oldest records of a session that nobody continues are
+//! frames of compressed lines (`packed_record`), which are read like the others.
+
+use cairn_protocol::id::SessionId;
+use cairn_store::{
+    StoreError,
+    rusqlite::{Connection, OptionalExtension, params},
+};
+
+use crate::Line;
+
+/// Start of each record as this build writes it.
+const BEGIN: &str = "{\"sessionId\":\"";
+/// Maximum bytes of the lines of one frame, unless a single line is longer.
+pub const FRAME: usize = 256 * 1024;
+/// Level of compression: above it, frames are hardly smaller.
+const LEVEL: i32 = 6;
+
+/// Number of a session in the tables of records. Numbers are never used again.
+pub type SessionKey = i64;
+
+/// Returns the number of a session.
+pub fn key(conn: &Connection, session: &SessionId) -> Result<Option<SessionKey>, StoreError> {
+    Ok(conn
+        .prepare_cached("SELECT num FROM session_key WHERE id = ?1")?
+        .query_row([session.as_str()], |row| row.get(0))
+        .optional()?)
+}
+
+/// Assigns a number to a new session.
+pub fn add_key(conn: &Connection, session: &SessionId) -> Result<SessionKey, StoreError> {
+    conn.prepare_cached("INSERT INTO session_key (id) VALUES (?1)")?.execute([session.as_str()])?;
+    Ok(conn.last_insert_rowid())
+}
+
+/// Adds a record with its number in the session.
+pub fn insert(
+    conn: &Connection,
+    key: SessionKey,
+    seq: u64,
+    (ts, kind): (i64, &str),
+    line: &str,
+) -> Result<(), StoreError> {
+    conn.prepare_cached("INSERT INTO record (ts, kind, payload) VALUES (?1, ?2, ?3)")?
+        .execute(params![ts, kind, line])?;
+    conn.prepare_cached("INSERT INTO session_record VALUES (?1, ?2, ?3)")?
+        .execute(params![key, seq, conn.last_insert_rowid()])?;
+    Ok(())
+}
+
+/// Gives the session `to` the records of `from` up to number `upto` under the same numbers, without
+/// copies, and returns the last number that it has; a record that is packed or cannot be shared ends
+/// this.
+pub fn share(
+    conn: &Connection,
+    from: SessionKey,
+    to: SessionKey,
+    upto: u64,
+) -> Result<u64, StoreError> {
+    let mut rows = conn.prepare_cached(
+        "SELECT e.seq, e.record, substr(r.payload, 1, 64) FROM session_record e
+         JOIN record r ON r.id = e.record WHERE e.session = ?1 AND e.seq <= ?2 ORDER BY e.seq",
+    )?;
+    let mut add = conn.prepare_cached("INSERT INTO session_record VALUES (?1, ?2, ?3)")?;
+    let mut count = conn.prepare_cached(
+        "INSERT INTO shared_record VALUES (?1, 2) ON CONFLICT DO UPDATE SET uses = uses + 1",
+    )?;
+    let mut rows = rows.query(params![from, upto])?;
+    let mut last = 0;
+    while let Some(row) = rows.next()? {
+        let (seq, record): (u64, i64) = (row.get(0)?, row.get(1)?);
+        let begin = row.get_ref(2)?.as_str().map_err(cairn_store::rusqlite::Error::from)?;
+        if seq != last + 1 || !is_movable(begin) {
+            break;
+        }
+        add.execute(params![to, seq, record])?;
+        count.execute([record])?;
+        last = seq;
+    }
+    Ok(last)
+}
+
+/// Removes a record from a session, and deletes it unless another session has it.
+pub fn remove(
+    conn: &Connection,
+    key: SessionKey,
+    seq: i64,
+    record: i64,
+) -> Result<(), StoreError> {
+    conn.prepare_cached("DELETE FROM session_record WHERE session = ?1 AND seq = ?2")?
+        .execute([key, seq])?;
+    let uses: Option<u64> = conn
+        .prepare_cached("SELECT uses FROM shared_record WHERE record = ?1")?
+        .query_row([record], |row| row.get(0))
+        .optional()?;
+    let query = match uses {
+        None => "DELETE FROM record WHERE id = ?1",
+        Some(..=2) => "DELETE FROM shared_record WHERE record = ?1",
+        Some(_) => "UPDATE shared_record SET uses = uses - 1 WHERE record = ?1",
+    };
+    conn.prepare_cached(query)?.execute([record])?;
+    Ok(())
+}
+
+/// Calls `visit` with the number and the text of each record after `after`, in order, until it
+/// returns false.
+pub fn visit(
+    conn: &Connection,
+    session: &SessionId,
+    after: u64,
+    mut visit: impl FnMut(u64, &str) -> bool,
+) -> Result<(), StoreError> {
+    let Some(key) = key(conn, session)? else { return Ok(()) };
+    // SQLite uses signed 64-bit integers; no record has a larger number.
+    let mut after = after.min(i64::MAX as u64);
+    while let Some((first, text)) = frame_after(conn, key, after)? {
+        for (seq, line) in (first..).zip(text.lines()).filter(|(seq, _)| *seq > after) {
+            if !visit(seq, line) {
+                return Ok(());
+            }
+        }
+        after = first + text.lines().count() as u64 - 1;
+    }
+    let mut statement = conn.prepare_cached(
+        "SELECT e.seq, r.payload FROM session_record e JOIN record r ON r.id = e.record
+         WHERE e.session = ?1 AND e.seq > ?2 ORDER BY e.seq",
+    )?;
+    let mut rows = statement.query(params![key, after])?;
+    while let Some(row) = rows.next()? {
+        let text = row.get_ref(1)?.as_str().map_err(cairn_store::rusqlite::Error::from)?;
+        let proceed = match moved(text, session) {
+            Some(line) => visit(row.get(0)?, &line),
+            None => visit(row.get(0)?, text),
+        };
+        if !proceed {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Returns up to `limit` records after `after`.
+pub fn lines(
+    conn: &Connection,
+    session: &SessionId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Line>, StoreError> {
+    let mut lines = Vec::new();
+    if limit > 0 {
+        visit(conn, session, after, |_, line| {
+            lines.push(Line::from(line.to_owned()));
+            lines.len() < limit
+        })?;
+    }
+    Ok(lines)
+}
+
+/// Returns the frame with the first packed record after `after`: its first number and its lines.
+fn frame_after(
+    conn: &Connection,
+    key: SessionKey,
+    after: u64,
+) -> Result<Option<(u64, String)>, StoreError> {
+    let row: Option<(u64, usize, Vec<u8>)> = conn
+        .prepare_cached(
+            "SELECT first, size, frame FROM packed_record WHERE session = ?1 AND last > ?2
+             ORDER BY last LIMIT 1",
+        )?
+        .query_row(params![key, after], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((first, size, frame)) = row else { return Ok(None) };
+    let broken = |what: &str| StoreError::Corrupt(format!("packed records from {first}: {what}"));
+    let text = zstd::bulk::decompress(&frame, size).map_err(|error| broken(&error.to_string()))?;
+    let text = String::from_utf8(text).map_err(|_| broken("not text"))?;
+    Ok(Some((first, text)))
+}
+
+/// Compresses the lines of one frame, each with a line feed.
+pub fn compress(text: &str) -> Result<Vec<u8>, StoreError> {
+    zstd::bulk::compress(text.as_bytes(), LEVEL)
+        .map_err(|error| StoreError::Corrupt(format!("records cannot be compressed: {error}")))
+}
+
+/// Returns the record with the id of `session` if its text has the id of the session that it was
+/// forked from.
+fn moved(text: &str, session: &SessionId) -> Option<String> {
+    let rest = text.strip_prefix(BEGIN)?;
+    let (origin, rest) = rest.split_once('"')?;
+    (origin != session.as_str()).then(|| format!("{BEGIN}{session}\"{rest}"))
+}
+
+/// True if a fork can refer to this record: its text begins with the id of a session.
+pub fn is_movable(text: &str) -> bool {
+    text.strip_prefix(BEGIN)
+        .and_then(|rest| rest.split_once('"'))
+        .is_some_and(|(id, _)| id.parse::<SessionId>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_a_fork_have_its_id() {
+        let (old, new) = (SessionId::new(), SessionId::new());
+        let text = format!("{BEGIN}{old}\",\"seq\":1,\"say\":\"{old}\"}}");
+        assert!(is_movable(&text));
+        assert_eq!(moved(&text, &old), None);
+        let line = moved(&text, &new).unwrap();
+        assert_eq!(line, format!("{BEGIN}{new}\",\"seq\":1,\"say\":\"{old}\"}}"));
+        assert!(!is_movable("{\"seq\":1,\"sessionId\":\"ses_0\"}"));
+        assert!(!is_movable(&format!("{BEGIN}../x\"}}")));
+    }
+}
