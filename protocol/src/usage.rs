@@ -39,11 +39,12 @@ pub struct LogUsage {
     pub free_bytes: u64,
     /// Number of sessions.
     pub sessions: u64,
-    /// Number of records that are not packed.
+    /// Number of records of all sessions.
     pub records: u64,
-    /// Bytes of these records.
+    /// Bytes of these records, of packed ones compressed. Records that a fork has in common with
+    /// its origin count once.
     pub record_bytes: u64,
-    /// Bytes of packed records, compressed.
+    /// Bytes of the packed records among them, compressed.
     pub packed_bytes: u64,
     /// Bytes of packed records before their compression.
     pub unpacked_bytes: u64,

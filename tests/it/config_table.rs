@@ -97,6 +97,10 @@ const EFFECTS: &[(&str, &str)] = &[
     ("safety.sandbox_allowed_paths", "config_keys::rules_allow_and_deny_calls"),
     ("safety.sandbox_blocked_paths", "config_keys::commands_run_as_configured"),
     ("safety.sandbox_enabled", "config_keys::commands_run_as_configured"),
+    ("retention.keep", "storage::old_sessions_are_packed_and_removed_as_configured"),
+    ("retention.maxAgeDays", "storage::old_sessions_are_packed_and_removed_as_configured"),
+    ("retention.maxBytes", "storage::size_of_the_log_is_limited_as_configured"),
+    ("retention.packAfterDays", "storage::old_sessions_are_packed_and_removed_as_configured"),
     (
         "sandbox.backgroundSeconds",
         "config_keys::network::background_commands_are_limited_as_configured",

@@ -46,6 +46,7 @@ mod service;
 mod shell;
 mod shellmode;
 mod stdio;
+mod storage;
 mod telemetry;
 mod terminal;
 mod tidy;

@@ -64,8 +64,7 @@ pub async fn du(app: &App<'_>, args: DuArgs) -> Result<u8, Failure> {
 
 pub async fn gc(app: &App<'_>, args: GcArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
-    let plan: Collected =
-        client.call("storage.collect", &CollectParams { dry_run: true }).await?;
+    let plan: Collected = client.call("storage.collect", &CollectParams { dry_run: true }).await?;
     if args.dry_run {
         if app.globals.json {
             output::json(&plan)?;
@@ -113,7 +112,9 @@ fn planned(sessions: &[SessionUsage]) -> String {
 fn summary(done: &Collected) -> String {
     let Collected { removed, packed, bytes_before, bytes_after } = done;
     let (removed, before, after) = (removed.len(), bytes(*bytes_before), bytes(*bytes_after));
-    format!("removed {removed} sessions, packed {packed}; the log: {before} before, {after} after\n")
+    format!(
+        "removed {removed} sessions, packed {packed}; the log: {before} before, {after} after\n"
+    )
 }
 
 fn page(usage: &DiskUsage) -> String {
@@ -153,7 +154,7 @@ fn parts(log: &LogUsage) -> Vec<(u64, String)> {
     let records = format!("records: {} in {} sessions", log.records, log.sessions);
     let packed = format!("packed records, {} before", bytes(log.unpacked_bytes));
     let all = [
-        (log.record_bytes, records),
+        (log.record_bytes.saturating_sub(log.packed_bytes), records),
         (log.packed_bytes, packed),
         (log.blob_bytes, "blobs: large results, contents of files before changes".into()),
         (log.artifact_bytes, "state of explores, system texts".into()),

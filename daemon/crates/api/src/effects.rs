@@ -33,6 +33,7 @@ use cairn_protocol::{
         ExecutionMode, ModelListParams, ProviderCurrentParams, ProviderSetParams, RunStartParams,
         SandboxUse, SteerParams, TurnRef,
     },
+    usage::{CollectParams, UsageParams},
 };
 
 use crate::rights::{Effect, Effects, Right};
@@ -52,6 +53,7 @@ no_effects!(
     BlobParams,
     CallsParams,
     CloneParams,
+    CollectParams,
     CommandParams,
     ConfigGetParams,
     DeviceRef,
@@ -93,6 +95,7 @@ no_effects!(
     TraceImportParams,
     TurnRef,
     UnsubscribeParams,
+    UsageParams,
 );
 
 fn effect_if(has: bool, effect: Effect) -> Vec<Effect> {

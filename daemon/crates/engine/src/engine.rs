@@ -21,7 +21,7 @@ use cairn_protocol::{
     tool::ToolInfo,
 };
 use cairn_search::Indexes;
-use cairn_trace::Trace;
+use cairn_trace::{Retention, Trace};
 use cairn_workspace::{Root, Roots};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -33,11 +33,11 @@ use crate::{
     keyed_locks::KeyedLocks,
     model::{ModelGate, ModelLimits, Models},
     plugin::Plugins,
+    retention::RetentionLimits,
     root_settings::RootSettingsMap,
     runs::Agent,
     session::{RunPermits, Sessions},
     state_file::StateFile,
-    retention::RetentionLimits,
     subagent::AgentCounts,
     turns::{TurnAgent, TurnSettings},
 };

@@ -70,7 +70,7 @@ mod undo;
 
 /// Log types, for hosts and agents.
 pub mod record {
-    pub use cairn_trace::{Follower, Line, PAGE, Step, Trace};
+    pub use cairn_trace::{Follower, Line, PAGE, Retention, Step, Trace};
 }
 
 /// Tool types, for hosts and agents.

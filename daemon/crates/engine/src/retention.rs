@@ -52,7 +52,8 @@ impl Engine {
         let trace = &self.inner.trace;
         let log = trace.usage(params.sessions.unwrap_or(LISTED)).await?;
         let expired = trace.expired(self.inner.retention.get(), Timestamp::now()).await?;
-        let removed_from = if expired.is_empty() { None } else { Some(self.removal_start().await?) };
+        let removed_from =
+            if expired.is_empty() { None } else { Some(self.removal_start().await?) };
         let expired = ExpiredUsage {
             sessions: expired.len() as u64,
             bytes: expired.iter().map(|session| session.bytes).sum(),
@@ -92,7 +93,8 @@ impl Engine {
         let trace = &self.inner.trace;
         let limits = self.inner.retention.get();
         let bytes_before = trace.bytes();
-        let mut collected = Collected { bytes_before, bytes_after: bytes_before, ..Default::default() };
+        let mut collected =
+            Collected { bytes_before, bytes_after: bytes_before, ..Default::default() };
         if params.dry_run {
             collected.removed = trace.expired(limits, Timestamp::now()).await?;
             return Ok(collected);

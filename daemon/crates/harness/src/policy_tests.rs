@@ -166,6 +166,33 @@ fn mode_replaces_only_the_approval_of_the_default() {
 }
 
 #[test]
+fn mode_replaces_the_confirmation_of_a_tool_as_such() {
+    let set = Rules {
+        confirm: rules(&["write_file", "run_shell", "delete_file", "write_file(secret)"]),
+        ..Rules::default()
+    };
+    use ExecutionMode::{AcceptEdits, Ask, Auto};
+    for (mode, tool, argument, want) in [
+        (Ask, "write_file", "a", Verdict::Ask),
+        (AcceptEdits, "write_file", "a", Verdict::Allow),
+        (AcceptEdits, "write_file", "secret/a", Verdict::Ask),
+        (AcceptEdits, "delete_file", "a", Verdict::Ask),
+        (AcceptEdits, "run_shell", "true", Verdict::Ask),
+        (Auto, "delete_file", "a", Verdict::Allow),
+        (Auto, "run_shell", "true", Verdict::Allow),
+        (Auto, "write_file", "secret/a", Verdict::Ask),
+    ] {
+        let grants = Grants { mode, ..Grants::default() };
+        let line = (tool == "run_shell").then(|| CommandLine::parse(argument));
+        let paths = if line.is_some() { vec![] } else { vec![argument.to_owned()] };
+        let subject = Subject { command: line.as_ref(), ..mode_subject(tool, &paths, &grants) };
+        assert_eq!(set.decide(&subject).verdict, want, "{mode:?} {tool} {argument}");
+        let away = Subject { inside: false, confined: false, ..subject };
+        assert_eq!(set.decide(&away).verdict, Verdict::Ask, "{mode:?} {tool} elsewhere");
+    }
+}
+
+#[test]
 fn mode_raises_nothing_outside_the_root_or_the_sandbox() {
     let set = Rules::default();
     let line = CommandLine::parse("true");

@@ -181,7 +181,13 @@ impl Append {
             "UPDATE session SET head_seq = ?2, updated_ms = ?3, state = coalesce(?4, state),
                  bytes = bytes + ?5 WHERE id = ?1",
         )?
-        .execute(params![session.as_str(), last, now.0, self.state.map(RunState::as_str), bytes])?;
+        .execute(params![
+            session.as_str(),
+            last,
+            now.0,
+            self.state.map(RunState::as_str),
+            bytes
+        ])?;
         if let Some((run, op, run_params)) = &self.run {
             tx.execute(
                 "UPDATE session SET run_id = ?2, run_op = ?3, run_params = ?4 WHERE id = ?1",

@@ -118,10 +118,7 @@ fn copy(
         copied += json.len();
         records::insert(tx, new_key, seq, (now.0, "Evt"), &json)?;
     }
-    tx.execute(
-        "UPDATE session SET bytes = ?2 WHERE id = ?1",
-        params![new.as_str(), copied],
-    )?;
+    tx.execute("UPDATE session SET bytes = ?2 WHERE id = ?1", params![new.as_str(), copied])?;
     tx.execute(
         "INSERT INTO artifact (session_id, name, created_ms, content)
          SELECT ?2, name, created_ms, content FROM artifact WHERE session_id = ?1 AND name LIKE 'prompt%'",

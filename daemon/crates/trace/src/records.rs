@@ -48,8 +48,11 @@ pub fn insert(
 ) -> Result<(), StoreError> {
     conn.prepare_cached("INSERT INTO record (ts, kind, payload) VALUES (?1, ?2, ?3)")?
         .execute(params![ts, kind, line])?;
-    conn.prepare_cached("INSERT INTO session_record VALUES (?1, ?2, ?3)")?
-        .execute(params![key, seq, conn.last_insert_rowid()])?;
+    conn.prepare_cached("INSERT INTO session_record VALUES (?1, ?2, ?3)")?.execute(params![
+        key,
+        seq,
+        conn.last_insert_rowid()
+    ])?;
     Ok(())
 }
 
@@ -86,12 +89,7 @@ pub fn share(
 }
 
 /// Removes a record from a session, and deletes it unless another session has it.
-pub fn remove(
-    conn: &Connection,
-    key: SessionKey,
-    seq: i64,
-    record: i64,
-) -> Result<(), StoreError> {
+pub fn remove(conn: &Connection, key: SessionKey, seq: i64, record: i64) -> Result<(), StoreError> {
     conn.prepare_cached("DELETE FROM session_record WHERE session = ?1 AND seq = ?2")?
         .execute([key, seq])?;
     let uses: Option<u64> = conn

@@ -65,8 +65,8 @@ impl Trace {
                 file_bytes,
                 free_bytes: number("PRAGMA freelist_count")? * page,
                 sessions: number("SELECT count(*) FROM session")?,
-                records: number("SELECT count(*) FROM record")?,
-                record_bytes: number("SELECT coalesce(sum(octet_length(payload)), 0) FROM record")?,
+                records: number("SELECT coalesce(sum(head_seq), 0) FROM session")?,
+                record_bytes: number("SELECT coalesce(sum(bytes), 0) FROM session")?,
                 packed_bytes: number("SELECT coalesce(sum(length(frame)), 0) FROM packed_record")?,
                 unpacked_bytes: number("SELECT coalesce(sum(size), 0) FROM packed_record")?,
                 blob_bytes: number("SELECT coalesce(sum(size), 0) FROM blob")?,
@@ -122,7 +122,11 @@ impl Trace {
     ///
     /// # Errors
     /// Fails when the log cannot be written.
-    pub async fn notice(&self, name: &'static str, now: Timestamp) -> Result<Timestamp, TraceError> {
+    pub async fn notice(
+        &self,
+        name: &'static str,
+        now: Timestamp,
+    ) -> Result<Timestamp, TraceError> {
         let first: i64 = self
             .inner
             .writer
@@ -183,7 +187,8 @@ fn pack_frame(
 }
 
 /// The columns of [`usage_row`]; blobs count for each session that has them.
-const USAGE: &str = "SELECT s.id, s.title, s.root, s.updated_ms, s.bytes + coalesce((SELECT sum(b.size)
+const USAGE: &str =
+    "SELECT s.id, s.title, s.root, s.updated_ms, s.bytes + coalesce((SELECT sum(b.size)
     FROM blob_ref r JOIN blob b ON b.sha256 = r.sha256 WHERE r.session_id = s.id), 0)";
 
 fn usage_row(row: &cairn_store::rusqlite::Row<'_>) -> cairn_store::rusqlite::Result<SessionUsage> {

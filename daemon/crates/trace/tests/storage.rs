@@ -200,7 +200,10 @@ async fn deleted_sessions_free_their_space_in_steps() {
     assert_eq!(usage.largest.len(), 3);
     let ratio = usage.file_bytes as f64 / (usage.record_bytes + usage.blob_bytes) as f64;
     // The write-ahead log is up to 64 MiB of it.
-    let file = number(dir.path(), "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+    let file = number(
+        dir.path(),
+        "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+    );
     let exact = file as f64 / (usage.record_bytes + usage.blob_bytes) as f64;
     assert!(exact < 1.3, "{exact} of the data, {ratio} with the write-ahead log");
     for id in &sessions[..10] {
@@ -217,7 +220,12 @@ async fn deleted_sessions_free_their_space_in_steps() {
     let after = trace.usage(0).await.unwrap();
     assert_eq!((after.sessions, after.records, after.free_bytes), (11, 2003, 0));
     assert_eq!(after.blob_bytes, 11 * 50_000, "the shared blob remains");
-    assert!(number(dir.path(), "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size") < file * 6 / 10);
+    assert!(
+        number(
+            dir.path(),
+            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+        ) < file * 6 / 10
+    );
     assert_eq!(lines(&trace, &new).await.len(), 3);
     assert_eq!(lines(&trace, &sessions[10]).await.len(), 200);
     assert_eq!(trace.integrity_check().await.unwrap(), "ok");
@@ -257,7 +265,10 @@ async fn limits_remove_the_least_recently_used() {
         assert_eq!(got, want, "{limits:?}");
     }
     // Only as many as bring the log below its limit.
-    let pages = number(dir.path(), "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+    let pages = number(
+        dir.path(),
+        "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+    );
     let limits = Retention { max_bytes: Some(pages as u64 - 50_000), ..all };
     assert_eq!(trace.expired(limits, now).await.unwrap().len(), 2);
 }

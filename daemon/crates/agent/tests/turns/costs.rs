@@ -93,6 +93,7 @@ fn charge(
         turns: quick(),
         models: ModelLimits { cost, requests_per_minute: 1000, ..ModelLimits::default() },
         background: BackgroundOptions::default(),
+        retention: cairn_engine::record::Retention::UNLIMITED,
         egress: EgressOptions::default(),
     });
     requests
