@@ -550,3 +550,15 @@ fn figureless(text: &str) -> String {
     }
     out
 }
+
+#[test]
+fn quiet_chat_exits_with_the_first_interrupt() {
+    let endless = json!({"steps": [{"text": "I begin\n"}, {"text": "and"}, "hang"]});
+    let cairn = scripted(&json!([endless]));
+    let Some(mut terminal) = prompt(&cairn, &["-q"]) else { return };
+    terminal.see("●");
+    terminal.line("talk");
+    terminal.see("I begin");
+    terminal.key("C-c");
+    terminal.wait_exit(130);
+}

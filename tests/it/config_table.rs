@@ -131,6 +131,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("tools.mode", "config_keys::model_settings_are_sent_in_its_request"),
     ("trust.folders", "config_keys::trusted_folder_sets_its_model"),
     ("ui.color", "config_keys::terminal::terminal_colours_follow_configuration"),
+    ("ui.shell", "shellmode::configuration_makes_the_chat_a_shell"),
     ("ui.show_token_usage", "config_keys::terminal::terminal_output_follows_configuration"),
     ("ui.show_tool_calls", "config_keys::terminal::terminal_output_follows_configuration"),
     ("version", "config_keys::invalid_value_is_refused_with_its_key"),
@@ -158,8 +159,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("tools.web.api_key_env", "web tools reach no server of this machine; tested in the tools"),
     ("tools.web.backend", "as tools.web.api_key_env"),
     ("tools.web.endpoint", "as tools.web.api_key_env"),
-    ("ui.shell", "tested at a terminal, in shellmode"),
-    ("ui.stream_responses", "tested at a terminal, in chat"),
+    ("ui.stream_responses", "tested in the view of the chat"),
 ];
 
 /// P5: each key of the schema has code that reads it and a test of its effect.

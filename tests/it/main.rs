@@ -10,6 +10,7 @@ mod chat_view;
 mod clock;
 mod clones;
 mod commands;
+mod compared;
 mod config_keys;
 mod config_table;
 mod contents;

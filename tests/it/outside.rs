@@ -201,3 +201,24 @@ fn wrong_key_and_missing_model_are_reported_with_a_hint() {
         "{code} {err}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn switched_tool_is_off_without_a_restart() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    let mut raw = daemon.client().await;
+    let session = raw.open_session(dir.path()).await;
+    assert!(raw.call_tool(&session, "datetime", json!({})).await["error"].is_null());
+    let switch = json!({"datetime": {"enabled": false}}).to_string();
+    tree(&daemon.home, &[("config/context/tool-access.json", &switch)]);
+    let params = json!({"sessionId": session, "name": "datetime", "arguments": {}});
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while std::time::Instant::now() < until {
+        let got = raw.call("tool.call", params.clone()).await;
+        if got.to_string().contains("tool-access.json") {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the tool is still on");
+}

@@ -277,3 +277,20 @@ async fn python_computes_and_writes_nothing() {
         .unwrap();
     assert_eq!(done["timed_out"], json!(true));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shell_of_the_skill_takes_its_own_arguments() {
+    let Some(fixture) = fixture(ShellOptions::default(), &["run_shell"], true).await else {
+        return;
+    };
+    let done = fixture.call("shell", json!({"cmd": "cat a.txt", "cwd": "sub"})).await.unwrap();
+    assert_eq!(text(&done, "stdout"), "a\n");
+    let long = json!({"cmd": "seq 1000", "maxOutputChars": 10});
+    let done = fixture.call("shell", long).await.unwrap();
+    assert!(text(&done, "stdout").ends_with("… [cut]") && text(&done, "stdout").len() < 30);
+    assert_eq!(done["truncated"], json!(true));
+    let slow = json!({"cmd": "echo a; sleep 60", "timeoutMs": 800});
+    assert_eq!(fixture.call("shell", slow).await.unwrap()["timed_out"], json!(true));
+    let wrong = fixture.call("shell", json!({"command": "true"})).await.unwrap_err();
+    assert_eq!(wrong.reason, Reason::InvalidParams);
+}

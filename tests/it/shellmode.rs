@@ -52,3 +52,22 @@ fn shell_mode_runs_lines_and_sends_marked_ones_to_the_model() {
     terminal.line("/exit");
     terminal.wait_exit(0);
 }
+
+/// `ui.shell` of the user's own configuration.
+#[test]
+fn configuration_makes_the_chat_a_shell() {
+    let cairn = scripted(&json!([]));
+    let file = cairn.daemon.home.join("config/config.json");
+    let mut config: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    config["ui"] = json!({"shell": true});
+    std::fs::write(&file, config.to_string()).unwrap();
+    let Some(mut terminal) = Terminal::start(&cairn.daemon.home, &cairn.folder, &["chat"]) else {
+        return;
+    };
+    terminal.see("> MESSAGE goes to the model");
+    terminal.line("echo sum-$((20+22))");
+    terminal.see("\nsum-42");
+    terminal.line("/exit");
+    terminal.wait_exit(0);
+}

@@ -25,7 +25,7 @@ fn terminal_output_follows_configuration() {
     assert!(!rendered(json!({"show_token_usage": false})).contains("tok"), "{all}");
 }
 
-/// `ui.stream_responses`, `ui.color`, `ui.shell`, in a terminal.
+/// `ui.color` in a terminal.
 #[test]
 fn terminal_colours_follow_configuration() {
     let model = FakeModel::start(|_, _| Answer::Text("**bold** words"));

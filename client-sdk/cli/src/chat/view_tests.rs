@@ -265,3 +265,11 @@ fn control_sequences_are_escaped_on_terminals_only() {
         assert_eq!(out, [Out::Answer(expected.into())]);
     }
 }
+
+#[test]
+fn text_waits_for_its_record_without_streaming() {
+    let mut view = view(false, DisplayOptions { stream: false, ..DISPLAY });
+    assert!(view.ephemeral(delta(0, "one two\n")).is_empty());
+    let out = view.record(text(0, "one two\n", false));
+    assert_eq!(written(&out).0, "one two\n");
+}

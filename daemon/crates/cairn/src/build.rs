@@ -11,11 +11,11 @@ use cairn_agent::{
     prompt::{Sources, Texts},
 };
 use cairn_engine::{
-    Engine, EngineDeps, EngineOptions, Rules, TurnSettings,
+    DomainAccess, Engine, EngineDeps, EngineOptions, Rules, TurnSettings,
     model::ModelLimits,
     tool::{Registry, Tool},
 };
-use cairn_harness::{Sandbox, sandbox::Host};
+use cairn_harness::{RuleError, Sandbox, sandbox::Host};
 use cairn_llm::{Key, Provider, Settings};
 use cairn_memory::Store;
 use cairn_protocol::{
@@ -77,6 +77,7 @@ pub struct SessionBuilder {
     on_token: Option<OnToken>,
     on_approval: Option<OnApproval>,
     helper: Option<PathBuf>,
+    domains: Vec<String>,
 }
 
 impl Session {
@@ -113,6 +114,15 @@ impl Session {
 }
 
 impl SessionBuilder {
+    fn apply_domains(&mut self) -> Result<(), Failure> {
+        for domain in std::mem::take(&mut self.domains) {
+            let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("{domain}: {e}"));
+            self.rules.allow.push(format!("network({domain})").parse().map_err(bad)?);
+            self.settings.domains = DomainAccess::All;
+        }
+        Ok(())
+    }
+
     fn new(backend: Backend) -> Self {
         Self {
             backend,
@@ -128,6 +138,7 @@ impl SessionBuilder {
             on_token: None,
             on_approval: None,
             helper: None,
+            domains: vec![],
         }
     }
 
@@ -257,11 +268,20 @@ impl SessionBuilder {
         self
     }
 
+    /// Lets commands reach a domain (`crates.io`, `*.example.org`), and offers the web tools. Commands
+    /// need the full sandbox for it.
+    #[must_use]
+    pub fn allow_domain(mut self, domain: impl Into<String>) -> Self {
+        self.domains.push(domain.into());
+        self
+    }
+
     /// Opens the session.
     ///
     /// # Errors
     /// Fails for an unknown provider, an invalid root, or a duplicate tool name.
-    pub async fn init(self) -> Result<Session, Failure> {
+    pub async fn init(mut self) -> Result<Session, Failure> {
+        self.apply_domains()?;
         let provider = match self.backend {
             Backend::Provider(provider) => provider,
             Backend::Settings(settings) => cairn_llm::connect(&settings)?,

@@ -88,13 +88,20 @@ enum Kind {
     Both,
 }
 
+/// Instructions for models that also have the knowledge store.
+const MEMORY_FIRST: &str = "Search memory first; search the web even if memory had a result, combine \
+    both, and store new facts that will stay true.";
+
 struct Web {
     kind: Kind,
     options: WebOptions,
+    /// True if the tools of the knowledge store exist.
+    has_memory: bool,
 }
 
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
-    let one = |kind| Arc::new(Web { kind, options: deps.web.clone() }) as Arc<dyn Tool>;
+    let has_memory = deps.memory.is_some();
+    let one = |kind| Arc::new(Web { kind, options: deps.web.clone(), has_memory }) as Arc<dyn Tool>;
     vec![one(Kind::Fetch), one(Kind::Search), one(Kind::Both)]
 }
 
@@ -120,7 +127,13 @@ impl Tool for Web {
         };
         // The search text leaves the machine, so the tool does not count as read-only.
         let domains = DomainUse::EveryRequest;
-        ToolSpec { network: true, domains, paths: &[], ..spec }
+        let mut description = spec.description.into_owned();
+        if self.has_memory && self.kind != Kind::Fetch {
+            description.push(' ');
+            description.push_str(MEMORY_FIRST);
+        }
+        let description = description.into();
+        ToolSpec { network: true, domains, paths: &[], description, ..spec }
     }
 
     fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use cairn_engine::TurnSettings;
-use cairn_llm::{Provider as _, Script, Scripted, ScriptedAnswer};
+use cairn_engine::{TurnSettings, model::Models};
+use cairn_llm::{Provider, Script, Scripted, ScriptedAnswer};
 use cairn_protocol::{
+    error::Failure,
     event::AgentEvt,
     model::Message,
     prompt::PromptShowParams,
     session::SessionCreateParams,
-    turn::{ExecutionPolicy, Outcome},
+    turn::{ExecutionPolicy, ModelChoice, Outcome, ProviderInfo, ProviderSetParams},
 };
 use serde_json::json;
 
@@ -139,4 +140,47 @@ async fn conversation_is_condensed_by_the_context_of_the_model() {
         });
         assert_eq!(complete, !condensed);
     }
+}
+
+/// Two models, "wide" and "narrow".
+struct TwoModels(Arc<Scripted>, Arc<Scripted>);
+
+impl Models for TwoModels {
+    fn default_choice(&self) -> ModelChoice {
+        ModelChoice { provider: String::new(), model: "wide".into(), endpoint: None }
+    }
+    fn provider(&self, choice: &ModelChoice) -> Result<Arc<dyn Provider>, Failure> {
+        Ok(if choice.model == "narrow" { self.1.clone() } else { self.0.clone() })
+    }
+    fn list(&self) -> Vec<ProviderInfo> {
+        vec![]
+    }
+}
+
+#[tokio::test]
+async fn smaller_context_is_announced_and_the_history_stays() {
+    let stage = Stage::new(vec![]).await;
+    let named = |model: &str, tokens, text: &str| {
+        let answers = vec![text_answer(text)];
+        let context_tokens = Some(tokens);
+        Arc::new(Scripted::of(Script {
+            answers,
+            context_tokens,
+            model: model.into(),
+            ..Script::default()
+        }))
+    };
+    let (wide, narrow) = (named("wide", 200_000, "Hello Ada"), named("narrow", 16_384, "Ada"));
+    stage.engine.set_models(Arc::new(TwoModels(wide, Arc::clone(&narrow))));
+    stage.turn("I am Ada").await;
+    let params = ProviderSetParams {
+        session_id: stage.session.clone(),
+        provider: None,
+        model: Some("narrow".into()),
+        endpoint: None,
+    };
+    let set = stage.engine.set_model(params, None).await.unwrap();
+    assert!(set.warnings[0].contains("older turns may be condensed"), "{:?}", set.warnings);
+    stage.turn("who am I?").await;
+    assert_eq!(narrow.requests()[0].messages.len(), 3);
 }

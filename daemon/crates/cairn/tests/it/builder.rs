@@ -293,3 +293,28 @@ async fn session_is_a_harness_whose_calls_pass_the_gate() {
     let missing = session.execute("nothing", json!({})).await.unwrap();
     assert_eq!(missing.error.unwrap().reason, "unknown_tool");
 }
+
+#[tokio::test]
+async fn stored_keywords_are_in_the_system_text() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("build_rust.md"), "use mold\n").unwrap();
+    let session = on(vec![]).1.memory(dir.path()).init().await.unwrap();
+    let text = session.render_system().await.unwrap();
+    assert!(text.contains("# Memory vocabulary\n\nbuild, rust"), "{text}");
+    assert!(session.engine().tools().iter().any(|tool| tool.name == "memory_search"));
+}
+
+#[tokio::test]
+async fn web_tools_are_offered_with_a_domain() {
+    for (domains, offers) in [(&[][..], false), (&["example.org"][..], true)] {
+        let (script, mut builder) = on(vec![text_answer("a")]);
+        for domain in domains {
+            builder = builder.allow_domain(*domain);
+        }
+        builder.init().await.unwrap().chat("hi").await.unwrap();
+        let request = script.requests().remove(0);
+        assert_eq!(request.tools.iter().any(|t| t.name() == "web_search"), offers);
+    }
+    let failure = on(vec![]).1.allow_domain("http://x y").init().await.err().unwrap();
+    assert_eq!(failure.reason, Reason::InvalidParams);
+}

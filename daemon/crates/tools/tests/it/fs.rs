@@ -228,3 +228,21 @@ async fn tool_mode_selects_offered_tools() {
         assert!(offered("search_code"));
     }
 }
+
+#[tokio::test]
+async fn lists_and_matches_have_their_fields() {
+    let fixture = Fixture::new(FILES, Rules::default()).await;
+    let list =
+        fixture.call("list_files", json!({"pattern": "*.txt", "max_results": 2})).await.unwrap();
+    assert_eq!(list["files"], json!(["a.txt", "secret/k.txt"]));
+    assert_eq!((&list["total_matches"], &list["truncated"]), (&json!(3), &json!(true)));
+    fixture.index();
+    let search = json!({"pattern": "^two$", "path": "a.txt", "context_lines": 1});
+    let found = fixture.call("search_files", search).await.unwrap();
+    let expected = json!([{
+        "file": "a.txt", "line": 2, "content": "two",
+        "context_before": ["one"], "context_after": ["three"],
+    }]);
+    assert_eq!(found["matches"], expected, "{found}");
+    assert_eq!((&found["total_matches"], &found["truncated"]), (&json!(1), &json!(false)));
+}

@@ -146,3 +146,20 @@ async fn web_search_uses_configured_engine() {
     let error = fixture.with("web_search", json!({"query": " "}), network()).await.unwrap_err();
     assert_eq!(error.reason, Reason::InvalidParams);
 }
+
+#[tokio::test]
+async fn web_search_names_memory_where_there_is_one() {
+    for has_memory in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let memory = has_memory.then(|| cairn_memory::Store::new(dir.path()));
+        let fixture =
+            Fixture::with_deps(&[], Rules::default(), |deps| Deps { memory, ..deps }).await;
+        let specs = fixture.harness.registry().specs();
+        for (name, expected) in
+            [("web_search", has_memory), ("web", has_memory), ("web_fetch", false)]
+        {
+            let spec = specs.iter().find(|spec| spec.name == name).unwrap();
+            assert_eq!(spec.description.contains("Search memory first"), expected, "{name}");
+        }
+    }
+}
