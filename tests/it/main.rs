@@ -23,6 +23,7 @@ mod follow;
 mod foreign;
 mod fresh;
 mod golden;
+mod history;
 mod home;
 mod hooks;
 mod http;
