@@ -9,6 +9,7 @@ use cairn_protocol::{
     daemon::{DaemonStats, DaemonStatus},
     explore::{ExploreStartParams, ExploreStatus, RunReceipt, SessionRef},
     git::{CloneParams, CloneReceipt, GitStatus, GitStatusParams},
+    history::{HistoryAnswer, HistoryParams},
     id::SessionId,
     index::{AddRootParams, IndexReceipt, IndexStatus, IndexStatusParams, RootRef, RootStatus},
     map::{MapAnswer, MapParams},
@@ -208,6 +209,8 @@ methods! {
     session_resume(SessionRef) -> RunReceipt = "session.resume";
     /// Deletes a session with its log.
     session_delete(SessionRef) -> Empty = "session.delete";
+    /// Searches the log of all sessions.
+    session_search(HistoryParams) -> HistoryAnswer = "session.search";
     /// Replaces the MCP servers of a session, which end with it.
     session_set_mcp_servers(SetMcpServersParams) -> SessionMcpServers = "session.setMcpServers";
     /// Lists the agent plugins of the user.

@@ -26,6 +26,7 @@ pub mod error;
 pub mod event;
 pub mod explore;
 pub mod git;
+pub mod history;
 pub mod id;
 pub mod index;
 pub mod lines;

@@ -24,6 +24,7 @@ mod follow;
 mod foreign;
 mod fresh;
 mod golden;
+mod history;
 mod home;
 mod hooks;
 mod http;

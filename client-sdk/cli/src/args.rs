@@ -7,9 +7,9 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     chat,
     commands::{
-        audit, clients, completions, config, discover, eval, explore, grep, host, index, man, map,
-        mcp, memory, models, pair, plugins, references, search, skills, stdio, storage, symbols,
-        tools, trace, uninstall, update, viewer,
+        audit, clients, completions, config, discover, eval, explore, grep, history, host, index,
+        man, map, mcp, memory, models, pair, plugins, references, search, skills, stdio, storage,
+        symbols, tools, trace, uninstall, update, viewer,
     },
 };
 
@@ -93,6 +93,8 @@ pub enum Command {
     Status,
     /// List, show, export and import the logs of sessions
     Trace(trace::TraceArgs),
+    /// Search what earlier sessions asked, answered, ran and changed
+    History(history::HistoryArgs),
     /// List the tools, call one, show permanently granted rules
     Tools(tools::ToolsArgs),
     /// List model providers and their models
@@ -210,6 +212,8 @@ mod tests {
             "cairn impact src/lib.rs --depth 2",
             "cairn map",
             "cairn map --tokens 16384 --query parser --file a.rs --file b.rs",
+            "cairn history retry backoff --kind command -k 5",
+            "cairn history --file src/lib.rs --here",
             "cairn du --sessions 5",
             "cairn gc --dry-run",
             "cairn gc --yes",

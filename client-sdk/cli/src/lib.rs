@@ -25,9 +25,9 @@ use crate::{
     app::App,
     args::{Cli, Command, Sessions},
     commands::{
-        audit, clients, completions, config, discover, eval, explore, grep, index, man, map, mcp,
-        memory, models, overview, pair, plugins, references, search, skills, status, stdio, stop,
-        storage, symbols, tools, trace, uninstall, update, viewer,
+        audit, clients, completions, config, discover, eval, explore, grep, history, index, man,
+        map, mcp, memory, models, overview, pair, plugins, references, search, skills, status,
+        stdio, stop, storage, symbols, tools, trace, uninstall, update, viewer,
     },
     exit::Failure,
 };
@@ -85,6 +85,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Models(args) => wait(models::run(app, args)).and_then(done),
         Command::Du(args) => wait(storage::du(app, args)).and_then(done),
         Command::Gc(args) => wait(storage::gc(app, args)).and_then(done),
+        Command::History(args) => wait(history::run(app, args)).and_then(done),
         Command::Audit(args) => wait(audit::run(app, args)).and_then(done),
         Command::Explore(args) => wait(explore::run(app, args)).and_then(done),
         Command::Search(args) => wait(search::run(app, args)).and_then(done),

@@ -8,6 +8,7 @@ pub mod discover;
 pub mod eval;
 pub mod explore;
 pub mod grep;
+pub mod history;
 pub mod host;
 pub mod index;
 pub mod man;

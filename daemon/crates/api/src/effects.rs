@@ -11,6 +11,7 @@ use cairn_protocol::{
     error::Failure,
     explore::{ExploreStartParams, SessionRef},
     git::{CloneParams, GitStatusParams},
+    history::HistoryParams,
     index::{AddRootParams, IndexStatusParams, RootRef},
     lines::GrepStreamParams,
     map::MapParams,
@@ -96,6 +97,7 @@ no_effects!(
     TurnRef,
     UnsubscribeParams,
     UsageParams,
+    HistoryParams,
 );
 
 fn effect_if(has: bool, effect: Effect) -> Vec<Effect> {

@@ -14,6 +14,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     explore::{ExploreStartParams, SessionRef},
     git::{CloneParams, GitStatusParams},
+    history::HistoryParams,
     index::{AddRootParams, IndexReceipt, IndexStatusParams, RootRef},
     lines::GrepStreamParams,
     map::MapParams,
@@ -339,6 +340,11 @@ fn session() -> Vec<Method> {
         )
         .detached(Right::Admin)
         .scope(Scope::PerSession),
+        Method::new(
+            "session.search",
+            "Searches the log: questions, answers, commands, approvals, commits, changed files.",
+            |cx, p: HistoryParams| async move { cx.api().engine.search_history(p).await },
+        ),
         Method::new("session.export", "A session's log as JSONL, in parts.", export),
         Method::new(
             "session.setMcpServers",

@@ -257,6 +257,7 @@ impl Engine {
         crate::turns::background::listen(harness.background(), &engine.inner);
         engine.inner.harness.registry().add(crate::llm_tool::tool(&engine.inner))?;
         engine.inner.harness.registry().add(crate::skill_tool::tool(&engine.inner))?;
+        engine.inner.harness.registry().add(crate::history_tool::tool(&engine.inner))?;
         engine.inner.harness.registry().add(crate::subagent::tool(&engine.inner))?;
         engine.forward_progress(progress)?;
         engine.declare_remembered(&options.roots).await;

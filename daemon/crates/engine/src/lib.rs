@@ -38,6 +38,7 @@ mod engine;
 mod explore;
 mod extensions;
 mod fork;
+mod history_tool;
 mod index_tools;
 mod keyed_locks;
 mod llm_call;

@@ -8,6 +8,7 @@ use std::{
 
 use cairn_protocol::{
     error::Failure,
+    history::{HistoryAnswer, HistoryParams},
     time::Timestamp,
     usage::{CollectParams, Collected, DiskUsage, ExpiredUsage, IndexUsage, UsageParams},
 };
@@ -84,6 +85,14 @@ impl Engine {
         Ok(sizes.await.unwrap_or_default())
     }
 
+    /// Searches the log of all sessions.
+    ///
+    /// # Errors
+    /// `invalid_params` for a query without words, or one that is too long.
+    pub async fn search_history(&self, params: HistoryParams) -> Result<HistoryAnswer, Failure> {
+        Ok(self.inner.trace.search_history(params).await?)
+    }
+
     /// Removes the sessions that the limits of `retention` cover, packs those that nobody
     /// continues, and returns the freed space to the file system. With `dry_run` nothing changes.
     ///
@@ -146,6 +155,8 @@ impl Engine {
             Self::log_failure(self.inner.trace.reclaim().await.map_err(Failure::from));
             tokio::time::sleep(FIRST).await;
             loop {
+                let indexed = self.inner.trace.index_history().await.map_err(Failure::from);
+                Self::log_failure(indexed);
                 Self::log_failure(self.collect_if_announced().await);
                 tokio::time::sleep(INTERVAL).await;
             }

@@ -40,6 +40,8 @@ pub enum TraceError {
     ExportCursor,
     #[error("{0}")]
     SessionCursor(String),
+    #[error("{0}")]
+    HistoryQuery(String),
     /// An imported export is damaged or incomplete.
     #[error("{0}")]
     BadTrace(String),
@@ -70,9 +72,11 @@ impl TraceError {
             Self::ApprovalNotFound(_) => Reason::ApprovalNotFound,
             Self::ApprovalResolved => Reason::ApprovalResolved,
             Self::BlobNotFound(_) => Reason::BlobNotFound,
-            Self::BlobOffset(_) | Self::RequestId | Self::ExportCursor | Self::SessionCursor(_) => {
-                Reason::InvalidParams
-            }
+            Self::BlobOffset(_)
+            | Self::RequestId
+            | Self::ExportCursor
+            | Self::SessionCursor(_)
+            | Self::HistoryQuery(_) => Reason::InvalidParams,
             Self::RequestConflict(_) => Reason::RequestConflict,
             Self::BadTrace(_) => Reason::BadTrace,
             Self::UnreadableRecord(_) => Reason::StorageFailed,

@@ -14,6 +14,7 @@ mod error;
 mod export;
 mod follow;
 mod fork;
+mod history;
 mod import;
 mod interrupt;
 mod line;
@@ -52,10 +53,9 @@ pub use session::{LatestRun, NewSession};
 /// Version of the tables that this build creates and reads.
 pub const SCHEMA_VERSION: u32 = schema::MIGRATIONS[schema::MIGRATIONS.len() - 1].version;
 
-/// The migrations before the latest one, for tests of it.
+/// The migrations before records were shared and packed, for tests of that.
 #[doc(hidden)]
-pub const FORMER_MIGRATIONS: &[cairn_store::Migration] =
-    schema::MIGRATIONS.split_at(schema::MIGRATIONS.len() - 1).0;
+pub const FORMER_MIGRATIONS: &[cairn_store::Migration] = schema::MIGRATIONS.split_at(4).0;
 
 /// Maximum records of one page.
 pub const PAGE: u32 = 500;

@@ -82,6 +82,9 @@ fn delete_records(tx: &Savepoint<'_>) -> Result<bool, StoreError> {
         .prepare_cached("SELECT seq, record FROM session_record WHERE session = ?1 LIMIT ?2")?
         .query_map([key, i64::from(ROWS)], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
+    if rows.is_empty() && crate::history::delete_some(tx, key, ROWS)? {
+        return Ok(true);
+    }
     for (seq, record) in &rows {
         records::remove(tx, key, *seq, *record)?;
     }

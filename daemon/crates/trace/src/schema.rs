@@ -9,6 +9,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 3, sql: V3 },
     Migration { version: 4, sql: V4 },
     Migration { version: 5, sql: V5 },
+    Migration { version: 6, sql: V6 },
 ];
 
 /// `receipt.scope` is a session id, or a method for calls that create their session. `audit`
@@ -181,4 +182,27 @@ CREATE VIEW trace_event AS
     JOIN session_key k ON k.num = e.session
     JOIN record r ON r.id = e.record;
 CREATE TABLE notice (name TEXT PRIMARY KEY, ms INTEGER NOT NULL) WITHOUT ROWID;
+";
+
+/// Search in the log (see `history.rs`): entries with their records, the words of their texts, and
+/// the paths of changed files.
+const V6: &str = "
+ALTER TABLE session ADD COLUMN history_seq INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX session_not_searched ON session(id) WHERE history_seq < head_seq;
+CREATE TABLE history (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    kind TEXT NOT NULL
+);
+CREATE INDEX history_by_session ON history(session);
+CREATE VIRTUAL TABLE history_text USING fts5(
+    text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+CREATE TABLE history_file (
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    PRIMARY KEY (session, seq, path)
+) WITHOUT ROWID;
 ";
