@@ -14,6 +14,7 @@ use cairn_protocol::{
     index::{AddRootParams, IndexStatusParams, RootRef},
     lines::GrepStreamParams,
     map::MapParams,
+    mcp::{McpFinishLoginParams, McpServerRef},
     memory::{
         MemoryKeywordsParams, MemoryListParams, MemoryRef, MemorySearchParams, MemoryWriteParams,
     },
@@ -64,6 +65,8 @@ no_effects!(
     InitializeParams,
     ListDirParams,
     MapParams,
+    McpFinishLoginParams,
+    McpServerRef,
     MemoryKeywordsParams,
     MemoryListParams,
     MemoryRef,

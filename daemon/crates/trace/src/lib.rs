@@ -66,6 +66,8 @@ struct Inner {
     live: live::LiveSessions,
     roots: roots::Roots,
     appended: AtomicU64,
+    /// Number of changes of the audit since the log was opened.
+    audit_writes: tokio::sync::watch::Sender<u64>,
 }
 
 /// Pool of idle read-only connections; new ones are opened when it is empty.
@@ -91,6 +93,7 @@ impl Trace {
             live: live::LiveSessions::default(),
             roots: roots::Roots::default(),
             appended: AtomicU64::new(0),
+            audit_writes: tokio::sync::watch::Sender::new(0),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
