@@ -13,6 +13,7 @@ use cairn_protocol::{
     id::SessionId,
     index::{AddRootParams, IndexReceipt, IndexStatus, IndexStatusParams, RootRef, RootStatus},
     map::{MapAnswer, MapParams},
+    mcp::{McpAccount, McpFinishLoginParams, McpLogin, McpServerInfo, McpServerRef},
     memory::{
         MemoryChange, MemoryEntry, MemoryKeyword, MemoryKeywordsParams, MemoryListParams,
         MemoryRef, MemorySearchParams, MemoryText, MemoryWriteParams,
@@ -215,6 +216,14 @@ methods! {
     session_set_mcp_servers(SetMcpServersParams) -> SessionMcpServers = "session.setMcpServers";
     /// Lists the agent plugins of the user.
     plugin_list(Empty) -> Page<PluginInfo> = "plugin.list";
+    /// Lists the MCP servers of the configuration.
+    mcp_list(Empty) -> Page<McpServerInfo> = "mcp.list";
+    /// Starts a login to an MCP server.
+    mcp_login(McpServerRef) -> McpLogin = "mcp.login";
+    /// Waits until the user has logged in to an MCP server.
+    mcp_finish_login(McpFinishLoginParams) -> McpAccount = "mcp.finishLogin";
+    /// Deletes the login to an MCP server.
+    mcp_logout(McpServerRef) -> McpAccount = "mcp.logout";
     /// Lists the registered tools.
     tool_list(Empty) -> Page<ToolInfo> = "tool.list";
     /// Calls a tool and waits for its result.

@@ -52,6 +52,7 @@ pub async fn engine(
     let mut blocked = config.safety.sandbox_blocked_paths.clone();
     // No tool may read the token and the log.
     blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
+    blocked.push(root.mcp_logins());
     // The same holds for the keys of remote control.
     blocked.push(root.remote_dir());
     // The same holds for the user's own configuration files, which contain keys and the rules for
@@ -174,6 +175,7 @@ fn turn_settings(config: &Config) -> TurnSettings {
         repo_map_tokens: context.repo_map_tokens,
         auto_commit: config.git.auto_commit.then(|| config.git.commit_message_prefix.clone()),
         domains: domain_access(config),
+        listed_mcp_tools: config.mcp.listed_tools as usize,
         ..TurnSettings::default()
     }
 }

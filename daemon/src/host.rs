@@ -119,6 +119,7 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), NotServed> {
         insecure_lan: args.insecure_lan,
         label: args.name,
         idle_exit: args.idle_exit,
+        audit_stdout: args.audit_stdout,
         log_given,
         log_file,
     };

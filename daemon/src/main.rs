@@ -1,6 +1,7 @@
 //! The binary `cairn`: daemon and client in one.
 
 mod advertise;
+mod audit_output;
 mod compose;
 mod config_source;
 mod context;

@@ -9,6 +9,7 @@ use std::{
 
 use cairn_api::{Api, HostInfo};
 use cairn_config::{Config, Discovery};
+use cairn_engine::Engine;
 use cairn_pairing::Pin;
 use cairn_protocol::{
     daemon::Limits,
@@ -20,7 +21,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    advertise, compose,
+    advertise,
+    audit_output::AuditOutput,
+    compose,
     config_source::EffectiveConfig,
     extensions::Extensions,
     instance::{Instance, InstanceError},
@@ -62,6 +65,8 @@ pub struct Options {
     pub label: Option<String>,
     /// Seconds of idleness before the daemon exits, overriding the configuration.
     pub idle_exit: Option<u64>,
+    /// Set if the audit is printed to standard output.
+    pub audit_stdout: bool,
     /// Set if the process was given a log filter, which overrides the configuration.
     pub log_given: bool,
     /// `None` if the log goes to standard error.
@@ -112,6 +117,7 @@ pub async fn serve(
     let layers = root_config::guarded(env, &options.flags);
     let engine =
         compose::engine(&root, config, config.roots.clone(), env.config_dir(), layers).await?;
+    let audit_output = audit_output(&options, &engine).await?;
     let configs = RootConfigs::new(env, options.flags.clone());
     engine.set_root_config(configs.reader());
     engine.set_trust(configs.trust());
@@ -124,6 +130,7 @@ pub async fn serve(
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
     let api = Api::new(engine.clone(), host, limits);
     api.set_remote(control.remote.clone());
+    api.set_mcp(extensions.mcp_servers());
     let known = engine.clone();
     let added = extensions.clone();
     api.set_config(Arc::new(EffectiveConfig {
@@ -162,9 +169,16 @@ pub async fn serve(
     shutdown.cancel();
     watching.abort();
     collecting.abort();
-    drain(following, serving, telemetry).await;
+    drain(following, serving, telemetry, audit_output).await;
     tracing::info!("stopped");
     Ok(end)
+}
+
+async fn audit_output(options: &Options, engine: &Engine) -> Result<Option<AuditOutput>, Failure> {
+    if !options.audit_stdout {
+        return Ok(None);
+    }
+    Ok(Some(AuditOutput::start(engine.trace()).await?))
 }
 
 /// Waits for stopped work to finish.
@@ -172,6 +186,7 @@ async fn drain(
     following: JoinHandle<()>,
     serving: JoinHandle<Result<(), cairn_transport::ServeError>>,
     telemetry: Option<Telemetry>,
+    audit_output: Option<AuditOutput>,
 ) {
     if let Err(error) = following.await {
         tracing::error!(%error, "watching the tools folder failed");
@@ -183,6 +198,9 @@ async fn drain(
     }
     if let Some(telemetry) = telemetry {
         telemetry.end().await;
+    }
+    if let Some(output) = audit_output {
+        output.close().await;
     }
 }
 

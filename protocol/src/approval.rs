@@ -1,5 +1,7 @@
 //! Approvals: requests of the gate that a person answers.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,10 @@ pub struct Approval {
     /// on one line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
+    /// Values that the user enters, for a question of an MCP server; such an approval is answered
+    /// with `once` and the values, or denied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
     /// Time of the request.
     pub created_at: Timestamp,
     /// Time after which an unanswered approval counts as denied.
@@ -70,6 +76,77 @@ pub struct Preview {
     /// Warnings for the approver, such as a missing sandbox or a file that was not read before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// A question of an MCP server for the user. No model sees it or answers it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Form {
+    /// Name of the server.
+    pub server: String,
+    /// The server's own text: untrusted, without control characters.
+    pub message: String,
+    /// The values that it requests, in order.
+    pub fields: Vec<FormField>,
+}
+
+/// One value of a form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FormField {
+    /// Name of the value in the answer.
+    pub name: String,
+    /// Title of the field, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Explanation of the field, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Kind of the value.
+    pub kind: FormFieldKind,
+    /// The values to choose from, for `choice` and `choices`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<FormOption>,
+    /// True if the answer must have it.
+    pub required: bool,
+    /// Value that the server proposes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<serde_json::Value>,
+    /// Smallest number, or fewest characters or chosen values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// Largest number, or most characters or chosen values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+}
+
+/// Kind of a value of a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FormFieldKind {
+    /// A text of one line.
+    Text,
+    /// A number, with a fraction or without.
+    Number,
+    /// A number without a fraction.
+    Integer,
+    /// True or false.
+    Boolean,
+    /// Exactly one of the options.
+    Choice,
+    /// Any number of the options.
+    Choices,
+}
+
+/// A value that the user may choose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FormOption {
+    /// The value in the answer.
+    pub value: String,
+    /// Title of the value, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 /// An answer to an approval.
@@ -151,4 +228,8 @@ pub struct ApprovalResolveParams {
     /// `always`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
+    /// Values of the approval's `form` by the names of its fields; valid with `once`. They reach
+    /// the server and are not recorded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, serde_json::Value>,
 }

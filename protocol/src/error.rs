@@ -91,6 +91,8 @@ reasons! {
     TurnLimit = 5012, "turn_limit", false, "raise agent.max_iterations, or request less";
     Stuck = 5013, "stuck", false, "the model repeated the same calls; rephrase, or use another model";
     PluginRefused = 5014, "plugin_refused", false, "a plugin refused it; the message names the plugin and the reason";
+    McpServerNotFound = 5015, "mcp_server_not_found", false, "mcp.list lists the servers of the configuration";
+    LoginFailed = 5016, "login_failed", true, "see the message; 'cairn mcp login NAME' starts a new login";
     BadUrl = 6001, "bad_url", false, "use https, ssh, git or file URLs; nothing may begin with '-'";
     CloneFailed = 6002, "clone_failed", true, "see git's output in the message";
     AuthenticationRequired = 6003, "authentication_required", false, "set up git credentials or an SSH key for that host; Cairn never prompts";

@@ -86,6 +86,9 @@ prefixed!(
     /// Id of a request for approval.
     ApprovalId, "apr_");
 prefixed!(
+    /// Id of a login to an MCP server.
+    McpLoginId, "lgn_");
+prefixed!(
     /// Id of a paired device.
     DeviceId, "dev_");
 prefixed!(

@@ -32,6 +32,7 @@ pub mod index;
 pub mod lines;
 pub mod location;
 pub mod map;
+pub mod mcp;
 pub mod memory;
 pub mod model;
 pub mod plugin;

@@ -121,6 +121,7 @@ impl DataRoot {
         "external",
         "index",
         "logs",
+        "mcp-logins.json",
         "memory",
         "remote",
         "state.json",
@@ -162,6 +163,10 @@ impl DataRoot {
     /// Returns the file with newer facts about models than those of the program.
     pub fn presets_file(&self) -> PathBuf {
         self.0.join("model-presets.json")
+    }
+    /// Returns the file with the logins to MCP servers, readable by its owner alone.
+    pub fn mcp_logins(&self) -> PathBuf {
+        self.0.join("mcp-logins.json")
     }
     /// Returns the folder of running command-line agents.
     pub fn agents_dir(&self) -> PathBuf {

@@ -6,10 +6,12 @@ On standard input and output, or by streamable HTTP at http://127.0.0.1:PORT/mcp
 
 import os
 import sys
+from typing import Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
+from pydantic import BaseModel, Field
 
 server = MCPServer("peer")
 
@@ -37,6 +39,36 @@ async def grow(context: Context) -> str:
     server.add_tool(later, name="later")
     await context.session.send_tool_list_changed()
     return "grown"
+
+
+class Booking(BaseModel):
+    """The values that the user enters."""
+
+    name: str = Field(description="Name of the guest", max_length=20)
+    guests: int = Field(default=2, ge=1, le=8)
+    vegan: bool = False
+    room: Literal["garden", "tower"] = "garden"
+
+
+@server.tool()
+async def book(context: Context) -> str:
+    """Books a table for the user, who is asked for the values."""
+    answer = await context.elicit("Which table?", Booking)
+    if answer.action != "accept":
+        return answer.action
+    return f"booked for {len(answer.data.name)} letters, {answer.data.guests} guests, {answer.data.room}"
+
+
+class Note(BaseModel):
+    """One value."""
+
+    text: str
+
+
+@server.tool()
+async def pester(context: Context) -> str:
+    """Asks its user again and again."""
+    return " ".join([(await context.elicit(f"Note {n}?", Note)).action for n in range(10)])
 
 
 @server.tool()

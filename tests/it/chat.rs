@@ -29,7 +29,7 @@ pub fn scripted(answers: &Value) -> Scripted {
 }
 
 /// Starts such a daemon with further settings.
-fn configured(answers: &Value, settings: &Value) -> Scripted {
+pub fn configured(answers: &Value, settings: &Value) -> Scripted {
     let dir = tempfile::tempdir().unwrap();
     let (home, folder) = (dir.path().join("home"), dir.path().join("repo"));
     tree(&folder, FILES);

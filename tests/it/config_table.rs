@@ -61,6 +61,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("llm.temperature", "config_keys::model_settings_are_sent_in_its_request"),
     ("llm.timeout_seconds", "config_keys::failed_requests_are_retried_as_configured"),
     ("llm.tool_calls", "config_keys::costs::tool_calls_are_forced_by_a_schema"),
+    ("mcp.listed_tools", "mcp_questions::tools_of_a_large_server_are_looked_up"),
     ("mcp.servers.*.args", "mcp::tools_of_an_official_server_pass_the_gate"),
     ("mcp.servers.*.command", "mcp::tools_of_an_official_server_pass_the_gate"),
     ("mcp.servers.*.env.*", "mcp::tools_of_an_official_server_pass_the_gate"),

@@ -212,8 +212,9 @@ pub fn node() -> Option<(PathBuf, PathBuf)> {
 }
 
 /// Writes a script beside the packages, because Node resolves them from there.
-fn node_script((node, modules): &(PathBuf, PathBuf), name: &str, home: &Path) -> Command {
+pub fn node_script((node, modules): &(PathBuf, PathBuf), name: &str, home: &Path) -> Command {
     let from = match name {
+        "editor" => project().join("tests/conformance/editor.mjs"),
         "misuse" | "lines" => project().join(format!("tests/conformance/sdk/{name}.mjs")),
         _ => project().join(format!("client-sdk/typescript/examples/{name}.mjs")),
     };

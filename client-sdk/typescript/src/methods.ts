@@ -45,6 +45,10 @@ import type {
   ListDirParams,
   MapAnswer,
   MapParams,
+  McpAccount,
+  McpFinishLoginParams,
+  McpLogin,
+  McpServerRef,
   MemoryChange,
   MemoryKeywordsParams,
   MemoryListParams,
@@ -59,6 +63,7 @@ import type {
   PageOfBackgroundCommand,
   PageOfDevice,
   PageOfGrantedRule,
+  PageOfMcpServerInfo,
   PageOfMemoryEntry,
   PageOfMemoryKeyword,
   PageOfModelInfo,
@@ -475,6 +480,26 @@ export abstract class Methods {
   /** `plugin.list`: The agent plugins of the user, and what each brings. */
   pluginList(params: Empty = {}): Promise<PageOfPluginInfo> {
     return this.call("plugin.list", params);
+  }
+
+  /** `mcp.list`: The MCP servers of the configuration, with their state and logins. */
+  mcpList(params: Empty = {}): Promise<PageOfMcpServerInfo> {
+    return this.call("mcp.list", params);
+  }
+
+  /** `mcp.login`: Starts a login to an MCP server; the user opens the address that is returned. */
+  mcpLogin(params: McpServerRef): Promise<McpLogin> {
+    return this.call("mcp.login", params);
+  }
+
+  /** `mcp.finishLogin`: Waits until the user has logged in, and stores the login. */
+  mcpFinishLogin(params: McpFinishLoginParams): Promise<McpAccount> {
+    return this.call("mcp.finishLogin", params);
+  }
+
+  /** `mcp.logout`: Deletes the login to an MCP server. */
+  mcpLogout(params: McpServerRef): Promise<McpAccount> {
+    return this.call("mcp.logout", params);
   }
 
   /** `trace.list`: Traces, newest first; a trace id is a session id. */

@@ -58,6 +58,8 @@ export type Reason =
   | "turn_limit"
   | "stuck"
   | "plugin_refused"
+  | "mcp_server_not_found"
+  | "login_failed"
   | "bad_url"
   | "clone_failed"
   | "authentication_required"
@@ -705,6 +707,9 @@ export interface Approval {
   sessionId: SessionId;
   /** Name of the tool. */
   tool: string;
+  /** Values that the user enters, for a question of an MCP server; such an approval is answered
+   * with `once` and the values, or denied. */
+  form?: Form | null;
   /** Wider rules that an answer may name instead, as they would be stored, one per entry, each
    * on one line. */
   patterns?: Array<string>;
@@ -747,6 +752,9 @@ export interface ApprovalResolveParams {
   pattern?: string | null;
   /** Reason for the decision, at most 2,000 characters. */
   reason?: string | null;
+  /** Values of the approval's `form` by the names of its fields; valid with `once`. They reach
+   * the server and are not recorded. */
+  values?: Record<string, unknown>;
 }
 
 /** Parameters of the method `session.archive`. */
@@ -1772,6 +1780,61 @@ export interface ForkParams {
   title?: string | null;
 }
 
+/** A question of an MCP server for the user. No model sees it or answers it. */
+export interface Form {
+  /** The values that it requests, in order. */
+  fields: Array<FormField>;
+  /** The server's own text: untrusted, without control characters. */
+  message: string;
+  /** Name of the server. */
+  server: string;
+}
+
+/** One value of a form. */
+export interface FormField {
+  /** Kind of the value. */
+  kind: FormFieldKind;
+  /** Name of the value in the answer. */
+  name: string;
+  /** True if the answer must have it. */
+  required: boolean;
+  /** Value that the server proposes. */
+  default?: unknown;
+  /** Explanation of the field, for people. */
+  description?: string | null;
+  /** Largest number, or most characters or chosen values. */
+  max?: number | null;
+  /** Smallest number, or fewest characters or chosen values. */
+  min?: number | null;
+  /** The values to choose from, for `choice` and `choices`. */
+  options?: Array<FormOption>;
+  /** Title of the field, for people. */
+  title?: string | null;
+}
+
+/** Kind of a value of a form. */
+export type FormFieldKind =
+  /** A text of one line. */
+  | "text"
+  /** A number, with a fraction or without. */
+  | "number"
+  /** A number without a fraction. */
+  | "integer"
+  /** True or false. */
+  | "boolean"
+  /** Exactly one of the options. */
+  | "choice"
+  /** Any number of the options. */
+  | "choices";
+
+/** A value that the user may choose. */
+export interface FormOption {
+  /** The value in the answer. */
+  value: string;
+  /** Title of the value, for people. */
+  title?: string | null;
+}
+
 /** Method that fuses two ranked lists. */
 export type Fusion =
   /** Reciprocal rank fusion (RRF) of both lists. */
@@ -2309,6 +2372,72 @@ export interface MapParams {
   roots?: Array<string>;
 }
 
+/** Outcome of a login or logout. */
+export interface McpAccount {
+  /** True if a login is stored now. */
+  loggedIn: boolean;
+  /** Name of the server in the configuration. */
+  name: string;
+  /** True if a login was stored before. */
+  wasLoggedIn: boolean;
+}
+
+/** Parameters of the method `mcp.finishLogin`. */
+export interface McpFinishLoginParams {
+  /** Id of the login. */
+  loginId: McpLoginId;
+  /** Address to which the browser was sent, if it could not reach the daemon: it runs on another
+   * machine. */
+  redirectUrl?: string | null;
+}
+
+/** A login that waits for the user's browser. */
+export interface McpLogin {
+  /** Time after which the login is abandoned. */
+  expiresAt: Timestamp;
+  /** Id of the login. */
+  loginId: McpLoginId;
+  /** Address that the user opens in a browser. */
+  url: string;
+}
+
+export type McpLoginId = string;
+
+/** An MCP server of the configuration. */
+export interface McpServerInfo {
+  /** True if a login to it is stored. */
+  loggedIn: boolean;
+  /** Name of the server in the configuration. */
+  name: string;
+  /** State of its connection. */
+  state: McpServerState;
+  /** Number of its tools that can be called. */
+  tools: number;
+  /** Reason why it cannot be used, with the way out. */
+  error?: string | null;
+  /** Its address without query; absent for a program. */
+  url?: string | null;
+}
+
+/** Parameters that name an MCP server of the configuration. */
+export interface McpServerRef {
+  /** Name of the server in the configuration. */
+  name: string;
+}
+
+/** State of an MCP server of the configuration. */
+export type McpServerState =
+  /** The server was started and has not answered yet. */
+  | "starting"
+  /** Calls of its tools reach the server. */
+  | "connected"
+  /** The server refuses calls without a login. */
+  | "login_required"
+  /** The server cannot be reached, for the reason in `error`. */
+  | "failed"
+  /** The configuration switches the server off. */
+  | "disabled";
+
 /** Result of a change to the store. */
 export interface MemoryChange {
   /** Size of the text in bytes after the change; 0 when the entry was deleted. */
@@ -2549,6 +2678,14 @@ export interface PageOfDevice {
 export interface PageOfGrantedRule {
   /** Entries of the page. */
   data: Array<GrantedRule>;
+  /** Cursor of the next page; absent on the last. */
+  nextCursor?: string | null;
+}
+
+/** One page of a list. */
+export interface PageOfMcpServerInfo {
+  /** Entries of the page. */
+  data: Array<McpServerInfo>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }

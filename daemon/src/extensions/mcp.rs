@@ -2,15 +2,23 @@
 //! registry. A server's descriptions are untrusted text (`cairn_tools`), and the gate decides about
 //! every call.
 
+mod accounts;
+mod elicitation;
+mod http;
 mod link;
+mod login;
+#[cfg(test)]
+mod login_tests;
+mod logins;
 mod process;
 mod session_servers;
 
+pub use logins::Logins;
 pub use process::{expand_variables, is_local};
 pub use session_servers::SessionServers;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -18,11 +26,13 @@ use std::{
 use cairn_config::McpServer;
 use cairn_engine::Engine;
 use cairn_harness::Registry;
+use cairn_protocol::id::McpLoginId;
 use cairn_tools::{RemoteTools, Server};
-use tokio::task::JoinHandle;
+use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use link::{Link, State};
+use link::{End, Link, State};
+use login::PendingLogin;
 use process::Variables;
 
 /// Delay before a restart: first and longest.
@@ -37,20 +47,31 @@ const MAX_SERVERS: usize = 32;
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Synchronises the running servers with the configuration.
-#[derive(Default)]
 pub struct Servers {
     running: Mutex<BTreeMap<String, Running>>,
+    /// The servers of the configuration, also those that do not run.
+    configured: Mutex<BTreeMap<String, McpServer>>,
+    logins: Arc<Logins>,
+    pending: Mutex<HashMap<McpLoginId, PendingLogin>>,
 }
 
 struct Running {
     config: McpServer,
+    server: Arc<Supervised>,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Servers {
+    /// Creates a set without servers, whose logins are stored in `logins`.
+    pub fn new(logins: Arc<Logins>) -> Self {
+        let (running, configured, pending) = Default::default();
+        Self { running, configured, logins, pending }
+    }
+
     /// Applies a configuration: changed servers are restarted, unchanged ones continue.
     pub fn configure(&self, engine: &Engine, config_by_name: &BTreeMap<String, McpServer>) {
+        self.configured.lock().unwrap_or_else(PoisonError::into_inner).clone_from(config_by_name);
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let is_obsolete = |name: &str, r: &Running| {
             r.task.is_finished()
@@ -78,18 +99,19 @@ impl Servers {
             let engine = engine.clone();
             let stop_signal = stop.clone();
             let before = Arc::clone(&before);
-            let owner = name.clone();
-            let own = config.clone();
+            let logins = Some(Arc::clone(&self.logins));
+            let server =
+                Arc::new(Supervised::new(name, config.clone(), Variables::Expanded, logins));
+            let own = Arc::clone(&server);
             let task = tokio::spawn(async move {
                 // Tools of stopped servers are removed first, because new ones may have the same
                 // names.
                 for task in before.lock().await.drain(..) {
                     let _stopped = tokio::time::timeout(DRAIN, task).await;
                 }
-                let server = Supervised::new(&owner, own, Variables::Expanded);
-                server.run(engine.registry(), stop_signal).await;
+                own.run(engine.registry(), stop_signal).await;
             });
-            running.insert(name.clone(), Running { config: config.clone(), stop, task });
+            running.insert(name.clone(), Running { config: config.clone(), server, stop, task });
         }
     }
 
@@ -125,25 +147,47 @@ struct Supervised {
     config: McpServer,
     link: Arc<Link>,
     tools: RemoteTools,
+    /// Notified when a login was stored or deleted.
+    login_changed: Notify,
 }
 
 impl Supervised {
-    fn new(name: &str, config: McpServer, variables: Variables) -> Self {
-        let link = Arc::new(Link::new(name, variables));
+    fn new(
+        name: &str,
+        config: McpServer,
+        variables: Variables,
+        logins: Option<Arc<Logins>>,
+    ) -> Self {
+        let link = Arc::new(Link::new(name, variables, logins));
         let tools = RemoteTools::new(describe_server(name, &config), Arc::clone(&link) as _);
-        Self { name: name.to_owned(), config, link, tools }
+        Self { name: name.to_owned(), config, link, tools, login_changed: Notify::new() }
     }
 
     /// Runs the server until `stop`, with its tools in `registry`.
     async fn run(&self, registry: &Registry, stop: CancellationToken) {
-        let Self { name, config, link, tools } = self;
+        let Self { name, config, link, tools, login_changed } = self;
         let mut pause = RESTART_DELAY.0;
         let mut failures = 0;
         while !stop.is_cancelled() {
             let began = Instant::now();
-            let why = tokio::select! {
-                why = link::run(link, config, |specs| tools.set(registry, specs)) => why,
+            let end = tokio::select! {
+                end = link::run(link, config, |specs| tools.set(registry, specs)) => end,
+                () = login_changed.notified() => continue,
                 () = stop.cancelled() => break,
+            };
+            let why = match end {
+                End::Failed(why) => why,
+                End::LoginRequired => {
+                    tracing::warn!("mcp server {name}: {}", login::instruction(name));
+                    tools.set(registry, vec![]);
+                    link.set(State::LoginRequired);
+                    tokio::select! {
+                        () = login_changed.notified() => {}
+                        () = stop.cancelled() => {}
+                    }
+                    failures = 0;
+                    continue;
+                }
             };
             if began.elapsed() >= STABLE_AFTER {
                 pause = RESTART_DELAY.0;
@@ -157,12 +201,17 @@ impl Supervised {
                     configuration to try again"
                 );
                 link.set(State::Down(format!("{why}; it was tried {failures} times")));
-                stop.cancelled().await;
-                break;
+                tokio::select! {
+                    () = login_changed.notified() => {}
+                    () = stop.cancelled() => {}
+                }
+                failures = 0;
+                continue;
             }
             link.set(State::Down(why));
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
+                () = login_changed.notified() => {}
                 () = stop.cancelled() => break,
             }
             pause = (pause * 2).min(RESTART_DELAY.1);

@@ -28,7 +28,7 @@ use self::{
     agent_plugins::AgentPlugin,
     external_tools::ExternalTools,
     hooks::{Hooks, Sources},
-    mcp::{Servers, SessionServers},
+    mcp::{Logins, Servers, SessionServers},
     skills::Skills,
 };
 
@@ -65,7 +65,7 @@ impl Extensions {
         let extensions = Self {
             programs: ExternalTools::new(dir.as_deref(), copies, config.tools.external.clone()),
             skills: Skills::new(dir.as_deref(), env.home.as_deref()),
-            servers: Arc::default(),
+            servers: Arc::new(Servers::new(Logins::new(root.mcp_logins()))),
             session_servers: SessionServers::new(engine.registry()),
             plugins: Arc::default(),
             home: env.home.clone(),
@@ -79,6 +79,11 @@ impl Extensions {
         engine.set_plugin_list(Arc::new(move |root| list_plugins(&plugins, root)));
         extensions.scan(engine).await?;
         Ok(extensions)
+    }
+
+    /// Returns the MCP servers of the configuration.
+    pub fn mcp_servers(&self) -> Arc<Servers> {
+        Arc::clone(&self.servers)
     }
 
     /// Applies a changed configuration.

@@ -1,14 +1,19 @@
 //! The approval prompt: its text, and the meaning of keys.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use cairn_protocol::{
-    approval::{Approval, ApprovalDecision, Resolution},
+    approval::{Approval, ApprovalDecision, ApprovalResolveParams, Resolution},
     id::ApprovalId,
 };
 use console::style;
+use serde_json::Value;
 
-use super::{diff::DiffPainter, keys::Key};
+use super::{
+    diff::DiffPainter,
+    form_prompt::{self, FormOutcome, FormPrompt},
+    keys::Key,
+};
 use crate::render::output::plain;
 
 /// Keys of the prompt with their meaning.
@@ -23,6 +28,9 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
     let head = style(format!("▲ {}", plain(&approval.tool))).yellow().bold().for_stderr();
     // Most summaries repeat the tool's name.
     let summary = preview.summary.strip_prefix(&approval.tool).unwrap_or(&preview.summary);
+    if let Some(form) = &approval.form {
+        return format!("{head}\n{}", form_prompt::question(form));
+    }
     let _infallible = writeln!(out, "{head} {}", plain(summary.trim_start()));
     let mut row = |name: &str, value: &str| {
         let name = style(format!("{name:<8}")).dim().for_stderr();
@@ -63,9 +71,11 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
 }
 
 /// An approval prompt that waits for a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalPrompt {
     pub approval: ApprovalId,
+    /// The form that is answered instead of a yes or no.
+    form: Option<FormPrompt>,
     /// The reason of a refusal, while it is typed.
     pub reason: Option<String>,
     /// The wider rule that `p` and `P` grant.
@@ -73,7 +83,7 @@ pub struct ApprovalPrompt {
 }
 
 /// The effect of a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum KeyOutcome {
     /// The prompt stays open.
     Open,
@@ -81,26 +91,53 @@ pub enum KeyOutcome {
     Answer(ApprovalDecision, Option<String>),
     /// The answer that grants the wider rule.
     Pattern(ApprovalDecision, String),
+    /// The values of a form.
+    Values(BTreeMap<String, Value>),
 }
 
 impl KeyOutcome {
-    /// Returns the answer to send: decision, reason, pattern.
-    pub fn answer(self) -> Option<(ApprovalDecision, Option<String>, Option<String>)> {
-        match self {
-            Self::Open => None,
-            Self::Answer(decision, reason) => Some((decision, reason, None)),
-            Self::Pattern(decision, pattern) => Some((decision, None, Some(pattern))),
-        }
+    /// Returns the answer to send.
+    pub fn answer(self, approval: &ApprovalId) -> Option<ApprovalResolveParams> {
+        let params = |decision| ApprovalResolveParams {
+            approval_id: approval.clone(),
+            decision,
+            reason: None,
+            pattern: None,
+            values: BTreeMap::new(),
+        };
+        Some(match self {
+            Self::Open => return None,
+            Self::Answer(decision, reason) => ApprovalResolveParams { reason, ..params(decision) },
+            Self::Pattern(decision, pattern) => {
+                ApprovalResolveParams { pattern: Some(pattern), ..params(decision) }
+            }
+            Self::Values(values) => {
+                ApprovalResolveParams { values, ..params(ApprovalDecision::Once) }
+            }
+        })
     }
 }
 
 impl ApprovalPrompt {
-    pub fn new(approval: ApprovalId, pattern: Option<String>) -> Self {
-        Self { approval, reason: None, pattern }
+    pub fn new(approval: &Approval) -> Self {
+        Self {
+            approval: approval.approval_id.clone(),
+            form: approval.form.clone().map(FormPrompt::new),
+            reason: None,
+            pattern: approval.patterns.first().cloned(),
+        }
+    }
+
+    /// Returns true if the user types a text of which Escape has another meaning than an end.
+    pub fn is_typing(&self) -> bool {
+        self.form.is_some() || self.reason.as_ref().is_some_and(|reason| !reason.is_empty())
     }
 
     /// Renders the prompt's row.
     pub fn row(&self) -> String {
+        if let Some(form) = &self.form {
+            return form.row();
+        }
         match &self.reason {
             None => {
                 let wider = if self.pattern.is_some() { PATTERN_KEYS } else { "" };
@@ -118,6 +155,13 @@ impl ApprovalPrompt {
 
     pub fn key(&mut self, key: Key) -> KeyOutcome {
         use ApprovalDecision::{Always, Deny, Once, Session};
+        if let Some(form) = &mut self.form {
+            return match form.key(key) {
+                FormOutcome::Open => KeyOutcome::Open,
+                FormOutcome::Filled(values) => KeyOutcome::Values(values),
+                FormOutcome::Declined => KeyOutcome::Answer(Deny, None),
+            };
+        }
         let Some(reason) = &mut self.reason else {
             return match key {
                 Key::Char('y' | 'Y') => KeyOutcome::Answer(Once, None),
@@ -187,6 +231,11 @@ mod tests {
         })
     }
 
+    fn prompt(pattern: Option<&str>) -> ApprovalPrompt {
+        let pattern = pattern.map(str::to_owned);
+        ApprovalPrompt { approval: ApprovalId::new(), form: None, reason: None, pattern }
+    }
+
     #[test]
     fn each_key_has_one_meaning() {
         use ApprovalDecision::{Always, Deny, Once, Session};
@@ -199,7 +248,7 @@ mod tests {
             ("n\n", Some((Deny, None))),
             ("nnot nox\u{8}w\n", Some((Deny, Some("not now")))),
         ] {
-            let mut prompt = ApprovalPrompt::new(ApprovalId::new(), None);
+            let mut prompt = prompt(None);
             let mut got = KeyOutcome::Open;
             for c in keys.chars() {
                 assert_eq!(got, KeyOutcome::Open, "{keys:?}");
@@ -213,17 +262,14 @@ mod tests {
                 .map_or(KeyOutcome::Open, |(d, r)| KeyOutcome::Answer(d, r.map(str::to_owned)));
             assert_eq!(got, expected, "{keys:?}");
         }
-        let mut prompt =
-            ApprovalPrompt::new(ApprovalId::new(), Some("run_shell(go test *)".into()));
-        assert!(prompt.row().contains("p pattern"));
+        let mut with_pattern = prompt(Some("run_shell(go test *)"));
+        assert!(with_pattern.row().contains("p pattern"));
         for (key, decision) in [('p', Session), ('P', Always)] {
-            let got = prompt.key(Key::Char(key)).answer();
-            assert_eq!(got, Some((decision, None, Some("run_shell(go test *)".into()))));
+            let got = with_pattern.key(Key::Char(key)).answer(&ApprovalId::nil()).unwrap();
+            assert_eq!(got.decision, decision);
+            assert_eq!(got.pattern.as_deref(), Some("run_shell(go test *)"));
         }
-        assert_eq!(
-            ApprovalPrompt::new(ApprovalId::new(), None).key(Key::Char('p')),
-            KeyOutcome::Open
-        );
+        assert_eq!(prompt(None).key(Key::Char('p')), KeyOutcome::Open);
     }
 
     #[test]
@@ -249,6 +295,7 @@ mod tests {
             rule: text("r"),
             grants: text("g"),
             patterns: vec![text("w")],
+            form: None,
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),
             resolution: None,
@@ -279,6 +326,7 @@ mod tests {
             rule: "default".into(),
             grants: "run_shell(make *)".into(),
             patterns: vec!["run_shell(make test *)".into()],
+            form: None,
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),
             resolution: None,

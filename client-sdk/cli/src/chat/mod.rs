@@ -10,6 +10,7 @@ mod diff;
 mod editor;
 mod figures;
 mod files;
+mod form_prompt;
 mod images;
 mod inline;
 mod keys;

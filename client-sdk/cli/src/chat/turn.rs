@@ -259,10 +259,7 @@ impl Turn<'_, '_> {
                 self.result = Some(result.clone());
             }
             AgentEvt::ApprovalRequired { approval } if self.chat.interactive => {
-                self.prompts.push_back(ApprovalPrompt::new(
-                    approval.approval_id.clone(),
-                    approval.patterns.first().cloned(),
-                ));
+                self.prompts.push_back(ApprovalPrompt::new(approval));
                 let text = format!("cairn: {} waits for your answer", approval.tool);
                 let notification = self.notifier.wait(&text, Instant::now());
                 self.notify(notification)?;
@@ -303,11 +300,10 @@ impl Turn<'_, '_> {
             _ => {}
         }
         if let Some(prompt) = self.prompts.front_mut() {
-            if let Some((decision, reason, pattern)) = prompt.key(key).answer() {
-                let approval_id = prompt.approval.clone();
+            let outcome = prompt.key(key);
+            if let Some(params) = outcome.answer(&prompt.approval) {
                 self.prompts.pop_front();
-                self.resolve(ApprovalResolveParams { approval_id, decision, reason, pattern })
-                    .await?;
+                self.resolve(params).await?;
             }
             return self.draw();
         }
@@ -387,7 +383,7 @@ impl Turn<'_, '_> {
     /// Returns true if the user types neither a message nor a reason.
     fn is_typed_empty(&self) -> bool {
         match self.prompts.front() {
-            Some(prompt) => prompt.reason.as_ref().is_none_or(String::is_empty),
+            Some(prompt) => !prompt.is_typing(),
             None => self.typed.is_empty(),
         }
     }
@@ -461,17 +457,15 @@ pub async fn prompt_for_approval(
     let no = || Failure::with_reason("denied_by_user", "the approval was not answered".into());
     let mut keys = Keys::take().ok_or_else(no)?;
     screen.raw = true;
-    let mut prompt =
-        ApprovalPrompt::new(approval.approval_id.clone(), approval.patterns.first().cloned());
+    let mut prompt = ApprovalPrompt::new(approval);
     loop {
         screen.status(&[prompt.row()])?;
         match keys.next().await {
             None | Some(Key::Interrupt) => return Err(no()),
-            Some(Key::Escape) if prompt.reason.is_none() => return Err(no()),
+            Some(Key::Escape) if !prompt.is_typing() => return Err(no()),
             Some(key) => {
-                if let Some((decision, reason, pattern)) = prompt.key(key).answer() {
-                    let approval_id = approval.approval_id.clone();
-                    return Ok(ApprovalResolveParams { approval_id, decision, reason, pattern });
+                if let Some(params) = prompt.key(key).answer(&approval.approval_id) {
+                    return Ok(params);
                 }
             }
         }

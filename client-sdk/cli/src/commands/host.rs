@@ -56,6 +56,10 @@ pub struct ServeArgs {
     /// Log filter, as in 'info' or 'cairn_search=debug,info'
     #[arg(long, value_name = "FILTER")]
     pub log: Option<String>,
+    /// Print the audit to standard output, as lines of JSON: each call when it starts and when it
+    /// ends
+    #[arg(long, conflicts_with = "on_demand")]
+    pub audit_stdout: bool,
     /// Exit after so many seconds without clients and work; 0 for never
     #[arg(long, value_name = "SECONDS")]
     pub idle_exit: Option<u64>,

@@ -1,8 +1,9 @@
 //! `cairn mcp`: Cairn for agents that speak the Model Context Protocol over standard input and
-//! output.
+//! output, and the MCP servers whose tools Cairn uses.
 
 mod entry;
 mod install;
+mod servers;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -29,6 +30,8 @@ Examples:
   cairn mcp install claude                  print the entry for one of them
   cairn mcp install cursor --write          write it; other entries are unchanged, a backup is stored
   cairn mcp --root ~/src/project            the command that such an entry starts
+  cairn mcp list                            the servers of the configuration (mcp.servers)
+  cairn mcp login tracker                   log in to one of them
 
 Standard output carries only protocol messages, all else goes to standard error. Without --root the declared root around
 the current folder is used; if there is none, every declared root is searched.
@@ -53,11 +56,21 @@ pub struct McpArgs {
 enum Action {
     /// Print or write the configuration entry with which a client starts this
     Install(install::InstallArgs),
+    /// List the MCP servers whose tools Cairn uses, with their state
+    List,
+    /// Log in to one of these servers, in a browser
+    Login(servers::LoginArgs),
+    /// Delete the login to one of these servers
+    Logout(servers::LogoutArgs),
 }
 
 pub async fn run(app: &App<'_>, args: McpArgs) -> Result<u8, Failure> {
-    if let Some(Action::Install(install)) = args.action {
-        return install::run(app, &install);
+    match args.action {
+        Some(Action::Install(install)) => return install::run(app, &install),
+        Some(Action::List) => return servers::list(app).await,
+        Some(Action::Login(login)) => return servers::login(app, login).await,
+        Some(Action::Logout(logout)) => return servers::logout(app, logout).await,
+        None => {}
     }
     let client = app.connect().await?;
     let root = root(app, &client, args.root).await?;

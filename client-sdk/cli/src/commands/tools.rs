@@ -265,7 +265,13 @@ pub async fn answer(
     let params = match approver {
         Approver::Preapproved => {
             let decision = ApprovalDecision::Once;
-            ApprovalResolveParams { approval_id, decision, reason: None, pattern: None }
+            ApprovalResolveParams {
+                approval_id,
+                decision,
+                reason: None,
+                pattern: None,
+                values: Default::default(),
+            }
         }
         Approver::Keyboard | Approver::None => prompt_for_approval(app, approval).await?,
     };

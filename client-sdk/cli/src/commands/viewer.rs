@@ -53,7 +53,7 @@ pub async fn run(app: &App<'_>, args: &ViewerArgs) -> Result<u8, Failure> {
 }
 
 /// Starts the platform's opener; false if that failed.
-fn open(url: &str) -> bool {
+pub fn open(url: &str) -> bool {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(opener);
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -375,6 +375,26 @@ class Methods:
         answer: t.PageOfPluginInfo = await self.call("plugin.list", params)
         return answer
 
+    async def mcp_list(self, **params: Unpack[t.Empty]) -> t.PageOfMcpServerInfo:
+        """`mcp.list`: The MCP servers of the configuration, with their state and logins."""
+        answer: t.PageOfMcpServerInfo = await self.call("mcp.list", params)
+        return answer
+
+    async def mcp_login(self, **params: Unpack[t.McpServerRef]) -> t.McpLogin:
+        """`mcp.login`: Starts a login to an MCP server; the user opens the address that is returned."""
+        answer: t.McpLogin = await self.call("mcp.login", params)
+        return answer
+
+    async def mcp_finish_login(self, **params: Unpack[t.McpFinishLoginParams]) -> t.McpAccount:
+        """`mcp.finishLogin`: Waits until the user has logged in, and stores the login."""
+        answer: t.McpAccount = await self.call("mcp.finishLogin", params)
+        return answer
+
+    async def mcp_logout(self, **params: Unpack[t.McpServerRef]) -> t.McpAccount:
+        """`mcp.logout`: Deletes the login to an MCP server."""
+        answer: t.McpAccount = await self.call("mcp.logout", params)
+        return answer
+
     async def trace_list(self, **params: Unpack[t.PageParams]) -> t.PageOfSession:
         """`trace.list`: Traces, newest first; a trace id is a session id."""
         answer: t.PageOfSession = await self.call("trace.list", params)

@@ -62,6 +62,8 @@ Reason: TypeAlias = Literal[
     "turn_limit",
     "stuck",
     "plugin_refused",
+    "mcp_server_not_found",
+    "login_failed",
     "bad_url",
     "clone_failed",
     "authentication_required",
@@ -867,6 +869,9 @@ class Approval(TypedDict):
     """Id of the session that requests the call."""
     tool: str
     """Name of the tool."""
+    form: NotRequired[Form | None]
+    """Values that the user enters, for a question of an MCP server; such an approval is answered
+    with `once` and the values, or denied."""
     patterns: NotRequired[list[str]]
     """Wider rules that an answer may name instead, as they would be stored, one per entry, each
     on one line."""
@@ -907,6 +912,9 @@ class ApprovalResolveParams(TypedDict):
     `always`."""
     reason: NotRequired[str | None]
     """Reason for the decision, at most 2,000 characters."""
+    values: NotRequired[dict[str, Any]]
+    """Values of the approval's `form` by the names of its fields; valid with `once`. They reach
+    the server and are not recorded."""
 
 
 class ArchiveParams(TypedDict):
@@ -1999,6 +2007,59 @@ class ForkParams(TypedDict):
     title: NotRequired[str | None]
     """Title for people; the original's when omitted."""
 
+
+class Form(TypedDict):
+    """A question of an MCP server for the user. No model sees it or answers it."""
+
+    fields: list[FormField]
+    """The values that it requests, in order."""
+    message: str
+    """The server's own text: untrusted, without control characters."""
+    server: str
+    """Name of the server."""
+
+
+class FormField(TypedDict):
+    """One value of a form."""
+
+    kind: FormFieldKind
+    """Kind of the value."""
+    name: str
+    """Name of the value in the answer."""
+    required: bool
+    """True if the answer must have it."""
+    default: NotRequired[Any]
+    """Value that the server proposes."""
+    description: NotRequired[str | None]
+    """Explanation of the field, for people."""
+    max: NotRequired[float | None]
+    """Largest number, or most characters or chosen values."""
+    min: NotRequired[float | None]
+    """Smallest number, or fewest characters or chosen values."""
+    options: NotRequired[list[FormOption]]
+    """The values to choose from, for `choice` and `choices`."""
+    title: NotRequired[str | None]
+    """Title of the field, for people."""
+
+FormFieldKind: TypeAlias = Literal[
+    "text",  # A text of one line.
+    "number",  # A number, with a fraction or without.
+    "integer",  # A number without a fraction.
+    "boolean",  # True or false.
+    "choice",  # Exactly one of the options.
+    "choices",  # Any number of the options.
+]
+"""Kind of a value of a form."""
+
+
+class FormOption(TypedDict):
+    """A value that the user may choose."""
+
+    value: str
+    """The value in the answer."""
+    title: NotRequired[str | None]
+    """Title of the value, for people."""
+
 Fusion: TypeAlias = Literal[
     "rrf",  # Reciprocal rank fusion (RRF) of both lists.
     "minmax",  # Sum of scores scaled to 0..1 within each list.
@@ -2570,6 +2631,73 @@ class MapParams(TypedDict):
     """Root ids or absolute root paths; all declared roots when empty."""
 
 
+class McpAccount(TypedDict):
+    """Outcome of a login or logout."""
+
+    loggedIn: bool
+    """True if a login is stored now."""
+    name: str
+    """Name of the server in the configuration."""
+    wasLoggedIn: bool
+    """True if a login was stored before."""
+
+
+class McpFinishLoginParams(TypedDict):
+    """Parameters of the method `mcp.finishLogin`."""
+
+    loginId: McpLoginId
+    """Id of the login."""
+    redirectUrl: NotRequired[str | None]
+    """Address to which the browser was sent, if it could not reach the daemon: it runs on another
+    machine."""
+
+
+class McpLogin(TypedDict):
+    """A login that waits for the user's browser."""
+
+    expiresAt: Timestamp
+    """Time after which the login is abandoned."""
+    loginId: McpLoginId
+    """Id of the login."""
+    url: str
+    """Address that the user opens in a browser."""
+
+McpLoginId: TypeAlias = "str"
+
+
+class McpServerInfo(TypedDict):
+    """An MCP server of the configuration."""
+
+    loggedIn: bool
+    """True if a login to it is stored."""
+    name: str
+    """Name of the server in the configuration."""
+    state: McpServerState
+    """State of its connection."""
+    tools: int
+    """Number of its tools that can be called."""
+    error: NotRequired[str | None]
+    """Reason why it cannot be used, with the way out."""
+    url: NotRequired[str | None]
+    """Its address without query; absent for a program."""
+
+
+class McpServerRef(TypedDict):
+    """Parameters that name an MCP server of the configuration."""
+
+    name: str
+    """Name of the server in the configuration."""
+
+McpServerState: TypeAlias = Literal[
+    "starting",  # The server was started and has not answered yet.
+    "connected",  # Calls of its tools reach the server.
+    "login_required",  # The server refuses calls without a login.
+    "failed",  # The server cannot be reached, for the reason in `error`.
+    "disabled",  # The configuration switches the server off.
+]
+"""State of an MCP server of the configuration."""
+
+
 class MemoryChange(TypedDict):
     """Result of a change to the store."""
 
@@ -2823,6 +2951,15 @@ class PageOfGrantedRule(TypedDict):
     """One page of a list."""
 
     data: list[GrantedRule]
+    """Entries of the page."""
+    nextCursor: NotRequired[str | None]
+    """Cursor of the next page; absent on the last."""
+
+
+class PageOfMcpServerInfo(TypedDict):
+    """One page of a list."""
+
+    data: list[McpServerInfo]
     """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""

@@ -32,6 +32,8 @@ const NAME: usize = 64;
 const SHORT: usize = 200;
 /// Most characters of a skill's description.
 const DESCRIPTION: usize = 300;
+/// Most names of tools that can be looked up.
+const UNLISTED: usize = 150;
 /// Most bytes of one tool's own text.
 const ADDENDUM: usize = 8 * 1024;
 /// Most bytes of one appendix.
@@ -187,17 +189,36 @@ fn skills(cx: &TurnContext, offered: &[ToolSpec]) -> Vec<(String, String)> {
     on.map(|info| (info.skill.id, info.skill.description)).collect()
 }
 
-/// Returns what a small context leaves out of the prompt; empty for a large one.
+/// Returns what the prompt leaves out: tools that can be looked up, and what does not fit into a
+/// small context.
 fn omitted(cx: &TurnContext) -> String {
+    let unlisted = unlisted(&cx.unlisted_tools(), cx.tier() == PromptTier::Large);
     if cx.tier() == PromptTier::Large {
-        return String::new();
+        return unlisted;
     }
     let window = cx.context_window();
     let tools = match cx.omitted_tools() {
         0 => String::new(),
         n => format!(" {n} further tools are not offered."),
     };
-    format!("The model's context has {window} tokens, so this text is a short one.{tools}")
+    let short =
+        format!("The model's context has {window} tokens, so this text is a short one.{tools}");
+    if unlisted.is_empty() { short } else { format!("{unlisted}\n\n{short}") }
+}
+
+/// Returns the names of the tools that can be looked up, or their number where room is short.
+fn unlisted(tools: &[ToolSpec], with_names: bool) -> String {
+    if tools.is_empty() {
+        return String::new();
+    }
+    let count = tools.len();
+    let way = "Look one up with tool_lookup before you call it; without a name it lists them.";
+    if !with_names {
+        return format!("MCP servers have {count} further tools. {way}");
+    }
+    let names: Vec<String> = tools.iter().take(UNLISTED).map(|t| line(&t.name, NAME)).collect();
+    let more = if count > UNLISTED { ", …" } else { "" };
+    format!("MCP servers have {count} further tools. {way}\n{}{more}", names.join(", "))
 }
 
 fn catalogue(tools: &[ToolSpec]) -> Vec<(String, String)> {

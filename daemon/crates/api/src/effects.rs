@@ -15,6 +15,7 @@ use cairn_protocol::{
     index::{AddRootParams, IndexStatusParams, RootRef},
     lines::GrepStreamParams,
     map::MapParams,
+    mcp::{McpFinishLoginParams, McpServerRef},
     memory::{
         MemoryKeywordsParams, MemoryListParams, MemoryRef, MemorySearchParams, MemoryWriteParams,
     },
@@ -67,6 +68,8 @@ no_effects!(
     InitializeParams,
     ListDirParams,
     MapParams,
+    McpFinishLoginParams,
+    McpServerRef,
     MemoryKeywordsParams,
     MemoryListParams,
     MemoryRef,

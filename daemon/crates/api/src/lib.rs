@@ -13,6 +13,7 @@ mod discover;
 mod effects;
 mod host;
 mod knowledge;
+mod mcp;
 mod message;
 mod method;
 pub mod methods;
@@ -41,6 +42,7 @@ pub use config::ConfigSource;
 pub use connection::Connection;
 pub use discover::openrpc;
 pub use host::HostInfo;
+pub use mcp::McpServers;
 pub use method::{Audit, Disconnect, FollowUp, Method, Scope};
 pub use metrics::{FIGURES, Figure};
 pub use outgoing::{Outgoing, SharedText};
@@ -68,6 +70,7 @@ pub struct Api {
     links: Links,
     pub(crate) remote: std::sync::OnceLock<Arc<dyn Remote>>,
     pub(crate) config: std::sync::OnceLock<Arc<dyn ConfigSource>>,
+    pub(crate) mcp: std::sync::OnceLock<Arc<dyn McpServers>>,
 }
 
 /// Counters for `daemon.stats` and `/metrics`.
@@ -101,7 +104,8 @@ impl Api {
         let links = Links::default();
         let remote = std::sync::OnceLock::new();
         let config = std::sync::OnceLock::new();
-        Arc::new(Self { engine, host, limits, table, queue, counters, links, remote, config })
+        let mcp = std::sync::OnceLock::new();
+        Arc::new(Self { engine, host, limits, table, queue, counters, links, remote, config, mcp })
     }
 
     /// Sets the remote control; only the first call has an effect.
@@ -112,6 +116,11 @@ impl Api {
     /// Sets the host's configuration; only the first call has an effect.
     pub fn set_config(&self, config: Arc<dyn ConfigSource>) {
         let _first_stays = self.config.set(config);
+    }
+
+    /// Sets the host's MCP servers; only the first call has an effect.
+    pub fn set_mcp(&self, servers: Arc<dyn McpServers>) {
+        let _first_stays = self.mcp.set(servers);
     }
 
     /// Does `work` that no method of the table covers, with an audit row like theirs.

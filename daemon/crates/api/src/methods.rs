@@ -54,6 +54,7 @@ pub fn table() -> Vec<Method> {
     all.extend(tool());
     all.extend(crate::turns::methods());
     all.extend(crate::knowledge::methods());
+    all.extend(crate::mcp::methods());
     all.extend(trace());
     all.extend(crate::viewer::methods());
     all.extend(crate::remote::methods());

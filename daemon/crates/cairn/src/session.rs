@@ -155,8 +155,13 @@ impl Session {
                 if let Some(answer) = &self.on_approval {
                     let decision = answer(approval);
                     let (approval_id, reason) = (approval.approval_id.clone(), None);
-                    let params =
-                        ApprovalResolveParams { approval_id, decision, reason, pattern: None };
+                    let params = ApprovalResolveParams {
+                        approval_id,
+                        decision,
+                        reason,
+                        pattern: None,
+                        values: Default::default(),
+                    };
                     match self.engine.resolve_approval(params, "host").await {
                         Err(failure) if failure.reason != Reason::ApprovalResolved => {
                             return Err(failure);

@@ -174,6 +174,7 @@ impl Session {
                         decision,
                         reason: None,
                         pattern: None,
+                        values: Default::default(),
                     };
                     self.engine().resolve_approval(params, "transport").await.map(drop)
                 }

@@ -102,6 +102,7 @@ const USES: &[(&str, Scope, &str)] = &[
     ("llm.temperature", Session, COMPOSE),
     ("llm.timeout_seconds", Daemon, MODELS),
     ("llm.tool_calls", Daemon, MODELS),
+    ("mcp.listed_tools", Daemon, COMPOSE),
     ("mcp.servers.*.args", Daemon, PROCESS),
     ("mcp.servers.*.command", Daemon, PROCESS),
     ("mcp.servers.*.cwd", Daemon, PROCESS),

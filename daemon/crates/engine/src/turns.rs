@@ -11,6 +11,7 @@ mod history;
 mod hooks;
 mod model_request;
 mod replay_source;
+mod selection;
 mod start;
 mod streamed;
 mod tier;

@@ -28,16 +28,19 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Call, Intent, Rule, Verdict, grants::Grants};
+use crate::{Call, FormValues, Intent, Rule, Verdict, grants::Grants, user_input};
 
 /// Sessions whose decisions are cached; those of other sessions are read from the log.
 const MAX_SESSIONS: usize = 1024;
+
+/// An answer with the values of its form, which are not recorded.
+pub(crate) type Answer = (Resolution, FormValues);
 
 /// Open approval requests, and the decisions of sessions and for good.
 pub struct Approvals {
     trace: Trace,
     grants: Grants,
-    waiting: Mutex<HashMap<ApprovalId, oneshot::Sender<Resolution>>>,
+    waiting: Mutex<HashMap<ApprovalId, oneshot::Sender<Answer>>>,
     memory: Mutex<HashMap<SessionId, SessionRules>>,
     /// Count of answers that changed the decisions of a session.
     answers: AtomicU64,
@@ -101,6 +104,18 @@ fn check_pattern(
         return bad(format!("pattern is not one of those offered: '{offered}'"));
     }
     Ok(())
+}
+
+/// Rejects values without a form, and an answer that does not fill the form.
+fn check_form(approval: &Approval, params: &ApprovalResolveParams) -> Result<(), Failure> {
+    let bad = |text: &str| Err(Failure::new(Reason::InvalidParams, text));
+    match (&approval.form, params.decision) {
+        (_, ApprovalDecision::Deny) => Ok(()),
+        (None, _) if params.values.is_empty() => Ok(()),
+        (None, _) => bad("values are only valid for an approval with a form"),
+        (Some(form), ApprovalDecision::Once) => user_input::check(form, &params.values),
+        (Some(_), _) => bad("a form is answered with the decision once and its values, or denied"),
+    }
 }
 
 /// Stores an answer with its event if it is the first.
@@ -199,8 +214,18 @@ impl Approvals {
         by: &str,
     ) -> Result<Approval, Failure> {
         let mut approval = self.trace.approval(&params.approval_id).await?;
-        let reason = params.reason.map(|r| r.chars().take(2000).collect());
         check_pattern(&approval, params.decision, params.pattern.as_deref())?;
+        check_form(&approval, &params)?;
+        if approval.form.is_some()
+            && approval.resolution.is_none()
+            && params.decision != ApprovalDecision::Deny
+            && !self.is_awaited(&approval.approval_id)
+        {
+            let text = "the call that requested the values no longer waits for them";
+            return Err(Failure::new(Reason::ApprovalNotFound, text));
+        }
+        let reason = params.reason.map(|r| r.chars().take(2000).collect());
+        let values = params.values;
         let resolution = Resolution {
             decision: params.decision,
             by: by.to_owned(),
@@ -244,7 +269,7 @@ impl Approvals {
         if let Some(resolution) = &approval.resolution
             && let Some(waiter) = locked(&self.waiting).remove(&approval.approval_id)
         {
-            let _result = waiter.send(resolution.clone());
+            let _result = waiter.send((resolution.clone(), values));
         }
         // The call is approved nevertheless; the approver gets an error that says it was approved
         // once only.
@@ -302,13 +327,37 @@ impl Approvals {
         rule: &str,
         ignore_resolved: bool,
     ) -> Result<Resolution, Failure> {
+        let (resolution, _) = self.request(call, intent, rule, ignore_resolved).await?;
+        Ok(resolution)
+    }
+
+    /// Requests the values of the intent's form for `call`, whose process cannot survive a restart.
+    ///
+    /// # Errors
+    /// As [`Approvals::ask`].
+    pub(crate) async fn request_values(
+        &self,
+        call: &Call,
+        intent: &Intent,
+        rule: &str,
+    ) -> Result<Answer, Failure> {
+        self.request(call, intent, rule, true).await
+    }
+
+    async fn request(
+        &self,
+        call: &Call,
+        intent: &Intent,
+        rule: &str,
+        ignore_resolved: bool,
+    ) -> Result<Answer, Failure> {
         let known = match &call.call_id {
             Some(id) if call.resumed => self.trace.approval_of_call(&call.session, id).await?,
             _ => None,
         };
         let known = known.filter(|k| !ignore_resolved || k.resolution.is_none());
         if let Some(resolution) = known.as_ref().and_then(|k| k.resolution.clone()) {
-            return Ok(resolution);
+            return Ok((resolution, FormValues::new()));
         }
         let (sender, receiver) = oneshot::channel();
         if known.is_none() && self.approvers.load(Ordering::SeqCst) == 0 {
@@ -336,7 +385,7 @@ impl Approvals {
                 question.closed = true;
                 let now = self.trace.approval(&question.approval.approval_id).await?;
                 if let Some(resolution) = now.resolution {
-                    return Ok(resolution);
+                    return Ok((resolution, FormValues::new()));
                 }
                 question.closed = false;
                 question
@@ -355,7 +404,7 @@ impl Approvals {
         call: &Call,
         intent: &Intent,
         rule: &str,
-        waiter: oneshot::Sender<Resolution>,
+        waiter: oneshot::Sender<Answer>,
     ) -> Result<OpenQuestion<'_>, Failure> {
         let now = Timestamp::now();
         let timeout = i64::try_from(self.timeout_ms.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
@@ -369,6 +418,7 @@ impl Approvals {
             rule: rule.to_owned(),
             grants: intent.grants.clone(),
             patterns: intent.patterns.clone(),
+            form: intent.form.clone(),
             created_at: now,
             expires_at: Timestamp(now.0.saturating_add(timeout)),
             resolution: None,
@@ -398,8 +448,8 @@ impl Approvals {
         &self,
         call: &Call,
         approval: &Approval,
-        answer: oneshot::Receiver<Resolution>,
-    ) -> Result<Resolution, Failure> {
+        answer: oneshot::Receiver<Answer>,
+    ) -> Result<Answer, Failure> {
         // The wall clock may have jumped since the request; the time to answer stays the same.
         let remaining = approval.expires_at.0.saturating_sub(approval.created_at.0);
         let remaining = Duration::from_millis(u64::try_from(remaining).unwrap_or(0));
@@ -419,11 +469,12 @@ impl Approvals {
         let resolution = denial(by, why);
         match record_resolution(&self.trace, approval, &resolution).await {
             Ok(()) if by == "cancelled" => Err(cancelled()),
-            Ok(()) => Ok(resolution),
+            Ok(()) => Ok((resolution, FormValues::new())),
             // A client answered first.
             Err(error @ TraceError::ApprovalResolved) => {
                 let stored = self.trace.approval(&approval.approval_id).await?;
-                stored.resolution.ok_or_else(|| error.into())
+                let resolution = stored.resolution.ok_or(error)?;
+                Ok((resolution, FormValues::new()))
             }
             Err(error) => Err(error.into()),
         }

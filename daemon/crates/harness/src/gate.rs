@@ -373,6 +373,7 @@ impl Harness {
                 snapshots: Arc::clone(&self.snapshots),
                 background: Arc::clone(&self.background),
                 domains: self.domain_gate(&call, &judge),
+                approvals: Arc::clone(&self.approvals),
             };
             let admission = Admission { approved, paths, judge, roots, spec };
             let permit = Permit::grant(&call, admission, services);

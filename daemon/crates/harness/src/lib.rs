@@ -27,6 +27,7 @@ mod schema;
 mod snapshot;
 pub mod span;
 mod tool;
+mod user_input;
 mod wait_clock;
 
 pub use approval::{Approvals, Approver};
@@ -47,5 +48,8 @@ pub use redact::secrets as redact_secrets;
 pub use registry::{Catalogue, Registry};
 pub use repair::{parse_partial_json, unfenced};
 pub use rule_error::RuleError;
-pub use tool::{Caller, DomainUse, Intent, MustAsk, Output, Tool, ToolEffect, ToolSpec, arguments};
+pub use tool::{
+    Caller, DomainUse, Intent, MustAsk, Output, Tool, ToolEffect, ToolSpec, arguments, described_by,
+};
+pub use user_input::{FormAnswer, FormValues, MAX_FIELDS, UserInput};
 pub use wait_clock::WaitClock;

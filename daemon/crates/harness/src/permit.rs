@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Call, CallPaths, FetchRequest, Fetched, OutputSink, ToolSpec, Verdict, WaitClock,
-    background::Background, egress::DomainGate, gate::decide::Judge, paths::Resolver,
+    Approvals, Call, CallPaths, FetchRequest, Fetched, OutputSink, ToolSpec, UserInput, Verdict,
+    WaitClock, background::Background, egress::DomainGate, gate::decide::Judge, paths::Resolver,
     sandbox::Sandbox, snapshot::Snapshots,
 };
 
@@ -144,6 +144,9 @@ pub struct Permit {
     domains: Option<Arc<DomainGate>>,
     background: Arc<Background>,
     sink: Option<OutputSink>,
+    input: Arc<UserInput>,
+    /// Time that the call waits for approvers.
+    wait_clock: Arc<WaitClock>,
 }
 
 /// Parts of the gate that permits use.
@@ -152,6 +155,7 @@ pub(crate) struct Services {
     pub snapshots: Arc<Snapshots>,
     pub background: Arc<Background>,
     pub domains: Option<Arc<DomainGate>>,
+    pub approvals: Arc<Approvals>,
 }
 
 /// Result of the gate's checks on a call.
@@ -169,7 +173,17 @@ pub(crate) struct Admission {
 impl Permit {
     /// Creates a permit; called by the gate after policy and audit.
     pub(crate) fn grant(call: &Call, admission: Admission, services: Services) -> Self {
-        let Services { sandbox, snapshots, background, domains } = services;
+        let Services { sandbox, snapshots, background, domains, approvals } = services;
+        let wait_clock = domains.as_ref().map(|gate| Arc::clone(&gate.clock)).unwrap_or_default();
+        // Its forms are no answer to the call itself, and its arguments were shown before.
+        let caller = Call {
+            origin: call.origin.clone(),
+            command: call.command,
+            cancel: call.cancel.clone(),
+            clock: Arc::clone(&call.clock),
+            ..Call::new(call.session.clone(), &call.name, serde_json::json!({}))
+        };
+        let input = Arc::new(UserInput::new(approvals, caller, Arc::clone(&wait_clock)));
         Self {
             session: call.session.clone(),
             command: call.command,
@@ -186,6 +200,8 @@ impl Permit {
             domains,
             background,
             sink: call.sink.clone(),
+            input,
+            wait_clock,
         }
     }
 
@@ -498,7 +514,12 @@ impl Permit {
 
     /// Returns the clock of the time that the call waits for approvers.
     pub(crate) fn wait_clock(&self) -> Arc<WaitClock> {
-        self.domains.as_ref().map(|gate| Arc::clone(&gate.clock)).unwrap_or_default()
+        Arc::clone(&self.wait_clock)
+    }
+
+    /// Returns the means to request values from the user.
+    pub fn user_input(&self) -> &Arc<UserInput> {
+        &self.input
     }
 
     /// Returns the token that is cancelled when the caller gives up or the time limit expires.

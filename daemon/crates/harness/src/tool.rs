@@ -3,7 +3,7 @@
 use std::{borrow::Cow, time::Duration};
 
 use cairn_protocol::{
-    approval::Preview,
+    approval::{Form, Preview},
     error::{Failure, Reason},
     id::SessionId,
     tool::ToolInfo,
@@ -54,6 +54,8 @@ pub struct ToolSpec {
     /// True if it changes only Cairn's own state, nothing of the user's: it runs without an
     /// approval unless a rule requires one.
     pub own_state: bool,
+    /// Name of the MCP server that it belongs to.
+    pub server: Option<Cow<'static, str>>,
     /// Its changes, unless it is read-only.
     pub effect: ToolEffect,
     /// True if the tool changes nothing by itself: each effect of a call passes the gate as a call
@@ -88,6 +90,7 @@ impl ToolSpec {
             input_schema: schema::<P>(),
             read_only: true,
             own_state: false,
+            server: None,
             effect: ToolEffect::Any,
             delegates: false,
             network: false,
@@ -130,6 +133,20 @@ fn schema<P: schemars::JsonSchema>() -> Value {
         }
     }
     value
+}
+
+/// Most tools that a look-up by a part of a name describes completely.
+const MAX_DESCRIBED: usize = 8;
+
+/// Returns the tools that a look-up of `part`, in lower case, describes completely: those that have
+/// it in their name, unless they are too many, and the one that has it as its name.
+pub fn described_by<'a>(specs: &'a [ToolSpec], part: &str) -> Vec<&'a ToolSpec> {
+    let named: Vec<&ToolSpec> =
+        specs.iter().filter(|spec| spec.name.to_lowercase().contains(part)).collect();
+    if named.len() <= MAX_DESCRIBED {
+        return named;
+    }
+    named.into_iter().filter(|spec| spec.name.eq_ignore_ascii_case(part)).collect()
 }
 
 fn first_sentence(text: &'static str) -> &'static str {
@@ -231,6 +248,8 @@ pub struct Intent {
     pub grants: String,
     /// Wider rules that an approval may store instead, each verified to allow this same call.
     pub patterns: Vec<String>,
+    /// Values that the user is asked for, with the call already running.
+    pub form: Option<Form>,
 }
 
 /// Output of a tool.

@@ -252,7 +252,9 @@ fn remote(
     let headers = dialect.headers(settings.key.as_ref())?;
     // Created last because reading the system's certificates takes a while.
     let client = client(&endpoint, settings.connect_timeout, settings.proxy.as_deref())?;
-    let server = Server { client, headers, who, provider: known.name, key_variable };
+    let provider = known.name;
+    let is_easyai = Default::default();
+    let server = Server { client, headers, who, provider, key_variable, is_easyai };
     let model = if settings.model.is_empty() { known.default_model } else { &settings.model };
     Ok(Arc::new(Remote {
         dialect,

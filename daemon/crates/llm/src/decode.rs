@@ -149,6 +149,11 @@ impl Decoder {
         self.answer.finished
     }
 
+    /// True if the server has sent an event of easyai.
+    pub(crate) fn is_easyai(&self) -> bool {
+        self.answer.is_easyai
+    }
+
     /// True if a chunk visible to the user is ready, so that the request must not be retried.
     pub(crate) fn has_started(&self) -> bool {
         let invisible = |chunk: &Chunk| matches!(chunk, Chunk::Usage(_) | Chunk::ReasoningItem(_));
@@ -268,6 +273,8 @@ pub(crate) struct Answer {
     usage: TokenUsage,
     finished: bool,
     events: u64,
+    /// True if an event of easyai was among them.
+    is_easyai: bool,
     who: String,
     seed: String,
     used: HashSet<String>,
@@ -307,6 +314,11 @@ impl Answer {
     pub(crate) fn reasoning_item(&mut self, item: Value) {
         let before_call = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
         self.ready.push_back(Chunk::ReasoningItem(ReasoningItem { before_call, item }));
+    }
+
+    /// Takes note of an event of easyai.
+    pub(crate) fn set_easyai(&mut self) {
+        self.is_easyai = true;
     }
 
     pub(crate) fn progress(&mut self, processed: u64, total: u64) {

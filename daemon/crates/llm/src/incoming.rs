@@ -1,6 +1,6 @@
 //! An incoming answer: read, recorded, decoded, and limited in time.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use futures_util::stream;
 use reqwest::Response;
@@ -111,7 +111,11 @@ impl Incoming {
                 if let Some(recording) = &self.recording {
                     recording.push(&bytes);
                 }
-                self.decoder.feed(&bytes)
+                let fed = self.decoder.feed(&bytes);
+                if self.decoder.is_easyai() {
+                    self.server.is_easyai.store(true, Ordering::Relaxed);
+                }
+                fed
             }
             Ok(None) => self.decoder.end(),
             Err(error) => Err(self.server.failure(&error)),

@@ -157,10 +157,18 @@ impl OpenAi {
         // that the server is llama.cpp.
         if self.is_compatible() && request.prompt_progress {
             body.insert("return_progress".into(), true.into());
+        } else if self.is_compatible() {
+            // Option of easyai, which reports the progress unless it is refused; sent only to a
+            // server that has sent one of its events.
+            let options = json!({ "include_usage": true, EASYAI_PROGRESS: false });
+            body.insert("stream_options".into(), options);
         }
         body
     }
 }
+
+/// Option of `stream_options` for easyai's events about the progress of reading the prompt.
+pub(crate) const EASYAI_PROGRESS: &str = "easyai_prompt_progress";
 
 /// Finds the context size of a model: llama.cpp, vLLM, LM Studio and OpenRouter each report it in a
 /// different field.

@@ -26,6 +26,7 @@ use crate::{
     effort::Effort,
     endpoint::Endpoint,
     incoming::{Incoming, Patience},
+    openai::EASYAI_PROGRESS,
     optional::{self, RefusedFields},
     presets,
     retry::{Failed, Retry, Schedule, chance, explain_wait},
@@ -258,6 +259,11 @@ impl Remote {
         let mut body = self.dialect.body(&target, &request)?;
         if !self.is_llama.load(Ordering::Relaxed) {
             optional::remove(&mut body, &["return_progress"]);
+        }
+        if !self.server.is_easyai.load(Ordering::Relaxed)
+            && let Some(options) = body.get_mut("stream_options")
+        {
+            optional::remove(options, &[EASYAI_PROGRESS]);
         }
         self.refused.remove_from(&mut body);
         let mut bytes = encoded(&body)?;

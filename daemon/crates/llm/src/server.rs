@@ -1,6 +1,10 @@
 //! One HTTP server: requests to it, and errors when no answer arrives.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
@@ -45,6 +49,8 @@ pub(crate) struct Server {
     pub who: String,
     pub provider: &'static str,
     pub key_variable: Option<&'static str>,
+    /// True once it has sent an event of easyai, which knows an option about them.
+    pub is_easyai: AtomicBool,
 }
 
 impl Server {

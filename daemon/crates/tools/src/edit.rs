@@ -207,7 +207,7 @@ pub fn intent_of(
     };
     let patterns = folder_pattern(changes, &[tool]).into_iter().collect();
     let must_ask = sensitive.map(MustAsk::Always).or(must_ask);
-    Intent { preview, must_ask, grants: tool.to_owned(), patterns, edits_read_content: false }
+    Intent { preview, must_ask, grants: tool.to_owned(), patterns, ..Intent::default() }
 }
 
 /// Returns rules for these tools in the folder that contains every changed file; `None` for files

@@ -236,6 +236,7 @@ impl Tool for External {
             input_schema: self.schema.clone(),
             read_only: false,
             own_state: false,
+            server: None,
             effect: cairn_harness::ToolEffect::Any,
             delegates: false,
             network: self.network,

@@ -32,7 +32,7 @@ use cairn_search::Indexes;
 use cairn_workspace::Roots;
 pub use edit::AfterEdit;
 pub use external::{ExternalSpec, Externals};
-pub use remote::{Remote, RemoteOutput, RemoteSpec, RemoteTools, Server};
+pub use remote::{Remote, RemoteOutput, RemoteSpec, RemoteTools, Server, line as plain_line};
 pub use shell::{ShellMode, ShellOptions};
 
 pub use seen::Seen;

@@ -2,7 +2,9 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use cairn_harness::{Catalogue, DomainUse, Output, Permit, Registry, Tool, ToolSpec, arguments};
+use cairn_harness::{
+    Catalogue, DomainUse, Output, Permit, Registry, Tool, ToolSpec, arguments, described_by,
+};
 use cairn_protocol::error::{Failure, Reason};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,7 +33,9 @@ pub fn tools(registry: &Registry) -> Vec<Arc<dyn Tool>> {
 impl Tool for Lookup {
     fn spec(&self) -> ToolSpec {
         let text = "Describes the tools. Without a name it lists them, one per line; with one it \
-            returns the full description of every tool whose name contains it.";
+            returns the full description of every tool whose name contains it, or lists them if \
+            they are more than eight. A tool that is not offered can be called after it was \
+            described.";
         ToolSpec { paths: &[], ..ToolSpec::reading::<LookupParams>("tool_lookup", text) }
     }
 
@@ -48,16 +52,19 @@ impl Tool for Lookup {
 }
 
 fn describe(specs: &[ToolSpec], name: Option<&str>) -> Result<Output, Failure> {
-    let name = name.map(str::trim).filter(|n| !n.is_empty());
+    let name = name.map(|n| n.trim().to_lowercase()).filter(|n| !n.is_empty());
+    let name = name.as_deref();
+    let described = name.map(|part| described_by(specs, part)).unwrap_or_default();
+    let is_described = |spec: &ToolSpec| described.iter().any(|d| d.name == spec.name);
     let mut content = String::new();
     let mut matches = 0;
-    for spec in specs.iter().filter(|s| name.is_none_or(|n| s.name.contains(&*n.to_lowercase()))) {
+    let is_match = |s: &&ToolSpec| name.is_none_or(|n| s.name.to_lowercase().contains(n));
+    for spec in specs.iter().filter(is_match) {
         matches += 1;
-        let entry = match name {
-            None => format!("{matches}. {}: {}\n", spec.name, spec.short),
-            Some(_) => {
-                format!("{}\n{}\narguments: {}\n\n", spec.name, spec.description, spec.input_schema)
-            }
+        let entry = if is_described(spec) {
+            format!("{}\n{}\narguments: {}\n\n", spec.name, spec.description, spec.input_schema)
+        } else {
+            format!("{matches}. {}: {}\n", spec.name, spec.short)
         };
         if content.len() + entry.len() > MAX_TEXT {
             let _ok = writeln!(content, "[the rest is omitted: look up a tool by its full name]");

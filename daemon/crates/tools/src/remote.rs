@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Caller, DomainUse, Intent, Output, Permit, Registry, Tool, ToolSpec};
+use cairn_harness::{
+    Caller, DomainUse, Intent, Output, Permit, Registry, Tool, ToolSpec, UserInput,
+};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -68,7 +70,7 @@ pub struct RemoteOutput {
 /// Connection to a server. Dropping a call cancels it.
 #[async_trait::async_trait]
 pub trait Remote: Send + Sync {
-    /// Calls a tool by its name on the server.
+    /// Calls a tool by its name on the server. The server's questions for the user go to `input`.
     ///
     /// # Errors
     /// `tool_failed` that names the server when it cannot be reached or does not answer.
@@ -76,6 +78,7 @@ pub trait Remote: Send + Sync {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
+        input: &Arc<UserInput>,
     ) -> Result<RemoteOutput, Failure>;
 }
 
@@ -163,7 +166,7 @@ fn local_name(server: &str, tool: &str, is_used: impl Fn(&str) -> bool) -> Strin
 
 /// Returns untrusted text as one paragraph: no control characters, no escape sequences, no line
 /// breaks, bounded.
-fn line(text: &str, limit: usize) -> String {
+pub fn line(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
     let mut chars = text.chars().peekable();
@@ -301,6 +304,7 @@ impl Tool for RemoteTool {
             input_schema: self.schema.clone(),
             read_only: self.read_only,
             own_state: false,
+            server: Some(self.server.name.clone().into()),
             effect: cairn_harness::ToolEffect::Any,
             delegates: false,
             // Cairn cannot control the server's network access: approvers are shown that it is
@@ -338,20 +342,21 @@ impl Tool for RemoteTool {
         };
         let failed =
             |reason, what: String| Err(Failure::new(reason, format!("tool {} {what}", self.name)));
+        let input = permit.user_input();
         let output = tokio::select! {
-            output = tokio::time::timeout(self.server.timeout, self.remote.call(&self.there, arguments)) => output,
+            output = self.remote.call(&self.there, arguments, input) => output,
+            () = input.after(self.server.timeout) => {
+                let seconds = self.server.timeout.as_secs();
+                return failed(Reason::ToolTimedOut, format!("took longer than {seconds} s"));
+            }
             () = permit.cancel().cancelled() => return failed(Reason::Cancelled, "was cancelled".into()),
         };
         match output {
-            Err(_) => failed(
-                Reason::ToolTimedOut,
-                format!("took longer than {} s", self.server.timeout.as_secs()),
-            ),
-            Ok(Err(failure)) => Err(failure),
-            Ok(Ok(output)) if output.failed => {
+            Err(failure) => Err(failure),
+            Ok(output) if output.failed => {
                 failed(Reason::ToolFailed, format!("failed: {}", line(&output.text, 2000)))
             }
-            Ok(Ok(output)) => {
+            Ok(output) => {
                 let cut = output.text.len() > MAX_TEXT;
                 let end = (0..=MAX_TEXT.min(output.text.len()))
                     .rev()
@@ -430,7 +435,12 @@ mod tests {
 
     #[async_trait::async_trait]
     impl Remote for StubRemote {
-        async fn call(&self, _: &str, _: Map<String, Value>) -> Result<RemoteOutput, Failure> {
+        async fn call(
+            &self,
+            _: &str,
+            _: Map<String, Value>,
+            _: &Arc<UserInput>,
+        ) -> Result<RemoteOutput, Failure> {
             Ok(RemoteOutput { text: String::new(), failed: false })
         }
     }

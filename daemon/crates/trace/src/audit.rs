@@ -81,9 +81,15 @@ impl Trace {
         opening: Option<Append>,
     ) -> Result<u64, TraceError> {
         let rows = move |tx: &Savepoint<'_>| intent.write(tx);
-        let Some(opening) = opening else { return Ok(self.inner.writer.write(rows).await?) };
-        let (appended, id) = self.append_with(opening, false, rows).await;
-        appended.map(|_| id.unwrap_or_default())
+        let id = match opening {
+            None => self.inner.writer.write(rows).await?,
+            Some(opening) => {
+                let (appended, id) = self.append_with(opening, false, rows).await;
+                appended.map(|_| id.unwrap_or_default())?
+            }
+        };
+        self.notify_audit();
+        Ok(id)
     }
 
     /// Completes an intent. `closing` are records of the same call: the log never contains the
@@ -99,10 +105,34 @@ impl Trace {
         closing: Option<Append>,
     ) -> Result<(), TraceError> {
         let rows = move |tx: &Savepoint<'_>| outcome.write(tx, id);
-        match closing {
-            None => Ok(self.inner.writer.write(rows).await?),
+        let written = match closing {
+            None => self.inner.writer.write(rows).await.map_err(TraceError::from),
             Some(closing) => self.append_with(closing, true, rows).await.0.map(drop),
-        }
+        };
+        // The row may have been written although the records were refused.
+        self.notify_audit();
+        written
+    }
+
+    fn notify_audit(&self) {
+        self.inner.audit_writes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Returns a count that changes when a row was written or completed.
+    pub fn audit_writes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.inner.audit_writes.subscribe()
+    }
+
+    /// Returns the id of the newest entry; 0 if there is none.
+    ///
+    /// # Errors
+    /// Fails when the database cannot be read.
+    pub async fn audit_head(&self) -> Result<u64, TraceError> {
+        self.read(|conn| {
+            let query = "SELECT coalesce(max(id), 0) FROM audit";
+            Ok(conn.query_row(query, [], |r| r.get(0))?)
+        })
+        .await
     }
 
     /// Returns true if an allowed call of a session has no outcome: it may or may not have acted.

@@ -77,6 +77,8 @@ struct Inner {
     appended: AtomicU64,
     /// Held while garbage is deleted or sessions are packed.
     reclaiming: tokio::sync::Mutex<()>,
+    /// Number of changes of the audit since the log was opened.
+    audit_writes: tokio::sync::watch::Sender<u64>,
 }
 
 /// Pool of idle read-only connections; new ones are opened when it is empty.
@@ -103,6 +105,7 @@ impl Trace {
             roots: roots::Roots::default(),
             appended: AtomicU64::new(0),
             reclaiming: tokio::sync::Mutex::default(),
+            audit_writes: tokio::sync::watch::Sender::new(0),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -6,24 +6,30 @@ use std::{
 };
 
 use cairn_config::McpServer;
+use cairn_harness::UserInput;
 use cairn_protocol::error::{Failure, Reason};
 use cairn_tools::{Remote, RemoteOutput, RemoteSpec};
 use rmcp::{
-    ClientHandler, Peer, RoleClient,
+    ClientHandler, ErrorData, Peer, RoleClient,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
-        ContentBlock, Implementation, PaginatedRequestParams, ProtocolVersion, ResourceContents,
-        Tool,
+        ContentBlock, ElicitRequestParams, ElicitResult, ElicitationCapability,
+        FormElicitationCapability, Implementation, PaginatedRequestParams, ProtocolVersion,
+        ResourceContents, Tool,
     },
-    service::{ClientInitializeError, NotificationContext, RunningService, ServiceError},
-    transport::{
-        StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+    service::{
+        ClientInitializeError, NotificationContext, RequestContext, RunningService, ServiceError,
     },
 };
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
-use super::process::{Child, Variables};
+use super::{
+    elicitation::ActiveCalls,
+    http, login,
+    logins::Logins,
+    process::{Child, Variables},
+};
 
 /// Maximum tools per server; further ones are reported and ignored.
 const MAX_TOOLS: usize = 256;
@@ -31,8 +37,6 @@ const MAX_TOOLS: usize = 256;
 const MAX_PAGES: usize = 32;
 /// Maximum characters of a server's own text in an error.
 const MAX_ERROR_TEXT: usize = 300;
-/// Maximum bytes of one message of a server.
-const MAX_EVENT: usize = 8 * 1024 * 1024;
 /// Maximum bytes of a result's text.
 const MAX_TEXT: usize = 1024 * 1024;
 
@@ -42,22 +46,48 @@ pub enum State {
     Starting,
     /// The server can be called.
     Up(Peer<RoleClient>),
+    /// The server refuses calls without a login.
+    LoginRequired,
     /// The server cannot be called, for this reason.
     Down(String),
+}
+
+/// The reason why a connection ended.
+pub enum End {
+    /// The server refuses calls without a login, or with the one that is stored.
+    LoginRequired,
+    Failed(String),
 }
 
 /// The connection to a server, whatever its state.
 pub struct Link {
     name: String,
     variables: Variables,
+    /// The stored logins, if the server may have one.
+    logins: Option<Arc<Logins>>,
     state: Mutex<State>,
     changed: Notify,
+    /// Notified when a call was refused because of its login.
+    refused: Notify,
+    calls: Arc<ActiveCalls>,
 }
 
 impl Link {
-    pub fn new(name: &str, variables: Variables) -> Self {
-        let state = Mutex::new(State::Starting);
-        Self { name: name.to_owned(), variables, state, changed: Notify::new() }
+    pub fn new(name: &str, variables: Variables, logins: Option<Arc<Logins>>) -> Self {
+        Self {
+            name: name.to_owned(),
+            variables,
+            logins,
+            state: Mutex::new(State::Starting),
+            changed: Notify::new(),
+            refused: Notify::new(),
+            calls: Arc::default(),
+        }
+    }
+
+    /// Reads the state.
+    pub fn state<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn set(&self, state: State) {
@@ -73,6 +103,7 @@ impl Link {
             changed.as_mut().enable();
             match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
                 State::Up(_) => return Ok(()),
+                State::LoginRequired => return Err(login::instruction(&self.name)),
                 State::Down(why) => return Err(why.clone()),
                 State::Starting => {}
             }
@@ -91,6 +122,9 @@ impl Link {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
             State::Up(peer) => Ok(peer.clone()),
             State::Starting => Err(self.failed("is still starting: try again in a moment")),
+            State::LoginRequired => {
+                Err(self.failed(&format!("cannot be called: {}", login::instruction(&self.name))))
+            }
             State::Down(why) => Err(self.failed(&format!("is not running: {why}"))),
         }
     }
@@ -102,16 +136,16 @@ impl Remote for Link {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
+        input: &Arc<UserInput>,
     ) -> Result<RemoteOutput, Failure> {
         let peer = self.peer()?;
+        let _active = self.calls.start(input);
         let mut params = CallToolRequestParams::new(tool.to_owned());
         params.arguments = Some(arguments);
         // Dropping this future notifies the server of the cancellation.
         match peer.call_tool_once(params).await {
             Ok(CallToolResponse::Complete(result)) => Ok(to_text(result)),
-            Ok(_) => {
-                Err(self.failed("requires elicitation or task support, which is not available"))
-            }
+            Ok(_) => Err(self.failed("requires task support, which is not available")),
             Err(ServiceError::McpError(error)) => {
                 let words: String = error
                     .message
@@ -120,6 +154,10 @@ impl Remote for Link {
                     .take(MAX_ERROR_TEXT)
                     .collect();
                 Err(self.failed(&format!("refused the call: {words}")))
+            }
+            Err(error) if error.auth_challenge().is_some() => {
+                self.refused.notify_one();
+                Err(self.failed(&format!("refused the call: {}", login::instruction(&self.name))))
             }
             Err(ServiceError::TransportClosed) => Err(self.failed("exited during the call")),
             Err(error) => Err(self.failed(&format!("did not answer: {error}"))),
@@ -160,18 +198,31 @@ fn to_text(result: CallToolResult) -> RemoteOutput {
     RemoteOutput { text, failed: result.is_error == Some(true) }
 }
 
-/// Client handler that receives list changes and answers no requests of the server.
+/// Client handler that receives list changes and passes the server's questions to the user.
 #[derive(Clone)]
-struct ListChangeHandler {
+pub struct Handler {
+    name: String,
     changed: Arc<Notify>,
+    calls: Arc<ActiveCalls>,
 }
 
-impl ClientHandler for ListChangeHandler {
+impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let about = Implementation::new("cairn", crate::serve::VERSION);
+        let forms = FormElicitationCapability::new().with_schema_validation(true);
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(ElicitationCapability::new().with_form(forms));
         // The last version that starts with a handshake, which every server supports.
-        ClientConfig::new(ClientCapabilities::default(), about)
+        ClientConfig::new(capabilities, about)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn create_elicitation(
+        &self,
+        question: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        self.calls.answer(&self.name, question, context.ct).await
     }
 
     fn on_tool_list_changed(
@@ -189,28 +240,40 @@ pub async fn run(
     link: &Link,
     config: &McpServer,
     set: impl Fn(Vec<RemoteSpec>) -> Vec<String>,
-) -> String {
+) -> End {
     link.set(State::Starting);
-    let handler = ListChangeHandler { changed: Arc::default() };
+    let handler = Handler {
+        name: link.name.clone(),
+        changed: Arc::default(),
+        calls: Arc::clone(&link.calls),
+    };
     let within = Duration::from_secs(config.start_timeout_seconds.clamp(1, 600));
     let opened = match (&config.command, &config.url) {
         (Some(_), None) => program(config, link.variables, handler.clone(), within).await,
         (None, Some(url)) => {
-            let variables = link.variables;
-            address((url, config, variables), handler.clone(), within)
-                .await
-                .map(|service| (service, None))
+            let store = link.logins.as_ref().map(|logins| logins.of_server(&link.name, url));
+            let opening = http::open((url, config, link.variables), store, handler.clone());
+            match tokio::time::timeout(within, opening).await {
+                Ok(opened) => opened.map(|service| (service, None)),
+                Err(_) => Err(not_in_time(within)),
+            }
         }
-        _ => Err("its configuration needs either 'command' or 'url'".to_owned()),
+        _ => Err(End::Failed("its configuration needs either 'command' or 'url'".to_owned())),
     };
     let (service, mut child) = match opened {
         Ok(opened) => opened,
-        Err(why) => return why,
+        Err(End::LoginRequired) if link.logins.is_none() => {
+            return End::Failed(
+                "it requires a login, which is stored only for servers of the configuration"
+                    .to_owned(),
+            );
+        }
+        Err(end) => return end,
     };
     let peer = service.peer().clone();
-    let why = match tokio::time::timeout(within, list(&peer)).await {
-        Err(_) => format!("it did not list its tools within {} s", within.as_secs()),
-        Ok(Err(why)) => why,
+    let end = match tokio::time::timeout(within, list(&peer)).await {
+        Err(_) => End::Failed(format!("it did not list its tools within {} s", within.as_secs())),
+        Ok(Err(why)) => End::Failed(why),
         Ok(Ok(specs)) => {
             log_problems(link, set(specs));
             link.set(State::Up(peer.clone()));
@@ -218,10 +281,14 @@ pub async fn run(
             run_connection(link, service, &peer, &handler, within, &set).await
         }
     };
-    match &mut child {
-        Some(child) => child.terminate(why).await,
-        None => why,
+    match (&mut child, end) {
+        (Some(child), End::Failed(why)) => End::Failed(child.terminate(why).await),
+        (_, end) => end,
     }
+}
+
+fn not_in_time(within: Duration) -> End {
+    End::Failed(format!("it did not answer within {} s", within.as_secs()))
 }
 
 fn log_problems(link: &Link, wrong: Vec<String>) {
@@ -238,17 +305,18 @@ fn log_problems(link: &Link, wrong: Vec<String>) {
 /// Runs an open connection to its end.
 async fn run_connection(
     link: &Link,
-    service: RunningService<RoleClient, ListChangeHandler>,
+    service: RunningService<RoleClient, Handler>,
     peer: &Peer<RoleClient>,
-    handler: &ListChangeHandler,
+    handler: &Handler,
     within: Duration,
     set: &impl Fn(Vec<RemoteSpec>) -> Vec<String>,
-) -> String {
+) -> End {
     let closed = service.waiting();
     tokio::pin!(closed);
     loop {
         tokio::select! {
-            _ = &mut closed => return "the connection ended".to_owned(),
+            _ = &mut closed => return End::Failed("the connection ended".to_owned()),
+            () = link.refused.notified() => return End::LoginRequired,
             () = handler.changed.notified() => {}
         }
         match tokio::time::timeout(within, list(peer)).await {
@@ -291,7 +359,7 @@ fn spec(tool: Tool) -> RemoteSpec {
 }
 
 /// Describes why a connection could not be opened, without type names.
-fn describe_error(error: &ClientInitializeError) -> String {
+pub fn describe_error(error: &ClientInitializeError) -> String {
     let why = match error {
         ClientInitializeError::ConnectionClosed(_) => {
             "it exited, or printed invalid messages".to_owned()
@@ -311,45 +379,20 @@ fn describe_error(error: &ClientInitializeError) -> String {
     )
 }
 
-type Opened = (RunningService<RoleClient, ListChangeHandler>, Option<Child>);
+type Opened = (RunningService<RoleClient, Handler>, Option<Child>);
 
 async fn program(
     config: &McpServer,
     variables: Variables,
-    handler: ListChangeHandler,
+    handler: Handler,
     within: Duration,
-) -> Result<Opened, String> {
-    let mut child = Child::start(config, variables)?;
-    let transport = child.transport()?;
+) -> Result<Opened, End> {
+    let mut child = Child::start(config, variables).map_err(End::Failed)?;
+    let transport = child.transport().map_err(End::Failed)?;
     let why = match tokio::time::timeout(within, rmcp::serve_client(handler, transport)).await {
         Ok(Ok(service)) => return Ok((service, Some(child))),
         Ok(Err(error)) => describe_error(&error),
         Err(_) => format!("it did not answer within {} s", within.as_secs()),
     };
-    Err(child.terminate(why).await)
-}
-
-async fn address(
-    (url, config, variables): (&str, &McpServer, Variables),
-    handler: ListChangeHandler,
-    within: Duration,
-) -> Result<RunningService<RoleClient, ListChangeHandler>, String> {
-    let mut transport_config = StreamableHttpClientTransportConfig::with_uri(url);
-    transport_config.max_sse_event_size = MAX_EVENT;
-    for (name, value) in &config.headers {
-        let bad = || format!("its header '{}' cannot be sent", name.escape_default());
-        let value = variables.read(value)?;
-        let mut value = http::HeaderValue::from_str(&value).map_err(|_| bad())?;
-        value.set_sensitive(true);
-        let name = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-        transport_config.custom_headers.insert(name, value);
-    }
-    // Installs the built-in provider; further calls have no effect.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
-    let transport = StreamableHttpClientTransport::from_config(transport_config);
-    match tokio::time::timeout(within, rmcp::serve_client(handler, transport)).await {
-        Ok(Ok(service)) => Ok(service),
-        Ok(Err(error)) => Err(describe_error(&error)),
-        Err(_) => Err(format!("it did not answer within {} s", within.as_secs())),
-    }
+    Err(End::Failed(child.terminate(why).await))
 }

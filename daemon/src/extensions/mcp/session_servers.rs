@@ -65,7 +65,8 @@ impl SessionServers {
         }
         let registry = self.registry.scoped(&session.session_id);
         let start = |(name, config): (String, McpServer)| {
-            let server = Arc::new(Supervised::new(&name, config, Variables::Literal));
+            // A client's servers have no logins of the user.
+            let server = Arc::new(Supervised::new(&name, config, Variables::Literal, None));
             let stop = CancellationToken::new();
             let own = Arc::clone(&server);
             let signal = stop.clone();

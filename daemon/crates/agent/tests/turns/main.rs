@@ -335,6 +335,7 @@ async fn answered(stage: &Stage, decision: ApprovalDecision) {
         decision,
         reason: Some("not now".into()),
         pattern: None,
+        values: Default::default(),
     };
     stage.engine.resolve_approval(params, "me").await.unwrap();
 }

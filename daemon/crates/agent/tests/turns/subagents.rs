@@ -212,6 +212,7 @@ async fn request_of_an_agent_for_approval_is_visible_in_the_turn() {
         decision: ApprovalDecision::Once,
         reason: None,
         pattern: None,
+        values: Default::default(),
     };
     stage.engine.resolve_approval(answer, "test").await.unwrap();
     let (result, passed) = watching.await.unwrap();

@@ -169,6 +169,7 @@ fn approve_all(runtime: &tokio::runtime::Runtime, session: &Session) {
                         decision: ApprovalDecision::Once,
                         reason: None,
                         pattern: None,
+                        values: Default::default(),
                     };
                     engine.resolve_approval(params, "test").await.unwrap();
                 }

@@ -47,6 +47,9 @@ section! {
     McpConfig "snake_case" {
         /// Servers by the name that their tools get: `mcp_<name>_<tool>`.
         servers: BTreeMap<String, McpServer> = BTreeMap::new(),
+        /// Most tools of one server, and of all such servers together, that a model is offered at
+        /// once; it looks further ones up by `tool_lookup`.
+        listed_tools: u32 = 20,
     }
 }
 

@@ -32,6 +32,7 @@ impl TurnContext {
     /// # Errors
     /// `cancelled`; a denial that no retry changes, which ends the turn; errors of the log.
     pub async fn call_all(&self, calls: Vec<ToolUse>) -> Result<Vec<Message>, Failure> {
+        self.note_lookup_calls(&calls);
         let registry = self.engine().inner.harness.registry().scoped(self.session());
         let reads = |call: &ToolUse| {
             call.name == subagent::NAME || registry.is_read_only(&call.name).unwrap_or(true)

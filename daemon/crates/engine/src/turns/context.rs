@@ -1,7 +1,7 @@
 //! An agent's view of its turn.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     future::Future,
     path::Path,
     sync::{
@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{DomainUse, ToolSpec, WaitClock};
-use cairn_llm::{Provider, ToolOffer};
+use cairn_harness::WaitClock;
+use cairn_llm::Provider;
 use cairn_protocol::{
     error::{Failure, Reason},
     event::{AgentEvt, PlanItem},
@@ -20,15 +20,14 @@ use cairn_protocol::{
     model::{Message, TokenUsage},
     skill::SkillInfo,
     time::Timestamp,
-    tool::ToolsMode,
-    turn::{ExecutionMode, ExecutionPolicy, ToolTrace, TurnOverrides},
+    turn::{ExecutionPolicy, ToolTrace, TurnOverrides},
 };
 use cairn_trace::{Append, NewRecord};
 use cairn_workspace::Root;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Conversation, PromptTier, ReplaySource, TurnHandle, tier};
+use super::{Conversation, PromptTier, ReplaySource, TurnHandle};
 use crate::{Engine, prompts::SessionPrompt, run_core::RunCore, spending};
 
 /// Settings of a turn; they do not change while it runs.
@@ -50,6 +49,9 @@ pub struct TurnSettings {
     pub compaction_threshold: f64,
     /// Most characters of one tool's output that the model receives.
     pub shown_chars: u64,
+    /// Most tools of MCP servers that a model is offered before it has looked them up: of one
+    /// server, and of all servers that have no more.
+    pub listed_mcp_tools: usize,
     /// True if models are requested to report their progress in reading the prompt.
     pub prompt_progress: bool,
     /// Tokens of the repository map in the prompt; 0 for none.
@@ -73,6 +75,7 @@ impl Default for TurnSettings {
             max_context_tokens: None,
             compaction_threshold: 0.95,
             shown_chars: 10_000,
+            listed_mcp_tools: 20,
             prompt_progress: true,
             repo_map_tokens: 1024,
             auto_commit: None,
@@ -167,6 +170,8 @@ pub(crate) struct Inner {
     pub usage: Mutex<TokenUsage>,
     pub tools: Mutex<Vec<ToolTrace>>,
     pub ids: Mutex<HashSet<String>>,
+    /// Names, or parts of them, that the model has looked up.
+    pub lookups: Mutex<BTreeSet<String>>,
     /// Records of its last steps, which are appended with its terminal record.
     pub closing: Mutex<Vec<AgentEvt>>,
     /// In a replay: the recorded answers and results.
@@ -235,6 +240,7 @@ impl TurnContext {
         let (mut talk, steering) =
             Conversation::read(&self.engine().inner.trace, self.session()).await?;
         *locked(&self.inner.ids) = talk.call_ids().into_iter().map(str::to_owned).collect();
+        self.note_lookups(&talk.messages);
         if talk.open.is_empty() {
             for (seq, text) in steering {
                 self.inner.received_seq.fetch_max(seq, Ordering::SeqCst);
@@ -280,42 +286,6 @@ impl TurnContext {
     /// Returns true if the user trusts the root of the turn.
     pub fn is_trusted(&self) -> bool {
         self.root_path().is_some_and(|root| self.engine().is_trusted(root))
-    }
-
-    /// Returns the tools that a model is offered: those that the run may use and that its policy
-    /// does not rule out, as far as they fit into the model's context.
-    pub fn tools(&self) -> Vec<ToolSpec> {
-        self.selected_tools().0
-    }
-
-    /// Returns the number of tools that are not offered because the model's context is small.
-    pub fn omitted_tools(&self) -> usize {
-        self.selected_tools().1
-    }
-
-    fn selected_tools(&self) -> (Vec<ToolSpec>, usize) {
-        let ops = self.policy().ops.as_ref();
-        let all = self.engine().inner.harness.registry().scoped(self.session()).specs();
-        let mode = self.policy().tools_mode;
-        let hidden = |s: &ToolSpec| match mode {
-            Some(mode) if ToolsMode::governs(&s.name) => mode.hides(&s.name),
-            _ => s.hidden,
-        };
-        let all_domains = self.settings().domains == DomainAccess::All;
-        let by_domain = |s: &ToolSpec| all_domains && s.domains != DomainUse::None;
-        let offered = |s: &ToolSpec| match ops {
-            Some(ops) => ops.iter().any(|o| *o == s.name),
-            None => !hidden(s) && (!s.network || self.policy().network || by_domain(s)),
-        };
-        let harness = &self.engine().inner.harness;
-        let plans = self.policy().mode == Some(ExecutionMode::Plan);
-        let closed = |s: &ToolSpec| {
-            (plans && !s.read_only && !s.delegates)
-                || harness.rules_out(&s.name, self.inner.core.root.as_ref())
-        };
-        let usable: Vec<ToolSpec> = all.into_iter().filter(|s| offered(s) && !closed(s)).collect();
-        let provider = self.provider().ok();
-        tier::select(usable, self.tier(), provider.as_deref())
     }
 
     /// Returns the changes to the session's system text.
@@ -365,13 +335,6 @@ impl TurnContext {
     /// sees the same date.
     pub fn began(&self) -> Timestamp {
         self.inner.began
-    }
-
-    /// Returns the tools in the form that models receive.
-    pub fn offers(&self) -> Vec<ToolOffer> {
-        let tier = self.tier();
-        // The registry refuses the names for which there is no offer.
-        self.tools().into_iter().filter_map(|spec| tier::offer(spec, tier)).collect()
     }
 
     /// Emits a warning for the user and continues.

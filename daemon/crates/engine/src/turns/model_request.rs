@@ -209,6 +209,11 @@ impl TurnContext {
         Ok(())
     }
 
+    /// Returns true if clients want the model's progress in reading the prompt.
+    fn reports_progress(&self) -> bool {
+        self.policy().prompt_progress.unwrap_or(self.settings().prompt_progress)
+    }
+
     /// Makes one attempt to get an answer.
     async fn once(&self, provider: &dyn Provider, ask: &Ask) -> Result<Answer, Interrupted> {
         let recording = Recording::default();
@@ -220,10 +225,7 @@ impl TurnContext {
             temperature: self.settings().temperature,
             max_tokens: self.answer_tokens(provider),
             schema: ask.schema.clone(),
-            prompt_progress: self
-                .policy()
-                .prompt_progress
-                .unwrap_or(self.settings().prompt_progress),
+            prompt_progress: self.reports_progress(),
             session: Some(self.session().clone()),
             recording: Some(recording.clone()),
             notices: Some(sender),
@@ -332,6 +334,8 @@ impl TurnContext {
                 }
                 return Ok(());
             }
+            // Some servers report it although the request refuses it.
+            Chunk::PromptProgress { .. } if !self.reports_progress() => return Ok(()),
             Chunk::PromptProgress { processed, total } => {
                 let context_tokens = self.context_tokens(provider);
                 self.pass(&AgentEvt::PromptProgress {

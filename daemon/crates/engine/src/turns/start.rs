@@ -131,6 +131,7 @@ impl Engine {
             usage: Mutex::default(),
             tools: Mutex::default(),
             ids: Mutex::default(),
+            lookups: Mutex::default(),
             closing: Mutex::default(),
             feed: None,
         };

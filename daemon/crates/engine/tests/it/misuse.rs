@@ -55,7 +55,13 @@ async fn question(stage: &Stage, session: &SessionId) -> ApprovalId {
 
 fn approve(id: &ApprovalId) -> ApprovalResolveParams {
     let (approval_id, decision) = (id.clone(), ApprovalDecision::Once);
-    ApprovalResolveParams { approval_id, decision, reason: None, pattern: None }
+    ApprovalResolveParams {
+        approval_id,
+        decision,
+        reason: None,
+        pattern: None,
+        values: Default::default(),
+    }
 }
 
 #[tokio::test]

@@ -345,6 +345,7 @@ async fn approval_after_restart_resumes_turn() {
         decision: ApprovalDecision::Once,
         reason: None,
         pattern: None,
+        values: Default::default(),
     };
     next.engine.resolve_approval(params, "me").await.unwrap();
     assert_eq!(next.wait_for_end(&session, "b").await.0, Outcome::Completed);

@@ -153,6 +153,7 @@ impl Client<'_> {
             decision,
             reason: None,
             pattern: None,
+            values: Default::default(),
         };
         let reasons = [Reason::ApprovalResolved, Reason::ApprovalNotFound, Reason::SessionNotFound];
         if self.random.usize(..2) == 0 {
@@ -259,8 +260,13 @@ impl Client<'_> {
             {
                 let decision = self.decision(&approval.rule);
                 let approval_id = approval.approval_id;
-                let params =
-                    ApprovalResolveParams { approval_id, decision, reason: None, pattern: None };
+                let params = ApprovalResolveParams {
+                    approval_id,
+                    decision,
+                    reason: None,
+                    pattern: None,
+                    values: Default::default(),
+                };
                 let outcome = self.stage.engine.resolve_approval(params, "last").await;
                 self.allow("answer", outcome, &[Reason::ApprovalResolved]);
             }

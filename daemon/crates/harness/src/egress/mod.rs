@@ -3,6 +3,7 @@
 
 mod dialer;
 mod domain;
+mod hello;
 mod proxy;
 mod rules;
 
@@ -162,13 +163,29 @@ impl DomainGate {
     pub async fn admit(&self, host: &str, port: u16) -> Result<Admitted, Refusal> {
         let outcome = self.admit_or_refuse(host, port).await;
         if let Err(refusal) = &outcome {
-            let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_new = !refusals.iter().any(|known| known.domain == refusal.domain);
-            if is_new && refusals.len() < MAX_REFUSALS {
-                refusals.push(refusal.clone());
-            }
+            self.note_refusal(refusal);
         }
         outcome
+    }
+
+    fn note_refusal(&self, refusal: &Refusal) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !refusals.iter().any(|known| known.domain == refusal.domain);
+        if is_new && refusals.len() < MAX_REFUSALS {
+            refusals.push(refusal.clone());
+        }
+    }
+
+    /// Completes the audit of a tunnel whose content is not for the domain that was decided about.
+    pub(crate) async fn finish_mismatch(
+        &self,
+        admitted: Admitted,
+        (domain, why): (&Domain, &str),
+        traffic: &Traffic,
+    ) {
+        let text = format!("a tunnel to {domain} was closed: {why}");
+        self.note_refusal(&Refusal { domain: domain.to_string(), text });
+        self.finish(admitted, &format!("network_denied ({why})"), traffic).await;
     }
 
     async fn admit_or_refuse(&self, host: &str, port: u16) -> Result<Admitted, Refusal> {

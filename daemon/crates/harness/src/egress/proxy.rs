@@ -26,7 +26,10 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{DomainGate, Refusal, Traffic};
+use super::{
+    Domain, DomainGate, Refusal, Traffic,
+    hello::{self, Mismatch},
+};
 
 /// Most connections at once; further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 128;
@@ -136,13 +139,23 @@ async fn answer(
     };
     if request.method() == Method::CONNECT {
         tokio::spawn(async move {
-            if let Ok(client) = hyper::upgrade::on(request).await {
+            let Some(domain) = Domain::parse(&host) else { return };
+            let mut mismatch = None;
+            // The client's end is closed after the refusal was recorded.
+            let mut client = None;
+            if let Ok(upgraded) = hyper::upgrade::on(request).await {
+                let client = client.insert(TokioIo::new(upgraded));
                 tokio::select! {
                     () = closed.cancelled() => {}
-                    () = tunnel(TokioIo::new(client), stream, &traffic) => {}
+                    end = tunnel(client, stream, (&domain, port), &traffic) => mismatch = end.err(),
                 }
             }
-            gate.finish(admitted, "ok", &traffic).await;
+            match mismatch {
+                Some(Mismatch(why)) => {
+                    gate.finish_mismatch(admitted, (&domain, &why), &traffic).await;
+                }
+                None => gate.finish(admitted, "ok", &traffic).await,
+            }
         });
         return text(StatusCode::OK, "");
     }
@@ -178,18 +191,29 @@ fn text(status: StatusCode, why: &str) -> Answer {
     answer
 }
 
-/// Carries bytes in both directions until one side is closed.
+/// Carries bytes in both directions until one side is closed. Nothing reaches the server before the
+/// client has named it.
 async fn tunnel(
     client: impl AsyncRead + AsyncWrite + Unpin,
     server: impl AsyncRead + AsyncWrite + Unpin,
+    (domain, port): (&Domain, u16),
     traffic: &Traffic,
-) {
-    let (client_read, client_write) = tokio::io::split(client);
-    let (server_read, server_write) = tokio::io::split(server);
-    let _ends = tokio::join!(
-        pump(client_read, server_write, &traffic.sent),
-        pump(server_read, client_write, &traffic.received),
-    );
+) -> Result<(), Mismatch> {
+    let (mut client_read, client_write) = tokio::io::split(client);
+    let (server_read, mut server_write) = tokio::io::split(server);
+    let up = async {
+        let first = hello::first_bytes(&mut client_read, domain, port).await?;
+        traffic.sent.fetch_add(first.len() as u64, Ordering::Relaxed);
+        if server_write.write_all(&first).await.is_ok() {
+            let _closed = pump(client_read, server_write, &traffic.sent).await;
+        }
+        Ok(())
+    };
+    let down = async {
+        let _closed = pump(server_read, client_write, &traffic.received).await;
+        Ok(())
+    };
+    tokio::try_join!(up, down).map(drop)
 }
 
 async fn pump(

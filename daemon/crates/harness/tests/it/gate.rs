@@ -216,6 +216,7 @@ impl Fixture {
             decision,
             reason,
             pattern: None,
+            values: Default::default(),
         };
         self.harness.resolve(params, "tester").await
     }
@@ -234,6 +235,7 @@ async fn approval_can_grant_offered_pattern() {
         decision,
         reason: None,
         pattern: Some(pattern.to_owned()),
+        values: Default::default(),
     };
     for (decision, pattern) in
         [(ApprovalDecision::Session, "write"), (ApprovalDecision::Once, "write(src/**)")]

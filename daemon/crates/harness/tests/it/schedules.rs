@@ -190,6 +190,7 @@ impl Stage {
                 decision,
                 reason: None,
                 pattern: None,
+                values: Default::default(),
             };
             let harness = Arc::clone(&self.daemon.harness);
             answers.push((

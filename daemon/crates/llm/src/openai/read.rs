@@ -36,6 +36,9 @@ impl Events for Reader {
         }
         // llama.cpp has it in a field of a chunk, easyai as an event of its own.
         let is_event = name == "easyai.prompt_progress";
+        if name.starts_with("easyai.") {
+            answer.set_easyai();
+        }
         if let Some(progress) = data.get("prompt_progress").or(is_event.then_some(&data)) {
             let number = |field: &str| progress.get(field).and_then(Value::as_u64);
             if let (Some(processed), Some(total)) = (number("processed"), number("total")) {

@@ -1,7 +1,7 @@
 //! Refusals of providers: each has its typed outcome with the provider's message.
 
 use cairn_llm::{LlmError, ModelRequest, Settings, connect};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     ask, connected,
@@ -200,4 +200,32 @@ async fn progress_is_requested_only_of_a_known_server() {
     let strict = Settings { context_tokens, ..settings("openai-compatible", &peer.url) };
     assert_eq!(ask(&*connect(&strict).unwrap(), request).await.1, None);
     assert_eq!(peer.chats()[0].body.get("return_progress"), None);
+}
+
+#[tokio::test]
+async fn progress_is_refused_only_of_a_server_that_reports_it() {
+    let text =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let event = "event: easyai.prompt_progress\ndata: {\"processed\":5,\"total\":10}\n\n";
+    let reply = |body: String| Reply::new(200, "text/event-stream", body + "data: [DONE]\n\n");
+    let replies = vec![
+        reply(text.to_owned()),
+        reply(format!("{event}{text}")),
+        reply(text.to_owned()),
+        reply(text.to_owned()),
+    ];
+    let peer = Peer::unchecked("other", replies).await;
+    let context_tokens = Some(9000);
+    let known = Settings { context_tokens, ..settings("openai-compatible", &peer.url) };
+    let provider = connect(&known).unwrap();
+    // The last request wants the progress.
+    for prompt_progress in [false, false, false, true] {
+        let request = ModelRequest { prompt_progress, ..question() };
+        assert_eq!(ask(&*provider, request).await.1, None);
+    }
+    let options: Vec<Value> =
+        peer.chats().into_iter().map(|chat| chat.body["stream_options"].clone()).collect();
+    let plain = json!({ "include_usage": true });
+    let refusing = json!({ "include_usage": true, "easyai_prompt_progress": false });
+    assert_eq!(options, [plain.clone(), plain.clone(), refusing, plain]);
 }

@@ -280,6 +280,7 @@ async fn answer(
             decision,
             reason: None,
             pattern: None,
+            values: Default::default(),
         };
         fixture.harness.resolve(params, "test").await.unwrap();
         return approval;

@@ -257,6 +257,9 @@ pub fn permission_call(approval: &Approval, displayed: &Displayed, folder: &str)
     let preview = &approval.preview;
     let mut content = diffs(approval, folder);
     let mut lines = preview.warnings.clone();
+    if let Some(form) = &approval.form {
+        lines.push(format!("{} (answer it in 'cairn chat' or 'cairn viewer')", form.message));
+    }
     lines.extend(preview.command.as_ref().map(|command| format!("$ {command}")));
     lines.extend(preview.folder.as_ref().map(|folder| format!("in {folder}")));
     if preview.network {
@@ -288,6 +291,10 @@ pub fn permission_call(approval: &Approval, displayed: &Displayed, folder: &str)
 pub fn options(approval: &Approval) -> Value {
     let option =
         |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
+    if approval.form.is_some() {
+        // The protocol has no form here: another client may fill it in.
+        return json!([option("deny", "Decline", "reject_once")]);
+    }
     let always = format!("Always allow {}", approval.grants);
     json!([
         option("once", "Allow once", "allow_once"),

@@ -29,7 +29,10 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::client::{Client, rights};
+use super::{
+    client::{Client, rights},
+    forms,
+};
 use crate::in_process::{InProcessClient, Notification};
 
 /// Maximum number of pending questions per call.
@@ -203,6 +206,13 @@ async fn watch(
 
 /// Renders the question for the user.
 fn question(approval: &Approval) -> ElicitRequestParams {
+    if let Some(form) = &approval.form {
+        return ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message: visible(&forms::message(form)),
+            requested_schema: forms::schema(form),
+        };
+    }
     let preview = &approval.preview;
     let mut text = format!("Cairn: may {} act? {}", approval.tool, preview.summary);
     let mut add = |name: &str, value: &str| {
@@ -225,19 +235,24 @@ fn question(approval: &Approval) -> ElicitRequestParams {
             "the complete change is in the session's log",
         ),
     );
-    let mut message = String::new();
-    for c in text.chars().filter(|c| !c.is_control() || *c == '\n') {
-        if is_invisible(c) {
-            message.extend(c.escape_unicode());
-        } else {
-            message.push(c);
-        }
-    }
     ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message,
+        message: visible(&text),
         requested_schema: choices(approval),
     }
+}
+
+/// Returns a text without control characters, and with invisible ones escaped.
+fn visible(text: &str) -> String {
+    let mut visible = String::new();
+    for c in text.chars().filter(|c| !c.is_control() || *c == '\n') {
+        if is_invisible(c) {
+            visible.extend(c.escape_unicode());
+        } else {
+            visible.push(c);
+        }
+    }
+    visible
 }
 
 /// Returns true for invisible characters that change how others are displayed.
@@ -292,17 +307,45 @@ fn decision(answer: Result<ElicitResult, String>) -> (ApprovalDecision, Option<S
 }
 
 async fn resolve(client: &Client, approval: &Approval, answer: Result<ElicitResult, String>) {
-    let (decision, reason) = decision(answer);
+    if approval.form.is_some() && resolve_form(client, approval, &answer).await {
+        return;
+    }
+    let (decision, reason) = match approval.form {
+        Some(_) => (ApprovalDecision::Deny, None),
+        None => decision(answer),
+    };
     let params = ApprovalResolveParams {
         approval_id: approval.approval_id.clone(),
         decision,
         reason,
         pattern: None,
+        values: Default::default(),
     };
     if let Err(error) = client.api.request::<Value>("approval.resolve", &params).await {
         // Another client was faster; its answer counts.
         tracing::debug!(%error, "an approval was answered elsewhere");
     }
+}
+
+/// Sends the values of a form; false if there are none, or they do not fit it.
+async fn resolve_form(
+    client: &Client,
+    approval: &Approval,
+    answer: &Result<ElicitResult, String>,
+) -> bool {
+    let Ok(ElicitResult { action: ElicitationAction::Accept, content: Some(values), .. }) = answer
+    else {
+        return false;
+    };
+    let Value::Object(values) = values else { return false };
+    let params = ApprovalResolveParams {
+        approval_id: approval.approval_id.clone(),
+        decision: ApprovalDecision::Once,
+        reason: None,
+        pattern: None,
+        values: values.clone().into_iter().collect(),
+    };
+    client.api.request::<Value>("approval.resolve", &params).await.is_ok()
 }
 
 /// Calls that wait for the user's answer in another request, by an unguessable handle.

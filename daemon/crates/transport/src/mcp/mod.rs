@@ -8,6 +8,7 @@ mod builtin_tools;
 mod client;
 mod explore;
 mod format;
+mod forms;
 mod harness;
 mod references;
 mod resources;

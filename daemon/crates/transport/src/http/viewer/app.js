@@ -60,7 +60,7 @@ for (const tab of document.querySelectorAll("[data-view]")) tab.onclick = () => 
 window.onpopstate = () => go("sessions");
 
 document.onkeydown = (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement || help.open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || help.open) return;
   const tab = { 1: "sessions", 2: "approvals", 3: "search", 4: "explore" }[event.key];
   if (tab && !document.querySelector(`[data-view=${tab}]`).hidden) go(tab);
   else if (event.key === "?") help.showModal();

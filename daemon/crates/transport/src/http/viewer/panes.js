@@ -1,5 +1,5 @@
 // The list of sessions, approvals, and search.
-import { button, diff, el, Rows } from "./dom.js";
+import { button, diff, el, plain, Rows } from "./dom.js";
 import { call } from "./rpc.js";
 
 export class Sessions {
@@ -61,6 +61,31 @@ export class Sessions {
 /** A key pressed sooner after the displayed approval changed was meant for the previous one (milliseconds). */
 const READ_MS = 400;
 
+/** The input of a field of a form. */
+function input(field) {
+  if (field.kind === "choice" || field.kind === "choices") {
+    const select = el("select", "", ...field.options.map((o) => Object.assign(el("option", "", plain(o.title ?? o.value)), { value: o.value })));
+    select.multiple = field.kind === "choices";
+    if (!select.multiple && !field.required) select.prepend(el("option", ""));
+    if (field.default !== undefined) for (const option of select.options) option.selected = [field.default].flat().includes(option.value);
+    return select;
+  }
+  const box = el("input", "");
+  if (field.kind === "boolean") {
+    box.type = "checkbox";
+    box.checked = field.default === true;
+  } else box.value = field.default ?? "";
+  return box;
+}
+
+/** The value of a field's input; undefined for none. */
+function value(field, node) {
+  if (field.kind === "boolean") return node.checked;
+  if (field.kind === "choices") return [...node.selectedOptions].map((option) => option.value);
+  if (node.value === "") return undefined;
+  return field.kind === "number" || field.kind === "integer" ? Number(node.value) : node.value;
+}
+
 export class Approvals {
   constructor() {
     this.data = [];
@@ -93,6 +118,7 @@ export class Approvals {
     this.bar.replaceChildren(el("span", "faint", `${this.data.length} pending`));
     if (!approval) return this.node.replaceChildren(el("p", "faint", "no pending approvals"));
     const { preview } = approval;
+    if (approval.form) return this.paintForm(approval);
     this.bar.append(button("y allow once", () => this.answer("once")));
     if (approval.grants) this.bar.append(button("a allow for the session", () => this.answer("session")));
     this.bar.append(button("n deny", () => this.answer("deny")));
@@ -106,11 +132,28 @@ export class Approvals {
     );
   }
 
+  /** A question of an MCP server: its fields, whose values go to that server. */
+  paintForm({ form, expiresAt }) {
+    this.inputs = form.fields.map((field) => [field, input(field)]);
+    this.bar.append(button("y send", () => this.answer("once")), button("n decline", () => this.answer("deny")));
+    this.node.replaceChildren(
+      el("h3", "", `${this.at + 1} of ${this.data.length}: the MCP server ${plain(form.server)} asks`),
+      el("p", "", plain(form.message)),
+      ...this.inputs.map(([field, node]) => {
+        const label = el("label", "", `${plain(field.title ?? field.name)}${field.required ? "" : " (optional)"} `, node);
+        return el("p", "", label, field.description ? el("span", "faint", ` ${plain(field.description)}`) : "");
+      }),
+      el("p", "faint", `the values go to the server, not to the model; until ${expiresAt.slice(11, 19)}`),
+    );
+  }
+
   async answer(decision) {
     const approval = this.data[this.at];
     if (!approval || performance.now() - this.since < READ_MS || (decision === "session" && !approval.grants)) return;
+    const filled = approval.form && decision === "once" ? this.inputs.map(([field, node]) => [field.name, value(field, node)]) : [];
+    const values = Object.fromEntries(filled.filter(([, entered]) => entered !== undefined));
     try {
-      await call("approval.resolve", { approvalId: approval.approvalId, decision });
+      await call("approval.resolve", { approvalId: approval.approvalId, decision, values });
     } catch (error) {
       this.bar.append(el("span", "bad", error.message));
     }
