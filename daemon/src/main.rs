@@ -10,6 +10,7 @@ mod extensions;
 mod host;
 mod instance;
 mod keychain;
+mod language_servers;
 mod launch;
 mod lifecycle;
 mod listen;

@@ -14,6 +14,7 @@ mod config_keys;
 mod config_table;
 mod contents;
 mod crash;
+mod diagnostics;
 mod documents;
 mod drain;
 mod editor;

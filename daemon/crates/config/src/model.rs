@@ -32,7 +32,7 @@ mod hooks;
 mod network;
 mod rerank;
 mod telemetry;
-pub use after_edit::{DiagnosticsConfig, DiagnosticsMode, FormatConfig};
+pub use after_edit::{DiagnosticsConfig, DiagnosticsMode, FormatConfig, LanguageServer};
 pub use chat::{ChatConfig, ChatMode, ChatNotify, ChatTheme};
 pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
 pub use hooks::{AgentPluginsConfig, HookCommand, HookGroup, HooksConfig};
