@@ -30,6 +30,15 @@ const PYTHON: Project = Project {
     old: "return 1",
     new: "return \"one\"",
 };
+const TYPESCRIPT: Project = Project {
+    files: &[
+        ("tsconfig.json", "{\"compilerOptions\": {\"strict\": true}}\n"),
+        ("a.ts", "export function size(): number {\n  return 1;\n}\n"),
+    ],
+    path: "a.ts",
+    old: "return 1",
+    new: "return \"one\"",
+};
 const C: Project = Project {
     files: &[("compile_flags.txt", "-Wall\n"), ("a.c", "int size(void) { return 1; }\n")],
     path: "a.c",
@@ -111,24 +120,35 @@ fn installed(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Returns the command line of the installed pyright.
-fn pyright() -> Option<Value> {
+/// Returns the command line of a server that npm installed.
+fn of_npm(script: &str) -> Option<Value> {
     let peers = peers()?;
     let node = Some(peers.join("bin/node")).filter(|file| file.is_file());
     let node = node.or_else(|| installed("node"))?.canonicalize().ok()?;
-    let script = peers.join("npm/node_modules/pyright/langserver.index.js");
+    let script = peers.join("npm/node_modules").join(script);
     script.is_file().then(|| json!([node, script, "--stdio"]))
 }
 
 #[test]
 fn pyright_reports_the_error_of_an_edit() {
-    let Some(command) = pyright() else { return missing("pyright") };
+    let Some(command) = of_npm("pyright/langserver.index.js") else { return missing("pyright") };
     let servers = json!({"pyright": {"command": command}});
     let settings = json!({"mode": "server", "wait": 60, "servers": servers});
     let (diagnostics, ..) = edited(&PYTHON, &settings, true, "a.py:2:12: error: ");
     has_new(&diagnostics, "pyright", "a.py:2:12: error: ", "str");
     // The error that was there before is not one of the edit.
     assert_eq!(diagnostics["new"].as_array().unwrap().len(), 1, "{diagnostics}");
+}
+
+#[test]
+fn typescript_language_server_reports_the_error_of_an_edit() {
+    let Some(command) = of_npm("typescript-language-server/lib/cli.mjs") else {
+        return missing("typescript-language-server");
+    };
+    let servers = json!({"typescript": {"command": command}});
+    let settings = json!({"wait": 60, "servers": servers});
+    let (diagnostics, ..) = edited(&TYPESCRIPT, &settings, true, "a.ts:2:3: error: ");
+    has_new(&diagnostics, "typescript", "a.ts:2:3: error: ", "number");
 }
 
 #[test]

@@ -161,7 +161,7 @@ impl LanguageServers {
             let server = match server.await.unwrap_or(Err(Unavailable::Late)) {
                 Ok(server) => server,
                 Err(reason) => {
-                    edit.report.add_unavailable(&spec.name, reason);
+                    edit.report.add_unavailable(&spec.name, reason, self.0.limits.wait);
                     continue;
                 }
             };

@@ -30,7 +30,7 @@ impl Report {
     }
 
     /// Adds files whose server does not run.
-    pub fn add_unavailable(&mut self, server: &str, reason: Unavailable) {
+    pub fn add_unavailable(&mut self, server: &str, reason: Unavailable, wait: Duration) {
         self.has_unchecked = true;
         let (notes, text) = match reason {
             Unavailable::NotApplicable => (&mut self.absent, "not used in this run".to_owned()),
@@ -44,7 +44,7 @@ impl Report {
             Unavailable::Full(limit) => {
                 (&mut self.notes, format!("not started: {limit} language servers are in use"))
             }
-            Unavailable::Late => (&mut self.notes, "not started in time".to_owned()),
+            Unavailable::Late => (&mut self.notes, no_answer(wait)),
             Unavailable::Off(reason) => (
                 &mut self.notes,
                 format!("off for an hour after three failures; the last: {}", one_line(&reason)),
@@ -77,7 +77,7 @@ impl Report {
             }
             Outcome::Unanswered => {
                 self.has_unchecked = true;
-                self.note(format!("{server}: no answer within {} s", wait.as_secs_f64()));
+                self.note(format!("{server}: {}", no_answer(wait)));
             }
             Outcome::Failed(reason) => {
                 self.has_unchecked = true;
@@ -114,4 +114,8 @@ impl Report {
         }
         fields
     }
+}
+
+fn no_answer(wait: Duration) -> String {
+    format!("no answer within {} s", wait.as_secs_f64())
 }

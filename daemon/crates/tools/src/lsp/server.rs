@@ -379,7 +379,9 @@ async fn initialize(
             connection.notify("workspace/didChangeConfiguration", json!({"settings": {}}));
             phase.send_replace(Phase::Ready { pulls });
         }
-        Ok(Err(RequestError::Refused(_))) => connection.fail("it refused to initialize"),
+        Ok(Err(RequestError::Refused(error))) => {
+            connection.fail(&format!("it refused to initialize: {}", error.message));
+        }
         Ok(Err(RequestError::Closed)) => {}
         Err(_) => connection.fail(&format!("it did not initialize within {} s", limit.as_secs())),
     }
