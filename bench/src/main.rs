@@ -3,7 +3,8 @@
 //!
 //! Measurements through the daemon need `target/release/cairn`, and those of grep need `rg`. Each
 //! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws
-//! the charts of `docs/benchmarks.md` from there.
+//! the charts of `docs/benchmarks.md` from there. `cairn-bench tasks` runs the tasks of
+//! `bench/tasks`, by their scripts or by the model of a server.
 
 mod charts;
 mod chat;
@@ -22,6 +23,7 @@ mod remote;
 mod saved;
 mod search;
 mod start;
+mod tasks;
 mod turns;
 mod wire;
 
@@ -36,10 +38,19 @@ fn main() {
         charts::run().iter().for_each(|path| meter::report(path.display().to_string()));
         return;
     }
+    if std::env::args().nth(1).as_deref() == Some("tasks") {
+        let arguments: Vec<String> = args.skip(1).collect();
+        let is_done = tasks::run(&arguments).unwrap_or_else(|error| {
+            meter::report(error);
+            false
+        });
+        std::process::exit(i32::from(!is_done));
+    }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
         meter::report(
             "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate|chat]... [--record]
-       cairn-bench charts",
+       cairn-bench charts
+       cairn-bench tasks [TASK]... [--model URL NAME] [--folder FOLDER]",
         );
         std::process::exit(2);
     };

@@ -7,7 +7,7 @@ use cairn_config::{
 };
 use cairn_engine::{
     BackgroundOptions, DomainAccess, EgressOptions, Engine, EngineDeps, EngineOptions,
-    RootSettings, Rule, Rules, RuntimeSettings, TurnSettings, Verdict,
+    RootSettings, Rule, Rules, RuntimeSettings, Trust, TurnSettings, Verdict,
     model::{CostLimits, ModelLimits},
 };
 use cairn_harness::{
@@ -24,7 +24,7 @@ use cairn_tools::{SearchBackend, ShellMode, ShellOptions, ToolMode, WebOptions};
 use cairn_trace::{Retention, Trace};
 use cairn_workspace::{PathPattern, Roots};
 
-use crate::{context, launch::Agents, models};
+use crate::{context, language_servers, launch::Agents, models};
 
 /// Capacity of the progress channel; further progress is dropped, because only live progress
 /// matters.
@@ -41,6 +41,7 @@ pub async fn engine(
     workspace_roots: Vec<PathBuf>,
     config_dir: Option<PathBuf>,
     layers: Vec<PathBuf>,
+    trust: Arc<Trust>,
 ) -> Result<Engine, Failure> {
     // Unfinished clones of earlier daemons are useless.
     let workspaces = root.workspaces_dir();
@@ -74,7 +75,7 @@ pub async fn engine(
             ToolsMode::Both => ToolMode::Both,
         },
         web: web(config),
-        after_edit: after_edit(config),
+        after_edit: after_edit(config, root, trust),
         memory: Some(memory.clone()),
         ..cairn_tools::Deps::new(Arc::clone(&roots), Arc::clone(&indexes))
     };
@@ -111,11 +112,14 @@ pub async fn engine(
 }
 
 /// Returns the steps after edits.
-fn after_edit(config: &Config) -> cairn_tools::AfterEdit {
+fn after_edit(config: &Config, root: &DataRoot, trust: Arc<Trust>) -> cairn_tools::AfterEdit {
     let diagnostics = &config.diagnostics;
+    let has_command = matches!(diagnostics.mode, DiagnosticsMode::Auto | DiagnosticsMode::Command);
     cairn_tools::AfterEdit {
         formatters: config.format.commands.clone(),
-        check: diagnostics.command.clone().filter(|_| diagnostics.mode == DiagnosticsMode::Auto),
+        servers: language_servers::create(config, root.language_servers_dir(), trust),
+        requires_servers: diagnostics.mode == DiagnosticsMode::Server,
+        check: diagnostics.command.clone().filter(|_| has_command),
         timeout: Duration::from_secs(diagnostics.timeout_seconds.clamp(1, 600)),
     }
 }

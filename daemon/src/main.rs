@@ -11,6 +11,7 @@ mod extensions;
 mod host;
 mod instance;
 mod keychain;
+mod language_servers;
 mod launch;
 mod lifecycle;
 mod listen;

@@ -115,12 +115,14 @@ pub async fn serve(
     let control = remote::open(&root, config, &options, &instance.id)?;
     addresses.extend(control.address.map(|at| at.to_string()));
     let layers = root_config::guarded(env, &options.flags);
-    let engine =
-        compose::engine(&root, config, config.roots.clone(), env.config_dir(), layers).await?;
-    let audit_output = audit_output(&options, &engine).await?;
     let configs = RootConfigs::new(env, options.flags.clone());
+    let trust = configs.trust();
+    let roots = config.roots.clone();
+    let engine =
+        compose::engine(&root, config, roots, env.config_dir(), layers, Arc::clone(&trust)).await?;
+    let audit_output = audit_output(&options, &engine).await?;
     engine.set_root_config(configs.reader());
-    engine.set_trust(configs.trust());
+    engine.set_trust(trust);
     let extensions =
         Extensions::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
     // A daemon that devices may want to reach does not exit when idle.

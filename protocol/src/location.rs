@@ -120,6 +120,7 @@ impl DataRoot {
         "daemon.lock",
         "external",
         "index",
+        "language-servers",
         "logs",
         "mcp-logins.json",
         "memory",
@@ -173,6 +174,10 @@ impl DataRoot {
         self.0.join("agents")
     }
 
+    /// Returns the folder of the caches of language servers.
+    pub fn language_servers_dir(&self) -> PathBuf {
+        self.0.join("language-servers")
+    }
     /// Returns the folder of the knowledge store's entries.
     pub fn memory_dir(&self) -> PathBuf {
         self.0.join("memory")

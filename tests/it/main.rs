@@ -15,6 +15,7 @@ mod config_keys;
 mod config_table;
 mod contents;
 mod crash;
+mod diagnostics;
 mod documents;
 mod drain;
 mod editor;

@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_config::Config;
+use cairn_config::{Config, DiagnosticsMode};
 use cairn_harness::sandbox::Tier;
 
 use super::{Check, remedy};
+use crate::language_servers;
 
 /// Time limit of `git --version`.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,6 +36,7 @@ pub fn all(config: &Config) -> Vec<Check> {
         checks.push(openat2());
     }
     checks.extend(sandbox(config));
+    checks.push(language_servers(config));
     checks.push(multicast());
     checks
 }
@@ -126,6 +128,30 @@ fn openat2() -> Check {
 #[cfg(not(target_os = "linux"))]
 fn openat2() -> Check {
     Check::info("openat2", "only available on Linux; paths are resolved step by step instead")
+}
+
+/// Lists the language servers that check edits.
+fn language_servers(config: &Config) -> Check {
+    const NAME: &str = "language servers";
+    let path = language_servers::search_path();
+    let mut found = Vec::new();
+    let mut missing = Vec::new();
+    for spec in language_servers::specs(config).iter().filter(|spec| !spec.commands.is_empty()) {
+        match language_servers::find(spec, &path).and_then(|program| program.argv.first().cloned())
+        {
+            Some(file) => found.push(format!("{} ({file})", spec.name)),
+            None => missing.push(spec.name.clone()),
+        }
+    }
+    let list = |names: &[String]| {
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    let mode = match config.diagnostics.mode {
+        DiagnosticsMode::Auto | DiagnosticsMode::Server => "",
+        DiagnosticsMode::Command | DiagnosticsMode::Off => "; not used by diagnostics.mode",
+    };
+    let text = format!("found: {}; not found: {}{mode}", list(&found), list(&missing));
+    Check::info(NAME, text)
 }
 
 /// Finds the usable sandbox by trying.

@@ -74,12 +74,27 @@ pub fn finished_call(outcome: &ToolOutcome, about: &str, verbose: bool, hint: &s
     } else {
         0
     };
+    if let Some(problems) = outcome.output.as_ref().and_then(problems) {
+        out.push_str(&first_lines(&problems, OUTPUT_LINES.0, hint));
+    }
     if max > 0
         && let Some(text) = outcome.output.as_ref().and_then(output_text)
     {
         out.push_str(&first_lines(&text, max, hint));
     }
     out
+}
+
+/// Returns the new problems of an edit that a language server found, one per line, and its notes.
+fn problems(output: &Value) -> Option<String> {
+    let diagnostics = output.get("diagnostics")?;
+    let lines = ["new", "notes"]
+        .into_iter()
+        .filter_map(|field| diagnostics.get(field)?.as_array())
+        .flatten()
+        .filter_map(Value::as_str);
+    let text = lines.collect::<Vec<_>>().join("\n");
+    (!text.is_empty()).then_some(text)
 }
 
 /// Returns the first lines of a text, dimmed, and the number of omitted ones.
@@ -192,6 +207,24 @@ mod tests {
             millis: 1,
             changes: vec![],
         }
+    }
+
+    #[test]
+    fn problems_of_an_edit_are_displayed() {
+        let lines: Vec<String> =
+            (1..=9).map(|n| format!("a.py:{n}:1: error: \u{1b}[31m")).collect();
+        let diagnostics = json!({"servers": ["pyright"], "new": lines});
+        let edit = outcome("edit_file", "file_change", json!({"diagnostics": diagnostics}));
+        let text = finished_call(&edit, "a.py", false, "");
+        assert!(text.contains("a.py:8:1: error: \\u{1b}[31m\n  … 1 more line\n"), "{text}");
+        let notes = json!({"notes": ["pyright: no answer within 3 s"]});
+        let edit = outcome("edit_file", "file_change", json!({"diagnostics": notes}));
+        assert!(
+            finished_call(&edit, "a.py", false, "").ends_with("  pyright: no answer within 3 s\n")
+        );
+        let none = json!({"diagnostics": {"servers": ["pyright"], "new": []}});
+        let edit = outcome("edit_file", "file_change", none);
+        assert_eq!(finished_call(&edit, "a.py", false, "").lines().count(), 1);
     }
 
     #[test]

@@ -21,11 +21,11 @@ pub use model::{
     AgentConfig, AgentPluginsConfig, AgentProgram, Ann, BuiltinTool, ChatConfig, ChatMode,
     ChatNotify, ChatTheme, CheckedRule, Config, ContextConfig, DaemonConfig, DefaultAction,
     DiagnosticsConfig, DiagnosticsMode, Discovery, ExternalTool, FormatConfig, GitConfig,
-    HookCommand, HookGroup, HooksConfig, ListenConfig, LlmApi, LlmConfig, LlmToolCalls, McpConfig,
-    McpServer, ModelsConfig, NetworkConfig, NetworkPreset, PermissionsConfig, PluginHook,
-    PluginProgram, ResourcesConfig, RuleEntry, SafetyConfig, SandboxConfig, ShellCwd, ShellMode,
-    TelemetryConfig, ToolsConfig, ToolsMode, TrustConfig, UiConfig, WebBackend, WebConfig,
-    WhenMissing,
+    HookCommand, HookGroup, HooksConfig, LanguageServer, ListenConfig, LlmApi, LlmConfig,
+    LlmToolCalls, McpConfig, McpServer, ModelsConfig, NetworkConfig, NetworkPreset,
+    PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig, RuleEntry, SafetyConfig,
+    SandboxConfig, ShellCwd, ShellMode, TelemetryConfig, ToolsConfig, ToolsMode, TrustConfig,
+    UiConfig, WebBackend, WebConfig, WhenMissing,
 };
 pub use project::{Rule, rule_of};
 pub use scope::{KeyUse, Scope, key_uses, scope_of};

@@ -33,7 +33,7 @@ mod network;
 mod rerank;
 mod retention;
 mod telemetry;
-pub use after_edit::{DiagnosticsConfig, DiagnosticsMode, FormatConfig};
+pub use after_edit::{DiagnosticsConfig, DiagnosticsMode, FormatConfig, LanguageServer};
 pub use chat::{ChatConfig, ChatMode, ChatNotify, ChatTheme};
 pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
 pub use hooks::{AgentPluginsConfig, HookCommand, HookGroup, HooksConfig};

@@ -23,6 +23,7 @@ pub struct KeyUse {
 }
 
 const COMPOSE: &str = "daemon/src/compose.rs";
+const LANGUAGE_SERVERS: &str = "daemon/src/language_servers.rs";
 const MODELS: &str = "daemon/src/models.rs";
 const SERVE: &str = "daemon/src/serve.rs";
 const LAUNCH: &str = "daemon/src/launch.rs";
@@ -58,7 +59,11 @@ const USES: &[(&str, Scope, &str)] = &[
     ("daemon.log", Daemon, "daemon/src/reload.rs"),
     ("diagnostics.command", Daemon, COMPOSE),
     ("diagnostics.mode", Daemon, COMPOSE),
+    ("diagnostics.servers.*.command", Daemon, LANGUAGE_SERVERS),
+    ("diagnostics.servers.*.extensions", Daemon, LANGUAGE_SERVERS),
+    ("diagnostics.servers.*.markers", Daemon, LANGUAGE_SERVERS),
     ("diagnostics.timeoutSeconds", Daemon, COMPOSE),
+    ("diagnostics.wait", Daemon, LANGUAGE_SERVERS),
     ("discovery", Daemon, SERVE),
     ("embedder", Daemon, COMPOSE),
     ("exclusions", Daemon, COMPOSE),

@@ -313,6 +313,7 @@ impl Engine {
         self.inner.shutdown.cancel();
         self.interrupt_sessions().await;
         self.inner.harness.background().end_all().await;
+        self.inner.harness.services().end_all().await;
         self.inner.tasks.close();
         if tokio::time::timeout(CLOSE_WAIT, self.inner.tasks.wait()).await.is_err() {
             tracing::warn!("runs did not end in time; the next start marks them interrupted");

@@ -33,6 +33,7 @@ use crate::{
     permit::{Admission, Services},
     registry::Entry,
     repair,
+    service::ServiceRunner,
     snapshot::Snapshots,
     span,
 };
@@ -54,6 +55,7 @@ pub struct Harness {
     sandbox: Arc<Sandbox>,
     snapshots: Arc<Snapshots>,
     background: Arc<Background>,
+    services: Arc<ServiceRunner>,
     egress: Arc<Egress>,
 }
 
@@ -117,6 +119,7 @@ impl Harness {
         let sandbox = Arc::new(Sandbox::new(None));
         let rules = RwLock::new(RuleSets { base: Arc::new(rules), ..RuleSets::default() });
         let background = Arc::new(Background::new(trace.clone()));
+        let services = Arc::new(ServiceRunner::new(trace.clone()));
         Self {
             registry,
             rules,
@@ -127,6 +130,7 @@ impl Harness {
             sandbox,
             snapshots: Arc::default(),
             background,
+            services,
             egress: Arc::default(),
         }
     }
@@ -169,6 +173,11 @@ impl Harness {
     /// Returns the background commands of all sessions.
     pub fn background(&self) -> &Arc<Background> {
         &self.background
+    }
+
+    /// Returns the services of all tools.
+    pub fn services(&self) -> &Arc<ServiceRunner> {
+        &self.services
     }
 
     /// Returns the sandbox for processes.
@@ -372,6 +381,8 @@ impl Harness {
                 sandbox,
                 snapshots: Arc::clone(&self.snapshots),
                 background: Arc::clone(&self.background),
+                service_sandbox: Arc::clone(&self.sandbox),
+                runner: Arc::clone(&self.services),
                 domains: self.domain_gate(&call, &judge),
                 approvals: Arc::clone(&self.approvals),
             };

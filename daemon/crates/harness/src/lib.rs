@@ -24,6 +24,7 @@ mod registry;
 mod repair;
 mod rule_error;
 mod schema;
+mod service;
 mod snapshot;
 pub mod span;
 mod tool;
@@ -48,6 +49,9 @@ pub use redact::secrets as redact_secrets;
 pub use registry::{Catalogue, Registry};
 pub use repair::{parse_partial_json, unfenced};
 pub use rule_error::RuleError;
+pub use service::{
+    ServiceExit, ServiceOutput, ServiceProcess, ServiceRunner, ServiceSpec, ServiceStop,
+};
 pub use tool::{
     Caller, DomainUse, Intent, MustAsk, Output, Tool, ToolEffect, ToolSpec, arguments, described_by,
 };

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::{
     Approvals, Call, CallPaths, FetchRequest, Fetched, OutputSink, ToolSpec, UserInput, Verdict,
     WaitClock, background::Background, egress::DomainGate, gate::decide::Judge, paths::Resolver,
-    sandbox::Sandbox, snapshot::Snapshots,
+    sandbox::Sandbox, service::ServiceRunner, snapshot::Snapshots,
 };
 
 /// Limits of the calling run, in addition to the rules.
@@ -143,6 +143,9 @@ pub struct Permit {
     /// Present if domains may be reached.
     domains: Option<Arc<DomainGate>>,
     background: Arc<Background>,
+    /// The sandbox of services, which serve other runs too: no choice of this run lifts it.
+    service_sandbox: Arc<Sandbox>,
+    runner: Arc<ServiceRunner>,
     sink: Option<OutputSink>,
     input: Arc<UserInput>,
     /// Time that the call waits for approvers.
@@ -154,6 +157,8 @@ pub(crate) struct Services {
     pub sandbox: Arc<Sandbox>,
     pub snapshots: Arc<Snapshots>,
     pub background: Arc<Background>,
+    pub service_sandbox: Arc<Sandbox>,
+    pub runner: Arc<ServiceRunner>,
     pub domains: Option<Arc<DomainGate>>,
     pub approvals: Arc<Approvals>,
 }
@@ -173,7 +178,15 @@ pub(crate) struct Admission {
 impl Permit {
     /// Creates a permit; called by the gate after policy and audit.
     pub(crate) fn grant(call: &Call, admission: Admission, services: Services) -> Self {
-        let Services { sandbox, snapshots, background, domains, approvals } = services;
+        let Services {
+            sandbox,
+            snapshots,
+            background,
+            service_sandbox,
+            runner,
+            domains,
+            approvals,
+        } = services;
         let wait_clock = domains.as_ref().map(|gate| Arc::clone(&gate.clock)).unwrap_or_default();
         // Its forms are no answer to the call itself, and its arguments were shown before.
         let caller = Call {
@@ -199,6 +212,8 @@ impl Permit {
             changes: call.changes.clone(),
             domains,
             background,
+            service_sandbox,
+            runner,
             sink: call.sink.clone(),
             input,
             wait_clock,

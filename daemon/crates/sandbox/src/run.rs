@@ -97,10 +97,13 @@ fn start(
 
 /// Opens its standard input outside of the sandbox.
 fn input(confined: &Confined) -> Result<Stdio, Failure> {
-    let Some(path) = &confined.input else { return Ok(Stdio::null()) };
     let failed = |e| {
         Failure::new(Reason::ToolFailed, format!("the input of the process cannot be read: {e}"))
     };
+    if let Some(pipe) = &confined.input_pipe {
+        return pipe.try_clone().map(Stdio::from).map_err(failed);
+    }
+    let Some(path) = &confined.input else { return Ok(Stdio::null()) };
     std::fs::File::open(path).map(Stdio::from).map_err(failed)
 }
 
@@ -191,7 +194,8 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let (network, argv) = (confined.network, program_of(confined, &env)?);
     let (expected, sole_program) = (confined.expected.clone(), confined.sole_program);
     // Until it has read its options it starts nothing, and can be moved into the group from here.
-    let uses_stdin = group.as_ref().is_some_and(|g| !g.takes_threads()) && confined.input.is_none();
+    let has_input = confined.input.is_some() || confined.input_pipe.is_some();
+    let uses_stdin = group.as_ref().is_some_and(|g| !g.takes_threads()) && !has_input;
     let own_network = !network;
     let inner = Confine {
         read,

@@ -1,6 +1,6 @@
 //! A process to run, its limits, and its result.
 
-use std::{path::PathBuf, time::Duration};
+use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_workspace::{Root, View};
@@ -102,6 +102,8 @@ pub struct Confined {
     pub env: Vec<(String, String)>,
     /// A file that is its standard input, which is empty when `None`.
     pub input: Option<PathBuf>,
+    /// The reading end of a pipe that is its standard input, in place of a file.
+    pub input_pipe: Option<Arc<OwnedFd>>,
     pub limits: Limits,
     /// True if the user has accepted less than the full sandbox for it.
     pub accepted: bool,
@@ -128,6 +130,7 @@ impl Confined {
             grace: Duration::ZERO,
             env: vec![],
             input: None,
+            input_pipe: None,
             limits: Limits::default(),
             accepted: false,
         }

@@ -1,7 +1,7 @@
 //! A supervisor that tracks processes where no control group is available: every orphan is
 //! re-parented to it.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Runs a program in a child process, and kills all remaining descendants when it has exited or
 /// this process receives a signal to stop.
@@ -29,7 +29,7 @@ pub(super) fn supervise(argv: &[String]) -> Result<u8, String> {
 
 fn start(argv: &[String]) -> Result<std::process::Child, String> {
     let (program, rest) = argv.split_first().ok_or("there is no program to run")?;
-    let child = Command::new(program).args(rest).stdin(Stdio::null()).spawn();
+    let child = Command::new(program).args(rest).spawn();
     child.map_err(|e| format!("program {program} cannot be run: {e}"))
 }
 

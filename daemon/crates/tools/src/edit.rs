@@ -283,13 +283,19 @@ impl<P: Plan> Tool for Changing<P> {
         let (change, _) = self.plan(permit.session(), &target, args)?;
         require_same(&permit, &[(target.clone(), change.clone())])?;
         let deps = self.deps.clone();
+        let checked = if P::EFFECT == ToolEffect::Edit {
+            let changes = [(target.clone(), change.clone())];
+            self.deps.after_edit.before(&permit, &changes).await
+        } else {
+            None
+        };
         let (permit, target, output) = reading::off_thread(move || {
             let result = change.result();
             change.apply(&permit, &target, &deps.seen)?;
             Ok((permit, target, Output::of("file_change", &result, false)?))
         })
         .await?;
-        Ok(self.deps.after_edit.run(&permit, &[target], &self.deps.seen, output).await)
+        Ok(self.deps.after_edit.run(&permit, &[target], &self.deps.seen, checked, output).await)
     }
 }
 

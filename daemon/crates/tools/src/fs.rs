@@ -279,6 +279,13 @@ impl Tool for Fs {
         let flag = CancelFlag::new();
         let _end = flag.cancel_on_drop();
         let deps = self.deps.clone();
+        let (permit, request, changes) = reading::off_thread(move || {
+            let changes = batch::planned(&deps, &permit, &request);
+            Ok((permit, request, changes))
+        })
+        .await?;
+        let checked = self.deps.after_edit.before(&permit, &changes).await;
+        let deps = self.deps.clone();
         let (permit, targets, output) = reading::off_thread(move || match &request {
             FsRequest::One(op) if !op.action.changes() => {
                 let (value, cut) = look_at(&deps, &permit, op, &flag)?;
@@ -292,6 +299,6 @@ impl Tool for Fs {
             }
         })
         .await?;
-        Ok(self.deps.after_edit.run(&permit, &targets, &self.deps.seen, output).await)
+        Ok(self.deps.after_edit.run(&permit, &targets, &self.deps.seen, checked, output).await)
     }
 }

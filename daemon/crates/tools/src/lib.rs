@@ -11,6 +11,7 @@ mod fs;
 mod git;
 mod look;
 mod lookup;
+mod lsp;
 mod memory;
 mod mode;
 mod narrow;
@@ -32,6 +33,10 @@ use cairn_search::Indexes;
 use cairn_workspace::Roots;
 pub use edit::AfterEdit;
 pub use external::{ExternalSpec, Externals};
+pub use lsp::{
+    FindProgram, LanguageServers, Limits as LanguageServerLimits, Program, ServerSpec, Trusted,
+    known_servers,
+};
 pub use remote::{Remote, RemoteOutput, RemoteSpec, RemoteTools, Server, line as plain_line};
 pub use shell::{ShellMode, ShellOptions};
 

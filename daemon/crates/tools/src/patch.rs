@@ -182,11 +182,17 @@ impl Tool for PatchTool {
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let args: ApplyPatch = arguments(value)?;
         let tool = Self(self.0.clone());
-        let (permit, targets, output) = reading::off_thread(move || {
+        let (permit, planned) = reading::off_thread(move || {
             let files = parse::parse(&args.patch)?;
             let locate = |path: &str| permit.resolve_own(path);
             let planned = tool.plan(permit.session(), &files, &locate)?;
             edit::require_same(&permit, &planned.changes)?;
+            Ok((permit, planned))
+        })
+        .await?;
+        let checked = self.0.after_edit.before(&permit, &planned.changes).await;
+        let tool = Self(self.0.clone());
+        let (permit, targets, output) = reading::off_thread(move || {
             let results: Vec<Value> =
                 planned.changes.iter().map(|(_, change)| change.result()).collect();
             let targets: Vec<ResolvedPath> =
@@ -199,6 +205,6 @@ impl Tool for PatchTool {
             Ok((permit, targets, Output::of("patch", &value, false)?))
         })
         .await?;
-        Ok(self.0.after_edit.run(&permit, &targets, &self.0.seen, output).await)
+        Ok(self.0.after_edit.run(&permit, &targets, &self.0.seen, checked, output).await)
     }
 }

@@ -15,6 +15,8 @@ mod background;
 #[path = "it/fixture.rs"]
 #[expect(dead_code, reason = "not all of it is wanted here")]
 mod fixture;
+#[path = "sandboxed/lsp.rs"]
+mod lsp;
 #[path = "sandboxed/modes.rs"]
 mod modes;
 #[path = "sandboxed/network.rs"]
@@ -102,6 +104,29 @@ const TESTS: &[(&str, Test)] = &[
     ("other_session_sees_no_command", || Box::pin(background::other_session_sees_no_command())),
     ("lifetime_and_session_end_commands", || {
         Box::pin(background::lifetime_and_session_end_commands())
+    }),
+    ("new_problems_are_reported_once", || Box::pin(lsp::new_problems_are_reported_once())),
+    ("requested_problems_are_reported", || Box::pin(lsp::requested_problems_are_reported())),
+    ("flood_of_problems_is_cut", || Box::pin(lsp::flood_of_problems_is_cut())),
+    ("silent_server_delays_no_edit_for_longer_than_the_limit", || {
+        Box::pin(lsp::silent_server_delays_no_edit_for_longer_than_the_limit())
+    }),
+    ("broken_server_fails_alone_and_is_turned_off", || {
+        Box::pin(lsp::broken_server_fails_alone_and_is_turned_off())
+    }),
+    ("server_reaches_nothing_but_its_folders", || {
+        Box::pin(lsp::server_reaches_nothing_but_its_folders())
+    }),
+    ("nothing_starts_in_an_untrusted_folder", || {
+        Box::pin(lsp::nothing_starts_in_an_untrusted_folder())
+    }),
+    ("run_limited_to_paths_has_no_server", || Box::pin(lsp::run_limited_to_paths_has_no_server())),
+    ("servers_are_bounded_and_stopped_when_idle", || {
+        Box::pin(lsp::servers_are_bounded_and_stopped_when_idle())
+    }),
+    ("changed_rules_restart_the_server", || Box::pin(lsp::changed_rules_restart_the_server())),
+    ("command_checks_files_without_an_answer", || {
+        Box::pin(lsp::command_checks_files_without_an_answer())
     }),
     ("evaluate_starts_no_program", || Box::pin(spellings::commands::evaluate_starts_no_program())),
 ];

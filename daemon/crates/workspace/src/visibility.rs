@@ -52,7 +52,7 @@ impl Visibility {
 }
 
 /// The rules of one root with the symlinks that they name resolved, for the duration of one answer.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
     top: PathBuf,
     rules: ReadRules,

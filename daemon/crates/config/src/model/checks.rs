@@ -35,6 +35,7 @@ impl Config {
             "listen.address",
             "must be an IP address",
         );
+        check(self.diagnostics.wait <= 60, "diagnostics.wait", "must be at most 60");
         let telemetry = &self.telemetry;
         check(
             telemetry.endpoint.as_deref().is_none_or(telemetry::is_address),

@@ -6,7 +6,7 @@ use cairn_protocol::{
     background::{BackgroundCommand, BackgroundOutput},
     error::{Failure, Reason},
 };
-use cairn_workspace::Root;
+use cairn_workspace::{Root, View};
 use tokio_util::sync::CancellationToken;
 
 use super::Permit;
@@ -15,6 +15,7 @@ use crate::{
     egress::{DomainGate, Proxy},
     live_output::{INTERVAL, LiveOutput},
     sandbox::{Confined, ProcessOutput, Stream, Tier, Wake},
+    service::{self, ServiceOutput, ServiceProcess, ServiceSpec},
 };
 
 /// Wait for a background command that ends at once, as for a misspelt program.
@@ -169,6 +170,49 @@ impl Permit {
     /// `invalid_params` for an id that the session does not have; `tool_timed_out`.
     pub async fn stop_background(&self, id: &str) -> Result<BackgroundCommand, Failure> {
         self.background.stop(&self.session, id).await
+    }
+
+    /// Returns the view of the workspace that a service has, by which calls share one; `None` for a
+    /// run that is limited to paths, which a service is not.
+    pub fn service_view(&self) -> Option<View> {
+        let root = self.root.as_ref().filter(|_| self.paths.is_none())?;
+        // Every tool that uses a service reads by it.
+        Some(self.admission.judge.view_for("read_file", root).unwrap_or_else(|| root.view()))
+    }
+
+    /// Starts a program that serves later calls too: in the sandbox whatever this run has chosen,
+    /// without the network, with the session's root to read and a folder of its own to write.
+    /// `output` receives its standard output.
+    ///
+    /// # Errors
+    /// `no_roots`, `tool_denied` in a run that is limited to paths, `overloaded`, `audit_failed`,
+    /// `tool_failed`.
+    pub async fn start_service(
+        &self,
+        spec: &ServiceSpec,
+        output: Box<ServiceOutput>,
+    ) -> Result<ServiceProcess, Failure> {
+        let root = self.require_root()?.clone();
+        let limited = || Failure::new(Reason::ToolDenied, "the run is limited to paths");
+        let view = self.service_view().ok_or_else(limited)?;
+        let mut confined = Confined::program(spec.argv.clone(), spec.folder.clone());
+        confined.root = Some(root.path.clone());
+        let spaces = [&root.path, &spec.cache].map(|path| path.to_string_lossy().into_owned());
+        confined.parts = Some(spaces.to_vec());
+        confined.write_paths = Some(vec![spec.cache.clone()]);
+        confined.readable.clone_from(&spec.readable);
+        confined.env.clone_from(&spec.env);
+        let cache = spec.cache.clone();
+        let prepared = tokio::task::spawn_blocking(move || {
+            service::create_cache(&cache)?;
+            confined.expect(&root, ".")?;
+            confined.mask(&root, &view)?;
+            Ok::<Confined, Failure>(confined)
+        });
+        let lost = |e| Failure::new(Reason::Internal, format!("preparing a service failed: {e}"));
+        let confined = prepared.await.map_err(lost)??;
+        let sandbox = Arc::clone(&self.service_sandbox);
+        self.runner.start(&self.session, sandbox, spec, confined, output).await
     }
 
     /// Sets up the workspace of a process: the visible folders, each with the identity that its

@@ -1,5 +1,6 @@
-//! Steps after an edit: the user's formatter for the file's kind, and the user's check command.
-//! Both come from the user's own configuration and run in the sandbox, without the network.
+//! Steps after an edit: the user's formatter for the file's kind, and a check by a language server
+//! or the user's command. All come from the user's own configuration and run in the sandbox, without
+//! the network.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,9 +9,14 @@ use std::{
 
 use cairn_harness::{Output, Permit, sandbox::Confined};
 use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::seen::Seen;
+use crate::{
+    lsp::{CheckedEdit, EditedFile, LanguageServers},
+    seen::Seen,
+};
+
+use super::Change;
 
 /// Most characters of a step's output that the model receives.
 const MAX_OUTPUT: usize = 4000;
@@ -22,7 +28,11 @@ const MAX_FORMATTED: usize = 20;
 pub struct AfterEdit {
     /// Commands by the extension of a file, whose path is their last argument.
     pub formatters: BTreeMap<String, Vec<String>>,
-    /// Command line that checks the project.
+    /// Language servers, which check the edited files.
+    pub servers: Option<LanguageServers>,
+    /// True if files must have a server: its absence is then reported.
+    pub requires_servers: bool,
+    /// Command line that checks the project, if a file has no answer of a server.
     pub check: Option<String>,
     /// Time limit of each.
     pub timeout: Duration,
@@ -36,7 +46,22 @@ impl AfterEdit {
     pub fn call_timeout(&self) -> Duration {
         let steps = MAX_FORMATTED * usize::from(!self.formatters.is_empty())
             + usize::from(self.check.is_some());
-        CALL + self.timeout * u32::try_from(steps).unwrap_or(0)
+        let wait = self.servers.as_ref().map_or(Duration::ZERO, LanguageServers::wait);
+        CALL + wait + self.timeout * u32::try_from(steps).unwrap_or(0)
+    }
+
+    /// Prepares the check of files that will be edited.
+    pub async fn before(
+        &self,
+        permit: &Permit,
+        changes: &[(ResolvedPath, Change)],
+    ) -> Option<CheckedEdit> {
+        let servers = self.servers.as_ref()?;
+        let file = |(target, change): &(ResolvedPath, Change)| EditedFile {
+            target: target.clone(),
+            before: change.before.clone(),
+        };
+        Some(servers.before(permit, changes.iter().map(file).collect()).await)
     }
 
     /// Runs the steps for edited files and adds their results to the answer of the edit, which has
@@ -46,6 +71,7 @@ impl AfterEdit {
         permit: &Permit,
         files: &[ResolvedPath],
         seen: &Seen,
+        checked: Option<CheckedEdit>,
         mut output: Output,
     ) -> Output {
         let mut formatted = Vec::new();
@@ -55,16 +81,39 @@ impl AfterEdit {
                 formatted.extend(self.format(permit, target, seen).await);
             }
         }
+        let diagnostics = self.check(permit, files, checked).await;
         let Some(fields) = output.value.as_object_mut() else { return output };
         if !formatted.is_empty() {
             fields.insert("formatter".into(), formatted.into());
         }
-        if let (Some(line), false) = (&self.check, files.is_empty()) {
-            let result = self.step(permit, script(permit, line)).await;
-            let result = result.unwrap_or_else(|why| json!({"not_run": why}));
-            fields.insert("diagnostics".into(), json!({"command": line, "result": result}));
+        if !diagnostics.is_empty() {
+            fields.insert("diagnostics".into(), diagnostics.into());
         }
         output
+    }
+
+    /// Returns the new problems by the servers, and the result of the command for files without
+    /// one.
+    async fn check(
+        &self,
+        permit: &Permit,
+        files: &[ResolvedPath],
+        checked: Option<CheckedEdit>,
+    ) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let mut has_unchecked = true;
+        if let (Some(servers), Some(checked)) = (&self.servers, checked) {
+            let report = servers.after(permit, checked).await;
+            has_unchecked = report.has_unchecked();
+            fields = report.fields(self.requires_servers);
+        }
+        if let (Some(line), true) = (&self.check, has_unchecked && !files.is_empty()) {
+            let result = self.step(permit, script(permit, line)).await;
+            let result = result.unwrap_or_else(|why| json!({"not_run": why}));
+            fields.insert("command".into(), line.clone().into());
+            fields.insert("result".into(), result);
+        }
+        fields
     }
 
     async fn format(&self, permit: &Permit, target: &ResolvedPath, seen: &Seen) -> Option<Value> {

@@ -250,6 +250,15 @@ fn order(ops: &[Op]) -> Vec<usize> {
     order
 }
 
+/// Returns the changes that a call would make, for the check of its files. Blocks.
+pub fn planned(deps: &Deps, permit: &Permit, request: &FsRequest) -> Vec<(ResolvedPath, Change)> {
+    if deps.after_edit.servers.is_none() || !request.ops().iter().any(|op| op.action.changes()) {
+        return vec![];
+    }
+    let caller = Caller { session: permit.session(), root: permit.root(), paths: permit.paths() };
+    Batch::plan(deps, &caller, request, &mut Files::default(), None).changes()
+}
+
 /// Executes a call whose operations change something, or of which there are many.
 ///
 /// # Errors
