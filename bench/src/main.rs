@@ -1,5 +1,5 @@
 //! Measures Cairn against its limits and peers, in one run: `cargo run --release -p cairn-bench --
-//! FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate|chat]...`
+//! FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat]...`
 //!
 //! Measurements through the daemon need `target/release/cairn`, and those of grep need `rg`. Each
 //! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws
@@ -15,6 +15,7 @@ mod grep;
 mod history;
 mod index;
 mod log;
+mod long_log;
 mod mcp;
 mod meter;
 #[cfg(feature = "peers")]
@@ -48,7 +49,7 @@ fn main() {
     }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
         meter::report(
-            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate|chat]... [--record]
+            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat]... [--record]
        cairn-bench charts
        cairn-bench tasks [TASK]... [--model URL NAME] [--folder FOLDER]",
         );
@@ -120,6 +121,9 @@ async fn measure(folder: &Path, scratch: &Path, is_selected: &dyn Fn(&str) -> bo
     }
     if is_selected("log") {
         log::run(&scratch.join("trace.db")).await;
+    }
+    if is_selected("longlog") {
+        long_log::run(scratch).await;
     }
 }
 

@@ -214,11 +214,11 @@ fn unlisted(tools: &[ToolSpec], with_names: bool) -> String {
     let count = tools.len();
     let way = "Look one up with tool_lookup before you call it; without a name it lists them.";
     if !with_names {
-        return format!("MCP servers have {count} further tools. {way}");
+        return format!("There are {count} further tools. {way}");
     }
     let names: Vec<String> = tools.iter().take(UNLISTED).map(|t| line(&t.name, NAME)).collect();
     let more = if count > UNLISTED { ", …" } else { "" };
-    format!("MCP servers have {count} further tools. {way}\n{}{more}", names.join(", "))
+    format!("There are {count} further tools. {way}\n{}{more}", names.join(", "))
 }
 
 fn catalogue(tools: &[ToolSpec]) -> Vec<(String, String)> {

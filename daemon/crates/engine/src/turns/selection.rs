@@ -1,5 +1,6 @@
 //! The tools that a model is offered: those that the run may use, as far as they fit into the
-//! model's context, without those of large MCP servers, which the model looks up first.
+//! model's context, without rarely used ones and those of large MCP servers, which the model looks
+//! up first.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,19 @@ use super::{
 
 /// Name of the tool that describes tools.
 const LOOKUP: &str = "tool_lookup";
+
+/// Tools of the daemon that few turns use.
+const RARE: &[&str] = &[
+    "edit_notebook",
+    "git_branch",
+    "git_checkout",
+    "git_diff",
+    "git_stash",
+    "git_stash_list",
+    "index_add_root",
+    "index_build",
+    "search_sessions",
+];
 
 /// The tools of a turn.
 #[derive(Default)]
@@ -57,21 +71,21 @@ impl TurnContext {
     fn selection(&self) -> Selection {
         let usable = self.usable_tools();
         let limit = self.settings().listed_mcp_tools;
-        let named = self.policy().ops.is_some();
-        let (usable, unlisted) = if named { (usable, vec![]) } else { self.split(usable, limit) };
+        let (usable, unlisted) = self.split(usable, limit);
         let provider = self.provider().ok();
         let (offered, omitted) = tier::select(usable, self.tier(), provider.as_deref());
-        // Without the tool that describes them there is no way to learn of them.
         Selection { offered, omitted, unlisted }
     }
 
     /// Separates the tools that must be looked up and have not been.
     fn split(&self, usable: Vec<ToolSpec>, limit: usize) -> (Vec<ToolSpec>, Vec<ToolSpec>) {
-        let unlisted = unlisted_servers(&usable, limit);
-        let is_unlisted = |spec: &ToolSpec| {
-            spec.server.as_deref().is_some_and(|s| unlisted.iter().any(|u| u == s))
+        let servers = unlisted_servers(&usable, limit);
+        let is_unlisted = |spec: &ToolSpec| match spec.server.as_deref() {
+            Some(server) => servers.iter().any(|unlisted| unlisted == server),
+            None => RARE.contains(&&*spec.name),
         };
-        if unlisted.is_empty() || !usable.iter().any(|spec| spec.name == LOOKUP) {
+        // Without the tool that describes them there is no way to learn of them.
+        if !usable.iter().any(|spec| spec.name == LOOKUP) {
             return (usable, vec![]);
         }
         let mut known: Vec<String> = Vec::new();
