@@ -8,7 +8,10 @@ use cairn_protocol::{
     content::{DirListing, ListDirParams, Span, SpanParams},
     daemon::{DaemonStats, DaemonStatus},
     explore::{ExploreStartParams, ExploreStatus, RunReceipt, SessionRef},
-    git::{CloneParams, CloneReceipt, GitStatus, GitStatusParams},
+    git::{
+        CloneParams, CloneReceipt, GitStatus, GitStatusParams, Worktree, WorktreeCreateParams,
+        WorktreeDiff, WorktreeRef, WorktreeRemoveParams, WorktreeRemoved,
+    },
     history::{HistoryAnswer, HistoryParams},
     id::SessionId,
     index::{AddRootParams, IndexReceipt, IndexStatus, IndexStatusParams, RootRef, RootStatus},
@@ -210,6 +213,16 @@ methods! {
     session_resume(SessionRef) -> RunReceipt = "session.resume";
     /// Deletes a session with its log.
     session_delete(SessionRef) -> Empty = "session.delete";
+    /// Creates a work tree with a new branch.
+    worktree_create(WorktreeCreateParams) -> Worktree = "worktree.create";
+    /// Lists the work trees with their changes.
+    worktree_list(Empty) -> Page<Worktree> = "worktree.list";
+    /// Returns the changes of a work tree.
+    worktree_diff(WorktreeRef) -> WorktreeDiff = "worktree.diff";
+    /// Applies the changes of a work tree to its repository.
+    worktree_apply(WorktreeRef) -> WorktreeDiff = "worktree.apply";
+    /// Removes a work tree.
+    worktree_remove(WorktreeRemoveParams) -> WorktreeRemoved = "worktree.remove";
     /// Searches the log of all sessions.
     session_search(HistoryParams) -> HistoryAnswer = "session.search";
     /// Replaces the MCP servers of a session, which end with it.

@@ -168,3 +168,78 @@ pub struct GitFileChange {
     /// Number of deleted lines; zero for binary files.
     pub deleted_lines: u64,
 }
+
+/// Parameters of `worktree.create`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorktreeCreateParams {
+    /// Declared root with the repository: a path or root id.
+    pub root: String,
+    /// Name of the branch to create; `cairn/` and a random word if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Revision at which the branch begins; the current commit if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+}
+
+/// A work tree that was created for a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Worktree {
+    /// Path of the work tree, which is a declared root.
+    pub path: String,
+    /// Path of the repository that it belongs to.
+    pub repository: String,
+    /// Name of its branch.
+    pub branch: String,
+    /// Hash of the commit at which it began.
+    pub base: String,
+    /// Number of files with uncommitted changes; absent if its folder cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncommitted: Option<u64>,
+    /// Number of commits since its base; absent if its folder cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits: Option<u64>,
+}
+
+/// Parameters that name a work tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorktreeRef {
+    /// Path of the work tree.
+    pub path: String,
+}
+
+/// Changes of a work tree since its base.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorktreeDiff {
+    /// Unified diff of committed and uncommitted changes, cut at 1 MiB.
+    pub diff: String,
+    /// Paths of the changed files.
+    pub paths: Vec<String>,
+    /// True when the diff was cut.
+    pub truncated: bool,
+}
+
+/// Parameters of `worktree.remove`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorktreeRemoveParams {
+    /// Path of the work tree.
+    pub path: String,
+    /// True to lose uncommitted changes.
+    #[serde(default)]
+    pub discard: bool,
+}
+
+/// Result of `worktree.remove`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorktreeRemoved {
+    /// Name of its branch.
+    pub branch: String,
+    /// True if the branch was removed too, because the repository's head has all of its commits.
+    pub branch_removed: bool,
+}

@@ -62,3 +62,4 @@ mod ways;
 mod web;
 mod wire;
 mod words;
+mod worktrees;

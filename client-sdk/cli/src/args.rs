@@ -8,8 +8,8 @@ use crate::{
     chat,
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, history, host, index,
-        man, map, mcp, memory, models, pair, plugins, references, search, skills, stdio, storage,
-        symbols, tools, trace, uninstall, update, viewer,
+        man, map, mcp, memory, models, pair, plugins, references, search, sessions, skills, stdio,
+        storage, symbols, tools, trace, uninstall, update, viewer, worktrees,
     },
 };
 
@@ -93,6 +93,10 @@ pub enum Command {
     Status,
     /// List, show, export and import the logs of sessions
     Trace(trace::TraceArgs),
+    /// List sessions: who works where, and who waits for an answer
+    Sessions(sessions::SessionsArgs),
+    /// List, compare, apply and remove the work trees of chats
+    Worktrees(worktrees::WorktreesArgs),
     /// Search what earlier sessions asked, answered, ran and changed
     History(history::HistoryArgs),
     /// List the tools, call one, show permanently granted rules
@@ -212,6 +216,11 @@ mod tests {
             "cairn impact src/lib.rs --depth 2",
             "cairn map",
             "cairn map --tokens 16384 --query parser --file a.rs --file b.rs",
+            "cairn sessions -k 5",
+            "cairn worktrees",
+            "cairn worktrees remove ../x --discard",
+            "cairn chat --worktree",
+            "cairn chat --worktree fix/retry --base v1.2 -p go",
             "cairn history retry backoff --kind command -k 5",
             "cairn history --file src/lib.rs --here",
             "cairn du --sessions 5",

@@ -26,8 +26,8 @@ use crate::{
     args::{Cli, Command, Sessions},
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, history, index, man,
-        map, mcp, memory, models, overview, pair, plugins, references, search, skills, status,
-        stdio, stop, storage, symbols, tools, trace, uninstall, update, viewer,
+        map, mcp, memory, models, overview, pair, plugins, references, search, sessions, skills,
+        status, stdio, stop, storage, symbols, tools, trace, uninstall, update, viewer, worktrees,
     },
     exit::Failure,
 };
@@ -85,6 +85,8 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Models(args) => wait(models::run(app, args)).and_then(done),
         Command::Du(args) => wait(storage::du(app, args)).and_then(done),
         Command::Gc(args) => wait(storage::gc(app, args)).and_then(done),
+        Command::Sessions(args) => wait(sessions::run(app, args)).and_then(done),
+        Command::Worktrees(args) => wait(worktrees::run(app, args)).and_then(done),
         Command::History(args) => wait(history::run(app, args)).and_then(done),
         Command::Audit(args) => wait(audit::run(app, args)).and_then(done),
         Command::Explore(args) => wait(explore::run(app, args)).and_then(done),

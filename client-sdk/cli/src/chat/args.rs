@@ -12,6 +12,7 @@ Examples:
   cairn chat -p 'what does this project do?'    one question, one answer
   git diff | cairn chat -p 'review this'        the piped input is context
   cairn chat --continue                         continue this folder's last chat
+  cairn chat --worktree                         work in a folder and on a branch of its own
   cairn chat --resume                           choose one of this folder's chats
   cairn chat --provider openai-compatible --endpoint http://localhost:8080 -m qwen3
 
@@ -64,6 +65,13 @@ pub struct ChatArgs {
     /// Work in this folder instead of the current one; tools stay inside it
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
+    /// Work in a new git work tree, on a new branch of this name (cairn/… if not given)
+    #[arg(long, value_name = "BRANCH", num_args = 0..=1, default_missing_value = "",
+        conflicts_with_all = ["go_on", "resume"])]
+    pub worktree: Option<String>,
+    /// With --worktree: begin at this revision instead of the current commit
+    #[arg(long, value_name = "REV", requires = "worktree")]
+    pub base: Option<String>,
     /// Offer a shell to the model; each command still needs an approval
     #[arg(long)]
     pub allow_bash: bool,

@@ -8,6 +8,7 @@ use std::{
 use cairn_client_sdk::Client;
 use cairn_config::{ChatMode, Config, DiskFiles, ShellMode};
 use cairn_protocol::{
+    git::WorktreeCreateParams,
     index::{AddRootParams, IndexStatusParams},
     prompt::PromptSetParams,
     session::{Empty, Session, SessionCreateParams},
@@ -47,6 +48,26 @@ async fn chat_folder(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result<
     app.canonical(&args.sandbox.as_ref().map_or_else(|| here.clone(), |dir| here.join(dir)))
 }
 
+/// Creates a work tree for the chat, and returns its folder.
+async fn worktree(
+    app: &App<'_>,
+    client: &Client,
+    args: &ChatArgs,
+    branch: &str,
+    location: &Path,
+) -> Result<PathBuf, Failure> {
+    let params = WorktreeCreateParams {
+        root: declared_root(app, client, location).await?,
+        branch: (!branch.is_empty()).then(|| branch.to_owned()),
+        base: args.base.clone(),
+    };
+    let created = client.worktree_create(&params).await?;
+    let path = plain(&created.path);
+    app.info(&format!("working in {path}, on the branch {}", plain(&created.branch)));
+    app.info(&format!("'cairn worktrees apply {path}' brings the changes back"));
+    Ok(created.path.into())
+}
+
 /// Returns a folder of this machine.
 fn local_folder(args: &ChatArgs) -> Result<PathBuf, Failure> {
     let location = scope::canonical(args.sandbox.as_deref().unwrap_or(&current_dir()?))?;
@@ -79,7 +100,10 @@ pub async fn chat<'a>(
     config: &Config,
     interactive: bool,
 ) -> Result<Chat<'a>, Failure> {
-    let location = chat_folder(app, &client, args).await?;
+    let mut location = chat_folder(app, &client, args).await?;
+    if let Some(branch) = &args.worktree {
+        location = worktree(app, &client, args, branch, &location).await?;
+    }
     if args.go_on && app.is_remote() {
         return Err(Failure::usage(
             "--continue reads this machine's folder: omit --host and --address",

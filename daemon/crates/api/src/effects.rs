@@ -10,7 +10,7 @@ use cairn_protocol::{
     daemon::InitializeParams,
     error::Failure,
     explore::{ExploreStartParams, SessionRef},
-    git::{CloneParams, GitStatusParams},
+    git::{CloneParams, GitStatusParams, WorktreeCreateParams, WorktreeRef, WorktreeRemoveParams},
     history::HistoryParams,
     index::{AddRootParams, IndexStatusParams, RootRef},
     lines::GrepStreamParams,
@@ -101,6 +101,9 @@ no_effects!(
     UnsubscribeParams,
     UsageParams,
     HistoryParams,
+    WorktreeCreateParams,
+    WorktreeRef,
+    WorktreeRemoveParams,
 );
 
 fn effect_if(has: bool, effect: Effect) -> Vec<Effect> {

@@ -13,7 +13,7 @@ use cairn_protocol::{
     },
     error::{Failure, Reason},
     explore::{ExploreStartParams, SessionRef},
-    git::{CloneParams, GitStatusParams},
+    git::{CloneParams, GitStatusParams, WorktreeCreateParams, WorktreeRef, WorktreeRemoveParams},
     history::HistoryParams,
     index::{AddRootParams, IndexReceipt, IndexStatusParams, RootRef},
     lines::GrepStreamParams,
@@ -51,6 +51,7 @@ pub fn table() -> Vec<Method> {
     all.extend(content());
     all.extend(orchestrate());
     all.extend(session());
+    all.extend(worktree());
     all.extend(tool());
     all.extend(crate::turns::methods());
     all.extend(crate::knowledge::methods());
@@ -354,6 +355,39 @@ fn session() -> Vec<Method> {
         )
         .detached(Right::Admin)
         .scope(Scope::PerSession),
+    ]
+}
+
+fn worktree() -> Vec<Method> {
+    vec![
+        Method::new(
+            "worktree.create",
+            "Creates a work tree of a repository on a new branch, as a root.",
+            |cx, p: WorktreeCreateParams| async move { cx.api().engine.create_worktree(p).await },
+        )
+        .detached(Right::Admin),
+        Method::new(
+            "worktree.list",
+            "The work trees that were created, with their changes.",
+            |cx, p: Empty| async move { cx.api().engine.worktrees(p).await },
+        ),
+        Method::new(
+            "worktree.diff",
+            "The changes of a work tree since it was created.",
+            |cx, p: WorktreeRef| async move { cx.api().engine.worktree_diff(p).await },
+        ),
+        Method::new(
+            "worktree.apply",
+            "Applies the changes of a work tree to the files of its repository.",
+            |cx, p: WorktreeRef| async move { cx.api().engine.apply_worktree(p).await },
+        )
+        .detached(Right::Admin),
+        Method::new(
+            "worktree.remove",
+            "Removes a work tree; its branch remains unless it is merged.",
+            |cx, p: WorktreeRemoveParams| async move { cx.api().engine.remove_worktree(p).await },
+        )
+        .detached(Right::Admin),
     ]
 }
 

@@ -68,6 +68,7 @@ mod structured;
 mod subagent;
 mod turns;
 mod undo;
+mod worktrees;
 
 /// Log types, for hosts and agents.
 pub mod record {

@@ -7,7 +7,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    git::Worktree,
+};
 use serde::{Deserialize, Serialize};
 
 /// State that is stored between starts.
@@ -18,6 +21,8 @@ pub struct State {
     pub roots: Vec<PathBuf>,
     /// Remote URL (without credentials) of each clone, by its path.
     pub remotes: BTreeMap<String, String>,
+    /// Work trees that were created for tasks.
+    pub worktrees: Vec<Worktree>,
 }
 
 /// The file and its content.

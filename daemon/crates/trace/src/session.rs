@@ -146,6 +146,22 @@ impl Trace {
         .await
     }
 
+    /// Returns the sessions with an active run in a root.
+    ///
+    /// # Errors
+    /// Fails when the database cannot be read.
+    pub async fn running_in(&self, root: &str) -> Result<Vec<SessionId>, TraceError> {
+        let root = root.to_owned();
+        self.read(move |conn| {
+            let query = "SELECT id FROM session WHERE state = 'running' AND root = ?1";
+            let mut statement = conn.prepare_cached(query)?;
+            let rows = statement.query_map([root], |row| row.get::<_, String>(0))?;
+            let ids = rows.collect::<Result<Vec<_>, _>>()?;
+            Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+        })
+        .await
+    }
+
     /// Returns the number of sessions.
     ///
     /// # Errors

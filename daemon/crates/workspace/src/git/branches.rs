@@ -43,7 +43,7 @@ pub struct Stash {
 }
 
 /// Opens the repository at the root for an operation on another thread.
-fn with_repository<T: Send + 'static>(
+pub(super) fn with_repository<T: Send + 'static>(
     root: &Root,
     what: &'static str,
     writes: bool,
@@ -89,7 +89,7 @@ fn target_tree<'r>(repo: &'r Repository, change: &BranchChange) -> Result<Tree<'
     }
 }
 
-fn paths_of(diff: &Diff<'_>) -> Result<Vec<String>, git2::Error> {
+pub(super) fn paths_of(diff: &Diff<'_>) -> Result<Vec<String>, git2::Error> {
     let mut paths = BTreeSet::new();
     for delta in diff.deltas() {
         for file in [delta.old_file(), delta.new_file()] {

@@ -16,6 +16,7 @@ mod run;
 mod source;
 mod status;
 mod url;
+mod worktree;
 
 pub use branches::{
     BranchChange, Stash, branch_paths, files_at, git_branch, git_stashes, stash_pop,
@@ -31,6 +32,10 @@ pub use source::CloneSource;
 pub use status::{MAX_CHANGES, STATUS_LIMIT, git_status};
 pub use url::{
     Credentials, MAX_URL_BYTES, Remote, RemoteLocation, check_url, folder_name, without_credentials,
+};
+pub use worktree::{
+    NewWorktree, WorktreeState, add_worktree, apply_patch_to, checked_branch, remove_worktree,
+    worktree_patch, worktree_state,
 };
 
 use cairn_protocol::error::{Failure, Reason};

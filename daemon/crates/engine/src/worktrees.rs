@@ -1,0 +1,192 @@
+//! Work trees for tasks: each is a declared root of its own, on a branch of its own.
+
+use std::path::PathBuf;
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    git::{
+        Worktree, WorktreeCreateParams, WorktreeDiff, WorktreeRef, WorktreeRemoveParams,
+        WorktreeRemoved,
+    },
+    index::{AddRootParams, RootRef},
+    session::{Empty, Page},
+};
+use cairn_workspace::{Root, git};
+use uuid::Uuid;
+
+use crate::{Engine, roots::blocking};
+
+/// Maximum bytes of a diff in an answer.
+const MAX_DIFF: usize = 1024 * 1024;
+/// Maximum number of work trees.
+const MAX_WORKTREES: usize = 256;
+
+impl Engine {
+    /// Creates a work tree with a new branch, and declares it.
+    ///
+    /// # Errors
+    /// `root_not_found`; `invalid_params` for a bad name; `git_failed`; `overloaded` at 256.
+    pub async fn create_worktree(&self, params: WorktreeCreateParams) -> Result<Worktree, Failure> {
+        self.require_open()?;
+        if self.inner.state.get().worktrees.len() >= MAX_WORKTREES {
+            let text = format!("there are {MAX_WORKTREES} work trees already: remove some");
+            return Err(Failure::new(Reason::Overloaded, text));
+        }
+        let root = self.inner.roots.find(&params.root)?;
+        let id = Uuid::now_v7().simple().to_string();
+        // The last digits are random.
+        let word = &id[id.len() - 8..];
+        let branch = match params.branch {
+            Some(name) => git::checked_branch(&name)?,
+            None => format!("cairn/{word}"),
+        };
+        let name = root.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let folder = self.inner.workspaces.join("worktrees");
+        let path = folder.join(format!("{}-{word}", name.unwrap_or_default()));
+        let new =
+            git::NewWorktree { path: path.clone(), branch: branch.clone(), base: params.base };
+        let repository = root.clone();
+        let (path, base) = blocking(move || {
+            let io = |error: std::io::Error| {
+                Failure::new(Reason::StorageFailed, format!("{}: {error}", folder.display()))
+            };
+            std::fs::create_dir_all(&folder).map_err(io)?;
+            let base = git::add_worktree(&repository, new)?;
+            Ok((path.canonicalize().map_err(io)?, base))
+        })
+        .await?;
+        let worktree = Worktree {
+            path: path.to_string_lossy().into_owned(),
+            repository: root.path.to_string_lossy().into_owned(),
+            branch,
+            base,
+            uncommitted: Some(0),
+            commits: Some(0),
+        };
+        let stored = worktree.clone();
+        self.inner.state.change(|state| state.worktrees.push(stored))?;
+        let params = AddRootParams { path: worktree.path.clone(), request_id: None };
+        self.add_root(params).await?;
+        Ok(worktree)
+    }
+
+    /// Lists the work trees with their changes.
+    ///
+    /// # Errors
+    /// None at present; the signature is that of other lists.
+    pub async fn worktrees(&self, _: Empty) -> Result<Page<Worktree>, Failure> {
+        let mut data = self.inner.state.get().worktrees;
+        for worktree in &mut data {
+            let state = self.worktree_state(worktree).await;
+            (worktree.uncommitted, worktree.commits) = match state {
+                Ok(state) => (Some(state.uncommitted), Some(state.commits)),
+                Err(_) => (None, None),
+            };
+        }
+        Ok(Page { data, next_cursor: None })
+    }
+
+    async fn worktree_state(&self, worktree: &Worktree) -> Result<git::WorktreeState, Failure> {
+        let root = self.inner.roots.find(&worktree.path)?;
+        let base = worktree.base.clone();
+        blocking(move || git::worktree_state(&root, base)).await
+    }
+
+    fn find_worktree(&self, path: &str) -> Result<Worktree, Failure> {
+        let all = self.inner.state.get().worktrees;
+        let given = PathBuf::from(path);
+        let given = given.canonicalize().unwrap_or(given);
+        all.into_iter().find(|worktree| given == *worktree.path).ok_or_else(|| {
+            let path: String = path.chars().take(300).flat_map(char::escape_default).collect();
+            let text = format!("'{path}' is not a work tree that was created here");
+            Failure::new(Reason::PathNotFound, text)
+        })
+    }
+
+    /// Returns the changes of a work tree since its base.
+    ///
+    /// # Errors
+    /// `path_not_found`, `git_failed`.
+    pub async fn worktree_diff(&self, params: WorktreeRef) -> Result<WorktreeDiff, Failure> {
+        let worktree = self.find_worktree(&params.path)?;
+        let (patch, paths) = self.worktree_patch(&worktree).await?;
+        let mut diff = String::from_utf8_lossy(&patch).into_owned();
+        let truncated = diff.len() > MAX_DIFF;
+        if truncated {
+            let mut end = MAX_DIFF;
+            while !diff.is_char_boundary(end) {
+                end -= 1;
+            }
+            diff.truncate(end);
+        }
+        Ok(WorktreeDiff { diff, paths, truncated })
+    }
+
+    async fn worktree_patch(&self, worktree: &Worktree) -> Result<(Vec<u8>, Vec<String>), Failure> {
+        let root = self.inner.roots.find(&worktree.path)?;
+        let base = worktree.base.clone();
+        blocking(move || git::worktree_patch(&root, base)).await
+    }
+
+    /// Applies the changes of a work tree to the files of its repository: all or none.
+    ///
+    /// # Errors
+    /// `path_not_found`; `git_failed` where the repository's files have changed otherwise.
+    pub async fn apply_worktree(&self, params: WorktreeRef) -> Result<WorktreeDiff, Failure> {
+        let worktree = self.find_worktree(&params.path)?;
+        let repository = self.inner.roots.find(&worktree.repository)?;
+        let (patch, paths) = self.worktree_patch(&worktree).await?;
+        if !patch.is_empty() {
+            blocking(move || git::apply_patch_to(&repository, patch)).await?;
+        }
+        Ok(WorktreeDiff { diff: String::new(), paths, truncated: false })
+    }
+
+    /// Removes a work tree with its folder and its root. Its branch remains if it has commits that
+    /// the repository's head does not have.
+    ///
+    /// # Errors
+    /// `path_not_found`; `invalid_params` for uncommitted changes without `discard`; `session_busy`
+    /// while a session works in it; `git_failed`.
+    pub async fn remove_worktree(
+        &self,
+        params: WorktreeRemoveParams,
+    ) -> Result<WorktreeRemoved, Failure> {
+        let worktree = self.find_worktree(&params.path)?;
+        let is_there = PathBuf::from(&worktree.path).exists();
+        if is_there && !params.discard {
+            let state = self.worktree_state(&worktree).await?;
+            if state.uncommitted > 0 {
+                let text = format!(
+                    "the work tree has {} files with uncommitted changes, which would be lost",
+                    state.uncommitted
+                );
+                return Err(Failure::new(Reason::InvalidParams, text));
+            }
+        }
+        self.require_unused(&worktree).await?;
+        let repository = self.inner.roots.find(&worktree.repository)?;
+        let declared: Option<Root> = self.inner.roots.find(&worktree.path).ok();
+        if declared.is_some() {
+            let root = RootRef { root: worktree.path.clone(), request_id: None };
+            self.remove_root(root).await?;
+        }
+        let (path, branch) = (PathBuf::from(&worktree.path), worktree.branch.clone());
+        let branch_removed =
+            blocking(move || git::remove_worktree(&repository, path, branch)).await?;
+        self.inner.state.change(|state| state.worktrees.retain(|w| w.path != worktree.path))?;
+        Ok(WorktreeRemoved { branch: worktree.branch, branch_removed })
+    }
+
+    /// Refuses while a run of a session is active in the work tree.
+    async fn require_unused(&self, worktree: &Worktree) -> Result<(), Failure> {
+        let running = self.inner.trace.running_in(&worktree.path).await?;
+        match running.first() {
+            None => Ok(()),
+            Some(session) => {
+                let text = format!("session {session} works in {}", worktree.path);
+                Err(Failure::new(Reason::SessionBusy, text))
+            }
+        }
+    }
+}
