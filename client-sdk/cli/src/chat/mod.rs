@@ -139,6 +139,9 @@ pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
         }
         return Ok(OK);
     }
+    if !chat.json() {
+        crate::commands::mcp::note_logins(app, &chat.client).await;
+    }
     match one_shot {
         Some(question) => {
             let message = if question.is_typed {
