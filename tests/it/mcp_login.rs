@@ -21,8 +21,8 @@ struct Tracker {
 
 impl Drop for Tracker {
     fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
+        let _stopped = self.child.kill();
+        let _stopped = self.child.wait();
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{Scripted, calls, configured, text_answer},
+    chat::{Scripted, calls, configured, text_answer, with_context},
     sdks::node,
     sealed::{Daemon, Raw, command, missing, python, tree, wait_for},
     terminal::Terminal,
@@ -238,13 +238,13 @@ fn tools_of_a_large_server_are_looked_up() {
         // The next turn of the session still knows it.
         expecting(json!([{"offersTool": sum}]), text_answer("again")),
     ]);
-    let cairn = configured(&answers, &config(5));
+    let cairn = with_context(100_000, &answers, &config(5));
     wait_for_tool(&cairn.daemon.home, sum);
     chat(&cairn, &[]);
     chat(&cairn, &["--continue"]);
     // Control: a server with fewer tools than the limit is offered at once.
     let answers = json!([expecting(json!([{"offersTool": sum}]), add), text_answer("done")]);
-    let cairn = configured(&answers, &config(100));
+    let cairn = with_context(100_000, &answers, &config(100));
     wait_for_tool(&cairn.daemon.home, sum);
     chat(&cairn, &[]);
 }
@@ -262,7 +262,7 @@ fn changed_tools_of_a_server_are_offered_in_the_next_turn() {
         expecting(json!([{"offersTool": "mcp_peer_later"}]), calls("mcp_peer_later", &json!({}))),
         expecting(json!([{"lastContains": "here"}]), text_answer("done")),
     ]);
-    let cairn = configured(&answers, &config);
+    let cairn = with_context(100_000, &answers, &config);
     wait_for_tool(&cairn.daemon.home, "mcp_peer_grow");
     chat(&cairn, &[]);
     wait_for_tool(&cairn.daemon.home, "mcp_peer_later");

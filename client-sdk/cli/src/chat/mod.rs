@@ -23,6 +23,7 @@ mod menu;
 mod message;
 mod mode;
 mod notify;
+mod offer;
 mod pastes;
 mod picker;
 mod repl;
@@ -72,6 +73,7 @@ struct Chat<'a> {
     /// The subscription to the session's events, which stays open between turns.
     follow: Option<Follow>,
     policy: ExecutionPolicy,
+    offer: offer::Offer,
     display: view::DisplayOptions,
     screen: screen::Screen,
     /// A person is at the keyboard and can be asked.

@@ -168,8 +168,8 @@ async fn login_that_is_not_finished_ends_with_its_time() {
     // A connection that sends nothing does not delay the end.
     let silent = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let mut outcome = pending.outcome.clone();
-    let ended = outcome.wait_for(Option::is_some).await.unwrap().clone().unwrap();
-    assert!(ended.unwrap_err().message.contains("nobody logged in within 0 s"));
+    let finished = outcome.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+    assert!(finished.unwrap_err().message.contains("nobody logged in within 0 s"));
     drop((silent, pending));
     // The port is closed with the login.
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());

@@ -56,12 +56,9 @@ impl TurnContext {
 
     fn selection(&self) -> Selection {
         let usable = self.usable_tools();
-        let limit = self.settings().listed_mcp_tools;
-        let named = self.policy().ops.is_some();
-        let (usable, unlisted) = if named { (usable, vec![]) } else { self.split(usable, limit) };
+        let (usable, unlisted) = self.split(usable, self.settings().listed_mcp_tools);
         let provider = self.provider().ok();
         let (offered, omitted) = tier::select(usable, self.tier(), provider.as_deref());
-        // Without the tool that describes them there is no way to learn of them.
         Selection { offered, omitted, unlisted }
     }
 
@@ -71,6 +68,7 @@ impl TurnContext {
         let is_unlisted = |spec: &ToolSpec| {
             spec.server.as_deref().is_some_and(|s| unlisted.iter().any(|u| u == s))
         };
+        // Without the tool that describes them there is no way to learn of them.
         if unlisted.is_empty() || !usable.iter().any(|spec| spec.name == LOOKUP) {
             return (usable, vec![]);
         }
