@@ -24,7 +24,7 @@ const BEHIND: Duration = Duration::from_millis(20);
 /// Time for the last lines when the daemon stops.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// The running output.
+/// The task that prints the audit.
 pub struct AuditOutput {
     stop: CancellationToken,
     task: JoinHandle<()>,

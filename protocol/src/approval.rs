@@ -130,7 +130,7 @@ pub enum FormFieldKind {
     Number,
     /// A number without a fraction.
     Integer,
-    /// True or false.
+    /// Either true or false.
     Boolean,
     /// Exactly one of the options.
     Choice,

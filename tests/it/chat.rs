@@ -30,11 +30,16 @@ pub fn scripted(answers: &Value) -> Scripted {
 
 /// Starts such a daemon with further settings.
 pub fn configured(answers: &Value, settings: &Value) -> Scripted {
+    with_context(16384, answers, settings)
+}
+
+/// Starts such a daemon, whose model has a context of so many tokens.
+pub fn with_context(tokens: u32, answers: &Value, settings: &Value) -> Scripted {
     let dir = tempfile::tempdir().unwrap();
     let (home, folder) = (dir.path().join("home"), dir.path().join("repo"));
     tree(&folder, FILES);
     let script = dir.path().join("script.json");
-    let text = json!({"model": "script", "contextTokens": 16384, "answers": answers});
+    let text = json!({"model": "script", "contextTokens": tokens, "answers": answers});
     tree(dir.path(), &[("script.json", &text.to_string())]);
     let mut config = settings.clone();
     config["llm"] = json!({"provider": "scripted", "endpoint": script});

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agents;
+mod audit_output;
 mod browser;
 mod chat;
 mod chat_input;

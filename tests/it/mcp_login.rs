@@ -21,8 +21,8 @@ struct Tracker {
 
 impl Drop for Tracker {
     fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
+        let _stopped = self.child.kill();
+        let _stopped = self.child.wait();
     }
 }
 
@@ -138,6 +138,9 @@ fn login_is_stored_refreshed_and_deleted() {
     wait_for("the warning", || {
         logged(&scene.home).contains("cairn mcp login tracker").then_some(())
     });
+    // A chat says so too; its turn fails, since there is no model.
+    let (_, _, notes) = crate::sealed::cairn(&scene.home, &scene.root, &["chat", "-p", "hi"]);
+    assert!(notes.contains("run 'cairn mcp login tracker'"), "{notes}");
     let off = servers(&scene.home).into_iter().find(|server| server["name"] == "off").unwrap();
     assert_eq!(off["state"], "disabled");
     assert_eq!(off["url"], "https://off.example/mcp", "a query may have a secret");

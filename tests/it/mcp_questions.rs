@@ -8,9 +8,10 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{Scripted, calls, configured, text_answer},
+    chat::{Scripted, calls, configured, text_answer, with_context},
     sdks::node,
     sealed::{Daemon, Raw, command, missing, python, tree, wait_for},
+    terminal::Terminal,
 };
 
 fn script(name: &str) -> PathBuf {
@@ -156,6 +157,42 @@ async fn question_is_declined_without_a_user_and_limited() {
     raw.answer(&denied).await;
 }
 
+#[tokio::test]
+async fn every_kind_of_field_of_a_foreign_server_is_offered() {
+    let Some((node, modules)) = node() else { return };
+    let server = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
+    if !server.exists() {
+        return missing("npm's @modelcontextprotocol/server-everything");
+    }
+    let tool = "mcp_everything_trigger-elicitation-request";
+    let config = json!({
+        "permissions": {"allow": [tool]},
+        "mcp": {"servers": {"everything": {"command": node, "args": [server, "stdio"]}}},
+    });
+    let cairn = configured(&json!([]), &config);
+    wait_for_tool(&cairn.daemon.home, tool);
+    let mut raw = cairn.daemon.client().await;
+    let mut user = cairn.daemon.approver().await;
+    let session = raw.open_session(&cairn.folder).await;
+    let call = start_call(&mut raw, &session, tool).await;
+    let approval = question(&mut user, &session).await;
+    let fields = approval["form"]["fields"].as_array().unwrap();
+    let kinds: Vec<&str> = fields.iter().map(|f| f["kind"].as_str().unwrap()).collect();
+    let expected = [
+        "text", "boolean", "text", "text", "text", "text", "integer", "number", "choice",
+        "choices", "choice", "choices", "choice",
+    ];
+    assert_eq!(kinds, expected, "{approval:#}");
+    assert_eq!(fields[10]["options"][0], json!({"value": "hero-1", "title": "Superman"}));
+    assert_eq!(fields[12]["options"][1], json!({"value": "pet-2", "title": "Dogs"}));
+    let values = json!({"name": "Ann", "titledMultipleSelectEnum": ["fish-2"], "number": 2.5});
+    let answer =
+        json!({"approvalId": approval["approvalId"], "decision": "once", "values": values});
+    user.ok("approval.resolve", answer).await;
+    let done = raw.answer(&call).await.to_string();
+    assert!(done.contains("Ann") && done.contains("fish-2"), "{done}");
+}
+
 /// Adds an expectation to an answer of the script.
 fn expecting(expect: Value, mut answer: Value) -> Value {
     answer["expect"] = expect;
@@ -201,13 +238,13 @@ fn tools_of_a_large_server_are_looked_up() {
         // The next turn of the session still knows it.
         expecting(json!([{"offersTool": sum}]), text_answer("again")),
     ]);
-    let cairn = configured(&answers, &config(5));
+    let cairn = with_context(100_000, &answers, &config(5));
     wait_for_tool(&cairn.daemon.home, sum);
     chat(&cairn, &[]);
     chat(&cairn, &["--continue"]);
     // Control: a server with fewer tools than the limit is offered at once.
     let answers = json!([expecting(json!([{"offersTool": sum}]), add), text_answer("done")]);
-    let cairn = configured(&answers, &config(100));
+    let cairn = with_context(100_000, &answers, &config(100));
     wait_for_tool(&cairn.daemon.home, sum);
     chat(&cairn, &[]);
 }
@@ -225,9 +262,52 @@ fn changed_tools_of_a_server_are_offered_in_the_next_turn() {
         expecting(json!([{"offersTool": "mcp_peer_later"}]), calls("mcp_peer_later", &json!({}))),
         expecting(json!([{"lastContains": "here"}]), text_answer("done")),
     ]);
-    let cairn = configured(&answers, &config);
+    let cairn = with_context(100_000, &answers, &config);
     wait_for_tool(&cairn.daemon.home, "mcp_peer_grow");
     chat(&cairn, &[]);
     wait_for_tool(&cairn.daemon.home, "mcp_peer_later");
     chat(&cairn, &["--continue"]);
+}
+
+#[test]
+fn chat_shows_a_question_with_its_fields() {
+    let Some(python) = python("mcp") else { return };
+    let config = json!({
+        "permissions": {"allow": ["mcp_peer_book"]},
+        "mcp": {"servers": {"peer": {"command": python, "args": [script("mcp_server.py")]}}},
+    });
+    let book = calls("mcp_peer_book", &json!({}));
+    let answers = json!([
+        book,
+        expecting(
+            json!([{"lastContains": "booked for 3 letters, 4 guests, tower"}, {"noneContains": "Ann"}]),
+            text_answer("It is booked."),
+        ),
+        book,
+        expecting(json!([{"lastContains": "decline"}]), text_answer("As you like.")),
+    ]);
+    let cairn = configured(&answers, &config);
+    wait_for_tool(&cairn.daemon.home, "mcp_peer_book");
+    let Some(mut terminal) = Terminal::start(&cairn.daemon.home, &cairn.folder, &["chat"]) else {
+        return;
+    };
+    terminal.see("\n● ");
+    terminal.line("book a table");
+    let text = terminal.see("1/4");
+    assert!(text.contains("Which table?") && text.contains("peer (its answers go to it"), "{text}");
+    terminal.line("Ann");
+    terminal.see("2/4");
+    terminal.line("nine");
+    terminal.see("a number without fraction");
+    terminal.key("C-u");
+    terminal.line("4");
+    terminal.see("3/4");
+    terminal.line("");
+    terminal.see("4/4");
+    terminal.line("2");
+    terminal.see("It is booked.");
+    terminal.line("and another");
+    terminal.see_after("and another", "1/4");
+    terminal.key("Escape");
+    terminal.see("As you like.");
 }

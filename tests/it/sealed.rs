@@ -126,13 +126,24 @@ impl Daemon {
         Self::begin(home, &[], variables)
     }
 
+    /// Starts a daemon whose standard output is returned.
+    pub fn start_piped(home: &Path, flags: &[&str]) -> (Self, std::process::ChildStdout) {
+        let mut daemon = Self::begin_with(home, flags, &[], Stdio::piped());
+        let output = daemon.child.stdout.take().unwrap();
+        (daemon, output)
+    }
+
     fn begin(home: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::begin_with(home, flags, variables, Stdio::null())
+    }
+
+    fn begin_with(home: &Path, flags: &[&str], variables: &[(&str, &str)], stdout: Stdio) -> Self {
         let mut command = command(home);
         // Work that runs when a test stops the daemon is interrupted, unless the test wants it to
         // finish.
         command.env("CAIRN_DAEMON_DRAIN_SECONDS", "0");
         command.args(["serve", "--port", "0"]).args(flags).envs(variables.iter().copied());
-        let child = command.stderr(log(home)).spawn().unwrap();
+        let child = command.stdout(stdout).stderr(log(home)).spawn().unwrap();
         let daemon = Self { home: home.to_owned(), child, _dir: None };
         let pid = daemon.child.id();
         wait_for("daemon.json", || daemon.file().filter(|f| f.pid == pid));

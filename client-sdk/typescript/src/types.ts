@@ -1820,7 +1820,7 @@ export type FormFieldKind =
   | "number"
   /** A number without a fraction. */
   | "integer"
-  /** True or false. */
+  /** Either true or false. */
   | "boolean"
   /** Exactly one of the options. */
   | "choice"

@@ -7,8 +7,6 @@ mod elicitation;
 mod http;
 mod link;
 mod login;
-#[cfg(test)]
-mod login_tests;
 mod logins;
 mod process;
 mod session_servers;
@@ -219,3 +217,6 @@ impl Supervised {
         tools.set(registry, vec![]);
     }
 }
+
+#[cfg(test)]
+mod login_tests;

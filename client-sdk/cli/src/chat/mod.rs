@@ -23,6 +23,7 @@ mod menu;
 mod message;
 mod mode;
 mod notify;
+mod offer;
 mod pastes;
 mod picker;
 mod repl;
@@ -72,6 +73,7 @@ struct Chat<'a> {
     /// The subscription to the session's events, which stays open between turns.
     follow: Option<Follow>,
     policy: ExecutionPolicy,
+    offer: offer::Offer,
     display: view::DisplayOptions,
     screen: screen::Screen,
     /// A person is at the keyboard and can be asked.
@@ -138,6 +140,9 @@ pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
             output::line(&prompt.system)?;
         }
         return Ok(OK);
+    }
+    if !chat.json() {
+        crate::commands::mcp::note_logins(app, &chat.client).await;
     }
     match one_shot {
         Some(question) => {

@@ -11,8 +11,8 @@ use cairn_protocol::{
     git::WorktreeCreateParams,
     index::{AddRootParams, IndexStatusParams},
     prompt::PromptSetParams,
-    session::{Empty, Session, SessionCreateParams},
-    tool::{ToolInfo, ToolsMode as WireMode},
+    session::{Session, SessionCreateParams},
+    tool::ToolsMode as WireMode,
     turn::{ExecutionMode, ExecutionPolicy, ProviderSetParams, SandboxUse},
 };
 
@@ -24,6 +24,7 @@ use super::{
     editor::Sources,
     local,
     log::Log,
+    offer::Offer,
     screen::{Screen, TerminalCapabilities},
     shell::Shell,
     turn::Interrupts,
@@ -57,7 +58,7 @@ async fn worktree(
     location: &Path,
 ) -> Result<PathBuf, Failure> {
     let params = WorktreeCreateParams {
-        root: declared_root(app, client, location).await?,
+        root: declared_root(app, client, location, args.sandbox.is_some()).await?,
         branch: (!branch.is_empty()).then(|| branch.to_owned()),
         base: args.base.clone(),
     };
@@ -131,9 +132,11 @@ pub async fn chat<'a>(
     if interactive && capabilities.rich {
         capabilities.theme = Theme::detect(config.chat.theme);
     }
+    let offer = offer(app, args, config)?;
     let mut chat = Chat {
         app,
-        policy: policy(app, &client, args, config).await?,
+        policy: policy(app, &client, &offer, (args, config)).await?,
+        offer,
         client,
         session: session.session_id.clone(),
         folder: session.root.as_ref().map_or_else(|| location.clone(), PathBuf::from),
@@ -299,50 +302,41 @@ pub async fn declared_root(
     Ok(client.index_add_root(&params).await?.path)
 }
 
-/// Builds the policy of the chat's turns.
-async fn policy(
-    app: &App<'_>,
-    client: &Client,
-    args: &ChatArgs,
-    config: &Config,
-) -> Result<ExecutionPolicy, Failure> {
+/// Returns the choice of tools for the chat's turns.
+fn offer(app: &App<'_>, args: &ChatArgs, config: &Config) -> Result<Offer, Failure> {
     let shell = config.tools.builtin.get("run_shell");
     let configured = shell.is_some_and(|s| s.enabled && s.mode != Some(ShellMode::Off));
-    let overrides = app.overrides()?;
-    let mut withheld = args.withheld(configured || config.ui.shell);
-    let switched_off = overrides.switched_off();
-    withheld.extend(switched_off.iter().map(String::as_str));
+    let flags = args.withheld(configured || config.ui.shell);
+    let mut withheld: Vec<String> = flags.into_iter().map(str::to_owned).collect();
+    withheld.extend(app.overrides()?.switched_off());
     let tools_mode = args.tools_mode.as_deref().map(|mode| match mode {
         "unified" => WireMode::Unified,
         "both" => WireMode::Both,
         _ => WireMode::Split,
     });
-    let tools = client.tool_list(&Empty {}).await?.data;
-    let ops = tools.iter().any(|t| withheld.contains(&t.name.as_str())).then(|| {
-        let hidden = |t: &ToolInfo| match tools_mode {
-            Some(mode) if WireMode::governs(&t.name) => mode.hides(&t.name),
-            _ => t.hidden,
-        };
-        let offered = tools
-            .iter()
-            .filter(|t| !hidden(t) && !t.network && !withheld.contains(&t.name.as_str()));
-        let commit = config.git.auto_commit.then(|| "git_commit".to_owned());
-        // The commit at the end of a turn needs its tool too.
-        offered.map(|t| t.name.clone()).chain(commit).collect()
-    });
+    Ok(Offer { withheld, tools_mode, commits: config.git.auto_commit })
+}
+
+/// Builds the policy of the chat's turns.
+async fn policy(
+    app: &App<'_>,
+    client: &Client,
+    offer: &Offer,
+    (args, config): (&ChatArgs, &Config),
+) -> Result<ExecutionPolicy, Failure> {
     let mut policy = ExecutionPolicy {
         // The user chose the model in their own configuration, which must allow external models as
         // well.
         allow_external_llms: true,
-        ops,
+        ops: offer.ops(client).await?,
         mode: Some(mode(args, config)),
         dry_run: args.dry_run,
         prompt_progress: (!shows_progress(args, config)).then_some(false),
         sandbox: args.no_sandbox.then_some(SandboxUse::Off),
-        tools_mode,
+        tools_mode: offer.tools_mode,
         ..ExecutionPolicy::default()
     };
-    overrides.apply(&mut policy);
+    app.overrides()?.apply(&mut policy);
     Ok(policy)
 }
 

@@ -12,6 +12,8 @@ use cairn_protocol::index::{AddRootParams, IndexStatusParams};
 use clap::{Args, Subcommand};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+pub use servers::note_logins;
+
 use crate::{
     app::App,
     bridge::{self, Bridge},

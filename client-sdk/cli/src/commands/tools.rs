@@ -14,7 +14,7 @@ use console::style;
 
 use crate::{
     app::App,
-    chat::{declared_root, prompt_for_approval},
+    chat::{declared_root, has_keyboard, prompt_for_approval},
     exit::{Failure, INTERRUPTED, OK},
     render::output::{self, plain},
 };
@@ -263,8 +263,15 @@ pub async fn answer(
 ) -> Result<(), Failure> {
     let approval_id = approval.approval_id.clone();
     let params = match approver {
+        // A question of an MCP server needs values, which nobody has approved in advance.
+        Approver::Preapproved if approval.form.is_some() && has_keyboard() => {
+            prompt_for_approval(app, approval).await?
+        }
         Approver::Preapproved => {
-            let decision = ApprovalDecision::Once;
+            let decision = match approval.form {
+                Some(_) => ApprovalDecision::Deny,
+                None => ApprovalDecision::Once,
+            };
             ApprovalResolveParams {
                 approval_id,
                 decision,

@@ -2045,7 +2045,7 @@ FormFieldKind: TypeAlias = Literal[
     "text",  # A text of one line.
     "number",  # A number, with a fraction or without.
     "integer",  # A number without a fraction.
-    "boolean",  # True or false.
+    "boolean",  # Either true or false.
     "choice",  # Exactly one of the options.
     "choices",  # Any number of the options.
 ]

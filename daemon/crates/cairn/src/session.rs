@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cairn_engine::{Approver, Engine, record::Step, tool::Tool};
 use cairn_protocol::{
-    approval::ApprovalResolveParams,
+    approval::{ApprovalDecision, ApprovalResolveParams},
     envelope::Envelope,
     error::{Failure, Reason},
     event::AgentEvt,
@@ -153,7 +153,11 @@ impl Session {
             Some(AgentEvt::RunCompleted { result }) => Ok(Some((**result).clone())),
             Some(AgentEvt::ApprovalRequired { approval }) => {
                 if let Some(answer) = &self.on_approval {
-                    let decision = answer(approval);
+                    // The host has no values for a question of an MCP server.
+                    let decision = match &approval.form {
+                        Some(_) => ApprovalDecision::Deny,
+                        None => answer(approval),
+                    };
                     let (approval_id, reason) = (approval.approval_id.clone(), None);
                     let params = ApprovalResolveParams {
                         approval_id,

@@ -113,7 +113,7 @@ const USES: &[(&str, Scope, &str)] = &[
     ("mcp.servers.*.cwd", Daemon, PROCESS),
     ("mcp.servers.*.enabled", Daemon, "daemon/src/extensions/mcp.rs"),
     ("mcp.servers.*.env.*", Daemon, PROCESS),
-    ("mcp.servers.*.headers.*", Daemon, LINK),
+    ("mcp.servers.*.headers.*", Daemon, "daemon/src/extensions/mcp/http.rs"),
     ("mcp.servers.*.start_timeout_seconds", Daemon, LINK),
     ("mcp.servers.*.timeout_seconds", Daemon, "daemon/src/extensions/mcp.rs"),
     ("mcp.servers.*.trust_annotations", Daemon, "daemon/src/extensions/mcp.rs"),

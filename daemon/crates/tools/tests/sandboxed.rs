@@ -77,6 +77,7 @@ const TESTS: &[(&str, Test)] = &[
         Box::pin(modes::git_status_omits_placeholders_and_shows_files_of_the_user())
     }),
     ("allowed_domain_is_reached", || Box::pin(network::allowed_domain_is_reached())),
+    ("tunnel_must_name_its_domain", || Box::pin(network::tunnel_must_name_its_domain())),
     ("registries_are_reached_by_their_programs", || {
         Box::pin(network::registries_are_reached_by_their_programs())
     }),

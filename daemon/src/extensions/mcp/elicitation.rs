@@ -76,7 +76,10 @@ impl ActiveCalls {
         };
         let invalid = |text: String| ErrorData::invalid_params(text, None);
         let schema = serde_json::to_value(&requested_schema).map_err(|e| invalid(e.to_string()))?;
-        let form = form(server, &message, &schema).map_err(invalid)?;
+        let mut form = form(server, &message, &schema).map_err(invalid)?;
+        if let Some(order) = &requested_schema.property_order {
+            form.fields.sort_by_key(|field| order.iter().position(|name| *name == field.name));
+        }
         let Some(input) = self.only() else {
             tracing::warn!("mcp server {server}: its question belongs to no single call");
             return declined();

@@ -9,6 +9,7 @@ use cairn_config::McpServer;
 use cairn_harness::UserInput;
 use cairn_protocol::error::{Failure, Reason};
 use cairn_tools::{Remote, RemoteOutput, RemoteSpec};
+use futures_util::FutureExt as _;
 use rmcp::{
     ClientHandler, ErrorData, Peer, RoleClient,
     model::{
@@ -85,7 +86,7 @@ impl Link {
         }
     }
 
-    /// Reads the state.
+    /// Passes the state to `read`, with the lock.
     pub fn state<T>(&self, read: impl FnOnce(&State) -> T) -> T {
         read(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -242,6 +243,8 @@ pub async fn run(
     set: impl Fn(Vec<RemoteSpec>) -> Vec<String>,
 ) -> End {
     link.set(State::Starting);
+    // A refusal of the connection before says nothing about this one.
+    let _stale = link.refused.notified().now_or_never();
     let handler = Handler {
         name: link.name.clone(),
         changed: Arc::default(),

@@ -106,7 +106,7 @@ async fn refusal(documents: impl Fn(&str) -> Documents) -> Option<String> {
 async fn hostile_metadata_is_refused() {
     assert_eq!(refusal(documents(|_, _, _| {})).await, None, "control");
     type Change = fn(&str, &mut Value, &mut Value);
-    let cases: [(&str, Change); 8] = [
+    let cases: [(&str, Change); 7] = [
         ("mismatch", |_, _, server| server["issuer"] = json!("http://127.0.0.1:1")),
         ("issuer", |_, _, server| drop(server["issuer"].take())),
         ("https", |_, _, server| server["authorization_endpoint"] = json!("javascript:alert(1)")),
@@ -114,7 +114,6 @@ async fn hostile_metadata_is_refused() {
         ("https", |_, _, server| server["token_endpoint"] = json!("http://192.0.2.1/token")),
         ("https", |_, _, server| server["registration_endpoint"] = json!("http://10.0.0.1/r")),
         ("PKCE", |_, _, server| server["code_challenge_methods_supported"] = json!(["plain"])),
-        ("unusable", |_, resource, _| resource["resource"] = json!("https://other.example/mcp")),
     ];
     for (text, change) in cases {
         let refused = refusal(documents(change)).await;
@@ -169,8 +168,8 @@ async fn login_that_is_not_finished_ends_with_its_time() {
     // A connection that sends nothing does not delay the end.
     let silent = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let mut outcome = pending.outcome.clone();
-    let ended = outcome.wait_for(Option::is_some).await.unwrap().clone().unwrap();
-    assert!(ended.unwrap_err().message.contains("nobody logged in within 0 s"));
+    let finished = outcome.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+    assert!(finished.unwrap_err().message.contains("nobody logged in within 0 s"));
     drop((silent, pending));
     // The port is closed with the login.
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());

@@ -52,6 +52,16 @@ pub async fn list(app: &App<'_>) -> Result<u8, Failure> {
     Ok(OK)
 }
 
+/// Prints a note for each server whose tools are missing until the user logs in.
+pub async fn note_logins(app: &App<'_>, client: &Client) {
+    // A daemon of an earlier version does not know the method.
+    let Ok(page) = client.mcp_list(&Empty {}).await else { return };
+    for server in page.data.iter().filter(|s| s.state == McpServerState::LoginRequired) {
+        let name = plain(&server.name);
+        app.info(&format!("mcp server '{name}' requires a login: run 'cairn mcp login {name}'"));
+    }
+}
+
 fn table(all: &[McpServerInfo]) -> String {
     let mut out = String::new();
     for server in all {

@@ -46,6 +46,26 @@ async fn background_methods_know_only_commands_of_the_session() {
     assert_eq!(reason(&answer), "session_not_found");
 }
 
+#[tokio::test]
+async fn logins_of_mcp_servers_need_admin_and_a_host_that_has_servers() {
+    let test_daemon = test_daemon().await;
+    let mut host = Client::open(&test_daemon, Rights::ALL).await;
+    assert_eq!(host.call("mcp.list", json!({})).await["result"]["data"], json!([]));
+    let mut guest =
+        Client::open(&test_daemon, Rights::of(&[Right::Observe, Right::Prompt, Right::Approve]))
+            .await;
+    assert!(guest.call("mcp.list", json!({})).await["result"].is_object());
+    let login = "lgn_019b0000000070008000000000000000";
+    for (method, params) in [
+        ("mcp.login", json!({"name": "x"})),
+        ("mcp.finishLogin", json!({"loginId": login})),
+        ("mcp.logout", json!({"name": "x"})),
+    ] {
+        assert_eq!(reason(&guest.call(method, params.clone()).await), "right_missing", "{method}");
+        assert_eq!(reason(&host.call(method, params).await), "not_supported", "{method}");
+    }
+}
+
 /// Lists every set of rights.
 fn all_sets_of_rights() -> impl Iterator<Item = Vec<Right>> {
     (0_u8..16).map(|bits| {
@@ -97,6 +117,7 @@ impl Scene {
             "path" => return json!(self.root),
             "approvalId" => return json!("apr_019b0000000070008000000000000000"),
             "subscriptionId" => return json!("sub_019b0000000070008000000000000000"),
+            "loginId" => return json!("lgn_019b0000000070008000000000000000"),
             "id" => return json!("dev_019b0000000070008000000000000000"),
             _ => {}
         }

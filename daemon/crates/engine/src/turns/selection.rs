@@ -70,8 +70,7 @@ impl TurnContext {
 
     fn selection(&self) -> Selection {
         let usable = self.usable_tools();
-        let limit = self.settings().listed_mcp_tools;
-        let (usable, unlisted) = self.split(usable, limit);
+        let (usable, unlisted) = self.split(usable, self.settings().listed_mcp_tools);
         let provider = self.provider().ok();
         let (offered, omitted) = tier::select(usable, self.tier(), provider.as_deref());
         Selection { offered, omitted, unlisted }

@@ -13,7 +13,7 @@ use cairn_harness::{
 };
 use cairn_protocol::approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
 
@@ -54,22 +54,53 @@ async fn serve(answer: fn(&str) -> (String, Vec<u8>)) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(respond(stream, answer));
+        }
+    });
+    address
+}
+
+async fn respond(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    answer: fn(&str) -> (String, Vec<u8>),
+) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let Ok(byte) = stream.read_u8().await else { return };
+        head.push(byte);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
+    let (status, body) = answer(&path);
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let _gone = stream.write_all(head.as_bytes()).await;
+    let _gone = stream.write_all(&body).await;
+    let _gone = stream.shutdown().await;
+}
+
+/// Serves pages by TLS, with a certificate that no client trusts by itself, to any name.
+async fn serve_tls(answer: fn(&str) -> (String, Vec<u8>)) -> SocketAddr {
+    let cert = rcgen::generate_simple_self_signed(["crates.test".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(cert.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
             tokio::spawn(async move {
-                let mut head = Vec::new();
-                while !head.ends_with(b"\r\n\r\n") {
-                    let Ok(byte) = stream.read_u8().await else { return };
-                    head.push(byte);
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    respond(stream, answer).await;
                 }
-                let head = String::from_utf8_lossy(&head).into_owned();
-                let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
-                let (status, body) = answer(&path);
-                let head = format!(
-                    "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                    body.len()
-                );
-                let _gone = stream.write_all(head.as_bytes()).await;
-                let _gone = stream.write_all(&body).await;
             });
         }
     });
@@ -88,16 +119,21 @@ async fn scene(
     names: &[(&str, &[&[&str]])],
     rules: &[&str],
 ) -> Option<(Fixture, Arc<TestDialer>)> {
+    scene_at(serve(answer).await, names, rules).await
+}
+
+async fn scene_at(
+    server: SocketAddr,
+    names: &[(&str, &[&[&str]])],
+    rules: &[&str],
+) -> Option<(Fixture, Arc<TestDialer>)> {
     let sandbox = sandbox()?;
     let lists = |lists: &[&[&str]]| {
         lists.iter().map(|l| l.iter().map(|ip| ip.parse().unwrap()).collect()).collect()
     };
     let names = names.iter().map(|(name, all)| ((*name).to_owned(), lists(all))).collect();
-    let dialer = Arc::new(TestDialer {
-        server: serve(answer).await,
-        names: Mutex::new(names),
-        connected: Mutex::default(),
-    });
+    let dialer =
+        Arc::new(TestDialer { server, names: Mutex::new(names), connected: Mutex::default() });
     let egress = Arc::new(Egress::with_dialer(Arc::clone(&dialer) as Arc<dyn Dialer>));
     let rules = allow(&[&["run_shell"], rules].concat());
     let fixture = Fixture::connected(&[], rules, |deps| deps, sandbox, egress).await;
@@ -151,6 +187,44 @@ pub async fn allowed_domain_is_reached() {
     let closed = fixture.call("run_shell", closed).await.unwrap();
     assert!(!closed["stdout"].as_str().unwrap().contains("PROXY"), "{closed}");
     assert!(closed["stderr"].as_str().unwrap().contains("resolve host"), "{closed}");
+}
+
+pub async fn tunnel_must_name_its_domain() {
+    let names: &[(&str, &[&[&str]])] = &[("crates.test", &[&[PUBLIC]])];
+    let server = serve_tls(page).await;
+    let rules = ["network(crates.test)"];
+    let Some((fixture, dialer)) = scene_at(server, names, &rules).await else { return };
+    // Control: the same server, with the name that was decided about.
+    let fine = run(&fixture, "curl -sSk https://crates.test/a").await;
+    assert_eq!(fine["stdout"], "page /a\n", "{fine}");
+    assert_eq!(fine["network_refused"], Value::Null, "{fine}");
+    for (command, why) in [
+        // Another name of the same address, as behind a shared front.
+        (
+            "curl -sSk --connect-to other.test:443:crates.test:443 https://other.test/a",
+            "its TLS greeting names other.test",
+        ),
+        // No name, since the address stands in for it.
+        (
+            "curl -sSk --connect-to 192.0.2.7:443:crates.test:443 https://192.0.2.7/a",
+            "its TLS greeting names no server",
+        ),
+        ("curl -sS --proxytunnel http://crates.test:443/a", "it does not speak TLS"),
+    ] {
+        let refused = run(&fixture, command).await;
+        assert!(!refused["stdout"].as_str().unwrap().contains("page"), "{command}: {refused}");
+        assert_ne!(refused["exit_code"], 0, "{command}: {refused}");
+        let text = refused["network_refused"].to_string();
+        assert!(text.contains("a tunnel to crates.test was closed"), "{command}: {refused}");
+        assert!(text.contains(why), "{command}: {refused}");
+        let rows = connections(&fixture).await;
+        let (target, _, outcome) = rows.last().unwrap();
+        assert_eq!(target, "crates.test:443");
+        assert!(outcome.starts_with("network_denied (") && outcome.contains(why), "{outcome}");
+        // Nothing of the client reached the server.
+        assert!(outcome.contains(", 0 bytes sent"), "{outcome}");
+    }
+    assert_eq!(dialer.connected().len(), 4);
 }
 
 const WHEEL: &str = "/files/tinypkg-1.0-py3-none-any.whl";

@@ -21,7 +21,9 @@ pub fn schema(form: &Form) -> ElicitationSchema {
     let schema = json!({"type": "object", "properties": properties, "required": required});
     let empty = || ElicitationSchema::new(Default::default());
     let Value::Object(schema) = schema else { return empty() };
-    ElicitationSchema::from_json_schema(schema).unwrap_or_else(|_| empty())
+    let mut schema = ElicitationSchema::from_json_schema(schema).unwrap_or_else(|_| empty());
+    schema.property_order = Some(form.fields.iter().map(|field| field.name.clone()).collect());
+    schema
 }
 
 fn property(field: &FormField) -> Value {
