@@ -191,7 +191,9 @@ fn configuration(model: &Model, script: &Path) -> Value {
             "timeout_seconds": LIMIT.as_secs(),
         }),
     };
-    json!({"llm": llm, "agent": {"max_iterations": MAX_REQUESTS}})
+    // Nobody answers questions, and the copy is all that a tool can change.
+    let safety = json!({"require_confirmation": []});
+    json!({"llm": llm, "safety": safety, "agent": {"max_iterations": MAX_REQUESTS}})
 }
 
 /// Commands of the binary for one copy of a repository.

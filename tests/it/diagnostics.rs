@@ -135,7 +135,7 @@ fn pyright_reports_the_error_of_an_edit() {
     let servers = json!({"pyright": {"command": command}});
     let settings = json!({"mode": "server", "wait": 60, "servers": servers});
     let (diagnostics, ..) = edited(&PYTHON, &settings, true, "a.py:2:12: error: ");
-    has_new(&diagnostics, "pyright", "a.py:2:12: error: ", "str");
+    has_new(&diagnostics, "pyright", "a.py:2:12: error: ", "int");
     // The error that was there before is not one of the edit.
     assert_eq!(diagnostics["new"].as_array().unwrap().len(), 1, "{diagnostics}");
 }

@@ -226,7 +226,7 @@ fn spawn(
             }
         });
         // If the runtime has ended, no client is left to notify.
-        let _runtime_ended = sender.send(outcome);
+        let _runtime_stopped = sender.send(outcome);
     };
     let thread = std::thread::Builder::new().name("service".into()).spawn(run);
     let failed = |e| Failure::new(Reason::Internal, format!("cannot start a thread: {e}"));

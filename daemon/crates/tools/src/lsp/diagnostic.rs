@@ -61,7 +61,6 @@ pub struct RawDiagnostic {
     message: Value,
 }
 
-/// Parameters of `textDocument/publishDiagnostics`.
 #[derive(Debug, Deserialize)]
 pub struct Published {
     pub uri: String,

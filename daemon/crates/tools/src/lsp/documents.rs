@@ -13,7 +13,7 @@ const MAX_FILES: usize = 512;
 /// Most open files of a server; the one that was edited longest ago is closed.
 pub const MAX_OPEN: usize = 64;
 
-/// An open file.
+/// A file whose text the server has from here, not from the disk.
 struct Open {
     version: i32,
     text: Arc<str>,

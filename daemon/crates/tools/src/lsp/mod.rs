@@ -39,7 +39,7 @@ const MAX_SLOTS: usize = 64;
 pub struct Limits {
     /// Longest wait of an edit.
     pub wait: Duration,
-    /// Most running servers.
+    /// Most servers that run at once, over all projects.
     pub running: usize,
     /// Time after its last use at which a server is stopped.
     pub idle: Duration,

@@ -57,7 +57,7 @@ enum Phase {
     Ready { pulls: bool },
 }
 
-/// A running server.
+/// A program that was started; edits in progress and the table of servers share it.
 pub struct Server {
     pub spec: Arc<ServerSpec>,
     /// Rules about reading when it was started, by which its view of the workspace was built.
