@@ -17,6 +17,8 @@ import type {
   CallsParams,
   CloneParams,
   CloneReceipt,
+  CollectParams,
+  Collected,
   CommandParams,
   CommandReceipt,
   Compressed,
@@ -27,6 +29,7 @@ import type {
   DaemonStatus,
   DeviceRef,
   DirListing,
+  DiskUsage,
   Empty,
   ExploreStartParams,
   ExploreStatus,
@@ -37,6 +40,8 @@ import type {
   GrepParams,
   GrepStreamEnd,
   GrepStreamParams,
+  HistoryAnswer,
+  HistoryParams,
   ImpactAnswer,
   ImpactParams,
   IndexReceipt,
@@ -73,6 +78,7 @@ import type {
   PageOfSession,
   PageOfSkillInfo,
   PageOfToolInfo,
+  PageOfWorktree,
   PageParams,
   PairBeginParams,
   PairOffer,
@@ -114,7 +120,14 @@ import type {
   TraceImportParams,
   TracePage,
   TurnRef,
+  UsageParams,
   ViewerLink,
+  Worktree,
+  WorktreeCreateParams,
+  WorktreeDiff,
+  WorktreeRef,
+  WorktreeRemoveParams,
+  WorktreeRemoved,
 } from "./types.js";
 
 /** Every method of the daemon, typed. Each returns the result documented in the protocol reference, or rejects with `RpcError`. */
@@ -297,6 +310,11 @@ export abstract class Methods {
     return this.call("session.delete", params);
   }
 
+  /** `session.search`: Searches the log: questions, answers, commands, approvals, commits, changed files. */
+  sessionSearch(params: HistoryParams = {}): Promise<HistoryAnswer> {
+    return this.call("session.search", params);
+  }
+
   /** `session.export`: A session's log as JSONL, in parts. */
   sessionExport(params: TraceExportParams): Promise<TraceExportPart> {
     return this.call("session.export", params);
@@ -305,6 +323,31 @@ export abstract class Methods {
   /** `session.setMcpServers`: Replaces the MCP servers of a session, which end with it. */
   sessionSetMcpServers(params: SetMcpServersParams): Promise<SessionMcpServers> {
     return this.call("session.setMcpServers", params);
+  }
+
+  /** `worktree.create`: Creates a work tree of a repository on a new branch, as a root. */
+  worktreeCreate(params: WorktreeCreateParams): Promise<Worktree> {
+    return this.call("worktree.create", params);
+  }
+
+  /** `worktree.list`: The work trees that were created, with their changes. */
+  worktreeList(params: Empty = {}): Promise<PageOfWorktree> {
+    return this.call("worktree.list", params);
+  }
+
+  /** `worktree.diff`: The changes of a work tree since it was created. */
+  worktreeDiff(params: WorktreeRef): Promise<WorktreeDiff> {
+    return this.call("worktree.diff", params);
+  }
+
+  /** `worktree.apply`: Applies the changes of a work tree to the files of its repository. */
+  worktreeApply(params: WorktreeRef): Promise<WorktreeDiff> {
+    return this.call("worktree.apply", params);
+  }
+
+  /** `worktree.remove`: Removes a work tree; its branch remains unless it is merged. */
+  worktreeRemove(params: WorktreeRemoveParams): Promise<WorktreeRemoved> {
+    return this.call("worktree.remove", params);
   }
 
   /** `tool.list`: The registered tools. */
@@ -530,6 +573,16 @@ export abstract class Methods {
   /** `trace.blob`: A part of a large result. */
   traceBlob(params: BlobParams): Promise<BlobPart> {
     return this.call("trace.blob", params);
+  }
+
+  /** `storage.usage`: What the data on disk consists of. */
+  storageUsage(params: UsageParams = {}): Promise<DiskUsage> {
+    return this.call("storage.usage", params);
+  }
+
+  /** `storage.collect`: Removes the sessions beyond the limits of `retention`, packs old ones and frees their space. */
+  storageCollect(params: CollectParams = {}): Promise<Collected> {
+    return this.call("storage.collect", params);
   }
 
   /** `audit.query`: The audit of tool calls. */

@@ -1057,6 +1057,24 @@ export interface CloneResult {
   stale?: string | null;
 }
 
+/** Parameters of `storage.collect`. */
+export interface CollectParams {
+  /** True to change nothing and return what would be removed. */
+  dryRun?: boolean;
+}
+
+/** Result of `storage.collect`. */
+export interface Collected {
+  /** Bytes of the log's files after. */
+  bytesAfter: number;
+  /** Bytes of the log's files before. */
+  bytesBefore: number;
+  /** Number of sessions whose records were packed. */
+  packed: number;
+  /** The removed sessions, least recently used first. */
+  removed: Array<SessionUsage>;
+}
+
 /** A command as a client sends it in `orchestrate.command`; only `payload` is required. */
 export interface CommandEnvelope {
   /** The command to execute. */
@@ -1204,10 +1222,10 @@ export interface ConfigValue {
 
 /** An item of a turn's context. */
 export type ContextItem =
-  /** A text. */
+  /** A text that the client adds. */
   | {
     type: "text";
-    /** The text. */
+    /** The text, as the model receives it. */
     text: string;
   }
   /** A file that the user refers to; the model reads it when it needs it. */
@@ -1219,19 +1237,19 @@ export type ContextItem =
   /** A part of a file that the user selected. */
   | {
     type: "selection";
-    /** Last line. */
+    /** Last line of the selection. */
     endLine: number;
     /** Path of the file. */
     path: string;
     /** First line, from 1. */
     startLine: number;
-    /** The selected text. */
+    /** The selected text itself. */
     text: string;
   }
   /** A message of a compiler or a linter. */
   | {
     type: "diagnostic";
-    /** Line, from 1. */
+    /** Line of the message, from 1. */
     line: number;
     /** Text of the message. */
     message: string;
@@ -1367,6 +1385,16 @@ export interface DirListing {
   truncated: boolean;
   /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
+}
+
+/** What the daemon's data consists of. */
+export interface DiskUsage {
+  /** Sessions that the limits of `retention` remove. */
+  expired: ExpiredUsage;
+  /** The indexes, largest first. */
+  indexes: Array<IndexUsage>;
+  /** The log of sessions. */
+  log: LogUsage;
 }
 
 /** An object without fields. */
@@ -1534,6 +1562,16 @@ export interface ExecutionPolicy {
   timeoutSeconds?: number | null;
   /** Names under which tools are offered; `tools.mode` when omitted. */
   toolsMode?: ToolsMode | null;
+}
+
+/** Sessions that the limits of `retention` remove. */
+export interface ExpiredUsage {
+  /** Bytes of the sessions. */
+  bytes: number;
+  /** Number of the sessions, at most 1,000. */
+  sessions: number;
+  /** Time from which the daemon removes such sessions by itself: a week after it first found one. */
+  removedFrom?: Timestamp | null;
 }
 
 /** Changes between a revision and the work tree, and the code that they touch. */
@@ -2077,6 +2115,62 @@ export interface GrepStreamParams {
   withRanges?: boolean;
 }
 
+/** Result of `session.search`. */
+export interface HistoryAnswer {
+  /** The entries, best first; for a file without a query, newest first. */
+  data: Array<HistoryEntry>;
+  /** Number of sessions whose latest records are not searched yet; 0 for a complete answer. */
+  pending: number;
+}
+
+/** An entry of the history. */
+export interface HistoryEntry {
+  /** Kind of the entry. */
+  kind: HistoryKind;
+  /** Number of the record in the session. */
+  seq: number;
+  /** Id of the session. */
+  sessionId: SessionId;
+  /** The part of the text around the first word that was found, at most some 300 characters. */
+  text: string;
+  /** Title of the session. */
+  title: string;
+  /** Time of the record. */
+  ts: Timestamp;
+  /** Root of the session, if it has one. */
+  root?: string | null;
+}
+
+/** Kind of an entry of the history. */
+export type HistoryKind =
+  /** A message of the user. */
+  | "question"
+  /** The last text of a turn, or the purpose that an explore found. */
+  | "answer"
+  /** A command line that was run. */
+  | "command"
+  /** A call that waited for an approval. */
+  | "approval"
+  /** Paths of files that a turn changed. */
+  | "file"
+  /** Message of a commit. */
+  | "commit";
+
+/** Parameters of `session.search`: a query, a file, or both. */
+export interface HistoryParams {
+  /** Path of a file, or its end: only sessions that changed it. */
+  file?: string | null;
+  /** Kinds of entries; all if absent. */
+  kinds?: Array<HistoryKind> | null;
+  /** Maximum number of entries, at most 100; 20 if absent. */
+  limit?: number | null;
+  /** Words, of which an entry has all, or some if none has all; at most 1,000 characters. A word
+   * also finds longer ones that begin with it. */
+  query?: string;
+  /** Path of a root: only its sessions. */
+  root?: string | null;
+}
+
 /** File that changed often lately. */
 export interface Hotspot {
   /** Number of the latest commits that changed it. */
@@ -2183,6 +2277,16 @@ export interface IndexStatus {
 export interface IndexStatusParams {
   /** Root id or absolute path; all roots when omitted. */
   root?: string | null;
+}
+
+/** Disk usage of one index. */
+export interface IndexUsage {
+  /** Bytes of the index on disk. */
+  bytes: number;
+  /** Path of the root. */
+  path: string;
+  /** Id of the root. */
+  root: RootId;
 }
 
 /** Parameters of `initialize`, the first message of a connection. */
@@ -2317,6 +2421,33 @@ export interface LlmPolicy {
   model?: string | null;
   /** Sampling temperature, 0 to 2; the provider's default when omitted. */
   temperature?: number | null;
+}
+
+/** What the log consists of. */
+export interface LogUsage {
+  /** Bytes of artifacts: the state of explores, and system texts. */
+  artifactBytes: number;
+  /** Number of rows of the audit. */
+  auditRows: number;
+  /** Bytes of blobs: large results, and contents of files from before changes. */
+  blobBytes: number;
+  /** Bytes of the database and its write-ahead log on disk. */
+  fileBytes: number;
+  /** Bytes of the database that are not used. */
+  freeBytes: number;
+  /** The largest sessions, largest first. */
+  largest: Array<SessionUsage>;
+  /** Bytes of the packed records among them, compressed. */
+  packedBytes: number;
+  /** Bytes of these records, of packed ones compressed. Records that a fork has in common with
+   * its origin count once. */
+  recordBytes: number;
+  /** Number of records of all sessions. */
+  records: number;
+  /** Number of sessions. */
+  sessions: number;
+  /** Bytes of packed records before their compression. */
+  unpackedBytes: number;
 }
 
 /** Answer of the method `search.map`. */
@@ -2758,6 +2889,14 @@ export interface PageOfSkillInfo {
 export interface PageOfToolInfo {
   /** Entries of the page. */
   data: Array<ToolInfo>;
+  /** Cursor of the next page; absent on the last. */
+  nextCursor?: string | null;
+}
+
+/** One page of a list. */
+export interface PageOfWorktree {
+  /** Entries of the page. */
+  data: Array<Worktree>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
@@ -3535,6 +3674,21 @@ export interface SessionRef {
   sessionId: SessionId;
 }
 
+/** Disk usage of one session. */
+export interface SessionUsage {
+  /** Bytes of its own records and of its blobs. Records that a fork has in common with its origin
+   * count for the origin. */
+  bytes: number;
+  /** Id of the session. */
+  sessionId: SessionId;
+  /** Title of the session. */
+  title: string;
+  /** Time of the session's last record. */
+  updatedAt: Timestamp;
+  /** Root of the session, if it has one. */
+  root?: string | null;
+}
+
 /** Parameters of the method `session.setMcpServers`. */
 export interface SetMcpServersParams {
   /** The servers, at most 16, in place of those that were set before. */
@@ -3969,6 +4123,12 @@ export interface UnsubscribeParams {
   subscriptionId: SubscriptionId;
 }
 
+/** Parameters of `storage.usage`. */
+export interface UsageParams {
+  /** Number of sessions to list, largest first, at most 1,000; 10 if absent. */
+  sessions?: number | null;
+}
+
 /** Answer of the method `viewer.link`. */
 export interface ViewerLink {
   /** Seconds within which it must be opened, once. */
@@ -3976,6 +4136,64 @@ export interface ViewerLink {
   /** Path of the page on the daemon's address, with the code behind `#`, which browsers do not
    * send. */
   path: string;
+}
+
+/** A work tree that was created for a task. */
+export interface Worktree {
+  /** Hash of the commit at which it began. */
+  base: string;
+  /** Name of its branch. */
+  branch: string;
+  /** Path of the work tree, which is a declared root. */
+  path: string;
+  /** Path of the repository that it belongs to. */
+  repository: string;
+  /** Number of commits since its base; absent if its folder cannot be read. */
+  commits?: number | null;
+  /** Number of files with uncommitted changes; absent if its folder cannot be read. */
+  uncommitted?: number | null;
+}
+
+/** Parameters of `worktree.create`. */
+export interface WorktreeCreateParams {
+  /** Declared root with the repository: a path or root id. */
+  root: string;
+  /** Revision at which the branch begins; the current commit if absent. */
+  base?: string | null;
+  /** Name of the branch to create; `cairn/` and a random word if absent. */
+  branch?: string | null;
+}
+
+/** Changes of a work tree since its base. */
+export interface WorktreeDiff {
+  /** Unified diff of committed and uncommitted changes, cut at 1 MiB. */
+  diff: string;
+  /** Paths of the changed files. */
+  paths: Array<string>;
+  /** True when the diff was cut. */
+  truncated: boolean;
+}
+
+/** Parameters that name a work tree. */
+export interface WorktreeRef {
+  /** Path of the work tree. */
+  path: string;
+}
+
+/** Parameters of `worktree.remove`. */
+export interface WorktreeRemoveParams {
+  /** Path of the work tree. */
+  path: string;
+  /** True to lose uncommitted changes. */
+  discard?: boolean;
+}
+
+/** Result of `worktree.remove`. */
+export interface WorktreeRemoved {
+  /** Name of its branch. */
+  branch: string;
+  /** True if the branch was removed too, because the repository's head has all of its commits. */
+  branchRemoved: boolean;
 }
 
 /** Notifications of the daemon, with their params. */

@@ -190,6 +190,11 @@ class Methods:
         answer: t.Empty = await self.call("session.delete", params)
         return answer
 
+    async def session_search(self, **params: Unpack[t.HistoryParams]) -> t.HistoryAnswer:
+        """`session.search`: Searches the log: questions, answers, commands, approvals, commits, changed files."""
+        answer: t.HistoryAnswer = await self.call("session.search", params)
+        return answer
+
     async def session_export(self, **params: Unpack[t.TraceExportParams]) -> t.TraceExportPart:
         """`session.export`: A session's log as JSONL, in parts."""
         answer: t.TraceExportPart = await self.call("session.export", params)
@@ -198,6 +203,31 @@ class Methods:
     async def session_set_mcp_servers(self, **params: Unpack[t.SetMcpServersParams]) -> t.SessionMcpServers:
         """`session.setMcpServers`: Replaces the MCP servers of a session, which end with it."""
         answer: t.SessionMcpServers = await self.call("session.setMcpServers", params)
+        return answer
+
+    async def worktree_create(self, **params: Unpack[t.WorktreeCreateParams]) -> t.Worktree:
+        """`worktree.create`: Creates a work tree of a repository on a new branch, as a root."""
+        answer: t.Worktree = await self.call("worktree.create", params)
+        return answer
+
+    async def worktree_list(self, **params: Unpack[t.Empty]) -> t.PageOfWorktree:
+        """`worktree.list`: The work trees that were created, with their changes."""
+        answer: t.PageOfWorktree = await self.call("worktree.list", params)
+        return answer
+
+    async def worktree_diff(self, **params: Unpack[t.WorktreeRef]) -> t.WorktreeDiff:
+        """`worktree.diff`: The changes of a work tree since it was created."""
+        answer: t.WorktreeDiff = await self.call("worktree.diff", params)
+        return answer
+
+    async def worktree_apply(self, **params: Unpack[t.WorktreeRef]) -> t.WorktreeDiff:
+        """`worktree.apply`: Applies the changes of a work tree to the files of its repository."""
+        answer: t.WorktreeDiff = await self.call("worktree.apply", params)
+        return answer
+
+    async def worktree_remove(self, **params: Unpack[t.WorktreeRemoveParams]) -> t.WorktreeRemoved:
+        """`worktree.remove`: Removes a work tree; its branch remains unless it is merged."""
+        answer: t.WorktreeRemoved = await self.call("worktree.remove", params)
         return answer
 
     async def tool_list(self, **params: Unpack[t.Empty]) -> t.PageOfToolInfo:
@@ -423,6 +453,16 @@ class Methods:
     async def trace_blob(self, **params: Unpack[t.BlobParams]) -> t.BlobPart:
         """`trace.blob`: A part of a large result."""
         answer: t.BlobPart = await self.call("trace.blob", params)
+        return answer
+
+    async def storage_usage(self, **params: Unpack[t.UsageParams]) -> t.DiskUsage:
+        """`storage.usage`: What the data on disk consists of."""
+        answer: t.DiskUsage = await self.call("storage.usage", params)
+        return answer
+
+    async def storage_collect(self, **params: Unpack[t.CollectParams]) -> t.Collected:
+        """`storage.collect`: Removes the sessions beyond the limits of `retention`, packs old ones and frees their space."""
+        answer: t.Collected = await self.call("storage.collect", params)
         return answer
 
     async def audit_query(self, **params: Unpack[t.AuditQueryParams]) -> t.PageOfAuditEntry:

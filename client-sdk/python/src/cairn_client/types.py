@@ -1235,6 +1235,26 @@ class CloneResult(TypedDict):
     network fails."""
 
 
+class CollectParams(TypedDict):
+    """Parameters of `storage.collect`."""
+
+    dryRun: NotRequired[bool]
+    """True to change nothing and return what would be removed."""
+
+
+class Collected(TypedDict):
+    """Result of `storage.collect`."""
+
+    bytesAfter: int
+    """Bytes of the log's files after."""
+    bytesBefore: int
+    """Bytes of the log's files before."""
+    packed: int
+    """Number of sessions whose records were packed."""
+    removed: list[SessionUsage]
+    """The removed sessions, least recently used first."""
+
+
 class CommandEnvelope(TypedDict):
     """A command as a client sends it in `orchestrate.command`; only `payload` is required."""
 
@@ -1390,11 +1410,11 @@ class ConfigValue(TypedDict):
 
 
 class ContextItemText(TypedDict):
-    """A text."""
+    """A text that the client adds."""
 
     type: Literal["text"]
     text: str
-    """The text."""
+    """The text, as the model receives it."""
 
 
 class ContextItemFile(TypedDict):
@@ -1410,13 +1430,13 @@ class ContextItemSelection(TypedDict):
 
     type: Literal["selection"]
     endLine: int
-    """Last line."""
+    """Last line of the selection."""
     path: str
     """Path of the file."""
     startLine: int
     """First line, from 1."""
     text: str
-    """The selected text."""
+    """The selected text itself."""
 
 
 class ContextItemDiagnostic(TypedDict):
@@ -1424,7 +1444,7 @@ class ContextItemDiagnostic(TypedDict):
 
     type: Literal["diagnostic"]
     line: int
-    """Line, from 1."""
+    """Line of the message, from 1."""
     message: str
     """Text of the message."""
     path: str
@@ -1572,6 +1592,17 @@ class DirListing(TypedDict):
     """True when the listing was cut at 5,000 entries."""
     restricted: NotRequired[bool]
     """True if rules hide some of the requested paths, which are omitted."""
+
+
+class DiskUsage(TypedDict):
+    """What the daemon's data consists of."""
+
+    expired: ExpiredUsage
+    """Sessions that the limits of `retention` remove."""
+    indexes: list[IndexUsage]
+    """The indexes, largest first."""
+    log: LogUsage
+    """The log of sessions."""
 
 
 class Empty(TypedDict):
@@ -1751,6 +1782,17 @@ class ExecutionPolicy(TypedDict):
     """Maximum duration in seconds, without the time spent waiting for approvals."""
     toolsMode: NotRequired[ToolsMode | None]
     """Names under which tools are offered; `tools.mode` when omitted."""
+
+
+class ExpiredUsage(TypedDict):
+    """Sessions that the limits of `retention` remove."""
+
+    bytes: int
+    """Bytes of the sessions."""
+    sessions: int
+    """Number of the sessions, at most 1,000."""
+    removedFrom: NotRequired[Timestamp | None]
+    """Time from which the daemon removes such sessions by itself: a week after it first found one."""
 
 
 class ExploreChanges(TypedDict):
@@ -2317,6 +2359,60 @@ class GrepStreamParams(TypedDict):
     """Returns `ranges`; each line is then matched a second time."""
 
 
+class HistoryAnswer(TypedDict):
+    """Result of `session.search`."""
+
+    data: list[HistoryEntry]
+    """The entries, best first; for a file without a query, newest first."""
+    pending: int
+    """Number of sessions whose latest records are not searched yet; 0 for a complete answer."""
+
+
+class HistoryEntry(TypedDict):
+    """An entry of the history."""
+
+    kind: HistoryKind
+    """Kind of the entry."""
+    seq: int
+    """Number of the record in the session."""
+    sessionId: SessionId
+    """Id of the session."""
+    text: str
+    """The part of the text around the first word that was found, at most some 300 characters."""
+    title: str
+    """Title of the session."""
+    ts: Timestamp
+    """Time of the record."""
+    root: NotRequired[str | None]
+    """Root of the session, if it has one."""
+
+HistoryKind: TypeAlias = Literal[
+    "question",  # A message of the user.
+    "answer",  # The last text of a turn, or the purpose that an explore found.
+    "command",  # A command line that was run.
+    "approval",  # A call that waited for an approval.
+    "file",  # Paths of files that a turn changed.
+    "commit",  # Message of a commit.
+]
+"""Kind of an entry of the history."""
+
+
+class HistoryParams(TypedDict):
+    """Parameters of `session.search`: a query, a file, or both."""
+
+    file: NotRequired[str | None]
+    """Path of a file, or its end: only sessions that changed it."""
+    kinds: NotRequired[list[HistoryKind] | None]
+    """Kinds of entries; all if absent."""
+    limit: NotRequired[int | None]
+    """Maximum number of entries, at most 100; 20 if absent."""
+    query: NotRequired[str]
+    """Words, of which an entry has all, or some if none has all; at most 1,000 characters. A word
+    also finds longer ones that begin with it."""
+    root: NotRequired[str | None]
+    """Path of a root: only its sessions."""
+
+
 class Hotspot(TypedDict):
     """File that changed often lately."""
 
@@ -2430,6 +2526,17 @@ class IndexStatusParams(TypedDict):
 
     root: NotRequired[str | None]
     """Root id or absolute path; all roots when omitted."""
+
+
+class IndexUsage(TypedDict):
+    """Disk usage of one index."""
+
+    bytes: int
+    """Bytes of the index on disk."""
+    path: str
+    """Path of the root."""
+    root: RootId
+    """Id of the root."""
 
 
 class InitializeParams(TypedDict):
@@ -2572,6 +2679,34 @@ class LlmPolicy(TypedDict):
     """Name of the model; the provider's default when omitted."""
     temperature: NotRequired[float | None]
     """Sampling temperature, 0 to 2; the provider's default when omitted."""
+
+
+class LogUsage(TypedDict):
+    """What the log consists of."""
+
+    artifactBytes: int
+    """Bytes of artifacts: the state of explores, and system texts."""
+    auditRows: int
+    """Number of rows of the audit."""
+    blobBytes: int
+    """Bytes of blobs: large results, and contents of files from before changes."""
+    fileBytes: int
+    """Bytes of the database and its write-ahead log on disk."""
+    freeBytes: int
+    """Bytes of the database that are not used."""
+    largest: list[SessionUsage]
+    """The largest sessions, largest first."""
+    packedBytes: int
+    """Bytes of the packed records among them, compressed."""
+    recordBytes: int
+    """Bytes of these records, of packed ones compressed. Records that a fork has in common with
+    its origin count once."""
+    records: int
+    """Number of records of all sessions."""
+    sessions: int
+    """Number of sessions."""
+    unpackedBytes: int
+    """Bytes of packed records before their compression."""
 
 
 class MapAnswer(TypedDict):
@@ -3041,6 +3176,15 @@ class PageOfToolInfo(TypedDict):
     """One page of a list."""
 
     data: list[ToolInfo]
+    """Entries of the page."""
+    nextCursor: NotRequired[str | None]
+    """Cursor of the next page; absent on the last."""
+
+
+class PageOfWorktree(TypedDict):
+    """One page of a list."""
+
+    data: list[Worktree]
     """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
@@ -3850,6 +3994,22 @@ class SessionRef(TypedDict):
     """Id of the session."""
 
 
+class SessionUsage(TypedDict):
+    """Disk usage of one session."""
+
+    bytes: int
+    """Bytes of its own records and of its blobs. Records that a fork has in common with its origin
+    count for the origin."""
+    sessionId: SessionId
+    """Id of the session."""
+    title: str
+    """Title of the session."""
+    updatedAt: Timestamp
+    """Time of the session's last record."""
+    root: NotRequired[str | None]
+    """Root of the session, if it has one."""
+
+
 class SetMcpServersParams(TypedDict):
     """Parameters of the method `session.setMcpServers`."""
 
@@ -4315,6 +4475,13 @@ class UnsubscribeParams(TypedDict):
     """Id of the subscription."""
 
 
+class UsageParams(TypedDict):
+    """Parameters of `storage.usage`."""
+
+    sessions: NotRequired[int | None]
+    """Number of sessions to list, largest first, at most 1,000; 10 if absent."""
+
+
 class ViewerLink(TypedDict):
     """Answer of the method `viewer.link`."""
 
@@ -4323,3 +4490,67 @@ class ViewerLink(TypedDict):
     path: str
     """Path of the page on the daemon's address, with the code behind `#`, which browsers do not
     send."""
+
+
+class Worktree(TypedDict):
+    """A work tree that was created for a task."""
+
+    base: str
+    """Hash of the commit at which it began."""
+    branch: str
+    """Name of its branch."""
+    path: str
+    """Path of the work tree, which is a declared root."""
+    repository: str
+    """Path of the repository that it belongs to."""
+    commits: NotRequired[int | None]
+    """Number of commits since its base; absent if its folder cannot be read."""
+    uncommitted: NotRequired[int | None]
+    """Number of files with uncommitted changes; absent if its folder cannot be read."""
+
+
+class WorktreeCreateParams(TypedDict):
+    """Parameters of `worktree.create`."""
+
+    root: str
+    """Declared root with the repository: a path or root id."""
+    base: NotRequired[str | None]
+    """Revision at which the branch begins; the current commit if absent."""
+    branch: NotRequired[str | None]
+    """Name of the branch to create; `cairn/` and a random word if absent."""
+
+
+class WorktreeDiff(TypedDict):
+    """Changes of a work tree since its base."""
+
+    diff: str
+    """Unified diff of committed and uncommitted changes, cut at 1 MiB."""
+    paths: list[str]
+    """Paths of the changed files."""
+    truncated: bool
+    """True when the diff was cut."""
+
+
+class WorktreeRef(TypedDict):
+    """Parameters that name a work tree."""
+
+    path: str
+    """Path of the work tree."""
+
+
+class WorktreeRemoveParams(TypedDict):
+    """Parameters of `worktree.remove`."""
+
+    path: str
+    """Path of the work tree."""
+    discard: NotRequired[bool]
+    """True to lose uncommitted changes."""
+
+
+class WorktreeRemoved(TypedDict):
+    """Result of `worktree.remove`."""
+
+    branch: str
+    """Name of its branch."""
+    branchRemoved: bool
+    """True if the branch was removed too, because the repository's head has all of its commits."""

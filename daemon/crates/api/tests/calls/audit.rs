@@ -121,6 +121,13 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("session.fork", of.clone(), "ok"),
         ("session.archive", with(json!({"archived": false})), "ok"),
         ("session.setMcpServers", with(json!({"servers": []})), "not_supported"),
+        ("mcp.login", json!({"name": "x"}), "not_supported"),
+        (
+            "mcp.finishLogin",
+            json!({"loginId": "lgn_019b0000000070008000000000000000"}),
+            "not_supported",
+        ),
+        ("mcp.logout", json!({"name": "x"}), "not_supported"),
         ("session.clear", of.clone(), "ok"),
         ("session.compress", of.clone(), "not_supported"),
         (

@@ -24,7 +24,7 @@ impl FullDisk {
         let other = Connection::open(dir.join("trace.db")).unwrap();
         other
             .execute_batch(
-                "CREATE TRIGGER full BEFORE INSERT ON trace_event BEGIN SELECT RAISE(FAIL, 'no room'); END",
+                "CREATE TRIGGER full BEFORE INSERT ON record BEGIN SELECT RAISE(FAIL, 'no room'); END",
             )
             .unwrap();
         Self(other)
