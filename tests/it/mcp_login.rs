@@ -154,6 +154,12 @@ fn login_is_stored_refreshed_and_deleted() {
     assert_eq!((&after["loggedIn"], &after["tools"]), (&json!(true), &json!(1)), "{after}");
     let file = scene.home.join("mcp-logins.json");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    // No tool reads it, even if the data folder is declared as a root.
+    let home = scene.home.to_str().unwrap();
+    let path = json!({"path": file}).to_string();
+    let read = ["tools", "call", "read_file", &path, "--yes", "--root", home];
+    let (code, out, errors) = crate::sealed::cairn(&scene.home, &scene.root, &read);
+    assert!(code != 0 && errors.contains("protected"), "{out}{errors}");
     assert_eq!(call_tickets(&scene), (true, "one ticket\n".into()));
 
     // The server forgets the token: it is refreshed and the call succeeds.

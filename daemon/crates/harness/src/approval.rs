@@ -106,13 +106,22 @@ fn check_pattern(
     Ok(())
 }
 
-/// Rejects values without a form, and an answer that does not fill the form.
-fn check_form(approval: &Approval, params: &ApprovalResolveParams) -> Result<(), Failure> {
+/// Rejects values without a form, an answer that does not fill the form, and values for a call that
+/// does not wait for them.
+fn check_form(
+    approval: &Approval,
+    params: &ApprovalResolveParams,
+    is_awaited: bool,
+) -> Result<(), Failure> {
     let bad = |text: &str| Err(Failure::new(Reason::InvalidParams, text));
     match (&approval.form, params.decision) {
         (_, ApprovalDecision::Deny) => Ok(()),
         (None, _) if params.values.is_empty() => Ok(()),
         (None, _) => bad("values are only valid for an approval with a form"),
+        (Some(_), _) if approval.resolution.is_none() && !is_awaited => {
+            let text = "the call that requested the values no longer waits for them";
+            Err(Failure::new(Reason::ApprovalNotFound, text))
+        }
         (Some(form), ApprovalDecision::Once) => user_input::check(form, &params.values),
         (Some(_), _) => bad("a form is answered with the decision once and its values, or denied"),
     }
@@ -215,15 +224,7 @@ impl Approvals {
     ) -> Result<Approval, Failure> {
         let mut approval = self.trace.approval(&params.approval_id).await?;
         check_pattern(&approval, params.decision, params.pattern.as_deref())?;
-        check_form(&approval, &params)?;
-        if approval.form.is_some()
-            && approval.resolution.is_none()
-            && params.decision != ApprovalDecision::Deny
-            && !self.is_awaited(&approval.approval_id)
-        {
-            let text = "the call that requested the values no longer waits for them";
-            return Err(Failure::new(Reason::ApprovalNotFound, text));
-        }
+        check_form(&approval, &params, self.is_awaited(&approval.approval_id))?;
         let reason = params.reason.map(|r| r.chars().take(2000).collect());
         let values = params.values;
         let resolution = Resolution {
