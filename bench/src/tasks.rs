@@ -155,7 +155,8 @@ fn run_task(path: &Path, name: String, model: &Model) -> Result<Row, String> {
     let result = records.last().cloned().unwrap_or_default();
     let answer = result["finalOutput"].as_str().unwrap_or_default();
     write(&folder.join(ANSWER), answer).map_err(&failed)?;
-    let check = commands.check(&task.check).map_err(&failed)?;
+    // A check that does not end is one that fails.
+    let check = commands.check(&task.check).unwrap_or(-1);
     drop(daemon);
     let outcome = match (code, check) {
         (Some(0), 0) => "done".to_owned(),

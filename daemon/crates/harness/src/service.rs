@@ -43,6 +43,8 @@ const MEMORY: u64 = 4 << 30;
 pub struct ServiceSpec {
     /// Name in the audit.
     pub name: String,
+    /// Settings of the user that permit it, for the audit.
+    pub rule: &'static str,
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// Working folder, in the workspace.
@@ -193,7 +195,7 @@ impl ServiceRunner {
             tool: spec.name.clone(),
             args_digest: cairn_trace::digest(&json!({"argv": spec.argv, "folder": spec.folder})),
             decision: "allow",
-            rule: "diagnostics.mode, trust.folders".into(),
+            rule: spec.rule.into(),
             call: None,
             command: Some(redact_secrets(&line)),
         };

@@ -22,6 +22,7 @@ type Test = (&'static str, fn(&Scene));
 
 const TESTS: &[Test] = &[
     ("command_environment_is_complete", plain::command_environment_is_complete),
+    ("input_reaches_the_command_in_each_tier", plain::input_reaches_the_command_in_each_tier),
     ("run_sees_only_its_own_paths", plain::run_sees_only_its_own_paths),
     ("read_only_workspace_is_not_changed", plain::read_only_workspace_is_not_changed),
     ("network_is_available_when_granted", plain::network_is_available_when_granted),

@@ -1,6 +1,6 @@
 //! Needs of ordinary commands, and requests that are refused with a clear error.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, io::Write as _, path::PathBuf, sync::Arc, time::Duration};
 
 use cairn_protocol::error::Reason;
 use cairn_sandbox::{Confined, Sandbox, Tier, Wake, WhenMissing};
@@ -49,6 +49,20 @@ pub fn command_environment_is_complete(scene: &Scene) {
         &scene.script("touch top.txt && mkdir target && ls -d top.txt target"),
     );
     assert_eq!(output.stdout.text, "target\ntop.txt\n", "{output:?}");
+}
+
+pub fn input_reaches_the_command_in_each_tier(scene: &Scene) {
+    for sandbox in [scene.sandbox(), scene.weaker(), scene.none()] {
+        let mut confined = scene.script("cat");
+        assert_eq!(run(&sandbox, &confined).stdout.text, "");
+        confined.input = Some(scene.root.join("read.txt"));
+        assert_eq!(run(&sandbox, &confined).stdout.text, "inside");
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"piped\n").unwrap();
+        drop(writer);
+        confined.input_pipe = Some(Arc::new(reader.into()));
+        assert_eq!(run(&sandbox, &confined).stdout.text, "piped\n");
+    }
 }
 
 pub fn run_sees_only_its_own_paths(scene: &Scene) {

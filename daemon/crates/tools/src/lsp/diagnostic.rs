@@ -166,7 +166,7 @@ mod tests {
         coded["code"] = json!(2322);
         coded["source"] = json!("ts");
         let text = read(json!([coded]))[0].text.clone();
-        assert!(text.ends_with("é… [ts 2322]") && text.chars().count() == 312, "{text}");
+        assert!(text.ends_with("é… [ts 2322]") && text.chars().count() == 311, "{text}");
         let many = vec![raw(0, Some(1), "x"); 5000];
         assert_eq!(read(many.into()).len(), MAX_STORED);
     }

@@ -100,6 +100,7 @@ impl Server {
         let mut decoder = Decoder::default();
         let service = ServiceSpec {
             name: spec.name.clone(),
+            rule: "diagnostics.mode, trust.folders",
             argv: program.argv,
             folder: folder.to_owned(),
             cache: cache.to_owned(),
