@@ -152,15 +152,12 @@ pub async fn serve(
         tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extensions.clone()));
     let serving =
         tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
-    let collector = engine.clone();
-    let collecting = tokio::spawn(async move { collector.keep_log_small().await });
+    let collecting = collecting(&engine);
     instance.publish(&addresses, VERSION, env.config_dir())?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
     lifecycle::notify(sd_notify::NotifyState::Ready);
-    let reload = || {
-        let _logged = reload.run(env, &engine, &extensions);
-    };
+    let reload = || drop(reload.run(env, &engine, &extensions));
     let end = lifecycle::wait(signals, &api, &engine, idle_exit, reload).await;
     tracing::info!(?end, "stopping");
     lifecycle::notify(sd_notify::NotifyState::Stopping);
@@ -174,6 +171,12 @@ pub async fn serve(
     drain(following, serving, telemetry, audit_output).await;
     tracing::info!("stopped");
     Ok(end)
+}
+
+/// Starts the removal of old sessions.
+fn collecting(engine: &Engine) -> JoinHandle<()> {
+    let engine = engine.clone();
+    tokio::spawn(async move { engine.keep_log_small().await })
 }
 
 async fn audit_output(options: &Options, engine: &Engine) -> Result<Option<AuditOutput>, Failure> {

@@ -169,7 +169,7 @@ pub struct GitFileChange {
     pub deleted_lines: u64,
 }
 
-/// Parameters of `worktree.create`.
+/// Parameters of the method `worktree.create`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorktreeCreateParams {
@@ -223,7 +223,7 @@ pub struct WorktreeDiff {
     pub truncated: bool,
 }
 
-/// Parameters of `worktree.remove`.
+/// Parameters of the method `worktree.remove`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorktreeRemoveParams {
@@ -234,7 +234,7 @@ pub struct WorktreeRemoveParams {
     pub discard: bool,
 }
 
-/// Result of `worktree.remove`.
+/// Result of the method `worktree.remove`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorktreeRemoved {

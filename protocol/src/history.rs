@@ -48,7 +48,7 @@ impl HistoryKind {
     }
 }
 
-/// Parameters of `session.search`: a query, a file, or both.
+/// Parameters of the method `session.search`: a query, a file, or both; the newest entries without.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HistoryParams {
@@ -91,7 +91,7 @@ pub struct HistoryEntry {
     pub text: String,
 }
 
-/// Result of `session.search`.
+/// Result of the method `session.search`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryAnswer {

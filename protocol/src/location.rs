@@ -115,6 +115,7 @@ impl DataRoot {
     pub const ENTRIES: &[&str] = &[
         "agents",
         "chat_history",
+        "chats",
         "config",
         "daemon.json",
         "daemon.lock",
@@ -124,6 +125,7 @@ impl DataRoot {
         "logs",
         "mcp-logins.json",
         "memory",
+        "model-presets.json",
         "remote",
         "state.json",
         "token",

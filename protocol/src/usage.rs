@@ -8,7 +8,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Parameters of `storage.usage`.
+/// Parameters of the method `storage.usage`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UsageParams {
@@ -17,7 +17,7 @@ pub struct UsageParams {
     pub sessions: Option<u32>,
 }
 
-/// What the daemon's data consists of.
+/// Parts of the daemon's data, with their sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiskUsage {
@@ -29,7 +29,7 @@ pub struct DiskUsage {
     pub expired: ExpiredUsage,
 }
 
-/// What the log consists of.
+/// Parts of the log, with their sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LogUsage {
@@ -37,7 +37,7 @@ pub struct LogUsage {
     pub file_bytes: u64,
     /// Bytes of the database that are not used.
     pub free_bytes: u64,
-    /// Number of sessions.
+    /// Number of sessions in the log.
     pub sessions: u64,
     /// Number of records of all sessions.
     pub records: u64,
@@ -101,7 +101,7 @@ pub struct ExpiredUsage {
     pub removed_from: Option<Timestamp>,
 }
 
-/// Parameters of `storage.collect`.
+/// Parameters of the method `storage.collect`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CollectParams {
@@ -110,7 +110,7 @@ pub struct CollectParams {
     pub dry_run: bool,
 }
 
-/// Result of `storage.collect`.
+/// Result of the method `storage.collect`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Collected {

@@ -13,8 +13,8 @@ fn earlier_sessions_are_found_by_words_and_by_file() {
         calls("search_sessions", &json!({"query": "overflow"})),
         text_answer("found"),
     ]));
-    let asked = ["--mode", "accept-edits", "-p", "Why does the retry overflow?"];
-    assert_eq!(cairn.chat(&asked, None).0, 0);
+    let args = ["--mode", "accept-edits", "-p", "Why does the retry overflow?"];
+    assert_eq!(cairn.chat(&args, None).0, 0);
     let (code, out, err) = cairn.cairn(&["history", "retry", "over"]);
     assert!(code == 0 && out.contains("Why does the retry overflow?"), "{out}{err}");
     let (code, out, _) = cairn.cairn(&["--json", "history", "--file", "backoff.txt", "--here"]);

@@ -69,7 +69,7 @@ fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 fn write() -> Value {
-    calls("write_file", &json!({"path": "notes.txt", "content": "new\n"}))
+    calls("write_file", &json!({"path": "new.txt", "content": "new\n"}))
 }
 
 fn hook(matcher: &str, command: &str) -> Value {
@@ -107,10 +107,13 @@ fn every_event_runs_its_hook() {
         calls("run_agent", &json!({"task": "look"})),
         text_answer("looked"),
         text_answer("done"),
+        calls("delete_file", &json!({"path": "new.txt"})),
         text_answer("a summary"),
     ]);
-    let scene = Scene::new(&answers, &json!({"hooks": hooks}), &[]);
+    let config = json!({"hooks": hooks, "permissions": {"allow": ["write_file"]}});
+    let scene = Scene::new(&answers, &config, &[]);
     let events = scene.turn("write it");
+    scene.turn("delete it");
     let session = events[0]["sessionId"].as_str().unwrap();
     scene.cairn(&["chat", "--resume", session, "-p", "/compress"]);
     scene.cairn(&["trace", "delete", session]);
@@ -125,7 +128,7 @@ fn every_event_runs_its_hook() {
     }
     let before = find("PreToolUse").unwrap();
     assert_eq!((&before["tool_name"], &before["session_id"]), (&json!("Write"), &json!(session)));
-    assert_eq!(before["tool_input"]["file_path"], json!(scene.path("repo/notes.txt")));
+    assert_eq!(before["tool_input"]["file_path"], json!(scene.path("repo/new.txt")));
     assert_eq!(find("UserPromptSubmit").unwrap()["prompt"], "write it");
     let audit = scene.cairn(&["audit", "--json"]).1;
     assert!(audit.contains("hook PreToolUse") && audit.contains("hooks of hooks"), "{audit}");
@@ -143,7 +146,7 @@ fn hook_denies_or_changes_a_call_which_is_judged_again() {
         let scene = Scene::new(&json!([write(), text_answer("ok")]), &config(answer), &[]);
         let events = scene.turn("write it");
         let result = of(&events, "tool_result").first().map(|evt| evt.to_string());
-        (result.unwrap_or_default(), scene.text("repo/notes.txt"), scene.text("repo/other.txt"))
+        (result.unwrap_or_default(), scene.text("repo/new.txt"), scene.text("repo/other.txt"))
     };
     // Control: a hook that says nothing.
     let (_, notes, _) = run(&json!({}));
@@ -151,16 +154,16 @@ fn hook_denies_or_changes_a_call_which_is_judged_again() {
     let deny = json!({"permissionDecision": "deny", "permissionDecisionReason": "frozen"});
     let (result, notes, _) = run(&deny);
     assert!(result.contains("plugin_refused") && result.contains("frozen"), "{result}");
-    assert_eq!(notes, "old\n");
+    assert_eq!(notes, "");
     // Nobody can answer, so that the call is denied although a rule allows it.
     let (_, notes, _) = run(&json!({"permissionDecision": "ask"}));
-    assert_eq!(notes, "old\n");
+    assert_eq!(notes, "");
     let to = |path: &str| json!({"updatedInput": {"file_path": path, "content": "changed\n"}});
     let (_, notes, other) = run(&to("other.txt"));
-    assert_eq!((&*notes, &*other), ("old\n", "changed\n"));
+    assert_eq!((&*notes, &*other), ("", "changed\n"));
     let (result, notes, _) = run(&to("secret.txt"));
     assert!(result.contains("tool_denied"), "{result}");
-    assert_eq!(notes, "old\n");
+    assert_eq!(notes, "");
     let (result, _, _) = run(&json!({"updatedInput": {"nonsense": 1}}));
     assert!(result.contains("invalid_params"), "{result}");
 }
@@ -174,12 +177,12 @@ fn hook_allows_only_if_the_user_lets_it() {
         let config = json!({"hooks": hooks, "permissions": permissions});
         let scene = Scene::new(&json!([write(), text_answer("ok")]), &config, &[]);
         scene.turn("write it");
-        scene.text("repo/notes.txt")
+        scene.text("repo/new.txt")
     };
     assert_eq!(run(true, json!({})), "new\n");
-    assert_eq!(run(false, json!({})), "old\n");
-    assert_eq!(run(true, json!({"deny": ["write_file"]})), "old\n");
-    assert_eq!(run(true, json!({"finalDeny": ["write_file"]})), "old\n");
+    assert_eq!(run(false, json!({})), "");
+    assert_eq!(run(true, json!({"deny": ["write_file"]})), "");
+    assert_eq!(run(true, json!({"finalDeny": ["write_file"]})), "");
 }
 
 #[test]
@@ -274,7 +277,7 @@ fn hanging_flooding_and_invalid_hooks_do_not_stop_a_turn() {
         let scene = Scene::new(&json!([write(), text_answer("ok")]), &config, &[]);
         let events = scene.turn("write it");
         assert_eq!(events.last().unwrap()["status"], "completed", "{broken}: {events:#?}");
-        assert_eq!(scene.text("repo/notes.txt"), "new\n", "{broken}");
+        assert_eq!(scene.text("repo/new.txt"), "new\n", "{broken}");
         assert!(!scene.path("ran").exists(), "{broken}");
     }
 }

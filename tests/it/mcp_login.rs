@@ -121,7 +121,7 @@ fn containing(folder: &Path, texts: &[&str]) -> Vec<PathBuf> {
             found.extend(containing(&path, texts));
         } else if let Ok(bytes) = std::fs::read(&path) {
             let has = |text: &&str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-            found.extend(texts.iter().any(|text| has(text)).then_some(path));
+            found.extend(texts.iter().any(has).then_some(path));
         }
     }
     found
@@ -183,7 +183,7 @@ fn login_is_stored_refreshed_and_deleted() {
     assert_eq!(scene.logout(), "there was no login to 'tracker'\n");
     assert!(daemon.stop().success());
     let secrets = ["secret-access-", "secret-refresh-"];
-    assert_eq!(containing(&scene.home, &secrets), [PathBuf::new(); 0]);
+    assert_eq!(containing(&scene.home, &secrets), Vec::<PathBuf>::new());
 }
 
 impl Scene {

@@ -67,8 +67,6 @@ async fn old_sessions_are_packed_and_removed_as_configured() {
     assert_eq!(show(&old).0, 3);
     assert_eq!(show(&idle), before, "packed records are shown as before");
     assert_eq!(show(&recent).0, 0);
-    let (code, out, err) = cairn(home, &["trace", "replay", &idle]);
-    assert_eq!(code, 0, "{out}{err}");
     let usage: Value = serde_json::from_str(&cairn(home, &["--json", "du"]).1).unwrap();
     let log = &usage["log"];
     assert!(log["packedBytes"].as_u64() < log["unpackedBytes"].as_u64(), "{usage}");
@@ -76,6 +74,8 @@ async fn old_sessions_are_packed_and_removed_as_configured() {
     assert_eq!(usage["indexes"].as_array().unwrap().len(), 3);
     let (_, done, _) = cairn(home, &["gc", "--yes"]);
     assert!(done.starts_with("removed 0 sessions, packed 0;"), "{done}");
+    let (code, out, err) = cairn(home, &["trace", "replay", &idle]);
+    assert_eq!(code, 0, "{out}{err}");
 }
 
 /// `retention.maxBytes` with sessions of any age; a repository's own limits have no effect.

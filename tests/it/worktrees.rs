@@ -54,7 +54,7 @@ fn chat_works_in_a_worktree_whose_changes_are_applied() {
     let (code, out, err) = cairn.cairn(&["worktrees", "apply", folder]);
     assert_eq!((code, out.as_str()), (0, "applied changes of 1 files\n"), "{err}");
     assert_eq!(fs::read_to_string(cairn.folder.join("new.txt")).unwrap(), "new\n");
-    // What the user has written since is not replaced.
+    // A file that the user has written since is not replaced.
     fs::write(cairn.folder.join("new.txt"), "mine\n").unwrap();
     assert_eq!(cairn.cairn(&["worktrees", "apply", folder]).0, 1);
     assert_eq!(fs::read_to_string(cairn.folder.join("new.txt")).unwrap(), "mine\n");
@@ -84,7 +84,7 @@ fn commits_survive_the_removal_of_their_worktree() {
     let (code, out, _) = cairn.cairn(&["worktrees", "remove", path.to_str().unwrap()]);
     assert!(code == 0 && out.contains("remains, because it has commits"), "{out}");
     let content = git(&cairn.folder, &["show", &format!("{branch}:work.txt")]);
-    assert_eq!(content, "work\n");
+    assert_eq!(content, "work");
     // A folder that was deleted by hand can still be removed from the list.
     assert_eq!(cairn.chat(&["--worktree", "other", "-p", "go"], None).0, 0);
     let path = PathBuf::from(created(&cairn)[0]["path"].as_str().unwrap());

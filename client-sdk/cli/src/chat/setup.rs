@@ -42,6 +42,15 @@ const MAX_TITLE: usize = 60;
 
 /// Returns the folder that the chat is about.
 async fn chat_folder(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result<PathBuf, Failure> {
+    let location = named_folder(app, client, args).await?;
+    match &args.worktree {
+        Some(branch) => worktree(app, client, args, branch, &location).await,
+        None => Ok(location),
+    }
+}
+
+/// Returns the folder that the flags name.
+async fn named_folder(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result<PathBuf, Failure> {
     if !app.is_remote() {
         return local_folder(args);
     }
@@ -93,6 +102,24 @@ pub fn settings(app: &App<'_>, args: &ChatArgs) -> Result<Config, Failure> {
     Ok(loaded.config)
 }
 
+fn display_options(
+    app: &App<'_>,
+    args: &ChatArgs,
+    config: &Config,
+    interactive: bool,
+) -> DisplayOptions {
+    let (ui, quiet) = (&config.ui, app.globals.quiet);
+    DisplayOptions {
+        figures: ui.show_token_usage,
+        calls: ui.show_tool_calls,
+        stream: ui.stream_responses,
+        progress: shows_progress(args, config),
+        verbose: args.verbose,
+        quiet,
+        unfold: interactive && !quiet,
+    }
+}
+
 /// Opens the chat that the flags describe.
 pub async fn chat<'a>(
     app: &'a App<'a>,
@@ -101,10 +128,7 @@ pub async fn chat<'a>(
     config: &Config,
     interactive: bool,
 ) -> Result<Chat<'a>, Failure> {
-    let mut location = chat_folder(app, &client, args).await?;
-    if let Some(branch) = &args.worktree {
-        location = worktree(app, &client, args, branch, &location).await?;
-    }
+    let location = chat_folder(app, &client, args).await?;
     if args.go_on && app.is_remote() {
         return Err(Failure::usage(
             "--continue reads this machine's folder: omit --host and --address",
@@ -117,17 +141,8 @@ pub async fn chat<'a>(
         create_session(app, &client, args, &location).await?
     };
     let log = args.log_file.as_deref().map(|path| Log::open(path, args.verbose)).transpose()?;
-    let ui = &config.ui;
     let quiet = app.globals.quiet;
-    let display = DisplayOptions {
-        figures: ui.show_token_usage,
-        calls: ui.show_tool_calls,
-        stream: ui.stream_responses,
-        progress: shows_progress(args, config),
-        verbose: args.verbose,
-        quiet,
-        unfold: interactive && !quiet,
-    };
+    let display = display_options(app, args, config, interactive);
     let mut capabilities = TerminalCapabilities::of_process(quiet);
     if interactive && capabilities.rich {
         capabilities.theme = Theme::detect(config.chat.theme);

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_has_the_parts_and_says_when_sessions_will_go() {
+    fn usage_lists_parts_and_the_date_of_removals() {
         let session = SessionUsage {
             session_id: SessionId::nil(),
             title: "fix \u{1b}[31mit".into(),

@@ -155,7 +155,7 @@ impl Session {
         while let Some(request) = transport.receive().await? {
             let outcome = match request {
                 AgentRequest::Run { text, context } => {
-                    let params = self.turn(text.into(), context);
+                    let params = self.turn(text, context);
                     // Counted before its end can be received.
                     open.send_modify(|count| *count += 1);
                     let started = self.engine().start_run(params, None).await.map(drop);

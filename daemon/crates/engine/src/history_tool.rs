@@ -17,7 +17,7 @@ use crate::{Engine, engine::Inner};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchSessions {
-    /// Words to find.
+    /// Words that an entry has.
     #[serde(default)]
     query: String,
     /// Path of a file: only sessions that changed it.

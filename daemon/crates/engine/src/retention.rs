@@ -88,7 +88,7 @@ impl Engine {
     /// Searches the log of all sessions.
     ///
     /// # Errors
-    /// `invalid_params` for a query without words, or one that is too long.
+    /// `invalid_params` for a query that is too long.
     pub async fn search_history(&self, params: HistoryParams) -> Result<HistoryAnswer, Failure> {
         Ok(self.inner.trace.search_history(params).await?)
     }

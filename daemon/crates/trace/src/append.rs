@@ -188,18 +188,8 @@ impl Append {
             self.state.map(RunState::as_str),
             bytes
         ])?;
-        if let Some((run, op, run_params)) = &self.run {
-            tx.execute(
-                "UPDATE session SET run_id = ?2, run_op = ?3, run_params = ?4 WHERE id = ?1",
-                params![session.as_str(), run.as_str(), op, run_params],
-            )?;
-        }
-        if let Some(choice) = &self.model {
-            tx.execute(
-                "UPDATE session SET provider = ?2, model = ?3, endpoint = ?4 WHERE id = ?1",
-                params![session.as_str(), choice.provider, choice.model, choice.endpoint],
-            )?;
-        }
+        write_run(tx, &session, self.run.as_ref())?;
+        write_model(tx, &session, self.model.as_ref())?;
         if let Some(receipt) = self.receipt {
             receipt.write(tx, &session, head + 1)?;
         }
@@ -214,6 +204,32 @@ impl Append {
         }
         Ok(Written { session, first: head + 1, lines, refused: None })
     }
+}
+
+fn write_run(
+    tx: &Savepoint<'_>,
+    session: &SessionId,
+    run: Option<&(RunId, &'static str, String)>,
+) -> Result<(), StoreError> {
+    let Some((run, op, run_params)) = run else { return Ok(()) };
+    tx.execute(
+        "UPDATE session SET run_id = ?2, run_op = ?3, run_params = ?4 WHERE id = ?1",
+        params![session.as_str(), run.as_str(), op, run_params],
+    )?;
+    Ok(())
+}
+
+fn write_model(
+    tx: &Savepoint<'_>,
+    session: &SessionId,
+    model: Option<&ModelChoice>,
+) -> Result<(), StoreError> {
+    let Some(ModelChoice { provider, model, endpoint }) = model else { return Ok(()) };
+    tx.execute(
+        "UPDATE session SET provider = ?2, model = ?3, endpoint = ?4 WHERE id = ?1",
+        params![session.as_str(), provider, model, endpoint],
+    )?;
+    Ok(())
 }
 
 fn rusqlite_error(error: &serde_json::Error) -> StoreError {

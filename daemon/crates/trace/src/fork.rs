@@ -97,7 +97,7 @@ fn copy(
     let mut failed = None;
     records::visit(tx, old, shared, |seq, text| {
         if seq <= last && cut.omitted.binary_search(&seq).is_err() {
-            let outcome = renamed(text, new, seq, &new_seq).and_then(|(ts, kind, seq, json)| {
+            let outcome = renamed(text, new, seq, new_seq).and_then(|(ts, kind, seq, json)| {
                 copied += json.len();
                 records::insert(tx, new_key, seq, (ts, kind), &json)
             });

@@ -41,7 +41,7 @@ impl Trace {
     /// seconds.
     ///
     /// # Errors
-    /// `invalid_params` for a query without words, or one that is too long.
+    /// `invalid_params` for a query that is too long.
     pub async fn search_history(&self, params: HistoryParams) -> Result<HistoryAnswer, TraceError> {
         let search = Search::new(params)?;
         self.index_history_for(CATCH_UP).await?;
@@ -233,9 +233,6 @@ impl Search {
             .map(str::to_lowercase)
             .collect();
         let file = file.map(|file| file.trim_start_matches("./").to_owned());
-        if words.is_empty() && file.as_ref().is_none_or(String::is_empty) {
-            return Err(TraceError::HistoryQuery("query has no word, and there is no file".into()));
-        }
         let limit = limit.unwrap_or(LIMIT.0).clamp(1, LIMIT.1);
         Ok(Self { words, file, kinds, root, limit })
     }

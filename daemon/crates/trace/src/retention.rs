@@ -28,7 +28,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// No limit applies.
+    /// The limits of a log that is never shortened.
     pub const UNLIMITED: Self =
         Self { max_age_ms: None, max_bytes: None, keep: 0, pack_after_ms: None };
 }

@@ -163,12 +163,7 @@ async fn smaller_context_is_announced_and_the_history_stays() {
     let named = |model: &str, tokens, text: &str| {
         let answers = vec![text_answer(text)];
         let context_tokens = Some(tokens);
-        Arc::new(Scripted::of(Script {
-            answers,
-            context_tokens,
-            model: model.into(),
-            ..Script::default()
-        }))
+        Arc::new(Scripted::of(Script { answers, context_tokens, model: model.into() }))
     };
     let (wide, narrow) = (named("wide", 200_000, "Hello Ada"), named("narrow", 16_384, "Ada"));
     stage.engine.set_models(Arc::new(TwoModels(wide, Arc::clone(&narrow))));

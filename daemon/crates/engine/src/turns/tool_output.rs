@@ -41,7 +41,8 @@ pub fn value(output: &Value, chars: u64) -> String {
                 let is_listing = fields.contains_key("total_matches");
                 rest.retain(|name, v| {
                     let is_empty = v.is_null() || v == &Value::String(String::new());
-                    !is_empty && !(is_listing && REPEATED.contains(&name.as_str()))
+                    let is_repeated = is_listing && REPEATED.contains(&name.as_str());
+                    !is_empty && !is_repeated
                 });
                 let tail =
                     if rest.is_empty() { String::new() } else { Value::Object(rest).to_string() };

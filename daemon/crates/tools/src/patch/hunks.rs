@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(changed("@@\n+// end"), format!("{file}// end\n"));
         assert_eq!(
             changed("@@\n-}\n+};\n*** End of File"),
-            file.replace("}\nfn b", "}\nfn b").strip_suffix("}\n").unwrap().to_owned() + "};\n"
+            file.strip_suffix("}\n").unwrap().to_owned() + "};\n"
         );
     }
 
