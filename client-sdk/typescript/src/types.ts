@@ -1057,13 +1057,13 @@ export interface CloneResult {
   stale?: string | null;
 }
 
-/** Parameters of `storage.collect`. */
+/** Parameters of the method `storage.collect`. */
 export interface CollectParams {
   /** True to change nothing and return what would be removed. */
   dryRun?: boolean;
 }
 
-/** Result of `storage.collect`. */
+/** Result of the method `storage.collect`. */
 export interface Collected {
   /** Bytes of the log's files after. */
   bytesAfter: number;
@@ -1387,7 +1387,7 @@ export interface DirListing {
   restricted?: boolean;
 }
 
-/** What the daemon's data consists of. */
+/** Parts of the daemon's data, with their sizes. */
 export interface DiskUsage {
   /** Sessions that the limits of `retention` remove. */
   expired: ExpiredUsage;
@@ -2115,7 +2115,7 @@ export interface GrepStreamParams {
   withRanges?: boolean;
 }
 
-/** Result of `session.search`. */
+/** Result of the method `session.search`. */
 export interface HistoryAnswer {
   /** The entries, best first; for a file without a query, newest first. */
   data: Array<HistoryEntry>;
@@ -2156,7 +2156,7 @@ export type HistoryKind =
   /** Message of a commit. */
   | "commit";
 
-/** Parameters of `session.search`: a query, a file, or both. */
+/** Parameters of the method `session.search`: a query, a file, or both; the newest entries without. */
 export interface HistoryParams {
   /** Path of a file, or its end: only sessions that changed it. */
   file?: string | null;
@@ -2423,7 +2423,7 @@ export interface LlmPolicy {
   temperature?: number | null;
 }
 
-/** What the log consists of. */
+/** Parts of the log, with their sizes. */
 export interface LogUsage {
   /** Bytes of artifacts: the state of explores, and system texts. */
   artifactBytes: number;
@@ -2444,7 +2444,7 @@ export interface LogUsage {
   recordBytes: number;
   /** Number of records of all sessions. */
   records: number;
-  /** Number of sessions. */
+  /** Number of sessions in the log. */
   sessions: number;
   /** Bytes of packed records before their compression. */
   unpackedBytes: number;
@@ -4123,7 +4123,7 @@ export interface UnsubscribeParams {
   subscriptionId: SubscriptionId;
 }
 
-/** Parameters of `storage.usage`. */
+/** Parameters of the method `storage.usage`. */
 export interface UsageParams {
   /** Number of sessions to list, largest first, at most 1,000; 10 if absent. */
   sessions?: number | null;
@@ -4154,7 +4154,7 @@ export interface Worktree {
   uncommitted?: number | null;
 }
 
-/** Parameters of `worktree.create`. */
+/** Parameters of the method `worktree.create`. */
 export interface WorktreeCreateParams {
   /** Declared root with the repository: a path or root id. */
   root: string;
@@ -4180,7 +4180,7 @@ export interface WorktreeRef {
   path: string;
 }
 
-/** Parameters of `worktree.remove`. */
+/** Parameters of the method `worktree.remove`. */
 export interface WorktreeRemoveParams {
   /** Path of the work tree. */
   path: string;
@@ -4188,7 +4188,7 @@ export interface WorktreeRemoveParams {
   discard?: boolean;
 }
 
-/** Result of `worktree.remove`. */
+/** Result of the method `worktree.remove`. */
 export interface WorktreeRemoved {
   /** Name of its branch. */
   branch: string;

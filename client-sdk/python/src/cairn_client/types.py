@@ -1236,14 +1236,14 @@ class CloneResult(TypedDict):
 
 
 class CollectParams(TypedDict):
-    """Parameters of `storage.collect`."""
+    """Parameters of the method `storage.collect`."""
 
     dryRun: NotRequired[bool]
     """True to change nothing and return what would be removed."""
 
 
 class Collected(TypedDict):
-    """Result of `storage.collect`."""
+    """Result of the method `storage.collect`."""
 
     bytesAfter: int
     """Bytes of the log's files after."""
@@ -1595,7 +1595,7 @@ class DirListing(TypedDict):
 
 
 class DiskUsage(TypedDict):
-    """What the daemon's data consists of."""
+    """Parts of the daemon's data, with their sizes."""
 
     expired: ExpiredUsage
     """Sessions that the limits of `retention` remove."""
@@ -2360,7 +2360,7 @@ class GrepStreamParams(TypedDict):
 
 
 class HistoryAnswer(TypedDict):
-    """Result of `session.search`."""
+    """Result of the method `session.search`."""
 
     data: list[HistoryEntry]
     """The entries, best first; for a file without a query, newest first."""
@@ -2398,7 +2398,7 @@ HistoryKind: TypeAlias = Literal[
 
 
 class HistoryParams(TypedDict):
-    """Parameters of `session.search`: a query, a file, or both."""
+    """Parameters of the method `session.search`: a query, a file, or both; the newest entries without."""
 
     file: NotRequired[str | None]
     """Path of a file, or its end: only sessions that changed it."""
@@ -2682,7 +2682,7 @@ class LlmPolicy(TypedDict):
 
 
 class LogUsage(TypedDict):
-    """What the log consists of."""
+    """Parts of the log, with their sizes."""
 
     artifactBytes: int
     """Bytes of artifacts: the state of explores, and system texts."""
@@ -2704,7 +2704,7 @@ class LogUsage(TypedDict):
     records: int
     """Number of records of all sessions."""
     sessions: int
-    """Number of sessions."""
+    """Number of sessions in the log."""
     unpackedBytes: int
     """Bytes of packed records before their compression."""
 
@@ -4476,7 +4476,7 @@ class UnsubscribeParams(TypedDict):
 
 
 class UsageParams(TypedDict):
-    """Parameters of `storage.usage`."""
+    """Parameters of the method `storage.usage`."""
 
     sessions: NotRequired[int | None]
     """Number of sessions to list, largest first, at most 1,000; 10 if absent."""
@@ -4510,7 +4510,7 @@ class Worktree(TypedDict):
 
 
 class WorktreeCreateParams(TypedDict):
-    """Parameters of `worktree.create`."""
+    """Parameters of the method `worktree.create`."""
 
     root: str
     """Declared root with the repository: a path or root id."""
@@ -4539,7 +4539,7 @@ class WorktreeRef(TypedDict):
 
 
 class WorktreeRemoveParams(TypedDict):
-    """Parameters of `worktree.remove`."""
+    """Parameters of the method `worktree.remove`."""
 
     path: str
     """Path of the work tree."""
@@ -4548,7 +4548,7 @@ class WorktreeRemoveParams(TypedDict):
 
 
 class WorktreeRemoved(TypedDict):
-    """Result of `worktree.remove`."""
+    """Result of the method `worktree.remove`."""
 
     branch: str
     """Name of its branch."""
