@@ -567,3 +567,20 @@ fn quiet_chat_exits_with_the_first_interrupt() {
     terminal.key("C-c");
     terminal.wait_exit(130);
 }
+
+/// The mode `auto` is about commands, and a list of domains about the web.
+#[test]
+fn mode_and_domains_decide_about_the_offered_tools() {
+    let expecting =
+        |expect: Value, text: &str| json!({"expect": expect, "steps": [{"text": text}]});
+    let answers = json!([
+        expecting(json!([{"offersNot": "run_shell"}, {"offersTool": "web_search"}]), "one"),
+        expecting(json!([{"offersTool": "run_shell"}]), "two"),
+    ]);
+    let cairn = with_context(200_000, &answers, &json!({"network": {"domains": ["example.org"]}}));
+    assert_eq!(cairn.chat(&["-p", "a"], None).1, "one\n");
+    assert_eq!(cairn.chat(&["--mode", "auto", "-p", "b"], None).1, "two\n");
+    let answers = json!([expecting(json!([{"offersNot": "web_search"}]), "three")]);
+    let cairn = with_context(200_000, &answers, &json!({}));
+    assert_eq!(cairn.chat(&["-p", "a"], None).1, "three\n");
+}

@@ -78,7 +78,7 @@ fn hook(matcher: &str, command: &str) -> Value {
 
 /// A hook that answers with this JSON.
 fn answering(matcher: &str, answer: &Value) -> Value {
-    hook(matcher, &format!("cat > /dev/null; echo '{answer}'"))
+    hook(matcher, &format!("cat > /dev/null; printf %s '{answer}'"))
 }
 
 fn pre_tool(matcher: &str, answer: &Value) -> Value {

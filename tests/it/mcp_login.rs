@@ -159,7 +159,7 @@ fn login_is_stored_refreshed_and_deleted() {
     let path = json!({"path": file}).to_string();
     let read = ["tools", "call", "read_file", &path, "--yes", "--root", home];
     let (code, out, errors) = crate::sealed::cairn(&scene.home, &scene.root, &read);
-    assert!(code != 0 && errors.contains("protected"), "{out}{errors}");
+    assert!(code != 0 && errors.contains("is a blocked path"), "{out}{errors}");
     assert_eq!(call_tickets(&scene), (true, "one ticket\n".into()));
 
     // The server forgets the token: it is refreshed and the call succeeds.

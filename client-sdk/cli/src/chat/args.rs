@@ -72,7 +72,7 @@ pub struct ChatArgs {
     /// With --worktree: begin at this revision instead of the current commit
     #[arg(long, value_name = "REV", requires = "worktree")]
     pub base: Option<String>,
-    /// Offer a shell to the model; each command still needs an approval
+    /// Offer a shell to the model; each command still needs an approval. The mode auto offers it too
     #[arg(long)]
     pub allow_bash: bool,
     /// Act as the user's shell, with > before text for the model; implies --allow-bash
@@ -125,7 +125,7 @@ impl ChatArgs {
     pub fn withheld(&self, shell_configured: bool) -> Vec<&'static str> {
         let mut names = Vec::new();
         if !self.allow_bash && !self.shell && !shell_configured {
-            names.extend(["run_shell", "bash", "shell"]);
+            names.extend(super::offer::SHELLS);
         }
         if self.no_plan {
             names.push("plan");

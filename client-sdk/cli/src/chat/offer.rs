@@ -5,9 +5,13 @@ use cairn_client_sdk::Client;
 use cairn_protocol::{
     session::Empty,
     tool::{ToolInfo, ToolsMode},
+    turn::ExecutionMode,
 };
 
 use crate::exit::Failure;
+
+/// Names of the tool that runs commands.
+pub const SHELLS: [&str; 3] = ["run_shell", "bash", "shell"];
 
 /// The choice of tools for all turns of a chat.
 #[derive(Debug, Default)]
@@ -21,13 +25,23 @@ pub struct Offer {
 
 impl Offer {
     /// Returns the names of the tools of the next turn; `None` for all. A server or a program may
-    /// have added or removed some since the last one.
-    pub async fn ops(&self, client: &Client) -> Result<Option<Vec<String>>, Failure> {
+    /// have added or removed some since the last one. The mode `auto` is about commands, so that
+    /// they are offered in it.
+    pub async fn ops(
+        &self,
+        client: &Client,
+        mode: Option<ExecutionMode>,
+    ) -> Result<Option<Vec<String>>, Failure> {
+        let is_auto = mode == Some(ExecutionMode::Auto);
+        let is_named = |name: &str| {
+            let is_shell = is_auto && SHELLS.contains(&name);
+            !is_shell && self.withheld.iter().any(|withheld| withheld == name)
+        };
         if self.withheld.is_empty() {
             return Ok(None);
         }
         let tools = client.tool_list(&Empty {}).await?.data;
-        let is_withheld = |tool: &ToolInfo| self.withheld.contains(&tool.name);
+        let is_withheld = |tool: &ToolInfo| is_named(&tool.name);
         if !tools.iter().any(is_withheld) {
             return Ok(None);
         }
@@ -35,7 +49,7 @@ impl Offer {
             Some(mode) if ToolsMode::governs(&tool.name) => mode.hides(&tool.name),
             _ => tool.hidden,
         };
-        let offered = tools.iter().filter(|t| !hidden(t) && !t.network && !is_withheld(t));
+        let offered = tools.iter().filter(|t| !hidden(t) && !is_withheld(t));
         let commit = self.commits.then(|| "git_commit".to_owned());
         Ok(Some(offered.map(|t| t.name.clone()).chain(commit).collect()))
     }

@@ -343,7 +343,7 @@ async fn policy(
         // The user chose the model in their own configuration, which must allow external models as
         // well.
         allow_external_llms: true,
-        ops: offer.ops(client).await?,
+        ops: offer.ops(client, Some(mode(args, config))).await?,
         mode: Some(mode(args, config)),
         dry_run: args.dry_run,
         prompt_progress: (!shows_progress(args, config)).then_some(false),

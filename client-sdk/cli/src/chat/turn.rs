@@ -121,7 +121,7 @@ impl Chat<'_> {
         keys: &mut Option<Keys>,
     ) -> Result<End, Failure> {
         let turn_id = uuid::Uuid::now_v7().to_string();
-        self.policy.ops = self.offer.ops(&self.client).await?;
+        self.policy.ops = self.offer.ops(&self.client, self.policy.mode).await?;
         let params = RunStartParams {
             session_id: self.session.clone(),
             turn_id: turn_id.clone(),

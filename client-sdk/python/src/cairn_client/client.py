@@ -205,8 +205,10 @@ class Client(Methods):
                     fresh = await self._again()
                     break
                 except CairnError as error:
-                    if not _absent(error) or asyncio.get_running_loop().time() >= until:
+                    if not _absent(error):
                         raise
+                    if asyncio.get_running_loop().time() >= until:
+                        raise ClosedError(f"the connection ended, and there is no other: {error}") from error
                     await asyncio.sleep(0.05)
             fresh._reader.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -169,6 +169,18 @@ impl DecidedBy {
         }
     }
 
+    /// Returns true for an approval that is required only because nothing allows the call: by the
+    /// default, or by a confirmation of its tool as such.
+    pub fn is_general(&self) -> bool {
+        match self {
+            Self::Fallback(_) => true,
+            Self::Rule { list: RuleList::Confirm, rule, .. } => rule.is_of_tool(),
+            Self::Parts(parts) => parts.iter().all(|(by, _)| by.is_general()),
+            Self::Unconfined(by) => by.is_general(),
+            _ => false,
+        }
+    }
+
     /// Returns true for a denial that neither a retry nor an approver can change.
     pub fn is_final(&self) -> bool {
         match self {
@@ -244,6 +256,22 @@ mod tests {
         assert!(unconfined(DecidedBy::RunLimit(RunLimit::Network)).is_network_limit());
         assert!(unconfined(DecidedBy::Fallback(Fallback::Acts)).is_fallback());
         assert!(!rule(RuleList::Deny).is_final());
+    }
+
+    #[test]
+    fn confirmation_of_a_tool_is_general_and_of_a_command_is_not() {
+        let confirm = |text: &str| DecidedBy::Rule {
+            list: RuleList::Confirm,
+            rule: text.parse().unwrap(),
+            part: None,
+        };
+        assert!(confirm("run_shell").is_general() && !confirm("run_shell(git push)").is_general());
+        assert!(DecidedBy::Fallback(Fallback::Acts).is_general());
+        assert!(!rule(RuleList::Deny).is_general());
+        let part = |text: &str| (confirm(text), "x".to_owned());
+        assert!(DecidedBy::Parts(vec![part("run_shell")]).is_general());
+        let both = vec![part("run_shell"), part("run_shell(git push)")];
+        assert!(!DecidedBy::Parts(both).is_general());
     }
 
     #[test]

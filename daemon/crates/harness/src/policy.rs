@@ -291,6 +291,11 @@ impl Rule {
         matches!(&self.scope, Scope::Command(pattern) if pattern.takes_none())
     }
 
+    /// Returns true if it is about its tool as such, whatever the call.
+    pub(crate) fn is_of_tool(&self) -> bool {
+        self.scope == Scope::Any
+    }
+
     fn names(&self, tool: &str) -> bool {
         self.tool == "*" || self.tool == tool || (self.tool == SHELL.0 && SHELL.1.contains(&tool))
     }
@@ -479,7 +484,7 @@ impl Rules {
             .or_else(|| find_rule(RuleList::Granted, subject.granted, Verdict::Allow))
             .or_else(|| {
                 let by_mode = mode::mode_allows(subject);
-                let applies = |rule: &&Rule| !(by_mode && rule.scope == Scope::Any);
+                let applies = |rule: &&Rule| !(by_mode && rule.is_of_tool());
                 let mut confirm = self.confirm.iter().filter(applies);
                 let rule = confirm.find(|rule| matches(rule, false))?;
                 Some(decision(RuleList::Confirm, rule, Verdict::Ask))

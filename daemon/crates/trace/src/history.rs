@@ -164,8 +164,8 @@ fn texts(record: &Envelope) -> Vec<(HistoryKind, String)> {
                 Part::Text { text } => Some(text.clone()),
                 Part::Image { .. } => None,
             };
-            let all: Vec<String> = input.iter().filter_map(text).collect();
-            Some((HistoryKind::Question, all.join("\n")))
+            // The context comes first, the user's own words last.
+            input.iter().filter_map(text).next_back().map(|text| (HistoryKind::Question, text))
         }
         AgentEvt::Steered { text, .. } => Some((HistoryKind::Question, text.clone())),
         AgentEvt::RunCompleted { result } => {

@@ -106,9 +106,10 @@ impl TurnContext {
         };
         let all_domains = self.settings().domains == DomainAccess::All;
         let by_domain = |s: &ToolSpec| all_domains && s.domains != DomainUse::None;
+        let reaches = |s: &ToolSpec| !s.network || self.policy().network || by_domain(s);
         let offered = |s: &ToolSpec| match ops {
-            Some(ops) => ops.iter().any(|o| *o == s.name),
-            None => !hidden(s) && (!s.network || self.policy().network || by_domain(s)),
+            Some(ops) => ops.iter().any(|o| *o == s.name) && reaches(s),
+            None => !hidden(s) && reaches(s),
         };
         let harness = &self.engine().inner.harness;
         let plans = self.policy().mode == Some(ExecutionMode::Plan);

@@ -45,7 +45,7 @@ impl Consulted {
             Some(why) => {
                 Decision { verdict: Verdict::Ask, by: DecidedBy::Plugin(format!("asks: {why}")) }
             }
-            None if self.allow && decision.verdict == Verdict::Ask && decision.by.is_fallback() => {
+            None if self.allow && decision.verdict == Verdict::Ask && decision.by.is_general() => {
                 Decision { verdict: Verdict::Allow, by: DecidedBy::Plugin("allows".into()) }
             }
             None => decision,
