@@ -32,8 +32,7 @@ pub async fn run(scratch: &Path) {
     let empty = scratch.join("empty.db");
     drop(Trace::open(&empty).expect("a log"));
     let (sessions, data) = fill(&path, count).await;
-    // The last connection to close empties the write-ahead log.
-    wait_closed(&path).await;
+    checkpoint(&path);
     let file = path.metadata().expect("a file").len();
     let ratio = file as f64 / data as f64;
     value("long log: file / data", ratio);
@@ -66,7 +65,7 @@ pub async fn run(scratch: &Path) {
     stalled("long log: write while the rest is packed", stalls, seconds);
     reads(&trace, &sessions[half..]).await;
     drop(trace);
-    wait_closed(&path).await;
+    checkpoint(&path);
     let after = path.metadata().expect("a file").len();
     report(format!(
         "long log: file after both {:.0} MB, {:.2} x of the remaining data",
@@ -132,18 +131,16 @@ async fn opened(path: &Path) -> f64 {
         trace.sessions(None, None, false).await.expect("a list");
         times.push(start.elapsed().as_secs_f64() * 1000.0);
         drop(trace);
-        wait_closed(path).await;
+        checkpoint(path);
     }
     quantile(&mut times, 0.5)
 }
 
-/// Waits until the writer of a dropped log has closed its file.
-async fn wait_closed(path: &Path) {
-    let wal = path.with_extension("db-wal");
-    let until = Instant::now() + Duration::from_secs(60);
-    while wal.exists() && Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+/// Moves the write-ahead log of a dropped log into its file.
+fn checkpoint(path: &Path) {
+    let conn = cairn_store::rusqlite::Connection::open(path).expect("a database");
+    conn.busy_timeout(Duration::from_secs(5)).expect("a timeout");
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
 }
 
 async fn reads(trace: &Trace, sessions: &[SessionId]) {

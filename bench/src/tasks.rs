@@ -192,7 +192,7 @@ fn configuration(model: &Model, script: &Path) -> Value {
             "timeout_seconds": LIMIT.as_secs(),
         }),
     };
-    // Nobody answers questions, and the copy is all that a tool can change.
+    // Questions have no answer here, and the copy is all that a tool can change.
     let safety = json!({"require_confirmation": []});
     json!({"llm": llm, "safety": safety, "agent": {"max_iterations": MAX_REQUESTS}})
 }

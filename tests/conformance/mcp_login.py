@@ -27,7 +27,7 @@ issuer = sys.argv[2] if len(sys.argv) > 2 else base
 
 
 class Provider:
-    """Keeps everything in memory and asks nobody."""
+    """Stores everything in memory and requests no password."""
 
     def __init__(self):
         self.clients, self.codes, self.access, self.refresh = {}, {}, {}, {}

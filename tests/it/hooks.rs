@@ -155,7 +155,7 @@ fn hook_denies_or_changes_a_call_which_is_judged_again() {
     let (result, notes, _) = run(&deny);
     assert!(result.contains("plugin_refused") && result.contains("frozen"), "{result}");
     assert_eq!(notes, "");
-    // Nobody can answer, so that the call is denied although a rule allows it.
+    // No client can answer, so that the call is denied although a rule allows it.
     let (_, notes, _) = run(&json!({"permissionDecision": "ask"}));
     assert_eq!(notes, "");
     let to = |path: &str| json!({"updatedInput": {"file_path": path, "content": "changed\n"}});

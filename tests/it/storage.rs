@@ -57,7 +57,7 @@ async fn old_sessions_are_packed_and_removed_as_configured() {
     let show = |id: &str| cairn(home, &["--json", "trace", "show", id]);
     let before = show(&idle);
     assert!(before.0 == 0 && before.1.lines().count() > 10, "{before:?}");
-    // Nobody can confirm it.
+    // There is no terminal to confirm it.
     let (code, _, err) = cairn(home, &["gc"]);
     assert!(code == 2 && err.contains("--yes"), "{err}");
     assert_eq!(show(&old).0, 0);

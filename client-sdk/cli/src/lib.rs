@@ -5,6 +5,7 @@ mod args;
 mod bridge;
 mod chat;
 mod commands;
+mod confirm;
 mod exit;
 mod overrides;
 mod program;

@@ -1,5 +1,5 @@
 //! Agent plugins: folders with a `plugin.json` that bring skills, MCP servers, commands and hooks.
-//! Those of the user are named in the configuration; those of a project are in its own folder and
+//! Plugins of the user are named in the configuration; those of a project are in its own folder and
 //! are used only if the user trusts it.
 
 use std::{

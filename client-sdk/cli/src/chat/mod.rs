@@ -55,6 +55,7 @@ use crate::{
 
 pub use args::ChatArgs;
 pub use keys::has_keyboard;
+pub use resume::age;
 pub use setup::declared_root;
 pub use turn::prompt_for_approval;
 

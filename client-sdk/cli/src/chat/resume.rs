@@ -120,7 +120,7 @@ async fn describe(client: &Client, session: Session) -> Result<Option<Earlier>, 
 }
 
 /// Describes a time that has passed.
-fn age(millis: i64) -> String {
+pub fn age(millis: i64) -> String {
     let minutes = millis.max(0) / 60_000;
     match minutes {
         0 => "now".into(),

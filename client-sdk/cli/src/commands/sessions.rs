@@ -14,6 +14,7 @@ use console::style;
 
 use crate::{
     app::App,
+    chat::age,
     exit::{Failure, OK},
     render::output::{self, plain},
 };
@@ -93,26 +94,4 @@ fn table(
         }
     }
     out
-}
-
-/// Formats the milliseconds since the last record.
-fn age(ms: i64) -> String {
-    let seconds = ms.max(0) / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        _ => format!("{} days", seconds / 86_400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn age_has_one_unit() {
-        let ages = [-5, 59_000, 60_000, 7_200_000, 3 * 86_400_000].map(age);
-        assert_eq!(ages, ["0 s", "59 s", "1 min", "2 h", "3 days"]);
-    }
 }

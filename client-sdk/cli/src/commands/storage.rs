@@ -1,9 +1,6 @@
 //! `cairn du` and `cairn gc`: what the data on disk consists of, and the removal of old sessions.
 
-use std::{
-    fmt::Write as _,
-    io::{BufRead as _, IsTerminal as _, Write as _},
-};
+use std::fmt::Write as _;
 
 use cairn_protocol::usage::{
     CollectParams, Collected, DiskUsage, LogUsage, SessionUsage, UsageParams,
@@ -13,13 +10,14 @@ use console::style;
 
 use crate::{
     app::App,
+    confirm,
     exit::{Failure, OK},
     render::output::{self, bytes, plain},
 };
 
 const DU_HELP: &str = "\
 The log has the records of all sessions, and as blobs large results and the contents of files before they were changed
-(for undo). Records of sessions that nobody continues are packed: compressed, and read as before.
+(for undo). Records of sessions that are not in use are packed: compressed, and read as before.
 Exit codes: 0 done, 2 invalid usage, 4 no daemon.";
 
 const GC_HELP: &str = "\
@@ -73,7 +71,7 @@ pub async fn gc(app: &App<'_>, args: GcArgs) -> Result<u8, Failure> {
         }
         return Ok(OK);
     }
-    if !plan.removed.is_empty() && !args.yes && !confirmed(&plan.removed)? {
+    if !plan.removed.is_empty() && !args.yes && !is_confirmed(&plan.removed)? {
         return Err(Failure::failed("nothing was removed"));
     }
     let params = CollectParams { dry_run: false };
@@ -83,20 +81,8 @@ pub async fn gc(app: &App<'_>, args: GcArgs) -> Result<u8, Failure> {
     Ok(OK)
 }
 
-/// Asks at the terminal.
-fn confirmed(sessions: &[SessionUsage]) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage(
-            "this removes sessions, and there is no terminal to confirm it: add --yes",
-        ));
-    }
-    let question = planned(sessions) + "remove them? [y/N] ";
-    let mut terminal = std::io::stderr();
-    terminal.write_all(question.as_bytes())?;
-    terminal.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+fn is_confirmed(sessions: &[SessionUsage]) -> Result<bool, Failure> {
+    confirm::at_terminal("sessions", || planned(sessions) + "remove them? [y/N] ")
 }
 
 fn planned(sessions: &[SessionUsage]) -> String {

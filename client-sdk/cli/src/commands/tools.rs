@@ -263,7 +263,7 @@ pub async fn answer(
 ) -> Result<(), Failure> {
     let approval_id = approval.approval_id.clone();
     let params = match approver {
-        // A question of an MCP server needs values, which nobody has approved in advance.
+        // A question of an MCP server needs values, which no flag approves in advance.
         Approver::Preapproved if approval.form.is_some() && has_keyboard() => {
             prompt_for_approval(app, approval).await?
         }

@@ -3,7 +3,6 @@
 
 use std::{
     fmt::Write as _,
-    io::{BufRead as _, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -13,6 +12,7 @@ use clap::Args;
 use super::stop;
 use crate::{
     app::App,
+    confirm,
     exit::{Failure, OK},
     program::{self, Owner},
     render::output,
@@ -109,21 +109,8 @@ fn purge(folder: &Path, entries: Option<&[PathBuf]>) -> Result<Vec<PathBuf>, Fai
     removed
 }
 
-/// Asks at the terminal.
 fn confirmed(plan: &Plan, is_purge: bool) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage(
-            "this removes files, and there is no terminal to confirm it: add --yes",
-        ));
-    }
-    let mut question = text(plan, is_purge, true);
-    question.push_str("remove all of it? [y/N] ");
-    let mut terminal = std::io::stderr();
-    terminal.write_all(question.as_bytes())?;
-    terminal.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    confirm::at_terminal("files", || text(plan, is_purge, true) + "remove all of it? [y/N] ")
 }
 
 fn report(

@@ -1,4 +1,4 @@
-//! Removal of old sessions, and packing of those that nobody continues.
+//! Removal of old sessions, and packing of those that are not in use.
 
 use std::{
     path::Path,
@@ -93,8 +93,8 @@ impl Engine {
         Ok(self.inner.trace.search_history(params).await?)
     }
 
-    /// Removes the sessions that the limits of `retention` cover, packs those that nobody
-    /// continues, and returns the freed space to the file system. With `dry_run` nothing changes.
+    /// Removes the sessions that the limits of `retention` cover, packs those that are not
+    /// in use, and returns the freed space to the file system. With `dry_run` nothing changes.
     ///
     /// # Errors
     /// An error of the log.

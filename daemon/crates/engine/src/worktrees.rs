@@ -64,10 +64,31 @@ impl Engine {
             commits: Some(0),
         };
         let stored = worktree.clone();
-        self.inner.state.change(|state| state.worktrees.push(stored))?;
-        let params = AddRootParams { path: worktree.path.clone(), request_id: None };
-        self.add_root(params).await?;
+        let declared = match self.inner.state.change(|state| state.worktrees.push(stored)) {
+            Ok(()) => {
+                let params = AddRootParams { path: worktree.path.clone(), request_id: None };
+                self.add_root(params).await.map(drop)
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = declared {
+            self.forget_worktree(&worktree, root).await?;
+            return Err(error);
+        }
         Ok(worktree)
+    }
+
+    /// Removes a work tree from its repository and from the list.
+    async fn forget_worktree(
+        &self,
+        worktree: &Worktree,
+        repository: Root,
+    ) -> Result<bool, Failure> {
+        let (path, branch) = (PathBuf::from(&worktree.path), worktree.branch.clone());
+        let branch_removed =
+            blocking(move || git::remove_worktree(&repository, path, branch)).await?;
+        self.inner.state.change(|state| state.worktrees.retain(|w| w.path != worktree.path))?;
+        Ok(branch_removed)
     }
 
     /// Lists the work trees with their changes.
@@ -171,10 +192,7 @@ impl Engine {
             let root = RootRef { root: worktree.path.clone(), request_id: None };
             self.remove_root(root).await?;
         }
-        let (path, branch) = (PathBuf::from(&worktree.path), worktree.branch.clone());
-        let branch_removed =
-            blocking(move || git::remove_worktree(&repository, path, branch)).await?;
-        self.inner.state.change(|state| state.worktrees.retain(|w| w.path != worktree.path))?;
+        let branch_removed = self.forget_worktree(&worktree, repository).await?;
         Ok(WorktreeRemoved { branch: worktree.branch, branch_removed })
     }
 

@@ -101,7 +101,7 @@ impl UserInput {
     }
 }
 
-/// Refuses a form that no answer can satisfy, or whose fields cannot be told apart.
+/// Refuses a form that no answer can satisfy, or whose fields have the same name.
 fn require_answerable(form: &Form) -> Result<(), Failure> {
     let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
     if form.fields.is_empty() || form.fields.len() > MAX_FIELDS {

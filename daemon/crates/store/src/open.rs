@@ -27,7 +27,7 @@ pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, StoreEr
 }
 
 /// Opens a database as [`open`] does, one whose file shrinks by [`shrink`]. The file of an older
-/// build is written anew when it is migrated, because SQLite can change this only so.
+/// build is rewritten when it is migrated, because SQLite can change this only so.
 ///
 /// # Errors
 /// As [`open`].

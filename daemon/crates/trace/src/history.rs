@@ -59,10 +59,7 @@ impl Trace {
     async fn index_history_for(&self, limit: Duration) -> Result<(), TraceError> {
         let start = Instant::now();
         while let Some(session) = self.next_to_index().await? {
-            let target = session.clone();
-            if !self.inner.writer.write(move |tx| index_step(tx, &target)).await? {
-                return Ok(());
-            }
+            self.inner.writer.write(move |tx| index_step(tx, &session)).await?;
             if start.elapsed() >= limit {
                 break;
             }
@@ -82,15 +79,14 @@ impl Trace {
     }
 }
 
-/// Indexes the next records of a session; false if there is none.
-fn index_step(tx: &Savepoint<'_>, session: &SessionId) -> Result<bool, StoreError> {
+/// Indexes the next records of a session, unless it was deleted meanwhile.
+fn index_step(tx: &Savepoint<'_>, session: &SessionId) -> Result<(), StoreError> {
     let row: Option<(u64, u64)> = tx
         .prepare_cached("SELECT history_seq, head_seq FROM session WHERE id = ?1")?
         .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    // A session that was deleted meanwhile is not the last one to be indexed.
     let (Some((after, head)), Some(key)) = (row, records::key(tx, session)?) else {
-        return Ok(true);
+        return Ok(());
     };
     let start = Instant::now();
     let (mut entries, mut last) = (Vec::new(), after);
@@ -120,7 +116,7 @@ fn index_step(tx: &Savepoint<'_>, session: &SessionId) -> Result<bool, StoreErro
     let done = if last == after { head } else { last };
     tx.prepare_cached("UPDATE session SET history_seq = ?2 WHERE id = ?1")?
         .execute(params![session.as_str(), done])?;
-    Ok(true)
+    Ok(())
 }
 
 /// Deletes up to `rows` entries of a deleted session; true if there were any.

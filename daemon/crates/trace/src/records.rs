@@ -3,7 +3,7 @@
 //!
 //! A record is one row of `record`, in the order of its commit, so that pages fill up.
 //! `session_record` has the numbers of each session; a fork has numbers of its own for the same
-//! rows (`shared_record` counts them). The oldest records of a session that nobody continues are
+//! rows (`shared_record` counts them). The oldest records of a session that is not in use are
 //! frames of compressed lines (`packed_record`), which are read like the others.
 
 use cairn_protocol::id::SessionId;

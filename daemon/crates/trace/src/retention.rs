@@ -1,5 +1,5 @@
 //! The size of the log: what it consists of, which sessions may be removed, and packing those that
-//! nobody continues.
+//! are not in use.
 
 use cairn_protocol::{
     id::SessionId,
@@ -166,6 +166,12 @@ fn pack_frame(
         last = seq;
         true
     })?;
+    if last == packed {
+        // A record that is missing must not be looked for again and again.
+        tx.prepare_cached("UPDATE session SET packed_seq = ?2 WHERE id = ?1")?
+            .execute(params![session.as_str(), head])?;
+        return Ok(false);
+    }
     let frame = records::compress(&text)?;
     let bytes = frame.len() as i64 - text.len() as i64;
     tx.prepare_cached(
@@ -183,7 +189,7 @@ fn pack_frame(
         "UPDATE session SET packed_seq = ?2, bytes = max(0, bytes + ?3) WHERE id = ?1",
     )?
     .execute(params![session.as_str(), last, bytes])?;
-    Ok(last < head && last > packed)
+    Ok(last < head)
 }
 
 /// The columns of [`usage_row`]; blobs count for each session that has them.
