@@ -256,10 +256,14 @@ fn chat_session_of_the_guide_is_current() {
     terminal.see("● changed ");
     let screen = terminal.see("passes.");
     let from = screen.find("● find where").unwrap();
-    // Figures of tokens and times are left out.
-    let is_figure =
-        |line: &&str| !line.starts_with("● prompt eval") && !line.contains("tokens  last:");
-    let lines: Vec<&str> = screen[from..].lines().filter(is_figure).map(str::trim_end).collect();
+    // Figures of tokens and times are left out, and the line above the next prompt, which may not be
+    // there yet.
+    let is_stable = |line: &&str| {
+        !line.starts_with("● prompt eval")
+            && !line.contains("tokens  last:")
+            && !line.starts_with("scripted script · ")
+    };
+    let lines: Vec<&str> = screen[from..].lines().filter(is_stable).map(str::trim_end).collect();
     let session = format!(
         "{FENCE} session\n$ cairn chat --allow-bash\n{}\n```\n",
         lines.join("\n").trim_end_matches(['●', '\n', ' '])
