@@ -12,7 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
 use serde_json::json;
 
 use crate::{
@@ -164,6 +167,8 @@ impl Terminal {
         let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
         grantpt(&main).expect("a pseudo-terminal");
         unlockpt(&main).expect("a pseudo-terminal");
+        let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&main, size).expect("a pseudo-terminal");
         let name = ptsname(&main, Vec::new()).expect("a name");
         let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
         let end = || Stdio::from(File::options().read(true).write(true).open(path).expect("a tty"));
