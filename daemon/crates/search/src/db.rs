@@ -8,6 +8,8 @@ use cairn_store::{Migration, StoreError};
 
 use cairn_index_base::{lock, private_options};
 
+use crate::base_index::{self, Limits};
+
 /// Pending stages of a file: the bits of its column `pending_stages`. The SQL text of other modules
 /// uses the same bits as literals.
 pub mod pending {
@@ -28,14 +30,21 @@ const FORMAT: i64 = 8;
 /// Idle readers that stay open.
 const MAX_IDLE: usize = 4;
 
-/// Opens the database in `folder` for writing. A damaged database or one of another format is
+/// The base of an index, as its database refers to it.
+#[derive(Debug, Clone)]
+pub struct Base {
+    pub folder: PathBuf,
+    pub limits: Limits,
+}
+
+/// Opens the database in `folder` for writing, with that of its base as `base`. A damaged database or one of another format is
 /// deleted and rebuilt, since all of it can be derived from the files.
 ///
 /// # Errors
 /// [`StoreError::Newer`], [`StoreError::DiskFull`], or an I/O error.
-pub fn open(folder: &Path) -> Result<Connection, StoreError> {
+pub fn open(folder: &Path, base: Option<&Base>) -> Result<Connection, StoreError> {
     make_private(folder)?;
-    match open_once(folder) {
+    match open_once(folder, base) {
         Ok(Some(conn)) => return Ok(conn),
         Err(StoreError::Corrupt(why)) => {
             tracing::warn!(folder = %folder.display(), why, "index is damaged, rebuilding it")
@@ -46,7 +55,10 @@ pub fn open(folder: &Path) -> Result<Connection, StoreError> {
         Err(error) => return Err(error),
     }
     clear(folder)?;
-    open_once(folder)?
+    if let Some(name) = base.and_then(|base| base.folder.file_name()) {
+        base_index::write_name(folder, &name.to_string_lossy())?;
+    }
+    open_once(folder, base)?
         .ok_or_else(|| StoreError::Corrupt("a new index has a different format".into()))
 }
 
@@ -72,7 +84,7 @@ pub fn make_private(folder: &Path) -> Result<(), StoreError> {
     options.create(folder).map_err(|source| StoreError::Io { path: folder.to_owned(), source })
 }
 
-fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
+fn open_once(folder: &Path, base: Option<&Base>) -> Result<Option<Connection>, StoreError> {
     let path = path_in(folder);
     if !path.exists() {
         create(&path)?;
@@ -83,6 +95,23 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
     conn.pragma_update(None, "wal_autocheckpoint", 4000)?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     conn.set_prepared_statement_cache_capacity(64);
+    let is_new = meta(&conn, "format")?.is_none();
+    // The ids of an index are those of its own base only.
+    let expected = base.map(|base| base.limits.chunk);
+    if !is_new && meta(&conn, "base_chunks")? != expected {
+        return Ok(None);
+    }
+    if let Some(base) = base {
+        attach(&conn, base)?;
+        if is_new {
+            set_meta(&conn, "base_chunks", base.limits.chunk)?;
+            set_meta(&conn, "next_chunk", base.limits.chunk + 1)?;
+            conn.execute(
+                "INSERT INTO main.sqlite_sequence(name, seq) VALUES('file', ?)",
+                [base.limits.file],
+            )?;
+        }
+    }
     match meta(&conn, "format")? {
         Some(FORMAT) => Ok(Some(conn)),
         Some(_) => Ok(None),
@@ -108,16 +137,44 @@ fn create(path: &Path) -> Result<(), StoreError> {
     std::fs::rename(&new, path).map_err(io)
 }
 
-fn path_in(folder: &Path) -> PathBuf {
+/// The database of the index in a folder.
+pub fn path_in(folder: &Path) -> PathBuf {
     folder.join("index.db")
 }
+
+/// True if the derived data have the current format.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn is_current_format(conn: &Connection) -> Result<bool, StoreError> {
+    Ok(meta(conn, "format")? == Some(FORMAT))
+}
+
+fn attach(conn: &Connection, base: &Base) -> Result<(), StoreError> {
+    let path = path_in(&base.folder);
+    conn.execute("ATTACH ? AS base", [path.to_string_lossy()])?;
+    Ok(())
+}
+
+/// Tables as the queries of an index with a base see them. Files of the base count as far as the
+/// index's own table names them.
+const VIEWS: &str = "
+    CREATE TEMP VIEW chunk AS SELECT * FROM main.chunk UNION ALL
+        SELECT * FROM base.chunk WHERE file_id IN (SELECT id FROM main.file);
+    CREATE TEMP VIEW symbol AS SELECT * FROM main.symbol UNION ALL
+        SELECT * FROM base.symbol WHERE file_id IN (SELECT id FROM main.file);
+    CREATE TEMP VIEW file_ref AS SELECT * FROM main.file_ref UNION ALL
+        SELECT * FROM base.file_ref WHERE file_id IN (SELECT id FROM main.file);
+    CREATE TEMP VIEW file_import AS SELECT * FROM main.file_import UNION ALL
+        SELECT * FROM base.file_import WHERE file_id IN (SELECT id FROM main.file);
+";
 
 /// Reads a number from `meta`.
 ///
 /// # Errors
 /// When the database cannot be read.
 pub fn meta(conn: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
-    let mut get = conn.prepare_cached("SELECT value FROM meta WHERE key = ?")?;
+    let mut get = conn.prepare_cached("SELECT value FROM main.meta WHERE key = ?")?;
     Ok(get.query_row([key], |r| r.get(0)).optional()?)
 }
 
@@ -126,7 +183,8 @@ pub fn meta(conn: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
 /// # Errors
 /// When the database cannot be written.
 pub fn set_meta(conn: &Connection, key: &str, value: i64) -> Result<(), StoreError> {
-    let mut put = conn.prepare_cached("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)")?;
+    let mut put =
+        conn.prepare_cached("INSERT OR REPLACE INTO main.meta(key, value) VALUES(?, ?)")?;
     put.execute(params![key, value])?;
     Ok(())
 }
@@ -134,6 +192,7 @@ pub fn set_meta(conn: &Connection, key: &str, value: i64) -> Result<(), StoreErr
 /// A pool of read-only connections to one index, opened on demand.
 pub struct Readers {
     path: PathBuf,
+    base: Option<Base>,
     idle: Mutex<Idle>,
 }
 
@@ -145,8 +204,8 @@ struct Idle {
 }
 
 impl Readers {
-    pub fn new(folder: &Path) -> Self {
-        Self { path: path_in(folder), idle: Mutex::default() }
+    pub fn new(folder: &Path, base: Option<Base>) -> Self {
+        Self { path: path_in(folder), base, idle: Mutex::default() }
     }
 
     /// Borrows a connection, which returns to the pool when dropped.
@@ -163,6 +222,11 @@ impl Readers {
             None => {
                 let conn = cairn_store::open_read_only(&self.path)?;
                 // Readers use the mapped file, so that they need no page cache of their own.
+                if let Some(base) = &self.base {
+                    attach(&conn, base)?;
+                    conn.execute_batch(VIEWS)?;
+                    conn.pragma_update(Some("base"), "cache_size", -512)?;
+                }
                 conn.pragma_update(None, "mmap_size", 1_i64 << 40)?;
                 conn.pragma_update(None, "cache_size", -512)?;
                 conn.set_prepared_statement_cache_capacity(32);
@@ -250,21 +314,21 @@ mod tests {
     #[test]
     fn damaged_index_or_index_of_another_format_is_rebuilt() {
         let dir = tempfile::tempdir().unwrap();
-        drop(open(dir.path()).unwrap());
-        let conn = open(dir.path()).unwrap();
+        drop(open(dir.path(), None).unwrap());
+        let conn = open(dir.path(), None).unwrap();
         assert_eq!(conn.query_row("PRAGMA page_size", [], |r| r.get::<_, i64>(0)).unwrap(), 8192);
         set_meta(&conn, "format", 99).unwrap();
         drop(conn);
-        assert_eq!(meta(&open(dir.path()).unwrap(), "format").unwrap(), Some(FORMAT));
+        assert_eq!(meta(&open(dir.path(), None).unwrap(), "format").unwrap(), Some(FORMAT));
         std::fs::write(path_in(dir.path()), vec![b'x'; 9000]).unwrap();
-        assert_eq!(meta(&open(dir.path()).unwrap(), "format").unwrap(), Some(FORMAT));
+        assert_eq!(meta(&open(dir.path(), None).unwrap(), "format").unwrap(), Some(FORMAT));
     }
 
     #[test]
     fn transaction_reads_one_snapshot_and_ends_on_drop() {
         let dir = tempfile::tempdir().unwrap();
-        let conn = open(dir.path()).unwrap();
-        let readers = Readers::new(dir.path());
+        let conn = open(dir.path(), None).unwrap();
+        let readers = Readers::new(dir.path(), None);
         set_meta(&conn, "n", 1).unwrap();
         let transaction = readers.transaction().unwrap();
         assert_eq!(meta(&transaction, "n").unwrap(), Some(1));
@@ -279,9 +343,9 @@ mod tests {
     #[test]
     fn newer_index_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let conn = open(dir.path()).unwrap();
+        let conn = open(dir.path(), None).unwrap();
         conn.pragma_update(None, "user_version", 77).unwrap();
         drop(conn);
-        assert!(matches!(open(dir.path()), Err(StoreError::Newer { found: 77, .. })));
+        assert!(matches!(open(dir.path(), None), Err(StoreError::Newer { found: 77, .. })));
     }
 }

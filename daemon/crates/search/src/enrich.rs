@@ -11,6 +11,7 @@ use cairn_workspace::language_of;
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
+use crate::base_index;
 use crate::db::{meta, pending, set_meta};
 use crate::ingest::write;
 use crate::root_index::RootIndex;
@@ -40,7 +41,7 @@ pub fn open_vectors(index: &RootIndex, conn: &mut Connection) -> Result<(), Fail
 /// Reconciles the open matrix with the database: drops vectors of another model and appends missing
 /// records. Returns true if there were vectors of another model.
 pub fn check_vectors(index: &RootIndex, conn: &mut Connection) -> Result<bool, Failure> {
-    let model = i64::from_le_bytes(*index.opts.embedder.hash().first_chunk().unwrap_or(&[0; 8]));
+    let model = base_index::model(&index.opts.embedder);
     let stored_model = meta(conn, "model")?;
     let stale = stored_model.is_some_and(|stored_model| stored_model != model);
     if stored_model != Some(model) {
@@ -222,8 +223,9 @@ pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
         .filter_map(|file| file.definitions.as_ref())
         .map(|definitions| definitions.symbols.len() as u64)
         .sum::<u64>();
+    let last_symbol = index.base.as_ref().map_or(0, |base| base.limits.symbol);
     write(index, conn, |tx| {
-        parsed.iter().try_for_each(|file| write_parsed(tx, file))?;
+        parsed.iter().try_for_each(|file| write_parsed(tx, file, last_symbol))?;
         clear_pending(tx, &ids, pending::SYMBOLS)
     })?;
     index.imports_version.fetch_add(1, Ordering::Release);
@@ -269,7 +271,8 @@ struct ParsedFile {
     imports: FileImports,
 }
 
-fn write_parsed(tx: &Connection, parsed: &ParsedFile) -> Result<(), StoreError> {
+/// Writes the definitions of a file; their ids are higher than `last_symbol`.
+fn write_parsed(tx: &Connection, parsed: &ParsedFile, last_symbol: i64) -> Result<(), StoreError> {
     let file = parsed.id;
     for table in ["symbol", "file_ref", "file_import"] {
         tx.prepare_cached(&format!("DELETE FROM {table} WHERE file_id = ?"))?.execute([file])?;
@@ -280,7 +283,8 @@ fn write_parsed(tx: &Connection, parsed: &ParsedFile) -> Result<(), StoreError> 
     }
     let Some(extracted) = &parsed.definitions else { return Ok(()) };
     let mut add = tx.prepare_cached(
-        "INSERT INTO symbol(file_id, name, folded, kind, container, start_line, end_line) VALUES(?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO symbol(id, file_id, name, folded, kind, container, start_line, end_line)
+         VALUES(max(ifnull((SELECT max(id) FROM main.symbol), 0), ?8) + 1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for s in &extracted.symbols {
         add.execute(params![
@@ -290,7 +294,8 @@ fn write_parsed(tx: &Connection, parsed: &ParsedFile) -> Result<(), StoreError> 
             s.kind,
             s.container,
             s.start_line,
-            s.end_line
+            s.end_line,
+            last_symbol
         ])?;
     }
     let idents: Vec<u8> = extracted.idents.iter().flat_map(|h| h.to_le_bytes()).collect();

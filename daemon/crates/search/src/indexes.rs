@@ -14,10 +14,10 @@ use cairn_workspace::{Root, WalkOptions};
 use crossbeam_channel::Sender;
 use rustc_hash::FxHashMap;
 
-use crate::db;
 use crate::rebuild::{self, Folders, Rebuild, Roots};
 use crate::rescore::Rescorer;
 use crate::root_index::RootIndex;
+use crate::sharing::Bases;
 use cairn_index_base::{CancelFlag, lock};
 use cairn_vectors::Embedder;
 
@@ -31,6 +31,8 @@ pub struct IndexOptions {
     pub exclude: Vec<String>,
     /// Size in bytes above which a file's text is not indexed (grep still reads it).
     pub max_file_bytes: u64,
+    /// Number of files in git from which a root shares the index of a similar one.
+    pub min_shared_files: usize,
     /// Number of threads that read, embed and parse; also the limit of one grep.
     pub threads: usize,
     /// The model that computes the vectors.
@@ -83,6 +85,7 @@ impl IndexOptions {
             active_passes: Arc::default(),
             exclude: Vec::new(),
             max_file_bytes: 1024 * 1024,
+            min_shared_files: 256,
             threads,
             embedder: Arc::new(embedder),
             rescorer: None,
@@ -160,11 +163,12 @@ const REBUILD_POLL: Duration = Duration::from_millis(10);
 
 /// All indexes: one folder and one thread for each root.
 pub struct Indexes {
-    folders: Folders,
-    opts: Arc<IndexOptions>,
-    notify: Option<Sender<IndexProgress>>,
-    roots: Roots,
-    rebuilds: Mutex<FxHashMap<RootId, Rebuild>>,
+    pub(crate) folders: Folders,
+    pub(crate) opts: Arc<IndexOptions>,
+    pub(crate) notify: Option<Sender<IndexProgress>>,
+    pub(crate) roots: Roots,
+    pub(crate) rebuilds: Mutex<FxHashMap<RootId, Rebuild>>,
+    pub(crate) bases: Bases,
     /// Roots that are being added by another thread.
     adding: Mutex<HashSet<RootId>>,
     add_finished: Condvar,
@@ -180,6 +184,7 @@ impl Indexes {
             notify,
             roots: Roots::default(),
             rebuilds: Mutex::default(),
+            bases: Bases::default(),
             adding: Mutex::default(),
             add_finished: Condvar::new(),
         }
@@ -215,17 +220,18 @@ impl Indexes {
     }
 
     fn start(&self, root: &Root) -> Result<Running, Failure> {
-        let folder = self.folders.choose(&root.id);
+        let (folder, base) = self.folder_and_base(root)?;
         let index = Arc::new(RootIndex::new(
             root.clone(),
             folder,
             Arc::clone(&self.opts),
+            base,
             self.notify.clone(),
         ));
         // Searches use an existing index at once; the worker meets any failure again and reports
         // it.
-        if let Ok(conn) = db::open(&index.folder) {
-            let _ = index.postings.open(&conn);
+        if let Ok(conn) = index.open_database() {
+            let _ = index.postings.open(&conn).and_then(|()| index.refresh_base(&conn));
         }
         let started = worker::start(Arc::clone(&index));
         let (jobs, thread) = started.map_err(|e| {
@@ -234,14 +240,17 @@ impl Indexes {
         Ok(Running { index, jobs, thread: Some(thread) })
     }
 
-    /// Stops the index of a root and deletes its folder. Returns false when the root has no index.
+    /// Stops the index of a root and deletes its folders. Returns false when the root has no index.
     /// A removal that takes longer than [`REMOVE_WAIT`] continues in the background.
     ///
     /// # Errors
     /// `storage_failed` when the folder cannot be deleted.
     pub fn remove_root(&self, id: &RootId) -> Result<bool, Failure> {
+        let freezing = lock(&self.bases.freezing);
         let Some(running) = lock(&self.roots).remove(id) else { return Ok(false) };
-        if let Some(rebuild) = lock(&self.rebuilds).remove(id) {
+        drop(freezing);
+        let rebuild = lock(&self.rebuilds).remove(id);
+        if let Some(rebuild) = &rebuild {
             rebuild.stop();
         }
         running.index.stop.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -252,6 +261,8 @@ impl Indexes {
             if let Err(error) = &deleted {
                 tracing::warn!(%error, "the index folder of a removed root was not deleted");
             }
+            // The rebuild deletes the folder of the index that it replaced, or its own.
+            let _panicked = rebuild.map(|rebuild| rebuild.thread.join());
             let _no_receiver = done.send(deleted);
         };
         let thread = std::thread::Builder::new().name("cairn-remove".into()).spawn(work);
@@ -268,6 +279,7 @@ impl Indexes {
     /// # Errors
     /// `root_not_found`, `storage_failed`, `disk_full`.
     pub fn rebuild(&self, id: &RootId) -> Result<(), Failure> {
+        let _no_freezing = lock(&self.bases.freezing);
         let mut rebuilds = lock(&self.rebuilds);
         rebuilds.retain(|_, rebuild| !rebuild.thread.is_finished());
         let index = self.index(id)?;

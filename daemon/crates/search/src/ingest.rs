@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering;
 use cairn_protocol::error::{Failure, Reason};
 use cairn_store::StoreError;
 use cairn_store::rusqlite::{Connection, Transaction, params};
+use cairn_workspace::git::{GitStamp, git_stamps};
 use cairn_workspace::{FileStat, Walked, language_of, walk};
 use rustc_hash::FxHashMap;
 
+use crate::base_index::{BlobTable, insert_from_base};
 use crate::db::{meta, set_meta};
 use crate::root_index::RootIndex;
 use crate::text::text_pass;
@@ -16,6 +18,8 @@ use cairn_index_base::lock;
 
 /// Maximum rows of one transaction that only adds or removes files.
 const BATCH_ROWS: usize = 20_000;
+/// Number of new files from which git's index is read.
+const MANY_ADDED: usize = 32;
 const MARK_CHANGED: &str =
     "UPDATE file SET pending_stages = pending_stages | 1, grams = 0 WHERE id = ?";
 
@@ -58,9 +62,7 @@ pub fn scan(index: &RootIndex, conn: &mut Connection) -> Result<Scan, Failure> {
     removed.sort_unstable();
     index.grams.mark_changed(changed.iter().chain(&removed).map(|id| *id as u32));
     let result = Scan { added: added.len(), changed: changed.len(), removed: removed.len() };
-    for rows in added.chunks(BATCH_ROWS) {
-        write(index, conn, |tx| rows.iter().try_for_each(|f| insert_file(tx, &f.rel, &f.stat)))?;
-    }
+    add_files(index, conn, &added)?;
     for rows in changed.chunks(BATCH_ROWS) {
         write(index, conn, |tx| {
             let mut mark = tx.prepare_cached(MARK_CHANGED)?;
@@ -71,7 +73,7 @@ pub fn scan(index: &RootIndex, conn: &mut Connection) -> Result<Scan, Failure> {
     for rows in removed.chunks(256) {
         let removed_chunks = write(index, conn, |tx| {
             let mut removed_chunks = Vec::new();
-            rows.iter().try_for_each(|id| remove_file(tx, *id, &mut removed_chunks))?;
+            rows.iter().try_for_each(|id| remove_file(tx, index, *id, &mut removed_chunks))?;
             Ok(removed_chunks)
         })?;
         index.remove_chunks(removed_chunks);
@@ -81,6 +83,40 @@ pub fn scan(index: &RootIndex, conn: &mut Connection) -> Result<Scan, Failure> {
     }
     record_walk(index, conn, &report)?;
     Ok(result)
+}
+
+/// Adds rows for new files. Those whose content is in the base according to git are complete.
+fn add_files(
+    index: &RootIndex,
+    conn: &mut Connection,
+    added: &[&Walked],
+) -> Result<(), StoreError> {
+    let known = index.base.as_ref().filter(|_| added.len() >= MANY_ADDED).and_then(|base| {
+        let blobs = BlobTable::read(&index.folder.with_file_name(&base.name));
+        let stamps: FxHashMap<String, GitStamp> = git_stamps(&index.root)?.into_iter().collect();
+        Some((blobs.ok()?, stamps))
+    });
+    let mut from_base = 0;
+    for rows in added.chunks(BATCH_ROWS) {
+        write(index, conn, |tx| {
+            for file in rows {
+                let id = known.as_ref().and_then(|(blobs, stamps)| {
+                    blobs.find(&file.rel, stamps.get(file.rel.as_str())?, &file.stat)
+                });
+                match id {
+                    Some(id) => insert_from_base(tx, id, &file.rel, &file.stat)?,
+                    None => insert_file(tx, &file.rel, &file.stat)?,
+                }
+                from_base += usize::from(id.is_some());
+            }
+            Ok(())
+        })?;
+    }
+    if from_base > 0 {
+        index.refresh_base(conn)?;
+        index.forget_files();
+    }
+    Ok(())
 }
 
 /// Stores the numbers of paths that the walk could not read, for the status.
@@ -174,10 +210,19 @@ pub fn insert_file(tx: &Connection, rel: &str, stat: &FileStat) -> Result<(), St
 /// Removes a file with its symbols and references; its chunk ids are added to `removed_chunks`.
 pub fn remove_file(
     tx: &Connection,
+    index: &RootIndex,
     id: i64,
     removed_chunks: &mut Vec<i64>,
 ) -> Result<(), StoreError> {
-    remove_chunks(tx, id, removed_chunks)?;
+    if id <= index.last_base_file() {
+        // Its content is that of the base, which other indexes use.
+        let mut ids = tx.prepare_cached("SELECT id FROM base.chunk WHERE file_id = ?")?;
+        for id in ids.query_map([id], |r| r.get(0))? {
+            removed_chunks.push(id?);
+        }
+    } else {
+        remove_chunks(tx, id, removed_chunks)?;
+    }
     tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([id])?;
     tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([id])?;
     tx.prepare_cached("DELETE FROM file_import WHERE file_id = ?")?.execute([id])?;
@@ -248,7 +293,8 @@ pub fn apply_paths(
                         ids.push(id?);
                     }
                     files_changed |= !ids.is_empty();
-                    ids.into_iter().try_for_each(|id| remove_file(tx, id, &mut removed_chunks))?;
+                    ids.into_iter()
+                        .try_for_each(|id| remove_file(tx, index, id, &mut removed_chunks))?;
                 }
             }
         }

@@ -3,6 +3,7 @@
 //! [`Indexes`] owns one index folder per root and the threads that keep the indexes up to date;
 //! queries are blocking methods on it.
 
+mod base_index;
 mod calls;
 mod candidates;
 mod db;
@@ -26,6 +27,7 @@ mod references;
 mod rescore;
 mod root_index;
 mod search;
+mod sharing;
 pub mod symbols;
 mod sync;
 mod text;

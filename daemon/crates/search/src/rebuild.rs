@@ -15,10 +15,10 @@ use cairn_protocol::id::RootId;
 use cairn_protocol::index::{IndexProgress, IndexState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::db;
 use crate::indexes::Running;
 use crate::root_index::{Reporting, RootIndex};
 use crate::worker;
+use crate::{base_index, db};
 use cairn_index_base::{CancelFlag, lock};
 
 /// Marker file in the folder of an index that is not complete yet.
@@ -46,8 +46,13 @@ impl Folders {
     /// Chooses the folder of a root's index and deletes leftovers of a crashed daemon.
     pub fn choose(&self, id: &RootId) -> PathBuf {
         let retiring = lock(&self.retiring).clone();
+        let bases = self.bases();
+        let is_base = |folder: &Path| {
+            folder.file_name().is_some_and(|name| bases.contains(&*name.to_string_lossy()))
+        };
         let mut all = self.existing(id);
-        all.retain(|(_, folder)| !retiring.contains(folder));
+        let is_free = |folder: &PathBuf| !retiring.contains(folder) && !is_base(folder);
+        all.retain(|(_, folder)| is_free(folder));
         let best = all
             .iter()
             .filter(|(_, folder)| !folder.join(UNFINISHED).exists())
@@ -59,8 +64,49 @@ impl Folders {
         let base = self.dir.join(&*id.0);
         match best {
             Some(best) => self.numbered(id, best),
-            None if retiring.contains(&base) => self.next_folder(id),
-            None => base,
+            None if is_free(&base) => base,
+            None => self.next_folder(id),
+        }
+    }
+
+    /// Names of the folders that complete indexes have as their base.
+    fn bases(&self) -> FxHashSet<String> {
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let complete = entries.map(|e| e.path()).filter(|folder| !folder.join(UNFINISHED).exists());
+        complete.filter_map(|folder| base_index::name_in(&folder)).collect()
+    }
+
+    /// Creates the next folder of a root, which does not count until [`Folders::finish`].
+    ///
+    /// # Errors
+    /// `storage_failed`, `disk_full`.
+    pub fn begin(&self, id: &RootId) -> Result<PathBuf, Failure> {
+        let folder = self.next_folder(id);
+        db::make_private(&folder)?;
+        cairn_index_base::write_file(&folder.join(UNFINISHED), &[])?;
+        Ok(folder)
+    }
+
+    /// Makes a folder of [`Folders::begin`] the current one of its root.
+    ///
+    /// # Errors
+    /// `storage_failed`.
+    pub fn finish(&self, folder: &Path) -> Result<(), Failure> {
+        let unfinished = folder.join(UNFINISHED);
+        std::fs::remove_file(&unfinished).map_err(|e| {
+            Failure::new(Reason::StorageFailed, format!("{}: {e}", unfinished.display()))
+        })
+    }
+
+    /// The folder of a base.
+    pub fn of_base(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Deletes the folder of a base that no index has any more.
+    fn delete_unused_base(&self, name: &str) {
+        if !self.bases().contains(name) {
+            delete(&self.of_base(name));
         }
     }
 
@@ -100,6 +146,7 @@ impl Folders {
             std::thread::sleep(POLL);
         }
         running.index.readers.clear();
+        let base = base_index::name_in(&folder);
         let deleted = match std::fs::remove_dir_all(&folder) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 let text = format!(
@@ -110,6 +157,9 @@ impl Folders {
             }
             _ => Ok(()),
         };
+        if let Some(base) = base {
+            self.delete_unused_base(&base);
+        }
         lock(&self.retiring).remove(&folder);
         deleted
     }
@@ -147,11 +197,9 @@ impl Rebuild {
 /// # Errors
 /// `storage_failed`, `disk_full`; `internal` without a thread.
 pub fn start(folders: &Folders, roots: &Roots, old: Arc<RootIndex>) -> Result<Rebuild, Failure> {
-    let folder = folders.next_folder(&old.root.id);
-    db::make_private(&folder)?;
-    cairn_index_base::write_file(&folder.join(UNFINISHED), &[])?;
+    let folder = folders.begin(&old.root.id)?;
     let new_index =
-        RootIndex::new(old.root.clone(), folder, Arc::clone(&old.opts), old.notify.clone());
+        RootIndex::new(old.root.clone(), folder, Arc::clone(&old.opts), None, old.notify.clone());
     let index = Arc::new(new_index);
     index.set_reporting(Reporting::Steps);
     // The worker's first pass answers this request.
@@ -181,12 +229,9 @@ pub fn start(folders: &Folders, roots: &Roots, old: Arc<RootIndex>) -> Result<Re
 fn replace(folders: &Folders, roots: &Roots, old: Arc<RootIndex>, new_index: Running) {
     let index = Arc::clone(&new_index.index);
     let id = old.root.id.clone();
-    let complete = index.wait(&CancelFlag::new(), |p| p.all_done >= 1).and_then(|()| {
-        let unfinished = index.folder.join(UNFINISHED);
-        std::fs::remove_file(&unfinished).map_err(|e| {
-            Failure::new(Reason::StorageFailed, format!("{}: {e}", unfinished.display()))
-        })
-    });
+    let complete = index
+        .wait(&CancelFlag::new(), |p| p.all_done >= 1)
+        .and_then(|()| folders.finish(&index.folder));
     if let Err(cause) = complete {
         tracing::warn!(root = %old.root.path.display(), %cause, "rebuild failed, using the old index");
         old.set_reporting(Reporting::Everything);

@@ -14,6 +14,7 @@ use cairn_store::rusqlite::Connection;
 use cairn_workspace::Root;
 use crossbeam_channel::Sender;
 
+use crate::base_index::{self, BaseIndex};
 use crate::db::Readers;
 use crate::graph::GraphCache;
 use crate::indexes::IndexOptions;
@@ -32,6 +33,8 @@ pub struct RootIndex {
     pub root: Root,
     pub folder: PathBuf,
     pub opts: Arc<IndexOptions>,
+    /// The frozen index that it shares with others.
+    pub base: Option<Arc<BaseIndex>>,
     pub readers: Readers,
     pub dense: DenseIndex,
     pub postings: Postings,
@@ -50,6 +53,16 @@ pub struct RootIndex {
     pub names: NameCache,
     pub notify: Option<Sender<IndexProgress>>,
     reporting: AtomicU8,
+    /// Whether its worker should end so that the index becomes a base.
+    pub freezing: AtomicU8,
+}
+
+/// Values of [`RootIndex::freezing`].
+pub mod freezing {
+    pub const NO: u8 = 0;
+    pub const REQUESTED: u8 = 1;
+    /// The worker has ended or is about to, without further writes.
+    pub const DONE: u8 = 2;
 }
 
 /// The progress events that an index emits.
@@ -95,8 +108,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Computes the totals from the database.
-    pub fn read(conn: &Connection) -> Result<Self, StoreError> {
+    /// Computes the totals from the database, to which that of a base is attached if `has_base`.
+    pub fn read(conn: &Connection, has_base: bool) -> Result<Self, StoreError> {
         let mut counts = Counts::default();
         let mut groups = conn.prepare_cached(
             "SELECT skipped, lang, pending_stages, count(*), sum(size_bytes) FROM file
@@ -125,12 +138,22 @@ impl Counts {
             }
         }
         let count_rows = |sql: &str| conn.query_row(sql, [], |r| r.get::<_, u64>(0));
-        counts.chunks = count_rows("SELECT count(*) FROM chunk")?;
-        counts.symbols = count_rows("SELECT count(*) FROM symbol")?;
+        counts.chunks = count_rows("SELECT count(*) FROM main.chunk")?;
+        counts.symbols = count_rows("SELECT count(*) FROM main.symbol")?;
         let without_vectors = count_rows(
-            "SELECT count(*) FROM chunk WHERE file_id IN
+            "SELECT count(*) FROM main.chunk WHERE file_id IN
              (SELECT id FROM file WHERE pending_stages <> 0 AND pending_stages & 2)",
         )?;
+        if has_base {
+            let of_base = |table: &str| {
+                let sql = format!(
+                    "SELECT count(*) FROM base.{table} WHERE file_id IN (SELECT id FROM main.file)"
+                );
+                count_rows(&sql)
+            };
+            counts.chunks += of_base("chunk")?;
+            counts.symbols += of_base("symbol")?;
+        }
         counts.vectors = counts.chunks.saturating_sub(without_vectors);
         Ok(counts)
     }
@@ -142,6 +165,7 @@ impl RootIndex {
         root: Root,
         folder: PathBuf,
         opts: Arc<IndexOptions>,
+        base: Option<Arc<BaseIndex>>,
         notify: Option<Sender<IndexProgress>>,
     ) -> Self {
         let embedder = &opts.embedder;
@@ -150,12 +174,18 @@ impl RootIndex {
             root: root.path.clone(),
             stop: Arc::new(AtomicBool::new(false)),
         };
+        let dense = DenseIndex::new(&folder, embedder.dim(), *embedder.hash());
+        let dense = match &base {
+            Some(base) => dense.with_shared(Arc::clone(&base.dense), base.limits.chunk),
+            None => dense,
+        };
         Self {
-            readers: Readers::new(&folder),
+            readers: Readers::new(&folder, db_base(&folder, base.as_deref())),
             stop: Arc::clone(&context.stop),
             postings: Postings::new(context.clone()),
             grams: TrigramIndex::new(context),
-            dense: DenseIndex::new(&folder, embedder.dim(), *embedder.hash()),
+            dense,
+            base,
             root,
             folder,
             progress: Mutex::new(Progress {
@@ -171,6 +201,7 @@ impl RootIndex {
             names: NameCache::default(),
             notify,
             reporting: AtomicU8::new(Reporting::Everything as u8),
+            freezing: AtomicU8::new(freezing::NO),
             opts,
         }
     }
@@ -200,11 +231,44 @@ impl RootIndex {
         Ok(self.files(&conn)?)
     }
 
+    /// Reads caches again whose entries depend on the ids of files.
+    pub fn forget_files(&self) {
+        self.files_version.fetch_add(1, Ordering::Release);
+        self.imports_version.fetch_add(1, Ordering::Release);
+        self.names.clear();
+    }
+
     /// Trims memory after every [`TRIM_INTERVAL`]th batch.
     pub fn maybe_trim(&self, batches: usize) {
         if batches.is_multiple_of(TRIM_INTERVAL) {
             (self.opts.trim_memory)();
         }
+    }
+
+    /// Opens its database for writing.
+    ///
+    /// # Errors
+    /// As [`crate::db::open`].
+    pub fn open_database(&self) -> Result<Connection, StoreError> {
+        crate::db::open(&self.folder, db_base(&self.folder, self.base.as_deref()).as_ref())
+    }
+
+    /// Selects the words and vectors of the base that the index sees, after rows of files have
+    /// changed.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn refresh_base(&self, conn: &Connection) -> Result<(), StoreError> {
+        let Some(base) = &self.base else { return Ok(()) };
+        let visible = base_index::visible_files(conn, &base.limits)?;
+        let hidden = self.postings.set_shared(&base.words, &|file| visible.contains(&file));
+        self.dense.set_hidden(hidden);
+        self.grams.refresh_shared(conn, &base.grams)
+    }
+
+    /// Greatest id of a file of its base; 0 without one.
+    pub fn last_base_file(&self) -> i64 {
+        self.base.as_ref().map_or(0, |base| base.limits.file)
     }
 
     /// Hides removed chunks from all queries from now on.
@@ -324,6 +388,14 @@ impl RootIndex {
             progress = waited.unwrap_or_else(|e| e.into_inner()).0;
         }
     }
+}
+
+/// The base of the index in `folder`, for its database.
+fn db_base(folder: &std::path::Path, base: Option<&BaseIndex>) -> Option<crate::db::Base> {
+    base.map(|base| crate::db::Base {
+        folder: folder.with_file_name(&base.name),
+        limits: base.limits,
+    })
 }
 
 /// True if the symbols of all `indexes` are complete. A query checks this before and after it

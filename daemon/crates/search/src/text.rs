@@ -2,7 +2,7 @@
 //! batches.
 
 use std::io::Read;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cairn_protocol::error::Failure;
@@ -11,6 +11,7 @@ use cairn_store::rusqlite::{Connection, params};
 use cairn_workspace::{FileStat, Root, WorkspaceError};
 use crossbeam_channel::{Receiver, Sender};
 
+use crate::base_index::insert_from_base;
 use crate::db::{meta, pending, set_meta};
 use crate::digest::sha256_all;
 use crate::ingest::{remove_chunks, remove_file, write};
@@ -39,6 +40,10 @@ const MANY_SEGMENTS: usize = 48;
 /// A file that was read and split, ready to be written.
 struct PreparedFile {
     id: i64,
+    /// The id of its present row, if its new text needs another id: the present one is the base's.
+    replaces: Option<i64>,
+    /// The file of the base with its text.
+    in_base: Option<i64>,
     path: String,
     stat: FileStat,
     sha256: Option<[u8; 32]>,
@@ -71,18 +76,19 @@ struct Batch {
 /// Indexes the text of every pending file in batches; lexical search sees each batch as soon as it
 /// is written.
 pub fn text_pass(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
-    let files = pending_files(conn)?;
+    let files = pending_files(index, conn)?;
     index.update(|p| p.pending = files.len() as u64);
     if files.is_empty() {
         return Ok(());
     }
     let next = AtomicUsize::new(0);
+    let ids = FileIds { last_of_base: index.last_base_file(), last: last_file(conn)?.into() };
     let (tx, rx) = crossbeam_channel::bounded(QUEUE);
     let threads = if files.len() <= MIN_PARALLEL_FILES { 1 } else { index.opts.threads.max(1) };
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (tx, next, files) = (tx.clone(), &next, &files);
-            scope.spawn(move || read_files(index, files, next, &tx));
+            let (tx, next, files, ids) = (tx.clone(), &next, &files, &ids);
+            scope.spawn(move || read_files(index, files, next, ids, &tx));
         }
         drop(tx);
         // Every return drops `rx`, which ends the readers.
@@ -90,30 +96,66 @@ pub fn text_pass(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure
     })
 }
 
-/// A file whose text is pending: its id, its path and the hash of its indexed text.
-type PendingFile = (i64, String, Option<[u8; 32]>);
+/// A file whose text is pending.
+struct PendingFile {
+    id: i64,
+    path: String,
+    /// Hash of its indexed text.
+    sha256: Option<[u8; 32]>,
+    /// Id and hash of the base's file at its path.
+    in_base: Option<(i64, [u8; 32])>,
+}
 
-fn pending_files(conn: &Connection) -> Result<Vec<PendingFile>, StoreError> {
-    let mut all = conn.prepare_cached(
-        "SELECT id, path, iif(skipped IS NULL, sha256, NULL) FROM file
-         WHERE pending_stages <> 0 AND pending_stages & 1 ORDER BY path",
-    )?;
-    let rows = all.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?;
+fn pending_files(index: &RootIndex, conn: &Connection) -> Result<Vec<PendingFile>, StoreError> {
+    let (columns, join) = match &index.base {
+        Some(_) => {
+            let join = "LEFT JOIN base.file b ON b.path = f.path AND b.skipped IS NULL \
+                        AND b.sha256 IS NOT NULL AND b.pending_stages = 0";
+            ("b.id, b.sha256", join)
+        }
+        None => ("NULL, NULL", ""),
+    };
+    let mut all = conn.prepare_cached(&format!(
+        "SELECT f.id, f.path, iif(f.skipped IS NULL, f.sha256, NULL), {columns} FROM main.file f {join}
+         WHERE f.pending_stages <> 0 AND f.pending_stages & 1 ORDER BY f.path",
+    ))?;
+    let rows = all.query_map([], |r| {
+        let in_base = r.get::<_, Option<i64>>(3)?.zip(r.get(4)?);
+        Ok(PendingFile { id: r.get(0)?, path: r.get(1)?, sha256: r.get(2)?, in_base })
+    })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn read_files(index: &RootIndex, files: &[PendingFile], next: &AtomicUsize, tx: &Sender<Batch>) {
+/// Ids for files whose text is not that of the base any more.
+struct FileIds {
+    last_of_base: i64,
+    last: AtomicI64,
+}
+
+fn last_file(conn: &Connection) -> Result<i64, StoreError> {
+    let sql = "SELECT max(ifnull((SELECT max(id) FROM main.file), 0),
+               ifnull((SELECT max(seq) FROM main.sqlite_sequence WHERE name = 'file'), 0))";
+    Ok(conn.query_row(sql, [], |r| r.get(0))?)
+}
+
+fn read_files(
+    index: &RootIndex,
+    files: &[PendingFile],
+    next: &AtomicUsize,
+    ids: &FileIds,
+    tx: &Sender<Batch>,
+) {
     let (mut group, mut batch, mut limit) = (HashGroup::default(), Batch::default(), BATCH_BYTES.0);
     loop {
         let entry = files.get(next.fetch_add(1, Ordering::Relaxed));
         if index.is_stopping() {
             return;
         }
-        if let Some((id, path, sha256)) = entry {
-            group.read(&index.root, index.opts.max_file_bytes, *id, path, *sha256);
+        if let Some(file) = entry {
+            group.read(&index.root, index.opts.max_file_bytes, file);
         }
         if entry.is_none() || group.is_full() {
-            group.index_into(&mut batch);
+            group.index_into(&mut batch, ids);
         }
         let full = batch.bytes >= limit || batch.files.len() >= BATCH_FILES;
         if (full || entry.is_none()) && !batch.files.is_empty() {
@@ -130,47 +172,49 @@ fn read_files(index: &RootIndex, files: &[PendingFile], next: &AtomicUsize, tx: 
 
 /// Files that were read but not hashed yet, because many are hashed at once.
 #[derive(Default)]
-struct HashGroup {
-    /// Each file with the hash of its indexed text.
-    files: Vec<(Item, Option<[u8; 32]>)>,
+struct HashGroup<'a> {
+    files: Vec<(Item, &'a PendingFile)>,
     texts: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-impl HashGroup {
+impl<'a> HashGroup<'a> {
     fn is_full(&self) -> bool {
         self.bytes >= GROUP_BYTES || self.files.len() >= GROUP_FILES
     }
 
-    fn read(
-        &mut self,
-        root: &Root,
-        max_bytes: u64,
-        id: i64,
-        path: &str,
-        known_hash: Option<[u8; 32]>,
-    ) {
+    fn read(&mut self, root: &Root, max_bytes: u64, known: &'a PendingFile) {
         if self.texts.len() == self.files.len() {
             self.texts.push(Vec::new());
         }
         let text = &mut self.texts[self.files.len()];
-        let file = prepare(root, max_bytes, id, path.to_owned(), text);
+        let file = prepare(root, max_bytes, known.id, known.path.clone(), text);
         self.bytes += text.len();
-        self.files.push((file.ok_or(id), known_hash));
+        self.files.push((file.ok_or(known.id), known));
     }
 
     /// Hashes the files, indexes the changed ones and empties the group.
-    fn index_into(&mut self, batch: &mut Batch) {
+    fn index_into(&mut self, batch: &mut Batch, ids: &FileIds) {
         let texts: Vec<&[u8]> = self.texts[..self.files.len()].iter().map(Vec::as_slice).collect();
         let hashes = sha256_all(&texts);
-        for (((file, known_hash), text), hash) in self.files.drain(..).zip(texts).zip(hashes) {
+        for (((file, known), text), hash) in self.files.drain(..).zip(texts).zip(hashes) {
             batch.files.push(file.map(|mut file| {
                 if !matches!(file.skipped, Some("unreadable" | "too_large")) {
                     file.sha256 = Some(hash);
                     file.skipped = chunk::skip_reason(&file.path, text);
                 }
                 batch.bytes += file.size;
-                if file.skipped.is_none() && known_hash != Some(hash) {
+                let is_text = file.skipped.is_none();
+                if is_text && known.sha256 == Some(hash) {
+                    return file;
+                }
+                let in_base = known.in_base.filter(|(_, sha256)| is_text && *sha256 == hash);
+                file.in_base = in_base.map(|(id, _)| id);
+                if file.in_base.is_none() && known.id <= ids.last_of_base {
+                    file.replaces = Some(known.id);
+                    file.id = ids.last.fetch_add(1, Ordering::Relaxed) + 1;
+                }
+                if is_text && file.in_base.is_none() {
                     index_text(&mut file, text, &mut batch.words, &mut batch.texts);
                 }
                 file
@@ -203,6 +247,8 @@ fn prepare(
     });
     let mut file = PreparedFile {
         id,
+        replaces: None,
+        in_base: None,
         stat: FileStat {
             size: 0,
             mtime_ns: 0,
@@ -260,12 +306,18 @@ fn write_all(
     rx: Receiver<Batch>,
     total: usize,
 ) -> Result<(), Failure> {
-    let mut done = 0;
+    let (mut done, mut from_base) = (0, false);
     for (batches, batch) in (1..).zip(rx) {
         if index.is_stopping() {
             return Ok(());
         }
         done += batch.files.len();
+        let other_ids = batch
+            .files
+            .iter()
+            .flatten()
+            .any(|file| file.in_base.is_some() || file.replaces.is_some());
+        from_base |= batch.files.iter().flatten().any(|file| file.in_base.is_some());
         let mut delta = Counts::default();
         let mut pending = Pending::default();
         let mut removed_chunks = Vec::new();
@@ -278,6 +330,9 @@ fn write_all(
         }
         pending.publish(&index.postings);
         index.remove_chunks(removed_chunks);
+        if other_ids {
+            index.forget_files();
+        }
         index.update(|p| {
             p.pending = (total - done.min(total)) as u64;
             p.counts.files += delta.files;
@@ -286,6 +341,9 @@ fn write_all(
         });
         index.maybe_trim(batches);
         index.postings.merge_segments(conn, MANY_SEGMENTS)?;
+    }
+    if from_base {
+        index.refresh_base(conn)?;
     }
     Ok(())
 }
@@ -303,17 +361,35 @@ fn write_batch(
     for file in &batch.files {
         match file {
             Ok(file) => {
+                if let Some(id) = file.in_base {
+                    remove_file(tx, index, file.id, removed_chunks)?;
+                    insert_from_base(tx, id, &file.path, &file.stat)?;
+                    continue;
+                }
+                if let Some(old) = file.replaces {
+                    remove_file(tx, index, old, removed_chunks)?;
+                    insert_replacement(tx, file)?;
+                }
                 if !write_file(tx, file, &batch.texts, next, removed_chunks, delta)? {
                     // The builder already contains its windows.
                     removed_chunks.extend(next..next + file.chunks.len() as i64);
                 }
                 next += file.chunks.len() as i64;
             }
-            Err(id) => remove_file(tx, *id, removed_chunks)?,
+            Err(id) => remove_file(tx, index, *id, removed_chunks)?,
         }
     }
     set_meta(tx, "next_chunk", next)?;
     index.postings.add(tx, batch.words, first as u64, pending)
+}
+
+/// Adds the row of a file whose content differs from the base's file at its path.
+fn insert_replacement(tx: &Connection, file: &PreparedFile) -> Result<(), StoreError> {
+    let mut add = tx.prepare_cached(
+        "INSERT INTO main.file(id, path, lang, size_bytes, mtime_ns, inode) VALUES(?, ?, ?, 0, 0, 0)",
+    )?;
+    add.execute(params![file.id, file.path, cairn_workspace::language_of(&file.path)])?;
+    Ok(())
 }
 
 /// Writes the row of a file, and its chunks if its text has changed. Returns false if the chunks

@@ -11,7 +11,7 @@ use cairn_store::rusqlite::Connection;
 use cairn_workspace::{Change, Watch};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 
-use crate::root_index::{Counts, RootIndex, TRIM_INTERVAL};
+use crate::root_index::{Counts, RootIndex, TRIM_INTERVAL, freezing};
 use crate::{db, enrich, ingest, text};
 
 /// Capacity of the queues of jobs and changes.
@@ -103,7 +103,7 @@ impl Worker {
                 Ok(true) => {}
                 // The job that announced the stop may be consumed already: nothing would end the
                 // wait.
-                Ok(false) if self.index.is_stopping() => break,
+                Ok(false) if self.index.is_stopping() || self.is_frozen() => break,
                 Ok(false) => {
                     self.retry = RETRY.0;
                     let until_sweep = self.sweep.saturating_sub(last_sweep.elapsed());
@@ -125,6 +125,13 @@ impl Worker {
             tracing::debug!(error = error.message, "words in memory were not flushed to a file");
         }
         self.index.changed.notify_all();
+    }
+
+    /// True if the index has become a base: nothing is written to it any more.
+    fn is_frozen(&self) -> bool {
+        let (from, to) = (freezing::REQUESTED, freezing::DONE);
+        let order = std::sync::atomic::Ordering::SeqCst;
+        self.index.freezing.compare_exchange(from, to, order, order).is_ok()
     }
 
     /// Records the failure for the status and delays the next attempt.
@@ -309,7 +316,9 @@ impl Worker {
             return Ok(false);
         }
         let changed = Some(conn.total_changes());
-        let counts = (changed != self.counted_changes).then(|| read_counts(conn)).transpose()?;
+        let counts = (changed != self.counted_changes)
+            .then(|| read_counts(&self.index, conn))
+            .transpose()?;
         let pass = self.pass;
         self.is_enriched = true;
         self.counted_changes = changed;
@@ -325,18 +334,22 @@ impl Worker {
     }
 
     fn open(&mut self) -> Result<(), Failure> {
-        let mut conn = db::open(&self.index.folder)?;
+        let mut conn = self.index.open_database()?;
         self.counted_changes = None;
         let clock = db::meta(&conn, "clock")?.unwrap_or(0) as u64;
         self.index.update(|p| p.clock = clock);
         // Searches need the first steps. With a million chunks each of the others takes some tenths
         // of a second, which a shutdown does not wait for.
-        let steps: [Step; 6] = [
+        let steps: [Step; 7] = [
             |index, conn| Ok(index.postings.open(conn)?),
             enrich::open_vectors,
+            |index, conn| Ok(index.refresh_base(conn)?),
             count,
             |index, conn| index.postings.repair(conn),
-            |index, conn| index.grams.open(conn),
+            |index, conn| {
+                let shared = index.base.as_ref().map_or(&[][..], |base| &base.grams);
+                index.grams.open(conn, shared)
+            },
             |index, conn| {
                 if enrich::check_vectors(index, conn)? { count(index, conn) } else { Ok(()) }
             },
@@ -367,13 +380,13 @@ impl Worker {
 }
 
 fn count(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
-    let counts = read_counts(conn)?;
+    let counts = read_counts(index, conn)?;
     index.update(|p| p.counts = counts);
     Ok(())
 }
 
-fn read_counts(conn: &Connection) -> Result<Counts, Failure> {
-    let mut counts = Counts::read(conn)?;
+fn read_counts(index: &RootIndex, conn: &Connection) -> Result<Counts, Failure> {
+    let mut counts = Counts::read(conn, index.base.is_some())?;
     for (key, name) in [("invalid_names", "invalid_name"), ("unreadable", "unreadable")] {
         let count = db::meta(conn, key)?.unwrap_or(0) as u64;
         if count > 0 {

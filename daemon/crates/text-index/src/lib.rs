@@ -6,6 +6,6 @@ pub mod packed;
 mod postings;
 
 pub use postings::{
-    Builder, Doc, Hit, Payload, Pending, Position, Postings, Snapshot, Term, rarity,
+    Builder, Doc, Hit, Payload, Pending, Position, Postings, Segment, Snapshot, Term, rarity,
     removed_chunks, search_top,
 };

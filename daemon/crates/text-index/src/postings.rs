@@ -16,8 +16,7 @@ mod tests;
 mod top;
 
 pub use build::Builder;
-pub use segment::Doc;
-use segment::Segment;
+pub use segment::{Doc, Segment};
 pub use set::{Position, Postings, Snapshot};
 pub use store::{Pending, removed_chunks};
 pub use top::{Hit, Term, search_top};

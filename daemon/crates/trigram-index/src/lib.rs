@@ -16,6 +16,7 @@ mod store;
 mod tests;
 
 pub use query::{Flags, NEST_LIMIT, Query};
+pub use segment::Segment;
 pub use set::{SkipSet, TrigramIndex};
 
 /// Maps ASCII letters to lower case and all other bytes, including those of UTF-8 sequences, to

@@ -12,6 +12,7 @@
 #![expect(unsafe_code, reason = "mapping a file; it is written once and never changed")]
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bitpacking::{BitPacker, BitPacker4x};
@@ -171,8 +172,8 @@ fn checksum(bytes: &[u8]) -> u64 {
 
 /// A segment open for reading. Damaged bytes never cause reads outside of them.
 pub struct Segment {
-    map: Mmap,
-    /// Row id in `gram_segment`.
+    map: Arc<Mmap>,
+    /// Row id in `gram_segment`; negative for a segment of another index.
     pub id: i64,
     docs: u32,
     blocks: usize,
@@ -211,7 +212,26 @@ impl Segment {
         let at = [begin, number(&map, 16) as usize, number(&map, 20) as usize];
         let fits = at[1] == begin + blocks * BLOCK && at[1] <= at[2] && at[2] <= map.len();
         let dead = (0..docs.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let map = Arc::new(map);
         fits.then_some(Self { map, id, docs, blocks, at, dead, dead_count: AtomicU32::new(0) })
+    }
+
+    /// The same segment for another index, in which all documents are dead at first that `is_alive`
+    /// rejects.
+    pub fn share(&self, mut is_alive: impl FnMut(u32) -> bool) -> Self {
+        let shared = Self {
+            map: Arc::clone(&self.map),
+            id: -self.id.abs(),
+            docs: self.docs,
+            blocks: self.blocks,
+            at: self.at,
+            dead: self.dead.iter().map(|_| AtomicU64::new(0)).collect(),
+            dead_count: AtomicU32::new(0),
+        };
+        for doc in (0..self.docs).filter(|doc| !is_alive(self.file(*doc))) {
+            shared.mark_dead(doc);
+        }
+        shared
     }
 
     /// Verifies the checksum again, which reads the entire file.

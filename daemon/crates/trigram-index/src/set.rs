@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use cairn_index_base::{FileTable, IndexContext, lock};
 use cairn_workspace::{Facts, Ticks};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::query::Query;
 use super::segment::{Doc, Segment};
@@ -44,17 +44,38 @@ impl TrigramIndex {
     }
 
     pub fn file(&self, id: i64) -> PathBuf {
-        self.context.folder.join(format!("grams-{id}.tri"))
+        file_of(&self.context.folder, id)
     }
 
     pub fn snapshot(&self) -> Arc<Vec<Arc<Segment>>> {
         Arc::clone(&self.current.read().unwrap_or_else(|e| e.into_inner()))
     }
 
-    /// Replaces all segments without touching their files.
+    /// Replaces all segments of its own without touching their files.
     pub fn set(&self, segments: Vec<Segment>) {
-        let segments = segments.into_iter().map(Arc::new).collect();
-        *self.current.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(segments);
+        let mut current = self.current.write().unwrap_or_else(|e| e.into_inner());
+        let shared = current.iter().filter(|s| s.id < 0).cloned();
+        *current = Arc::new(shared.chain(segments.into_iter().map(Arc::new)).collect());
+    }
+
+    /// Sets the segments that the index shares with another one, oldest first. `covered` are the
+    /// files whose trigrams are current; a segment of the index itself takes precedence.
+    pub fn set_shared(&self, shared: &[Arc<Segment>], mut covered: FxHashSet<u32>) {
+        let mut current = self.current.write().unwrap_or_else(|e| e.into_inner());
+        let own: Vec<_> = current.iter().filter(|s| s.id >= 0).cloned().collect();
+        for segment in &own {
+            segment.alive().for_each(|doc| {
+                covered.remove(&segment.file(doc));
+            });
+        }
+        let mut segments: Vec<_> = shared
+            .iter()
+            .rev()
+            .map(|segment| Arc::new(segment.share(|file| covered.remove(&file))))
+            .collect();
+        segments.reverse();
+        segments.extend(own);
+        *current = Arc::new(segments);
     }
 
     /// Replaces `old` by `fresh` and unlinks the files of `old`; running queries keep their
@@ -66,7 +87,7 @@ impl TrigramIndex {
         segments.extend(fresh.map(Arc::new));
         *current = Arc::new(segments);
         drop(current);
-        for old_segment in old {
+        for old_segment in old.iter().filter(|s| s.id > 0) {
             let _ = std::fs::remove_file(self.file(old_segment.id));
         }
     }
@@ -100,7 +121,7 @@ impl TrigramIndex {
     /// Segments that should be merged, because small ones are too many or one of them is mostly
     /// dead.
     pub fn merge_candidates(&self) -> Option<Vec<Arc<Segment>>> {
-        let mut segments: Vec<_> = self.snapshot().iter().cloned().collect();
+        let mut segments: Vec<_> = self.snapshot().iter().filter(|s| s.id > 0).cloned().collect();
         if let Some(mostly_dead) = segments
             .iter()
             .find(|s| s.dead() == s.docs() || (s.dead() > MANY_DEAD && s.dead() > s.docs() / 3))
@@ -167,6 +188,11 @@ impl TrigramIndex {
         skippable.facts = facts;
         skippable
     }
+}
+
+/// The file of a segment in the folder of its index.
+pub(crate) fn file_of(folder: &std::path::Path, id: i64) -> PathBuf {
+    folder.join(format!("grams-{id}.tri"))
 }
 
 /// A bitmap of file ids.

@@ -19,7 +19,7 @@ use rustc_hash::FxHashSet;
 use super::extract::Extractor;
 use super::merge::{Builder, MAX_DOCS, merge};
 use super::segment::{Doc, Segment};
-use super::set::TrigramIndex;
+use super::set::{TrigramIndex, file_of};
 
 /// Number of files without trigrams from which a segment is built; a grep reads fewer in a few
 /// milliseconds.
@@ -41,12 +41,12 @@ const SNIFF: usize = 8 * 1024;
 const RECENT: Duration = Duration::from_secs(2);
 
 impl TrigramIndex {
-    /// Opens the segments that the database lists. Files whose trigrams are lost are marked as
-    /// uncovered.
+    /// Opens the segments that the database lists, and those that the index shares with another
+    /// one. Files whose trigrams are lost are marked as uncovered.
     ///
     /// # Errors
     /// When the database cannot be read or written.
-    pub fn open(&self, conn: &mut Connection) -> Result<(), Failure> {
+    pub fn open(&self, conn: &mut Connection, shared: &[Arc<Segment>]) -> Result<(), Failure> {
         let rows = rows(conn)?;
         let (mut segments, mut lost) = (Vec::new(), Vec::new());
         for id in &rows {
@@ -57,6 +57,7 @@ impl TrigramIndex {
         }
         remove_orphans(self, &rows, &lost);
         let mut marked_files: FxHashSet<u32> = covered_files(conn)?;
+        let covered = marked_files.clone();
         // The newest segment covers a file; if an older one also contains it, the file has changed
         // since.
         for segment in segments.iter().rev() {
@@ -65,6 +66,11 @@ impl TrigramIndex {
                     segment.mark_dead(doc);
                 }
             }
+        }
+        for segment in shared {
+            (0..segment.docs()).for_each(|doc| {
+                marked_files.remove(&segment.file(doc));
+            });
         }
         if !lost.is_empty() || !marked_files.is_empty() {
             let root = self.context.root.display();
@@ -78,7 +84,39 @@ impl TrigramIndex {
             })?;
         }
         self.set(segments);
+        self.set_shared(shared, covered);
         Ok(())
+    }
+
+    /// Selects the files of the shared segments again after rows of files have changed.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn refresh_shared(
+        &self,
+        conn: &Connection,
+        shared: &[Arc<Segment>],
+    ) -> Result<(), StoreError> {
+        self.set_shared(shared, covered_files(conn)?);
+        Ok(())
+    }
+
+    /// Opens the segments in a folder whose index is not written any more, oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read or a segment is damaged.
+    pub fn open_frozen(
+        conn: &Connection,
+        folder: &std::path::Path,
+    ) -> Result<Vec<Arc<Segment>>, StoreError> {
+        let open = |id: i64| {
+            let path = file_of(folder, id);
+            let segment = Segment::mapped(&path, id).ok().flatten();
+            segment
+                .map(Arc::new)
+                .ok_or_else(|| StoreError::Corrupt(format!("{} cannot be read", path.display())))
+        };
+        rows(conn)?.into_iter().map(open).collect()
     }
 
     /// Marks the files at or below these paths as changed.

@@ -16,7 +16,7 @@ pub use scan::Scan;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 use rustc_hash::FxHashSet;
 
@@ -59,6 +59,15 @@ pub struct DenseIndex {
     dim: usize,
     model: [u8; 32],
     inner: RwLock<Inner>,
+    shared: Option<Shared>,
+}
+
+/// Vectors of another index, which is not written any more. Its chunk ids are lower than all others.
+struct Shared {
+    index: Arc<DenseIndex>,
+    last_chunk: i64,
+    /// Its chunks that this index does not have.
+    hidden: RwLock<Arc<FxHashSet<i64>>>,
 }
 
 #[derive(Default)]
@@ -85,7 +94,22 @@ struct Run {
 impl DenseIndex {
     /// Creates the handle of the files in `folder` without opening them.
     pub fn new(folder: &Path, dim: usize, model: [u8; 32]) -> Self {
-        Self { path: folder.join("vectors.i4"), dim, model, inner: RwLock::default() }
+        Self { path: folder.join("vectors.i4"), dim, model, inner: RwLock::default(), shared: None }
+    }
+
+    /// Adds the vectors of an index that is not written any more, whose greatest chunk id is
+    /// `last_chunk`.
+    pub fn with_shared(mut self, index: Arc<DenseIndex>, last_chunk: i64) -> Self {
+        self.shared = Some(Shared { index, last_chunk, hidden: RwLock::default() });
+        self
+    }
+
+    /// Sets the shared chunks that this index does not have.
+    pub fn set_hidden(&self, chunks: Vec<i64>) {
+        if let Some(shared) = &self.shared {
+            let mut hidden = shared.hidden.write().unwrap_or_else(|e| e.into_inner());
+            *hidden = Arc::new(chunks.into_iter().collect());
+        }
     }
 
     fn stride(&self) -> usize {
@@ -167,7 +191,14 @@ impl DenseIndex {
 
     /// Marks chunks as removed.
     pub fn mark_dead(&self, chunks: impl IntoIterator<Item = i64>) {
-        self.inner.write().unwrap_or_else(|e| e.into_inner()).dead.extend(chunks);
+        let last_shared = self.shared.as_ref().map_or(i64::MIN, |shared| shared.last_chunk);
+        let (shared_chunks, own): (Vec<_>, Vec<_>) =
+            chunks.into_iter().partition(|chunk| *chunk <= last_shared);
+        self.inner.write().unwrap_or_else(|e| e.into_inner()).dead.extend(own);
+        if let Some(shared) = self.shared.as_ref().filter(|_| !shared_chunks.is_empty()) {
+            let mut hidden = shared.hidden.write().unwrap_or_else(|e| e.into_inner());
+            Arc::make_mut(&mut hidden).extend(shared_chunks);
+        }
     }
 
     /// Revives chunks that were marked as removed, and returns them. Their records still exist and
@@ -266,7 +297,12 @@ impl DenseIndex {
         let records = inner.records(self.stride());
         let cosine =
             |id: &i64| inner.exact(inner.row(records, self.stride(), *id)?, self.dim, query);
-        chunks.iter().map(cosine).collect()
+        let mut cosines: Vec<Option<f32>> = chunks.iter().map(cosine).collect();
+        if let Some(shared) = &self.shared {
+            let others = shared.index.cosines(query, chunks);
+            cosines.iter_mut().zip(others).for_each(|(own, other)| *own = own.or(other));
+        }
+        cosines
     }
 }
 

@@ -80,6 +80,11 @@ struct Cached {
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 impl NameCache {
+    /// Forgets all names; the next query reads them again.
+    pub fn clear(&self) {
+        *lock(&self.cached) = Cached::default();
+    }
+
     /// The current names; while the index is being built they may be slightly outdated.
     ///
     /// # Errors

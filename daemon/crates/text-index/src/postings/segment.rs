@@ -5,6 +5,7 @@
 )]
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bitpacking::{BitPacker, BitPacker4x};
@@ -45,8 +46,8 @@ impl std::ops::Deref for Bytes {
 
 /// A segment open for reading.
 pub struct Segment {
-    bytes: Bytes,
-    /// Row id in `segment`; 0 for a segment in memory only.
+    bytes: Arc<Bytes>,
+    /// Row id in `segment`; 0 for a segment in memory only, negative for one of another index.
     pub id: i64,
     docs: u32,
     terms: u32,
@@ -92,7 +93,7 @@ impl Segment {
             && at[3] <= bytes.len();
         let dead = (0..docs.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         fits.then_some(Self {
-            bytes,
+            bytes: Arc::new(bytes),
             id,
             docs,
             terms,
@@ -101,6 +102,30 @@ impl Segment {
             dead,
             dead_count: AtomicU32::new(0),
         })
+    }
+
+    /// The same segment for another index, which removes documents independently and sees the files
+    /// that `is_visible` accepts. Returns the chunks of other and of removed files as well.
+    pub fn share(&self, is_visible: &dyn Fn(u32) -> bool) -> (Self, Vec<i64>) {
+        let shared = Self {
+            bytes: Arc::clone(&self.bytes),
+            id: -self.id.abs(),
+            docs: self.docs,
+            terms: self.terms,
+            first: self.first,
+            at: self.at,
+            dead: self.dead.iter().map(|_| AtomicU64::new(0)).collect(),
+            dead_count: AtomicU32::new(0),
+        };
+        let mut hidden = Vec::new();
+        for n in 0..self.docs {
+            let doc = self.doc(n);
+            if self.is_dead(n) || !is_visible(doc.file) {
+                shared.mark_dead(doc.chunk);
+                hidden.push(doc.chunk as i64);
+            }
+        }
+        (shared, hidden)
     }
 
     pub fn bytes(&self) -> &[u8] {

@@ -71,7 +71,7 @@ impl Snapshot {
     /// Adjacent files that should be merged, because they are too many or one of them is mostly
     /// dead.
     pub fn merge_candidates(&self, limit: usize) -> Option<Vec<Arc<Segment>>> {
-        let files: Vec<_> = self.segments.iter().filter(|s| s.id != 0).collect();
+        let files: Vec<_> = self.segments.iter().filter(|s| s.id > 0).collect();
         if let Some(mostly_dead) = files.iter().find(|s| s.dead() > 1000 && s.dead() > s.docs() / 3)
         {
             return Some(vec![Arc::clone(mostly_dead)]);
@@ -119,7 +119,7 @@ impl Postings {
         segments.sort_by_key(|s| s.range().0);
         *current = Arc::new(Snapshot { segments });
         drop(current);
-        for old_segment in old.iter().filter(|s| s.id != 0) {
+        for old_segment in old.iter().filter(|s| s.id > 0) {
             let _ = std::fs::remove_file(self.file(old_segment.id));
         }
     }
@@ -144,9 +144,27 @@ impl Postings {
         }
     }
 
-    /// Replaces all segments without touching their files.
+    /// Sets the segments that the index shares with another one, of which it sees the files that
+    /// `is_visible` accepts. Returns their chunks that it does not see.
+    pub fn set_shared(
+        &self,
+        shared: &[Arc<Segment>],
+        is_visible: &dyn Fn(u32) -> bool,
+    ) -> Vec<i64> {
+        let (shared, hidden): (Vec<_>, Vec<_>) = shared.iter().map(|s| s.share(is_visible)).unzip();
+        let mut current = self.current.write().unwrap_or_else(|e| e.into_inner());
+        // Their chunks have lower ids than all others.
+        let own = current.segments.iter().filter(|s| s.id >= 0).cloned();
+        let segments = shared.into_iter().map(Arc::new).chain(own).collect();
+        *current = Arc::new(Snapshot { segments });
+        hidden.concat()
+    }
+
+    /// Replaces all segments of its own without touching their files.
     pub fn set(&self, segments: Vec<Segment>) {
-        let segments = segments.into_iter().map(Arc::new).collect();
-        *self.current.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(Snapshot { segments });
+        let mut current = self.current.write().unwrap_or_else(|e| e.into_inner());
+        let shared = current.segments.iter().filter(|s| s.id < 0).cloned();
+        let segments = shared.chain(segments.into_iter().map(Arc::new)).collect();
+        *current = Arc::new(Snapshot { segments });
     }
 }

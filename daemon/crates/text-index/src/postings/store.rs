@@ -61,7 +61,7 @@ impl Postings {
         Ok(())
     }
 
-    /// Opens the segments that the database lists; [`repair`] restores missing ones.
+    /// Opens the segments that the database lists; [`Postings::repair`] restores missing ones.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -70,8 +70,8 @@ impl Postings {
             let segment = Segment::mapped(&self.file(*id), *id).ok()??;
             (segment.range() == (*first as u64, *last as u64)).then_some(segment)
         };
-        let files = rows(conn)?.iter().filter_map(is_complete).collect();
-        self.set(files);
+        let own = rows(conn)?.iter().filter_map(is_complete).collect();
+        self.set(own);
         self.mark_dead(&removed_chunks(conn)?);
         Ok(())
     }

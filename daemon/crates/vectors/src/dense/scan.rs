@@ -1,8 +1,10 @@
 //! The scan of all records for the nearest to a query, divided into pieces that several threads
 //! claim.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxHashSet;
 
 use super::{DenseIndex, Inner, SKIP, chunk_id, file_id, scale_of};
 use crate::simd;
@@ -20,13 +22,20 @@ const OVERSAMPLE: usize = 3;
 const PREFETCH_ROWS: usize = 4;
 
 pub struct Scan<'a> {
-    dense: &'a DenseIndex,
+    parts: Vec<Part<'a>>,
     query: &'a [f32],
     packed: Vec<i8>,
     /// The value of one step of the packed query.
     unit: f32,
     k: usize,
     files: Option<&'a FileSet>,
+}
+
+/// The scan of the index's own records, or of those that it shares with another one.
+struct Part<'a> {
+    dense: &'a DenseIndex,
+    /// Chunks of a shared index that do not count.
+    hidden: Arc<FxHashSet<i64>>,
     /// The first row of the next unclaimed piece.
     next: AtomicUsize,
     hits: Mutex<Vec<RowHit>>,
@@ -54,8 +63,18 @@ impl DenseIndex {
         } else {
             query.iter().map(|x| (x / unit).round() as i8).collect()
         };
-        let (next, hits) = (AtomicUsize::new(0), Mutex::default());
-        Scan { dense: self, query, packed, unit, k, files, next, hits }
+        let part = |dense: &'a DenseIndex, hidden| Part {
+            dense,
+            hidden,
+            next: AtomicUsize::new(0),
+            hits: Mutex::default(),
+        };
+        let mut parts = vec![part(self, Arc::default())];
+        if let Some(shared) = &self.shared {
+            let hidden = shared.hidden.read().unwrap_or_else(|e| e.into_inner());
+            parts.push(part(&shared.index, Arc::clone(&hidden)));
+        }
+        Scan { parts, query, packed, unit, k, files }
     }
 
     /// The `k` chunks nearest to `query` with their cosines, best first, restricted to `files` if
@@ -70,20 +89,23 @@ impl DenseIndex {
 impl Scan<'_> {
     /// True if another thread would speed up the scan.
     pub fn is_large(&self) -> bool {
-        self.dense.size().0 >= SPLIT_ROWS
+        self.parts.iter().map(|part| part.dense.size().0).sum::<usize>() >= SPLIT_ROWS
     }
 
     /// Scans pieces until none is left.
     pub fn run(&self) {
-        if self.packed.is_empty() {
-            return;
+        if !self.packed.is_empty() {
+            self.parts.iter().for_each(|part| self.run_part(part));
         }
+    }
+
+    fn run_part(&self, part: &Part<'_>) {
         // Locked until no piece is left, so that row numbers stay valid during the scan.
-        let inner = self.dense.inner.read().unwrap_or_else(|e| e.into_inner());
+        let inner = part.dense.inner.read().unwrap_or_else(|e| e.into_inner());
         let limit = OVERSAMPLE * self.k;
         let (mut best, mut threshold) = (Vec::new(), f32::MIN_POSITIVE);
         loop {
-            let first = self.next.fetch_add(PIECE_ROWS, Ordering::Relaxed).min(inner.rows);
+            let first = part.next.fetch_add(PIECE_ROWS, Ordering::Relaxed).min(inner.rows);
             let end = inner.rows.min(first + PIECE_ROWS);
             if first == end {
                 break;
@@ -91,24 +113,24 @@ impl Scan<'_> {
             if best.is_empty() {
                 best.reserve(4 * limit);
             }
-            self.scan_piece(&inner, first..end, limit, &mut best, &mut threshold);
+            self.scan_piece(part, &inner, first..end, &mut best, &mut threshold);
         }
         if !best.is_empty() {
-            lock(&self.hits).append(&mut best);
+            lock(&part.hits).append(&mut best);
         }
     }
 
-    /// Adds the rows of a piece that may be among the best `limit` rows and exceed `threshold` to
-    /// `best`.
+    /// Adds the rows of a piece that may be among the best and exceed `threshold` to `best`.
     fn scan_piece(
         &self,
+        part: &Part<'_>,
         inner: &Inner,
         rows: std::ops::Range<usize>,
-        limit: usize,
         best: &mut Vec<RowHit>,
         threshold: &mut f32,
     ) {
-        let (stride, from, generation) = (self.dense.stride(), rows.start, inner.generation);
+        let (stride, from, generation) = (part.dense.stride(), rows.start, inner.generation);
+        let limit = OVERSAMPLE * self.k;
         let rows_of_piece = &inner.records(stride)[from * stride..rows.end * stride];
         simd::dot_rows(rows_of_piece, stride, SKIP, &self.packed, |first, dots| {
             for (row, dot) in (first..).zip(dots) {
@@ -119,7 +141,7 @@ impl Scan<'_> {
                     continue;
                 }
                 let id = chunk_id(record);
-                if inner.dead.contains(&id) {
+                if inner.dead.contains(&id) || part.hidden.contains(&id) {
                     continue;
                 }
                 best.push(RowHit { score, generation, id, row: from + row });
@@ -135,9 +157,18 @@ impl Scan<'_> {
     /// Returns the nearest chunks with their cosines, best first: the residuals re-order the best
     /// `k` × [`OVERSAMPLE`] rows of all threads. All calls of [`Scan::run`] must have returned.
     pub fn finish(self) -> Vec<(i64, f32)> {
-        let inner = self.dense.inner.read().unwrap_or_else(|e| e.into_inner());
-        let (dim, stride) = (self.dense.dim, self.dense.stride());
-        let mut best = std::mem::take(&mut *lock(&self.hits));
+        let order = |a: &RowHit, b: &RowHit| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id));
+        let mut best: Vec<RowHit> =
+            self.parts.iter().flat_map(|part| self.finish_part(part)).collect();
+        best.sort_unstable_by(order);
+        best.truncate(self.k);
+        best.into_iter().map(|f| (f.id, f.score)).filter(|(_, score)| *score > 0.0).collect()
+    }
+
+    fn finish_part(&self, part: &Part<'_>) -> Vec<RowHit> {
+        let inner = part.dense.inner.read().unwrap_or_else(|e| e.into_inner());
+        let (dim, stride) = (part.dense.dim, part.dense.stride());
+        let mut best = std::mem::take(&mut *lock(&part.hits));
         let order = |a: &RowHit, b: &RowHit| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id));
         best.sort_unstable_by(order);
         best.dedup_by_key(|f| f.id);
@@ -153,9 +184,7 @@ impl Scan<'_> {
             }
             best[n].score = inner.exact(best[n].row, dim, self.query).unwrap_or(best[n].score);
         }
-        best.sort_unstable_by(order);
-        best.truncate(self.k);
-        best.into_iter().map(|f| (f.id, f.score)).filter(|(_, score)| *score > 0.0).collect()
+        best
     }
 }
 

@@ -14,6 +14,7 @@ mod pipes;
 mod progress;
 mod run;
 mod source;
+mod stamps;
 mod status;
 mod url;
 mod worktree;
@@ -29,6 +30,7 @@ pub use diff::{DIFF_LIMIT, DiffRequest, GitDiff, git_diff};
 pub(crate) use log::KnownCommits;
 pub use log::{LOG_LIMIT, git_log};
 pub use source::CloneSource;
+pub use stamps::{GitStamp, git_stamps};
 pub use status::{MAX_CHANGES, STATUS_LIMIT, git_status};
 pub use url::{
     Credentials, MAX_URL_BYTES, Remote, RemoteLocation, check_url, folder_name, without_credentials,
