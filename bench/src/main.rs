@@ -27,6 +27,7 @@ mod start;
 mod tasks;
 mod turns;
 mod wire;
+mod worktrees;
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +50,7 @@ fn main() {
     }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
         meter::report(
-            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat]... [--record]
+            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat|worktrees]... [--record]
        cairn-bench charts
        cairn-bench tasks [TASK]... [--model URL NAME] [--folder FOLDER]",
         );
@@ -125,14 +126,27 @@ async fn measure(folder: &Path, scratch: &Path, is_selected: &dyn Fn(&str) -> bo
     if is_selected("longlog") {
         long_log::run(scratch).await;
     }
+    if is_selected("worktrees") {
+        worktrees::run(folder, scratch).await;
+    }
 }
 
 /// Names a missing requirement and how to obtain it.
 fn missing(is_selected: &dyn Fn(&str) -> bool) -> Option<String> {
     let any = |names: &[&str]| names.iter().any(|name| is_selected(name));
     let binary = daemon::binary();
-    if any(&["grep", "start", "saved", "wire", "fanout", "remote", "mcp", "gate", "chat"])
-        && !binary.is_file()
+    if any(&[
+        "grep",
+        "start",
+        "saved",
+        "wire",
+        "fanout",
+        "remote",
+        "mcp",
+        "gate",
+        "chat",
+        "worktrees",
+    ]) && !binary.is_file()
     {
         return Some(format!(
             "{} is missing: cargo build --release -p cairn-daemon",

@@ -212,6 +212,25 @@ impl BlobTable {
     }
 }
 
+/// The files that a new root has in common with its base, for its first walk.
+pub struct Adoption {
+    pub blobs: BlobTable,
+    pub stamps: FxHashMap<String, GitStamp>,
+}
+
+impl Adoption {
+    /// Reads both sides. `None` if there is no git index, or the base has no hashes of files.
+    pub fn read(root: &cairn_workspace::Root, base: &Path) -> Option<Self> {
+        let stamps = cairn_workspace::git::git_stamps(root)?;
+        Some(Self { blobs: BlobTable::read(base).ok()?, stamps: stamps.into_iter().collect() })
+    }
+
+    /// The file of the base with the content of a file of the root.
+    pub fn find(&self, rel: &str, stat: &FileStat) -> Option<i64> {
+        self.blobs.find(rel, self.stamps.get(rel)?, stat)
+    }
+}
+
 /// Ids of the files of the base that an index has.
 ///
 /// # Errors
@@ -230,8 +249,8 @@ pub fn insert_from_base(
     id: i64,
     rel: &str,
     stat: &FileStat,
+    clock: i64,
 ) -> Result<(), StoreError> {
-    let clock = db::meta(tx, "clock")?.unwrap_or(0);
     let mut add = tx.prepare_cached(
         "INSERT INTO main.file(id, path, lang, size_bytes, mtime_ns, inode, sha256, indexed_at,
          skipped, clock, pending_stages, grams)

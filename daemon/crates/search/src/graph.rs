@@ -140,14 +140,19 @@ fn sizes(
     count: usize,
 ) -> Result<Vec<(u64, u64)>, StoreError> {
     let mut sizes = vec![(0, 0); count];
-    let mut all = conn.prepare_cached(
-        "SELECT f.id, f.size_bytes, (SELECT max(end_line) FROM chunk c WHERE c.file_id = f.id)
-         FROM file f",
-    )?;
-    let mut rows = all.query([])?;
+    let mut bytes = conn.prepare_cached("SELECT id, size_bytes FROM file")?;
+    let mut rows = bytes.query([])?;
     while let Some(row) = rows.next()? {
         if let Some(at) = positions.get(&row.get(0)?) {
-            sizes[*at] = (row.get(1)?, row.get::<_, Option<u64>>(2)?.unwrap_or(0));
+            sizes[*at].0 = row.get(1)?;
+        }
+    }
+    let mut lines =
+        conn.prepare_cached("SELECT file_id, max(end_line) FROM chunk GROUP BY file_id")?;
+    let mut rows = lines.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(at) = positions.get(&row.get(0)?) {
+            sizes[*at].1 = row.get(1)?;
         }
     }
     Ok(sizes)

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::rebuild::{self, Folders, Rebuild, Roots};
 use crate::rescore::Rescorer;
 use crate::root_index::RootIndex;
-use crate::sharing::Bases;
+use crate::sharing::{Bases, Place};
 use cairn_index_base::{CancelFlag, lock};
 use cairn_vectors::Embedder;
 
@@ -220,7 +220,7 @@ impl Indexes {
     }
 
     fn start(&self, root: &Root) -> Result<Running, Failure> {
-        let (folder, base) = self.folder_and_base(root)?;
+        let Place { folder, base, adoption } = self.place(root)?;
         let index = Arc::new(RootIndex::new(
             root.clone(),
             folder,
@@ -228,6 +228,7 @@ impl Indexes {
             base,
             self.notify.clone(),
         ));
+        *lock(&index.adoption) = adoption;
         // Searches use an existing index at once; the worker meets any failure again and reports
         // it.
         if let Ok(conn) = index.open_database() {

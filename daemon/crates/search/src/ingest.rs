@@ -6,11 +6,10 @@ use std::sync::atomic::Ordering;
 use cairn_protocol::error::{Failure, Reason};
 use cairn_store::StoreError;
 use cairn_store::rusqlite::{Connection, Transaction, params};
-use cairn_workspace::git::{GitStamp, git_stamps};
 use cairn_workspace::{FileStat, Walked, language_of, walk};
 use rustc_hash::FxHashMap;
 
-use crate::base_index::{BlobTable, insert_from_base};
+use crate::base_index::{Adoption, insert_from_base};
 use crate::db::{meta, set_meta};
 use crate::root_index::RootIndex;
 use crate::text::text_pass;
@@ -91,20 +90,19 @@ fn add_files(
     conn: &mut Connection,
     added: &[&Walked],
 ) -> Result<(), StoreError> {
-    let known = index.base.as_ref().filter(|_| added.len() >= MANY_ADDED).and_then(|base| {
-        let blobs = BlobTable::read(&index.folder.with_file_name(&base.name));
-        let stamps: FxHashMap<String, GitStamp> = git_stamps(&index.root)?.into_iter().collect();
-        Some((blobs.ok()?, stamps))
+    let prepared = lock(&index.adoption).take();
+    let known = prepared.or_else(|| {
+        let base = index.base.as_ref().filter(|_| added.len() >= MANY_ADDED)?;
+        Adoption::read(&index.root, &index.folder.with_file_name(&base.name))
     });
     let mut from_base = 0;
     for rows in added.chunks(BATCH_ROWS) {
         write(index, conn, |tx| {
+            let clock = meta(tx, "clock")?.unwrap_or(0);
             for file in rows {
-                let id = known.as_ref().and_then(|(blobs, stamps)| {
-                    blobs.find(&file.rel, stamps.get(file.rel.as_str())?, &file.stat)
-                });
+                let id = known.as_ref().and_then(|known| known.find(&file.rel, &file.stat));
                 match id {
-                    Some(id) => insert_from_base(tx, id, &file.rel, &file.stat)?,
+                    Some(id) => insert_from_base(tx, id, &file.rel, &file.stat, clock)?,
                     None => insert_file(tx, &file.rel, &file.stat)?,
                 }
                 from_base += usize::from(id.is_some());

@@ -14,7 +14,7 @@ use cairn_store::rusqlite::Connection;
 use cairn_workspace::Root;
 use crossbeam_channel::Sender;
 
-use crate::base_index::{self, BaseIndex};
+use crate::base_index::{self, Adoption, BaseIndex};
 use crate::db::Readers;
 use crate::graph::GraphCache;
 use crate::indexes::IndexOptions;
@@ -35,6 +35,8 @@ pub struct RootIndex {
     pub opts: Arc<IndexOptions>,
     /// The frozen index that it shares with others.
     pub base: Option<Arc<BaseIndex>>,
+    /// What the first walk of a new root compares with the base.
+    pub adoption: Mutex<Option<Adoption>>,
     pub readers: Readers,
     pub dense: DenseIndex,
     pub postings: Postings,
@@ -186,6 +188,7 @@ impl RootIndex {
             grams: TrigramIndex::new(context),
             dense,
             base,
+            adoption: Mutex::default(),
             root,
             folder,
             progress: Mutex::new(Progress {

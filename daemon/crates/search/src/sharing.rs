@@ -15,7 +15,7 @@ use cairn_workspace::Root;
 use cairn_workspace::git::{GitStamp, git_stamps};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base_index::{self, BaseIndex, BlobTable};
+use crate::base_index::{self, Adoption, BaseIndex, BlobTable};
 use crate::indexes::{Indexes, Running};
 use crate::root_index::{RootIndex, freezing};
 use crate::worker::{self, Job};
@@ -27,6 +27,14 @@ const FREEZE_LIMIT: Duration = Duration::from_secs(2);
 /// Interval at which the worker is polled.
 const POLL: Duration = Duration::from_millis(2);
 
+/// The place of a root's index.
+pub struct Place {
+    pub folder: PathBuf,
+    pub base: Option<Arc<BaseIndex>>,
+    /// Of a new root.
+    pub adoption: Option<Adoption>,
+}
+
 /// The bases of all indexes.
 #[derive(Default)]
 pub struct Bases {
@@ -36,20 +44,18 @@ pub struct Bases {
 }
 
 impl Indexes {
-    /// The folder of a root's index, and the base of the index. An index whose base cannot be read
-    /// is rebuilt.
+    /// The place of a root's index. An index whose base cannot be read is rebuilt.
     ///
     /// # Errors
     /// `storage_failed`, `disk_full`.
-    pub(crate) fn folder_and_base(
-        &self,
-        root: &Root,
-    ) -> Result<(PathBuf, Option<Arc<BaseIndex>>), Failure> {
+    pub(crate) fn place(&self, root: &Root) -> Result<Place, Failure> {
         let folder = self.folders.choose(&root.id);
         if folder.exists() {
-            let Some(name) = base_index::name_in(&folder) else { return Ok((folder, None)) };
+            let Some(name) = base_index::name_in(&folder) else {
+                return Ok(Place { folder, base: None, adoption: None });
+            };
             match self.open_base(&name) {
-                Ok(base) => return Ok((folder, Some(base))),
+                Ok(base) => return Ok(Place { folder, base: Some(base), adoption: None }),
                 Err(error) => {
                     tracing::warn!(root = %root.path.display(), %error, "the shared part of an index cannot be read, rebuilding it");
                     std::fs::remove_dir_all(&folder)
@@ -57,12 +63,12 @@ impl Indexes {
                 }
             }
         }
-        let base = self.find_base(root);
-        if let Some(base) = &base {
-            crate::db::make_private(&folder)?;
-            base_index::write_name(&folder, &base.name)?;
-        }
-        Ok((folder, base))
+        let Some((base, adoption)) = self.find_base(root) else {
+            return Ok(Place { folder, base: None, adoption: None });
+        };
+        crate::db::make_private(&folder)?;
+        base_index::write_name(&folder, &base.name)?;
+        Ok(Place { folder, base: Some(base), adoption: Some(adoption) })
     }
 
     fn open_base(&self, name: &str) -> Result<Arc<BaseIndex>, StoreError> {
@@ -78,7 +84,7 @@ impl Indexes {
 
     /// The base for a new root: at least half of its files are in it. The index of another root
     /// becomes a base if it is complete.
-    fn find_base(&self, root: &Root) -> Option<Arc<BaseIndex>> {
+    fn find_base(&self, root: &Root) -> Option<(Arc<BaseIndex>, Adoption)> {
         let candidates: Vec<_> = self
             .all()
             .into_iter()
@@ -95,17 +101,15 @@ impl Indexes {
                 continue;
             }
             let base = match &index.base {
-                Some(base) if !seen.insert(base.name.clone()) => continue,
-                Some(base) => {
-                    let blobs = BlobTable::read(&self.folders.of_base(&base.name)).ok();
-                    blobs
-                        .is_some_and(|blobs| 2 * blobs.overlap(&stamps) >= stamps.len())
-                        .then(|| Arc::clone(base))
-                }
+                Some(base) if seen.insert(base.name.clone()) => Some(Arc::clone(base)),
+                Some(_) => None,
                 None => self.freeze_if_similar(&index, &stamps),
             };
-            if base.is_some() {
-                return base;
+            let Some(base) = base else { continue };
+            let Ok(blobs) = BlobTable::read(&self.folders.of_base(&base.name)) else { continue };
+            if 2 * blobs.overlap(&stamps) >= stamps.len() {
+                let stamps = stamps.into_iter().collect();
+                return Some((base, Adoption { blobs, stamps }));
             }
         }
         None

@@ -363,7 +363,8 @@ fn write_batch(
             Ok(file) => {
                 if let Some(id) = file.in_base {
                     remove_file(tx, index, file.id, removed_chunks)?;
-                    insert_from_base(tx, id, &file.path, &file.stat)?;
+                    let clock = meta(tx, "clock")?.unwrap_or(0);
+                    insert_from_base(tx, id, &file.path, &file.stat, clock)?;
                     continue;
                 }
                 if let Some(old) = file.replaces {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cairn_index_base::lock;
 use cairn_protocol::error::Failure;
 use cairn_protocol::index::IndexState;
 use cairn_store::rusqlite::Connection;
@@ -21,6 +22,9 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// Number of changed paths above which a rescan is cheaper.
 const MAX_PATHS: usize = 2_000;
 
+/// Time that a statement waits for another connection, in milliseconds.
+const BUSY_MS: u32 = 5_000;
+
 /// A request to the worker.
 #[derive(Debug, Clone, Copy)]
 pub enum Job {
@@ -34,8 +38,13 @@ pub enum Job {
 pub fn start(index: Arc<RootIndex>) -> std::io::Result<(Sender<Job>, std::thread::JoinHandle<()>)> {
     let (tx, rx) = bounded(QUEUE);
     let handle = std::thread::Builder::new().name("cairn-index".into()).spawn(move || {
-        cairn_workspace::background_thread();
+        // The first walk of a root that shares an index is short, and somebody waits for it.
+        let is_first_walk = lock(&index.adoption).is_some();
+        if !is_first_walk {
+            cairn_workspace::background_thread();
+        }
         let mut worker = Worker {
+            is_first_walk,
             sweep: Duration::from_secs(index.opts.sweep_seconds),
             index,
             jobs: rx,
@@ -77,6 +86,9 @@ struct Worker {
     /// The request that the current pass answers.
     pass: u64,
     is_enriched: bool,
+    /// The root shares an index and was not walked yet. It is watched, and walked again, after it
+    /// is complete.
+    is_first_walk: bool,
     /// Files may need trigrams.
     grams_pending: bool,
     /// Batches of this pass.
@@ -328,8 +340,18 @@ impl Worker {
             p.error = None;
             p.all_done = p.all_done.max(pass);
         });
-        // Release page memory while idle.
-        let _ = conn.execute_batch("PRAGMA wal_checkpoint(PASSIVE); PRAGMA shrink_memory");
+        // Release page memory and the log's file while idle, unless a reader uses it.
+        let mode = if self.index.base.is_some() { "TRUNCATE" } else { "PASSIVE" };
+        let checkpoint = format!(
+            "PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint({mode}); PRAGMA busy_timeout = {BUSY_MS}; \
+             PRAGMA shrink_memory"
+        );
+        let _busy = conn.execute_batch(&checkpoint);
+        if std::mem::take(&mut self.is_first_walk) {
+            cairn_workspace::background_thread();
+            self.start_watch();
+            self.work.scan = true;
+        }
         Ok(true)
     }
 
@@ -361,6 +383,13 @@ impl Worker {
             step(&self.index, &mut conn)?;
         }
         self.conn = Some(conn);
+        if !self.is_first_walk {
+            self.start_watch();
+        }
+        Ok(())
+    }
+
+    fn start_watch(&mut self) {
         if self.index.opts.watch && self.watch.is_none() {
             let (tx, rx) = bounded(QUEUE);
             match Watch::start(&self.index.root, &self.index.opts.walk_options(), tx) {
@@ -375,7 +404,6 @@ impl Worker {
                 }
             }
         }
-        Ok(())
     }
 }
 
