@@ -25,6 +25,9 @@ pub struct DiskUsage {
     pub log: LogUsage,
     /// The indexes, largest first.
     pub indexes: Vec<IndexUsage>,
+    /// The frozen indexes that several roots share, largest first; not part of `indexes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_indexes: Vec<SharedIndexUsage>,
     /// Sessions that the limits of `retention` remove.
     pub expired: ExpiredUsage,
 }
@@ -85,6 +88,16 @@ pub struct IndexUsage {
     /// Path of the root.
     pub path: String,
     /// Bytes of the index on disk.
+    pub bytes: u64,
+}
+
+/// A frozen index that several roots share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SharedIndexUsage {
+    /// Ids of the declared roots whose indexes are upon it.
+    pub roots: Vec<RootId>,
+    /// Bytes on disk.
     pub bytes: u64,
 }
 

@@ -104,13 +104,19 @@ fn summary(done: &Collected) -> String {
 }
 
 fn page(usage: &DiskUsage) -> String {
-    let DiskUsage { log, indexes, expired } = usage;
+    let DiskUsage { log, indexes, shared_indexes, expired } = usage;
     let mut out = String::new();
     heading(&mut out, log.file_bytes, "log of sessions");
     for (size, text) in parts(log) {
         let _infallible = writeln!(out, "{:>12}  {text}", bytes(size));
     }
-    heading(&mut out, indexes.iter().map(|index| index.bytes).sum(), "indexes");
+    let shared_bytes: u64 = shared_indexes.iter().map(|index| index.bytes).sum();
+    let own_bytes: u64 = indexes.iter().map(|index| index.bytes).sum();
+    heading(&mut out, own_bytes + shared_bytes, "indexes");
+    for index in shared_indexes {
+        let _infallible =
+            writeln!(out, "{:>12}  shared by {} roots", bytes(index.bytes), index.roots.len());
+    }
     for index in indexes {
         let _infallible = writeln!(out, "{:>12}  {}", bytes(index.bytes), plain(&index.path));
     }
@@ -164,7 +170,11 @@ fn session_line(out: &mut String, session: &SessionUsage) {
 
 #[cfg(test)]
 mod tests {
-    use cairn_protocol::{id::SessionId, time::Timestamp, usage::ExpiredUsage};
+    use cairn_protocol::{
+        id::{RootId, SessionId},
+        time::Timestamp,
+        usage::{ExpiredUsage, SharedIndexUsage},
+    };
 
     use super::*;
 
@@ -187,12 +197,17 @@ mod tests {
         };
         let removed_from = Some(Timestamp(1_800_000_000_000));
         let expired = ExpiredUsage { sessions: 1, bytes: 2048, removed_from };
-        let text = page(&DiskUsage { log, indexes: vec![], expired });
+        let shared_indexes = vec![SharedIndexUsage {
+            roots: vec![RootId("root_1".into()), RootId("root_2".into())],
+            bytes: 3 << 20,
+        }];
+        let text = page(&DiskUsage { log, indexes: vec![], shared_indexes, expired });
         let text = console::strip_ansi_codes(&text);
         assert!(text.contains("4.00 MiB  records: 12 in 2 sessions"), "{text}");
         assert!(text.contains("2.00 KiB  2023-11-14  ses_0"), "{text}");
         assert!(text.contains("(/work/app)") && !text.contains('\u{1b}'), "{text}");
         assert!(text.contains("removes them from 2027-01-15 on"), "{text}");
+        assert!(text.contains("3.00 MiB  shared by 2 roots"), "{text}");
         assert!(!text.contains("blobs"), "{text}");
         assert!(planned(&[session]).starts_with("1 sessions, 2.00 KiB, would be removed:\n"));
     }

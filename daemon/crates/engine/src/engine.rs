@@ -33,7 +33,7 @@ use crate::{
     keyed_locks::KeyedLocks,
     model::{ModelGate, ModelLimits, Models},
     plugin::Plugins,
-    retention::RetentionLimits,
+    retention::{RetentionLimits, TextTable},
     root_settings::RootSettingsMap,
     runs::Agent,
     session::{RunPermits, Sessions},
@@ -201,6 +201,7 @@ impl Engine {
         let clone_secrets =
             index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
         registry.add(crate::undo::tool(&trace))?;
+        trace.set_embedder(Arc::new(TextTable(Arc::clone(&indexes))));
         trace.mark_interrupted().await?;
         let (shutdown, granted) =
             (CancellationToken::new(), GrantedRules::load(options.granted_file)?);

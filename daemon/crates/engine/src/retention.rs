@@ -2,7 +2,7 @@
 
 use std::{
     path::Path,
-    sync::{PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -10,9 +10,13 @@ use cairn_protocol::{
     error::Failure,
     history::{HistoryAnswer, HistoryParams},
     time::Timestamp,
-    usage::{CollectParams, Collected, DiskUsage, ExpiredUsage, IndexUsage, UsageParams},
+    usage::{
+        CollectParams, Collected, DiskUsage, ExpiredUsage, IndexUsage, SharedIndexUsage,
+        UsageParams,
+    },
 };
-use cairn_trace::Retention;
+use cairn_search::Indexes;
+use cairn_trace::{Retention, TextEmbedder};
 
 use crate::Engine;
 
@@ -60,10 +64,11 @@ impl Engine {
             bytes: expired.iter().map(|session| session.bytes).sum(),
             removed_from,
         };
-        Ok(DiskUsage { log, indexes: self.index_usage().await?, expired })
+        let (indexes, shared_indexes) = self.index_usage().await?;
+        Ok(DiskUsage { log, indexes, shared_indexes, expired })
     }
 
-    async fn index_usage(&self) -> Result<Vec<IndexUsage>, Failure> {
+    async fn index_usage(&self) -> Result<(Vec<IndexUsage>, Vec<SharedIndexUsage>), Failure> {
         let roots = self.inner.indexes.status(None)?;
         let folders: Vec<_> = roots
             .into_iter()
@@ -72,6 +77,7 @@ impl Engine {
                 Some((status.root, status.path, folder))
             })
             .collect();
+        let shared = self.inner.indexes.shared_folders();
         let sizes = tokio::task::spawn_blocking(move || {
             let size = |(root, path, folder): (_, _, std::path::PathBuf)| IndexUsage {
                 root,
@@ -80,7 +86,12 @@ impl Engine {
             };
             let mut sizes: Vec<IndexUsage> = folders.into_iter().map(size).collect();
             sizes.sort_by_key(|usage| std::cmp::Reverse(usage.bytes));
-            sizes
+            let shared = shared.into_iter();
+            let mut shared: Vec<_> = shared
+                .map(|(folder, roots)| SharedIndexUsage { roots, bytes: folder_bytes(&folder) })
+                .collect();
+            shared.sort_by_key(|usage| std::cmp::Reverse(usage.bytes));
+            (sizes, shared)
         });
         Ok(sizes.await.unwrap_or_default())
     }
@@ -197,6 +208,19 @@ impl Engine {
                 tracing::warn!(%error, "the space of a deleted session is not free yet");
             }
         });
+    }
+}
+
+/// The table of words of the indexes, as the embedding model of the history.
+pub struct TextTable(pub Arc<Indexes>);
+
+impl TextEmbedder for TextTable {
+    fn embed(&self, text: &str) -> Vec<f32> {
+        self.0.embed_text(text)
+    }
+
+    fn model(&self) -> i64 {
+        self.0.table_id()
     }
 }
 

@@ -336,6 +336,17 @@ impl Indexes {
         Ok(index.dense.nearest(&vector, k, None).into_iter().map(|(chunk, _)| chunk).collect())
     }
 
+    /// The vector of a text in the static table of words, for texts that are not in an index.
+    pub fn embed_text(&self, text: &str) -> Vec<f32> {
+        self.opts.embedder.table().embed(&[text.as_bytes()])
+    }
+
+    /// A number that identifies the table of [`Indexes::embed_text`].
+    pub fn table_id(&self) -> i64 {
+        let hash = self.opts.embedder.table().hash();
+        hash.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
+    }
+
     /// Brings the index of a root up to date and waits for it.
     ///
     /// # Errors

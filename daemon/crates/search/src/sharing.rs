@@ -1,6 +1,7 @@
 //! Roots with mostly equal content share an index: the one that exists is frozen and becomes the
 //! base of both, see [`crate::base_index`].
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use cairn_index_base::{FileTable, lock};
 use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::id::RootId;
 use cairn_protocol::index::IndexState;
 use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
@@ -69,6 +71,18 @@ impl Indexes {
         crate::db::make_private(&folder)?;
         base_index::write_name(&folder, &base.name)?;
         Ok(Place { folder, base: Some(base), adoption: Some(adoption) })
+    }
+
+    /// Folders of the bases of declared roots, with the ids of those roots.
+    pub fn shared_folders(&self) -> Vec<(PathBuf, Vec<RootId>)> {
+        let mut folders: BTreeMap<PathBuf, Vec<RootId>> = BTreeMap::new();
+        for index in self.all() {
+            if let Some(base) = &index.base {
+                let folder = self.folders.of_base(&base.name);
+                folders.entry(folder).or_default().push(index.root.id.clone());
+            }
+        }
+        folders.into_iter().collect()
     }
 
     fn open_base(&self, name: &str) -> Result<Arc<BaseIndex>, StoreError> {

@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashSet,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -21,7 +22,12 @@ use cairn_store::{
 };
 use uuid::Uuid;
 
-use crate::{Trace, TraceError, read::parse, records};
+use crate::{
+    Trace, TraceError,
+    meaning::{self, TextEmbedder},
+    read::parse,
+    records,
+};
 
 /// Longest time of one step of indexing, except for its last record.
 const STEP: Duration = Duration::from_millis(10);
@@ -33,6 +39,10 @@ const MAX_QUERY: (usize, usize) = (1000, 32);
 const MAX_TEXT: usize = 64 * 1024;
 /// Entries of an answer: the default and the maximum.
 const LIMIT: (u32, u32) = (20, 100);
+/// Maximum entries with a similar meaning, before filters.
+const MAX_NEAREST: usize = 200;
+/// Maximum entries of an answer that have a similar meaning without having the words.
+const MAX_SIMILAR: usize = 5;
 /// Characters of an entry's text before and after the word.
 const AROUND: (usize, usize) = (60, 240);
 
@@ -45,7 +55,8 @@ impl Trace {
     pub async fn search_history(&self, params: HistoryParams) -> Result<HistoryAnswer, TraceError> {
         let search = Search::new(params)?;
         self.index_history_for(CATCH_UP).await?;
-        self.read(move |conn| search.run(conn)).await
+        let embedder = self.inner.embedder.get().cloned();
+        self.read(move |conn| search.run(conn, embedder.as_ref())).await
     }
 
     /// Indexes all records that are not indexed yet, step by step.
@@ -59,7 +70,8 @@ impl Trace {
     async fn index_history_for(&self, limit: Duration) -> Result<(), TraceError> {
         let start = Instant::now();
         while let Some(session) = self.next_to_index().await? {
-            self.inner.writer.write(move |tx| index_step(tx, &session)).await?;
+            let embedder = self.inner.embedder.get().cloned();
+            self.inner.writer.write(move |tx| index_step(tx, &session, embedder.as_ref())).await?;
             if start.elapsed() >= limit {
                 break;
             }
@@ -80,7 +92,11 @@ impl Trace {
 }
 
 /// Indexes the next records of a session, unless it was deleted meanwhile.
-fn index_step(tx: &Savepoint<'_>, session: &SessionId) -> Result<(), StoreError> {
+fn index_step(
+    tx: &Savepoint<'_>,
+    session: &SessionId,
+    embedder: Option<&Arc<dyn TextEmbedder>>,
+) -> Result<(), StoreError> {
     let row: Option<(u64, u64)> = tx
         .prepare_cached("SELECT history_seq, head_seq FROM session WHERE id = ?1")?
         .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -109,8 +125,12 @@ fn index_step(tx: &Savepoint<'_>, session: &SessionId) -> Result<(), StoreError>
         }
         tx.prepare_cached("INSERT INTO history (session, seq, kind) VALUES (?1, ?2, ?3)")?
             .execute(params![key, seq, kind.as_str()])?;
+        let entry = tx.last_insert_rowid();
         tx.prepare_cached("INSERT INTO history_text (rowid, text) VALUES (?1, ?2)")?
-            .execute(params![tx.last_insert_rowid(), text])?;
+            .execute(params![entry, text])?;
+        if let Some(embedder) = embedder.filter(|_| kind != HistoryKind::File) {
+            meaning::add(tx, embedder, entry, &text)?;
+        }
     }
     // A record that is missing must not be looked for again and again.
     let done = if last == after { head } else { last };
@@ -127,6 +147,7 @@ pub fn delete_some(tx: &Savepoint<'_>, key: i64, rows: u32) -> Result<bool, Stor
         .collect::<Result<_, _>>()?;
     for id in &ids {
         tx.prepare_cached("DELETE FROM history_text WHERE rowid = ?1")?.execute([id])?;
+        tx.prepare_cached("DELETE FROM history_vector WHERE id = ?1")?.execute([id])?;
         tx.prepare_cached("DELETE FROM history WHERE id = ?1")?.execute([id])?;
     }
     if ids.is_empty() {
@@ -197,11 +218,20 @@ fn texts(record: &Envelope) -> Vec<(HistoryKind, String)> {
 
 /// A search whose parameters were checked.
 struct Search {
+    query: String,
     words: Vec<String>,
     file: Option<String>,
     kinds: Option<Vec<HistoryKind>>,
     root: Option<String>,
     limit: u32,
+}
+
+/// Which entries match a search.
+enum Match {
+    /// Those with its words, joined by an operator of FTS5.
+    Words(&'static str),
+    /// Those with these ids, best first.
+    Entries(Vec<i64>),
 }
 
 /// A row that was found, without its text.
@@ -230,17 +260,27 @@ impl Search {
             .collect();
         let file = file.map(|file| file.trim_start_matches("./").to_owned());
         let limit = limit.unwrap_or(LIMIT.0).clamp(1, LIMIT.1);
-        Ok(Self { words, file, kinds, root, limit })
+        Ok(Self { query, words, file, kinds, root, limit })
     }
 
-    fn run(&self, conn: &Connection) -> Result<HistoryAnswer, TraceError> {
+    fn run(
+        &self,
+        conn: &Connection,
+        embedder: Option<&Arc<dyn TextEmbedder>>,
+    ) -> Result<HistoryAnswer, TraceError> {
         let snapshot = conn.unchecked_transaction()?;
-        let mut hits = Vec::new();
-        for operator in [" ", " OR "] {
-            hits = self.hits(&snapshot, operator)?;
-            if !hits.is_empty() || self.words.len() < 2 {
-                break;
-            }
+        let mut hits = self.hits(&snapshot, &Match::Words(" "))?;
+        if let Some(embedder) = embedder.filter(|_| !self.words.is_empty()) {
+            let nearest = meaning::nearest(&snapshot, embedder, &self.query, MAX_NEAREST)?;
+            let similar = self.hits(&snapshot, &Match::Entries(nearest))?;
+            let is_new = |hit: &Hit| {
+                hits.iter().all(|known| (&known.session, known.seq) != (&hit.session, hit.seq))
+            };
+            let similar: Vec<Hit> = similar.into_iter().filter(is_new).take(MAX_SIMILAR).collect();
+            hits.extend(similar);
+        }
+        if hits.is_empty() && self.words.len() > 1 {
+            hits = self.hits(&snapshot, &Match::Words(" OR "))?;
         }
         let (mut data, mut seen) = (Vec::new(), HashSet::new());
         for hit in hits {
@@ -256,18 +296,26 @@ impl Search {
         Ok(HistoryAnswer { data, pending })
     }
 
-    /// Returns the rows that match, with words joined by an operator of FTS5.
-    fn hits(&self, conn: &Connection, operator: &str) -> Result<Vec<Hit>, StoreError> {
+    /// Returns the rows that match.
+    fn hits(&self, conn: &Connection, matching: &Match) -> Result<Vec<Hit>, StoreError> {
         let quoted = |word: &String| format!("\"{word}\"*");
-        let matching = self.words.iter().map(quoted).collect::<Vec<_>>().join(operator);
+        let text = match matching {
+            Match::Words(operator) => {
+                self.words.iter().map(quoted).collect::<Vec<_>>().join(operator)
+            }
+            Match::Entries(entries) => serde_json::to_string(entries).unwrap_or_default(),
+        };
         let names: Vec<&str> = match &self.kinds {
             Some(kinds) => kinds.iter().map(|kind| kind.as_str()).collect(),
             None => HistoryKind::ALL.map(HistoryKind::as_str).to_vec(),
         };
         let kinds = serde_json::to_string(&names).unwrap_or_default();
-        let (source, condition, order) = match self.words.is_empty() {
-            true => ("history h", "?1 = ''", "h.id DESC"),
-            false => (
+        let (source, condition, order) = match (matching, self.words.is_empty()) {
+            (Match::Entries(_), _) => {
+                ("json_each(?1) n JOIN history h ON h.id = n.value", "1", "n.key")
+            }
+            (Match::Words(_), true) => ("history h", "?1 = ''", "h.id DESC"),
+            (Match::Words(_), false) => (
                 "history_text JOIN history h ON h.id = history_text.rowid",
                 "history_text MATCH ?1",
                 "bm25(history_text), h.id DESC",
@@ -289,7 +337,7 @@ impl Search {
         // Forks have the same entries again.
         let limit = self.limit * 4;
         let rows = statement.query_map(
-            params![matching, kinds, self.root, self.file, has_words, limit],
+            params![text, kinds, self.root, self.file, has_words, limit],
             |row| {
                 let (kind, id): (String, String) = (row.get(1)?, row.get(2)?);
                 Ok(Hit {

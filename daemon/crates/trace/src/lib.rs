@@ -19,6 +19,7 @@ mod import;
 mod interrupt;
 mod line;
 mod live;
+mod meaning;
 mod read;
 mod receipt;
 mod reclaim;
@@ -31,7 +32,7 @@ mod session;
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -46,6 +47,7 @@ pub use export::RUN_PARAMS;
 pub use follow::{Follower, Step};
 pub use fork::ForkCut;
 pub use line::Line;
+pub use meaning::TextEmbedder;
 pub use receipt::digest;
 pub use retention::Retention;
 pub use session::{LatestRun, NewSession};
@@ -75,6 +77,7 @@ struct Inner {
     live: live::LiveSessions,
     roots: roots::Roots,
     appended: AtomicU64,
+    embedder: OnceLock<Arc<dyn TextEmbedder>>,
     /// Held while garbage is deleted or sessions are packed.
     reclaiming: tokio::sync::Mutex<()>,
     /// Number of changes of the audit since the log was opened.
@@ -104,10 +107,16 @@ impl Trace {
             live: live::LiveSessions::default(),
             roots: roots::Roots::default(),
             appended: AtomicU64::new(0),
+            embedder: OnceLock::new(),
             reclaiming: tokio::sync::Mutex::default(),
             audit_writes: tokio::sync::watch::Sender::new(0),
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Sets the model by which the history is also searched by meaning. Only the first call counts.
+    pub fn set_embedder(&self, embedder: Arc<dyn TextEmbedder>) {
+        let _already_set = self.inner.embedder.set(embedder);
     }
 
     /// Runs `job` on a read connection, outside the async threads.

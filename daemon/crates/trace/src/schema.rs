@@ -10,6 +10,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 4, sql: V4 },
     Migration { version: 5, sql: V5 },
     Migration { version: 6, sql: V6 },
+    Migration { version: 7, sql: V7 },
 ];
 
 /// `receipt.scope` is a session id, or a method for calls that create their session. `audit`
@@ -205,4 +206,13 @@ CREATE TABLE history_file (
     path TEXT NOT NULL,
     PRIMARY KEY (session, seq, path)
 ) WITHOUT ROWID;
+";
+
+/// Vectors of the texts (see `meaning.rs`). All records are indexed again.
+const V7: &str = "
+CREATE TABLE history_vector (id INTEGER PRIMARY KEY, model INTEGER NOT NULL, vec BLOB NOT NULL);
+INSERT INTO history_text(history_text) VALUES ('delete-all');
+DELETE FROM history;
+DELETE FROM history_file;
+UPDATE session SET history_seq = 0;
 ";

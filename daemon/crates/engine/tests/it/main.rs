@@ -10,6 +10,7 @@
 mod compress;
 mod direct;
 mod drain;
+mod history;
 mod misuse;
 mod order;
 mod roots;
