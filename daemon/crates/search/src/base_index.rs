@@ -1,11 +1,12 @@
 //! A frozen index that the indexes of several roots share, such as those of a repository's work
 //! trees.
 //!
-//! An index with a base has a table `file` of its own with all its files. A file whose content is in
-//! the base has the base's id there, and its windows, words, trigrams, vectors and symbols are those
-//! of the base; what differs has higher ids and is stored in the index itself. The base is visible
-//! to an index exactly as far as its table `file` names it. The file [`NAME_FILE`] in an index folder
-//! names the folder of its base; a folder without a root or an index that names it is deleted.
+//! An index with a base has a table `file` of its own with all its files. A file whose content is
+//! in the base has the base's id there, and its windows, words, trigrams, vectors and symbols are
+//! those of the base; what differs has higher ids and is stored in the index itself. The base is
+//! visible to an index exactly as far as its table `file` names it. The file [`NAME_FILE`] in an
+//! index folder names the folder of its base; a folder without a root or an index that names it is
+//! deleted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -140,7 +141,8 @@ pub fn write_blobs(
     let mut count = 0;
     {
         let mut get = tx.prepare_cached(
-            "SELECT id, size_bytes, mtime_ns, inode FROM file WHERE path = ? AND pending_stages = 0",
+            "SELECT id, size_bytes, mtime_ns, inode FROM file
+             WHERE path = ? AND pending_stages = 0",
         )?;
         let mut add = tx.prepare_cached("INSERT INTO file_blob(file_id, blob) VALUES(?, ?)")?;
         for (path, stamp) in stamps {
@@ -183,7 +185,8 @@ impl BlobTable {
     pub fn read(folder: &Path) -> Result<Self, StoreError> {
         let conn = cairn_store::open_read_only(&db::path_in(folder))?;
         let mut all = conn.prepare(
-            "SELECT f.path, f.id, f.size_bytes, b.blob FROM file_blob b JOIN file f ON f.id = b.file_id",
+            "SELECT f.path, f.id, f.size_bytes, b.blob
+             FROM file_blob b JOIN file f ON f.id = b.file_id",
         )?;
         let mut rows = all.query([])?;
         let mut table = FxHashMap::default();

@@ -37,8 +37,8 @@ pub struct Base {
     pub limits: Limits,
 }
 
-/// Opens the database in `folder` for writing, with that of its base as `base`. A damaged database or one of another format is
-/// deleted and rebuilt, since all of it can be derived from the files.
+/// Opens the database in `folder` for writing, with that of its base as `base`. A damaged database
+/// or one of another format is deleted and rebuilt, since all of it can be derived from the files.
 ///
 /// # Errors
 /// [`StoreError::Newer`], [`StoreError::DiskFull`], or an I/O error.

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use cairn_protocol::id::RootId;
 use cairn_protocol::search::{GrepParams, SearchItem, SearchParams, SymbolsParams};
@@ -48,7 +50,7 @@ fn repository(top: &Path, count: usize) {
     git(top, &["add", "."]);
     git(top, &["commit", "--quiet", "-m", "first"]);
     // Git records the time of a file only if it is older than its index.
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    std::thread::sleep(Duration::from_millis(20));
     git(top, &["update-index", "--refresh"]);
     git(top, &["status", "--short"]);
 }
@@ -213,6 +215,33 @@ fn work_tree_shares_the_index_and_answers_as_alone() {
 }
 
 #[test]
+fn searches_continue_while_an_index_is_frozen() {
+    let setup = Setup::new();
+    repository(&setup.path("main"), 60);
+    let main = setup.add("main");
+    git(&setup.path("main"), &["worktree", "add", "--quiet", "../tree"]);
+    let params = SearchParams::new("parse_header_7");
+    let grep: GrepParams =
+        serde_json::from_value(serde_json::json!({"pattern": "parse_header_7"})).unwrap();
+    let is_added = AtomicBool::new(false);
+    let until = Instant::now() + Duration::from_secs(60);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_added.load(Ordering::Relaxed) && Instant::now() < until {
+                    assert!(!hybrid(&setup.indexes, &params).items.is_empty());
+                    let lines = setup.indexes.grep(&grep, &CancelFlag::new()).unwrap();
+                    assert!(!lines.items.is_empty());
+                }
+            });
+        }
+        setup.add("tree");
+        is_added.store(true, Ordering::Relaxed);
+    });
+    assert!(setup.base(&main).is_some());
+}
+
+#[test]
 fn content_that_differs_from_the_base_is_not_shared() {
     let setup = Setup::new();
     repository(&setup.path("main"), 40);
@@ -282,9 +311,9 @@ fn base_is_deleted_with_its_last_index() {
     assert_eq!(setup.base(&tree), None, "a rebuilt index stands alone");
     assert!(setup.indexes.remove_root(&tree).unwrap());
     assert!(setup.indexes.remove_root(&main).unwrap());
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(60);
     while !setup.folders().is_empty() {
-        assert!(std::time::Instant::now() < until, "{:?}", setup.folders());
+        assert!(Instant::now() < until, "{:?}", setup.folders());
         std::thread::yield_now();
     }
 }
