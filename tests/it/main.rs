@@ -54,6 +54,7 @@ mod shell;
 mod shellmode;
 mod stdio;
 mod storage;
+mod survival;
 mod telemetry;
 mod terminal;
 mod tidy;
