@@ -134,7 +134,8 @@ fn run(mut conn: Connection, queue: &Receiver<Job>, stats: &WriterStats) {
     conn.set_prepared_statement_cache_capacity(64);
     while let Ok(first) = queue.recv() {
         let mut completions = Vec::new();
-        let commit_result = commit_batch(&mut conn, first, queue, &mut completions);
+        let commit_result = commit_batch(&mut conn, first, queue, &mut completions)
+            .map_err(|error| error.with_cause(&conn));
         if commit_result.is_ok() {
             stats.commits.fetch_add(1, Ordering::Relaxed);
         }
