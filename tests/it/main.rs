@@ -26,6 +26,7 @@ mod first_minute;
 mod follow;
 mod foreign;
 mod fresh;
+mod fuzz;
 mod golden;
 mod history;
 mod home;
