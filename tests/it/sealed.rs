@@ -217,6 +217,16 @@ impl Daemon {
         self.client_with(hello).await
     }
 
+    /// Connects a client to a daemon that may be about to exit.
+    pub async fn try_client(&self) -> Option<Raw> {
+        let file = self.file()?;
+        let bearer = format!("Bearer {}", std::fs::read_to_string(file.token_path).ok()?);
+        let headers = [("authorization", &*bearer)];
+        let mut raw = Raw::connect(file.addresses.first()?, &headers).await.ok()?;
+        raw.try_call("initialize", hello()).await?;
+        Some(raw)
+    }
+
     async fn client_with(&self, hello: Value) -> Raw {
         let bearer = format!("Bearer {}", self.token());
         let mut raw = Raw::connect(&self.address(), &[("authorization", &bearer)]).await.unwrap();

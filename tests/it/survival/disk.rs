@@ -6,7 +6,17 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::sealed::missing;
+use crate::sealed::{missing, note};
+
+/// Reports that a device is missing. Containers of continuous integration have none, so it is only
+/// required where it exists.
+fn missing_device(device: &str, what: &str) {
+    if Path::new(device).exists() && rustix::process::geteuid().is_root() {
+        missing(what);
+    } else {
+        note(&format!("left out: {what} needs root and {device}"));
+    }
+}
 
 /// `EXT4_IOC_SHUTDOWN`, `_IOR('X', 125, __u32)`.
 const SHUTDOWN: rustix::ioctl::Opcode = 0x8004_587d;
@@ -37,7 +47,7 @@ impl Ext4 {
         let disk = Self { image, folder, _dir: dir };
         let name = disk.image.to_str().unwrap();
         if !succeeds("mkfs.ext4", &["-q", "-F", name]) || !disk.mount() {
-            missing("a loop-mounted ext4 (root, e2fsprogs and a loop device)");
+            missing_device("/dev/loop-control", "a loop-mounted ext4");
             return None;
         }
         Some(disk)
@@ -82,6 +92,18 @@ impl Mount {
     /// Mounts a folder on another one; `None` after a notice if the machine cannot.
     pub fn bind(from: &Path, on: &Path) -> Option<Self> {
         Self::with(&["--bind", from.to_str().unwrap(), on.to_str().unwrap()], on)
+    }
+
+    /// Mounts a folder on another one through a file system that reads slowly, as a network's does;
+    /// `None` after a notice if the machine cannot.
+    pub fn slow(from: &Path, on: &Path) -> Option<Self> {
+        std::fs::create_dir_all(on).unwrap();
+        let (from, to) = (from.to_str().unwrap(), on.to_str().unwrap());
+        if succeeds("bindfs", &["--read-rate=20k", "-o", "direct_io", from, to]) {
+            return Some(Self(on.to_owned()));
+        }
+        missing_device("/dev/fuse", "a slow file system (bindfs)");
+        None
     }
 
     /// Makes a folder read-only; `None` after a notice if the machine cannot.

@@ -1,10 +1,7 @@
 //! Folders that change under the daemon: deleted work trees, moved repositories, two paths of one
 //! folder, read-only and slow mounts.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -13,7 +10,7 @@ use crate::{
     chat::{calls, text_answer},
     contents::{complete, index, sources},
     fake_model::{Answer, FakeModel},
-    sealed::{Daemon, Raw, commit_all, git, missing, tree, wait_for},
+    sealed::{Daemon, Raw, commit_all, git, tree},
 };
 
 /// Returns the paths of the listed roots.
@@ -55,11 +52,11 @@ async fn worktree_deleted_under_a_running_turn_ends_the_turn_with_errors_for_the
     let approval = raw.poll("approval.list", json!({"sessionId": session}), first).await;
     std::fs::remove_dir_all(&path).unwrap();
     raw.ok("approval.resolve", json!({"approvalId": approval, "decision": "once"})).await;
-    let ended = |session: &Value| {
+    let finished = |session: &Value| {
         let state = session["state"].as_str()?.to_owned();
         (!["running", "queued", "awaiting_approval"].contains(&&*state)).then_some(state)
     };
-    let state = raw.poll("session.get", json!({"sessionId": session}), ended).await;
+    let state = raw.poll("session.get", json!({"sessionId": session}), finished).await;
     assert_eq!(state, "completed");
     assert!(!path.exists(), "the folder is not created again");
     let failed: Vec<Value> = raw
@@ -79,7 +76,7 @@ async fn worktree_deleted_under_a_running_turn_ends_the_turn_with_errors_for_the
 }
 
 #[tokio::test]
-async fn moved_repository_can_be_removed_and_declared_at_its_new_place() {
+async fn moved_repository_can_be_removed_and_declared_at_its_new_path() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     let (home, old, new) = (base.join("home"), base.join("old"), base.join("new"));
@@ -88,7 +85,6 @@ async fn moved_repository_can_be_removed_and_declared_at_its_new_place() {
     let mut raw = daemon.client().await;
     index(&mut raw, &old).await;
     std::fs::rename(&old, &new).unwrap();
-    // The running daemon and the next one still list it, and do not answer from it.
     assert_eq!(roots(&mut raw).await, [old.to_str().unwrap()]);
     raw.ok("index.addRoot", json!({"path": new})).await;
     let is_complete = |status: &Value| {
@@ -103,8 +99,9 @@ async fn moved_repository_can_be_removed_and_declared_at_its_new_place() {
     let mut raw = daemon.client().await;
     raw.ok("index.removeRoot", json!({"root": old})).await;
     assert_eq!(roots(&mut raw).await, [new.to_str().unwrap()]);
-    let folders = || std::fs::read_dir(home.join("index")).unwrap().count();
-    wait_for("the removal of its index", || (folders() == 1).then_some(()));
+    drop(daemon);
+    let _daemon = Daemon::start_in(&home, &[]);
+    assert_eq!(std::fs::read_dir(home.join("index")).unwrap().count(), 1, "its index is deleted");
 }
 
 #[tokio::test]
@@ -142,7 +139,7 @@ async fn bind_mount_of_a_root_is_a_root_of_its_own() {
         (all.len() == 2 && all.iter().all(|root| root["complete"] == true)).then_some(())
     };
     raw.poll("index.status", json!({}), are_complete).await;
-    let params = |query: &str, root: &Path| json!({"query": query, "filters": {"root": root}});
+    let params = |query: &str, root: &Path| json!({"query": query, "filters": {"roots": [root]}});
     let found = raw.ok("search.lexical", params("ledger3", &other)).await;
     assert_eq!(found["items"].as_array().unwrap().len(), alone, "{found}");
     // A change through one path is seen through both.
@@ -176,29 +173,6 @@ async fn read_only_root_is_indexed_and_its_writes_fail_with_a_reason() {
     assert!(message.contains("new.txt") && message.contains("Read-only"), "{outcome}");
 }
 
-/// A file system that passes on another one slowly, as a network's does.
-struct SlowMount(std::path::PathBuf);
-
-impl SlowMount {
-    fn create(from: &Path, on: &Path) -> Option<Self> {
-        std::fs::create_dir_all(on).unwrap();
-        let mut bindfs = Command::new("bindfs");
-        bindfs.args(["--read-rate=20k", "-o", "direct_io"]).arg(from).arg(on);
-        bindfs.stdout(Stdio::null()).stderr(Stdio::null());
-        if bindfs.status().is_ok_and(|status| status.success()) {
-            return Some(Self(on.to_owned()));
-        }
-        missing("bindfs (Debian's package, root and /dev/fuse)");
-        None
-    }
-}
-
-impl Drop for SlowMount {
-    fn drop(&mut self) {
-        let _ignored = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 /// While a slow root is indexed, other calls and other roots are answered.
 #[tokio::test]
 async fn slow_mount_delays_only_its_own_index() {
@@ -207,7 +181,7 @@ async fn slow_mount_delays_only_its_own_index() {
         (dir.path().join("tree"), dir.path().join("slow"), dir.path().join("quick"));
     sources(&tree, 60);
     sources(&quick, 5);
-    let Some(_mount) = SlowMount::create(&tree, &slow) else { return };
+    let Some(_mount) = Mount::slow(&tree, &slow) else { return };
     let mut daemon = Daemon::start_in(&dir.path().join("home"), &[]);
     let mut raw = daemon.client().await;
     raw.ok("index.addRoot", json!({"path": slow})).await;
@@ -217,7 +191,7 @@ async fn slow_mount_delays_only_its_own_index() {
     };
     let mut other = daemon.client().await;
     other.ok("index.addRoot", json!({"path": quick})).await;
-    let params = json!({"query": "ledger3", "filters": {"root": quick}});
+    let params = json!({"query": "ledger3", "filters": {"roots": [quick]}});
     let is_found = |found: &Value| found["items"][0].is_object().then_some(());
     other.poll("search.lexical", params, is_found).await;
     let status = slow_status(&other.ok("index.status", json!({})).await);
@@ -249,8 +223,8 @@ async fn daemons_of_two_time_zones_continue_one_log() {
         let turn = format!("turn{n}");
         let params = json!({"sessionId": session, "turnId": turn, "input": "go"});
         raw.ok("orchestrate.run.start", params).await;
-        let ended = |session: &Value| (session["state"] == "completed").then_some(());
-        raw.poll("session.get", json!({"sessionId": session}), ended).await;
+        let finished = |session: &Value| (session["state"] == "completed").then_some(());
+        raw.poll("session.get", json!({"sessionId": session}), finished).await;
         let records = raw.records(&session).await;
         times = records.iter().map(|r| r["ts"].as_str().unwrap().to_owned()).collect();
         assert!(daemon.stop().success());
@@ -267,4 +241,52 @@ async fn complete_list(home: &Path, session: &str) {
     let list = raw.ok("session.list", json!({})).await;
     assert_eq!(list["data"][0]["sessionId"], session, "{list}");
     assert_eq!(list["data"].as_array().unwrap().len(), 1, "{list}");
+}
+
+/// A follower of a session that the limits of the log remove has all of its records before its
+/// subscription ends, or the error that the session is gone.
+#[tokio::test]
+async fn follower_of_a_removed_session_reads_no_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let retention = json!({"maxAgeDays": 30, "keep": 0, "packAfterDays": 14});
+    tree(&home, &[("config/config.json", &json!({"retention": retention}).to_string())]);
+    let mut daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    let session = raw.ok("session.create", json!({})).await["sessionId"].clone();
+    for _ in 0..40 {
+        raw.call_tool(&session, "datetime", json!({})).await;
+    }
+    daemon.stop();
+    let conn = cairn_store::rusqlite::Connection::open(home.join("trace.db")).unwrap();
+    conn.execute("UPDATE session SET updated_ms = updated_ms - 40 * 86400000", []).unwrap();
+    drop(conn);
+    let daemon = Daemon::start_in(&home, &[]);
+    let (mut raw, mut reader) = (daemon.client().await, daemon.client().await);
+    let head = raw.ok("session.get", json!({"sessionId": session})).await["headSeq"].clone();
+    let params = json!({"sessionId": session, "after": 0});
+    reader.ok("orchestrate.subscribe", params.clone()).await;
+    let collected = raw.ok("storage.collect", json!({})).await;
+    assert_eq!(collected["removed"].as_array().unwrap().len(), 1, "{collected}");
+    // The reader is behind: it has read nothing of its backlog yet.
+    let mut last = 0;
+    let end = loop {
+        let message = if reader.backlog.is_empty() {
+            match tokio::time::timeout(std::time::Duration::from_secs(20), reader.json()).await {
+                Ok(message) => message,
+                Err(_) => break json!("no further message"),
+            }
+        } else {
+            reader.backlog.remove(0)
+        };
+        if message["method"] != "orchestrate.event" {
+            break message;
+        }
+        let seq = message["params"]["seq"].as_u64().unwrap();
+        assert_eq!(seq, last + 1, "{message}");
+        last = seq;
+    };
+    let is_complete = last == head.as_u64().unwrap();
+    assert!(is_complete || end["method"] == "orchestrate.gone", "{last} of {head}: {end}");
+    assert_eq!(reader.refused("orchestrate.subscribe", params).await, "session_not_found");
 }

@@ -7,10 +7,12 @@ use std::{
     process::Stdio,
 };
 
+use serde_json::{Value, json};
+
 use super::disk::Mount;
 use crate::{
     contents::{complete, index, sources},
-    sealed::{Daemon, command, tree},
+    sealed::{Daemon, command, commit_all, git, tree},
 };
 
 /// Starts a daemon that must not start, and returns its last output.
@@ -120,4 +122,41 @@ fn full_disk_at_the_start_is_reported() {
     assert!(names_the_cause.iter().any(|cause| error.contains(cause)), "{error}");
     std::fs::remove_file(filler).unwrap();
     Daemon::start_in(&home, &[]);
+}
+
+/// A work tree and an index that a killed daemon was creating or removing are removed by the next
+/// one; a folder that is not one of its work trees remains, whatever the file says.
+#[tokio::test]
+async fn unfinished_worktree_and_unused_index_are_removed_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, repository) = (dir.path().join("home"), dir.path().join("repository"));
+    tree(&repository, &[("a.txt", "first\n")]);
+    commit_all(&repository);
+    let mut daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": repository})).await;
+    let created = raw.ok("worktree.create", json!({"root": repository})).await;
+    let path = PathBuf::from(created["path"].as_str().unwrap());
+    assert!(daemon.stop().success());
+    let file = home.join("state.json");
+    let mut state: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let mut unfinished = state["worktrees"].take();
+    let precious = dir.path().join("precious");
+    tree(&precious, &[("work.txt", "work\n")]);
+    let mut foreign = unfinished[0].clone();
+    foreign["path"] = json!(precious);
+    unfinished.as_array_mut().unwrap().push(foreign);
+    state["worktrees"] = json!([]);
+    state["roots"].as_array_mut().unwrap().retain(|root| *root != *path.to_str().unwrap());
+    state["unfinishedWorktrees"] = unfinished;
+    std::fs::write(&file, state.to_string()).unwrap();
+    let indexes = || std::fs::read_dir(home.join("index")).unwrap().count();
+    assert_eq!(indexes(), 2);
+    let daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    assert_eq!(raw.ok("worktree.list", json!({})).await["data"], json!([]));
+    assert!(!path.exists() && precious.join("work.txt").exists());
+    assert_eq!(git(&repository, &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(&repository, &["branch", "--list", "cairn/*"]), "");
+    assert_eq!(indexes(), 1);
 }

@@ -20,13 +20,16 @@ const ENTRIES: usize = 4;
 /// Sessions that the model follows.
 const SESSIONS: usize = 30;
 
+/// Unfinished files that the next write replaces, so that they do not add up.
+const REPLACED: [&str; 3] = ["state.json.tmp", "daemon.json.tmp", "token.tmp"];
+
 /// Values that something may have: several while a change is not acknowledged.
 type Possible<T> = BTreeSet<T>;
 
 /// The connection ended before the answer.
 pub struct Cut;
 
-/// What clients know about the data folder.
+/// A model of the data folder, as its clients know it.
 #[derive(Default)]
 pub struct Workload {
     folder: PathBuf,
@@ -40,7 +43,6 @@ pub struct Workload {
     worktrees: BTreeMap<String, Possible<bool>>,
     /// Errors by method, of calls that failed.
     pub failures: Vec<(String, String)>,
-    /// Acknowledged calls.
     pub acknowledged: u64,
 }
 
@@ -332,7 +334,8 @@ fn check_leftovers(home: &Path) {
             if path.is_dir() && !path.starts_with(home.join("workspaces/worktrees")) {
                 folders.push(path.clone());
             }
-            let is_unfinished = name.ends_with(".tmp") || name.starts_with(".new");
+            let is_unfinished = name.ends_with(".tmp") && !REPLACED.contains(&&*name);
+            let is_unfinished = is_unfinished || name.starts_with(".new");
             assert!(!is_unfinished, "unfinished: {}", path.display());
         }
     }
