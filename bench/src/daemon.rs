@@ -139,6 +139,11 @@ impl Client {
         }
     }
 
+    /// Returns the next message. It is complete even if the future is dropped before its end.
+    pub async fn message(&mut self) -> Value {
+        serde_json::from_str(&self.text().await).expect("json")
+    }
+
     /// Reads events up to the number `last`, the newest one, and returns the bytes of one of them.
     pub async fn events(&mut self, last: u64) -> usize {
         let number = format!("\"seq\":{last},");

@@ -3,7 +3,8 @@
 //!
 //! Measurements through the daemon need `target/release/cairn`, and those of grep need `rg`. Each
 //! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws
-//! the charts of `docs/benchmarks.md` from there. `cairn-bench tasks` runs the tasks of
+//! the charts of `docs/benchmarks.md` from there. `cairn-bench mixed` runs everything at once for
+//! `CAIRN_BENCH_SECONDS` seconds and fails if memory or descriptors grow or an event is missing. `cairn-bench tasks` runs the tasks of
 //! `bench/tasks`, by their scripts or by the model of a server.
 
 mod charts;
@@ -18,6 +19,7 @@ mod log;
 mod long_log;
 mod mcp;
 mod meter;
+mod mixed;
 #[cfg(feature = "peers")]
 mod peers;
 mod remote;
@@ -48,9 +50,17 @@ fn main() {
         });
         std::process::exit(i32::from(!is_done));
     }
+    if std::env::args().nth(1).as_deref() == Some("mixed") {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let is_flat = runtime.block_on(mixed::run(scratch.path()));
+        drop(scratch);
+        std::process::exit(i32::from(!is_flat));
+    }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
         meter::report(
             "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat|worktrees]... [--record]
+       cairn-bench mixed
        cairn-bench charts
        cairn-bench tasks [TASK]... [--model URL NAME] [--folder FOLDER]",
         );

@@ -1,6 +1,11 @@
 //! The composition root: opens all crates according to the configuration.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use cairn_config::{
     Ann, BuiltinTool, Config, DefaultAction, DiagnosticsMode, RuleEntry, ToolsMode, WebBackend,
@@ -16,6 +21,7 @@ use cairn_harness::{
 use cairn_model_presets::Presets;
 use cairn_protocol::{
     error::{Failure, Reason},
+    id::RootId,
     location::DataRoot,
     turn::ModelChoice,
 };
@@ -99,6 +105,10 @@ pub async fn engine(
     let engine =
         Engine::open(EngineDeps { trace, roots, indexes, progress, registry, sandbox }, options)
             .await?;
+    // The id of a configured folder that is not there now is unknown.
+    if config.roots.iter().all(|path| engine.is_declared(&path.to_string_lossy())) {
+        remove_unused_indexes(&root.index_dir(), &engine.known_roots());
+    }
     engine.set_explorer(Arc::new(cairn_agent::Explorer));
     engine.set_turn_agent(Arc::new(cairn_agent::Coder::new(context::sources(
         config_dir.map(|dir| dir.join("context")),
@@ -109,6 +119,21 @@ pub async fn engine(
     let _may_not_exist = std::fs::remove_dir_all(root.agents_dir());
     set_models(&engine, config, root);
     Ok(engine)
+}
+
+/// Deletes the indexes of roots that are not known any more: an earlier daemon was killed while it
+/// removed them. A folder is named by the root's id, and possibly a number.
+fn remove_unused_indexes(folder: &Path, known: &HashSet<RootId>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let id = name.split('.').next().unwrap_or_default();
+        if id.starts_with("root_")
+            && !known.contains(&RootId(id.into()))
+            && let Err(error) = std::fs::remove_dir_all(entry.path())
+        {
+            tracing::warn!(name, %error, "the index of a removed root was not deleted");
+        }
+    }
 }
 
 /// Returns the steps after edits.

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -12,6 +12,7 @@ use cairn_protocol::{
     location::{DaemonFile, DataRoot},
     time::Timestamp,
 };
+use cairn_workspace::replace_private_file;
 
 /// Time that a starting daemon waits for a lock that a client is only probing.
 const LOCK_WAIT: Duration = Duration::from_millis(1500);
@@ -97,7 +98,11 @@ impl Instance {
         };
         let path = self.root.daemon_json();
         let json = serde_json::to_vec_pretty(&file).unwrap_or_default();
-        write_private(&path, &json).map_err(io_error(&path))
+        replace_private_file(&path, &json).map_err(|error| {
+            // It may be there and only not durable; this daemon will not serve.
+            self.retract();
+            io_error(&path)(error)
+        })
     }
 
     /// Removes `daemon.json`; the lock is released when this is dropped.
@@ -143,15 +148,6 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temp = path.with_extension("tmp");
-    let mut file =
-        private(OpenOptions::new().create(true).write(true).truncate(true)).open(&temp)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&temp, path)
-}
-
 fn token(path: &Path) -> io::Result<String> {
     if let Ok(text) = std::fs::read_to_string(path) {
         let text = text.trim();
@@ -164,7 +160,7 @@ fn token(path: &Path) -> io::Result<String> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(io::Error::other)?;
     let token = hex::encode(secret);
-    write_private(path, token.as_bytes())?;
+    replace_private_file(path, token.as_bytes())?;
     Ok(token)
 }
 

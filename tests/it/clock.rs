@@ -145,6 +145,43 @@ async fn clock_jump_expires_and_loses_nothing() {
     assert_eq!(seqs(&after), (1..=after.len() as u64).collect::<Vec<_>>());
 }
 
+/// Durations are measured by the monotonic clock: a day between start and end of a turn is not in
+/// them, and none is negative.
+#[tokio::test]
+async fn durations_do_not_contain_a_clock_jump() {
+    for jump in [DAY, -DAY] {
+        let Some(home) = Home::new() else { return };
+        let daemon = home.daemon("300");
+        let mut raw = daemon.approver().await;
+        let session = home.started(&mut raw).await;
+        for approved in 0..2 {
+            let approval = open_approval(&mut raw, &session).await;
+            home.set_clock(if approved == 0 { jump } else { 0 });
+            raw.ok("approval.resolve", json!({"approvalId": approval, "decision": "once"})).await;
+        }
+        assert_eq!(wait_for_end(&mut raw, &session).await, "completed");
+        let mut durations = Vec::new();
+        for record in raw.records(&session).await {
+            collect_durations(&record, &mut durations);
+        }
+        collect_durations(&raw.ok("audit.query", json!({})).await, &mut durations);
+        assert!(durations.len() >= 4, "{durations:?}");
+        assert!(durations.iter().all(|ms| (0..600_000).contains(ms)), "{jump}: {durations:?}");
+    }
+}
+
+/// Collects the values of all keys `millis`.
+fn collect_durations(value: &Value, durations: &mut Vec<i64>) {
+    match value {
+        Value::Object(fields) => {
+            durations.extend(fields.get("millis").and_then(Value::as_i64));
+            fields.values().for_each(|value| collect_durations(value, durations));
+        }
+        Value::Array(all) => all.iter().for_each(|value| collect_durations(value, durations)),
+        _ => {}
+    }
+}
+
 #[tokio::test]
 async fn approval_expires_although_the_clock_was_set_back() {
     let Some(home) = Home::new() else { return };

@@ -150,6 +150,25 @@ impl Daemon {
         daemon
     }
 
+    /// Starts a daemon by a program that runs it in its own process, with its arguments. Returns the
+    /// exit code if the daemon exits before it is ready.
+    pub fn start_under(home: &Path, program: &[&str]) -> Result<Self, Option<i32>> {
+        let plain = command(home);
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).arg(plain.get_program()).args(["serve", "--port", "0"]);
+        command.env_clear().env("CAIRN_DAEMON_DRAIN_SECONDS", "0");
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log(home));
+        let child = command.spawn().unwrap();
+        let mut daemon = Self { home: home.to_owned(), child, _dir: None };
+        let pid = daemon.child.id();
+        wait_for("daemon.json or an exit", || match daemon.child.try_wait().unwrap() {
+            Some(status) => Some(Err(status.code())),
+            None => daemon.file().filter(|f| f.pid == pid).map(|_| Ok(())),
+        })?;
+        Ok(daemon)
+    }
+
     pub fn file(&self) -> Option<DaemonFile> {
         serde_json::from_slice(&std::fs::read(self.home.join("daemon.json")).ok()?).ok()
     }
@@ -196,6 +215,16 @@ impl Daemon {
         let mut hello = hello();
         hello["capabilities"] = json!({"approvals": true});
         self.client_with(hello).await
+    }
+
+    /// Connects a client to a daemon that may be about to exit.
+    pub async fn try_client(&self) -> Option<Raw> {
+        let file = self.file()?;
+        let bearer = format!("Bearer {}", std::fs::read_to_string(file.token_path).ok()?);
+        let headers = [("authorization", &*bearer)];
+        let mut raw = Raw::connect(file.addresses.first()?, &headers).await.ok()?;
+        raw.try_call("initialize", hello()).await?;
+        Some(raw)
     }
 
     async fn client_with(&self, hello: Value) -> Raw {
@@ -371,6 +400,21 @@ impl Raw {
         self.send_json(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
             .await;
         self.answer(&json!(id)).await
+    }
+
+    /// Returns the complete answer of a call; `None` if the connection ends before it.
+    pub async fn try_call(&mut self, method: &str, params: Value) -> Option<Value> {
+        self.next += 1;
+        let id = json!(self.next);
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send_in_vain(Message::text(call.to_string())).await;
+        loop {
+            let Some(Message::Text(text)) = self.frame().await else { return None };
+            let message: Value = serde_json::from_str(&text).unwrap();
+            if message.get("id") == Some(&id) {
+                return Some(message);
+            }
+        }
     }
 
     /// Returns the answer with that id.

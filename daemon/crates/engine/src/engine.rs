@@ -262,6 +262,7 @@ impl Engine {
         engine.inner.harness.registry().add(crate::subagent::tool(&engine.inner))?;
         engine.forward_progress(progress)?;
         engine.declare_remembered(&options.roots).await;
+        engine.remove_unfinished_worktrees().await;
         Ok(engine)
     }
 

@@ -24,6 +24,8 @@ use crate::Engine;
 const GRACE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Name of the notice that removals will begin.
 const NOTICE: &str = "retention";
+/// Time for which the clock must not have jumped before a removal by the daemon itself.
+const CLOCK_STEADY: Duration = Duration::from_secs(24 * 3600);
 /// Interval of the daemon's own collections.
 const INTERVAL: Duration = Duration::from_secs(3600);
 /// Time from the daemon's start to its first collection, in which clients come first.
@@ -182,7 +184,10 @@ impl Engine {
         let limits = self.inner.retention.get();
         let now = Timestamp::now();
         let nothing_expired = self.inner.trace.expired(limits, now).await?.is_empty();
-        if !nothing_expired && self.removal_start().await? > now {
+        let steady = self.inner.trace.clock_steady_since(now).await?;
+        let is_early =
+            now.0 - steady.0 < i64::try_from(CLOCK_STEADY.as_millis()).unwrap_or(i64::MAX);
+        if !nothing_expired && (is_early || self.removal_start().await? > now) {
             self.pack(limits).await?;
             return Ok(self.inner.trace.reclaim().await?);
         }

@@ -1,6 +1,7 @@
 //! Declaration and removal of roots.
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -77,16 +78,49 @@ impl Engine {
     /// `root_not_found`.
     pub async fn remove_root(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
         self.require_open()?;
+        let root = match self.inner.roots.find(&params.root) {
+            Ok(root) => root,
+            Err(error) => {
+                return self.forget_unavailable(&params).unwrap_or(Err(error.into()));
+            }
+        };
+        self.inner.state.change(|state| state.roots.retain(|path| *path != root.path))?;
+        self.release_root(root.clone()).await?;
+        Ok(receipt(&root, params.request_id))
+    }
+
+    /// Removes a stored root whose folder could not be declared, because it was moved or deleted;
+    /// `None` if there is none. The next start deletes its index.
+    fn forget_unavailable(&self, params: &RootRef) -> Option<Result<IndexReceipt, Failure>> {
+        let stored = self.inner.state.get().roots;
+        let matches = |path: &&PathBuf| {
+            *path.as_path() == *params.root || *Root::id_of(path).0 == *params.root
+        };
+        let path = stored.iter().find(matches)?;
+        let changed = self.inner.state.change(|state| state.roots.retain(|other| other != path));
+        Some(changed.map(|()| IndexReceipt {
+            root: Root::id_of(path),
+            path: path.to_string_lossy().into_owned(),
+            request_id: params.request_id.clone(),
+        }))
+    }
+
+    /// Ends the work on a root that is no longer stored, and deletes its index.
+    pub(crate) async fn release_root(&self, root: Root) -> Result<(), Failure> {
         let engine = self.clone();
         blocking(move || {
-            let root = engine.inner.roots.find(&params.root)?;
-            engine.inner.state.change(|state| state.roots.retain(|path| *path != root.path))?;
             engine.inner.roots.remove(&root.id);
             engine.forget_root_settings(&root.id);
-            engine.inner.indexes.remove_root(&root.id)?;
-            Ok(receipt(&root, params.request_id))
+            engine.inner.indexes.remove_root(&root.id).map(drop)
         })
         .await
+    }
+
+    /// Returns the ids of the declared roots and of those that are stored and not available now.
+    pub fn known_roots(&self) -> HashSet<RootId> {
+        let stored = self.inner.state.get().roots;
+        let declared = self.inner.roots.list().into_iter().map(|root| root.id);
+        stored.iter().map(|path| Root::id_of(path)).chain(declared).collect()
     }
 
     /// Returns the path of a declared root, and the index that serves it: progress of that one does

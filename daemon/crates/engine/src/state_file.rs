@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::Write,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
@@ -11,6 +10,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     git::Worktree,
 };
+use cairn_workspace::replace_private_file;
 use serde::{Deserialize, Serialize};
 
 /// State that is stored between starts.
@@ -23,6 +23,9 @@ pub struct State {
     pub remotes: BTreeMap<String, String>,
     /// Work trees that were created for tasks.
     pub worktrees: Vec<Worktree>,
+    /// Work trees whose creation or removal has begun and not ended: they are removed at the next
+    /// start.
+    pub unfinished_worktrees: Vec<Worktree>,
 }
 
 /// The file and its content.
@@ -56,7 +59,8 @@ impl StateFile {
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = guard.clone();
         change(&mut next);
-        write(&self.path, &next).map_err(|error| {
+        let bytes = serde_json::to_vec_pretty(&next).map_err(std::io::Error::other);
+        bytes.and_then(|bytes| replace_private_file(&self.path, &bytes)).map_err(|error| {
             let full = error.kind() == std::io::ErrorKind::StorageFull;
             let reason = if full { Reason::DiskFull } else { Reason::StorageFailed };
             Failure::new(reason, format!("{}: {error}", self.path.display()))
@@ -64,18 +68,6 @@ impl StateFile {
         *guard = next;
         Ok(())
     }
-}
-
-fn write(path: &Path, state: &State) -> std::io::Result<()> {
-    let temp = path.with_extension("json.tmp");
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).write(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&temp)?;
-    file.write_all(&serde_json::to_vec_pretty(state)?)?;
-    file.sync_all()?;
-    std::fs::rename(&temp, path)
 }
 
 #[cfg(test)]

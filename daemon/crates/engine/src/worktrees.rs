@@ -8,7 +8,6 @@ use cairn_protocol::{
         Worktree, WorktreeCreateParams, WorktreeDiff, WorktreeRef, WorktreeRemoveParams,
         WorktreeRemoved,
     },
-    index::{AddRootParams, RootRef},
     session::{Empty, Page},
 };
 use cairn_workspace::{Root, git};
@@ -28,7 +27,8 @@ impl Engine {
     /// `root_not_found`; `invalid_params` for a bad name; `git_failed`; `overloaded` at 256.
     pub async fn create_worktree(&self, params: WorktreeCreateParams) -> Result<Worktree, Failure> {
         self.require_open()?;
-        if self.inner.state.get().worktrees.len() >= MAX_WORKTREES {
+        let state = self.inner.state.get();
+        if state.worktrees.len() + state.unfinished_worktrees.len() >= MAX_WORKTREES {
             let text = format!("there are {MAX_WORKTREES} work trees already: remove some");
             return Err(Failure::new(Reason::Overloaded, text));
         }
@@ -41,54 +41,114 @@ impl Engine {
             None => format!("cairn/{word}"),
         };
         let name = root.path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let folder = self.inner.workspaces.join("worktrees");
+        let folder = self.new_worktree_folder(&root, &branch).await?;
         let path = folder.join(format!("{}-{word}", name.unwrap_or_default()));
-        let new =
-            git::NewWorktree { path: path.clone(), branch: branch.clone(), base: params.base };
-        let repository = root.clone();
-        let (path, base) = blocking(move || {
-            let io = |error: std::io::Error| {
-                Failure::new(Reason::StorageFailed, format!("{}: {error}", folder.display()))
-            };
-            std::fs::create_dir_all(&folder).map_err(io)?;
-            let base = git::add_worktree(&repository, new)?;
-            Ok((path.canonicalize().map_err(io)?, base))
-        })
-        .await?;
-        let worktree = Worktree {
+        let mut worktree = Worktree {
             path: path.to_string_lossy().into_owned(),
             repository: root.path.to_string_lossy().into_owned(),
-            branch,
-            base,
+            branch: branch.clone(),
+            base: String::new(),
             uncommitted: Some(0),
             commits: Some(0),
         };
-        let stored = worktree.clone();
-        let declared = match self.inner.state.change(|state| state.worktrees.push(stored)) {
-            Ok(()) => {
-                let params = AddRootParams { path: worktree.path.clone(), request_id: None };
-                self.add_root(params).await.map(drop)
+        // Stored before git begins: a daemon that is killed meanwhile removes it at its next start.
+        let unfinished = worktree.clone();
+        self.inner.state.change(|state| state.unfinished_worktrees.push(unfinished))?;
+        let new = git::NewWorktree { path, branch, base: params.base };
+        let repository = root.clone();
+        match blocking(move || git::add_worktree(&repository, new)).await {
+            Ok(base) => worktree.base = base,
+            Err(error) => {
+                self.discard_worktree(&worktree, &root).await?;
+                return Err(error);
             }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = declared {
-            self.forget_worktree(&worktree, root).await?;
+        }
+        if let Err(error) = self.declare_worktree(&worktree).await {
+            self.begin_removal(&worktree).await?;
+            self.discard_worktree(&worktree, &root).await?;
             return Err(error);
         }
         Ok(worktree)
     }
 
-    /// Removes a work tree from its repository and from the list.
-    async fn forget_worktree(
-        &self,
-        worktree: &Worktree,
-        repository: Root,
-    ) -> Result<bool, Failure> {
-        let (path, branch) = (PathBuf::from(&worktree.path), worktree.branch.clone());
-        let branch_removed =
-            blocking(move || git::remove_worktree(&repository, path, branch)).await?;
-        self.inner.state.change(|state| state.worktrees.retain(|w| w.path != worktree.path))?;
-        Ok(branch_removed)
+    /// Creates the folder of work trees, and checks that a branch can be created.
+    async fn new_worktree_folder(&self, root: &Root, branch: &str) -> Result<PathBuf, Failure> {
+        let folder = self.worktrees_folder();
+        let (root, branch) = (root.clone(), branch.to_owned());
+        blocking(move || {
+            if git::has_branch(&root, branch.clone())? {
+                let text = format!("the worktree: a branch named '{branch}' already exists");
+                return Err(Failure::new(Reason::GitFailed, text));
+            }
+            let io = |error: std::io::Error| {
+                Failure::new(Reason::StorageFailed, format!("{}: {error}", folder.display()))
+            };
+            std::fs::create_dir_all(&folder).map_err(io)?;
+            folder.canonicalize().map_err(io)
+        })
+        .await
+    }
+
+    fn worktrees_folder(&self) -> PathBuf {
+        self.inner.workspaces.join("worktrees")
+    }
+
+    /// Lists a work tree that git has created, and declares it.
+    async fn declare_worktree(&self, worktree: &Worktree) -> Result<(), Failure> {
+        let path = PathBuf::from(&worktree.path);
+        self.inner.state.change(|state| {
+            state.unfinished_worktrees.retain(|w| w.path != worktree.path);
+            state.worktrees.push(worktree.clone());
+            state.roots.push(path.clone());
+        })?;
+        self.declare(path).await.map(drop)
+    }
+
+    /// Marks a work tree as one that is being removed, and removes its root with the index.
+    async fn begin_removal(&self, worktree: &Worktree) -> Result<(), Failure> {
+        self.inner.state.change(|state| {
+            state.worktrees.retain(|w| w.path != worktree.path);
+            state.unfinished_worktrees.retain(|w| w.path != worktree.path);
+            state.roots.retain(|path| *path != *worktree.path);
+            state.unfinished_worktrees.push(worktree.clone());
+        })?;
+        match self.inner.roots.find(&worktree.path) {
+            Ok(root) => self.release_root(root).await,
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Removes all parts of a work tree that is being created or removed.
+    async fn discard_worktree(&self, worktree: &Worktree, root: &Root) -> Result<(), Failure> {
+        let (root, path) = (root.clone(), PathBuf::from(&worktree.path));
+        let branch = worktree.branch.clone();
+        blocking(move || git::discard_worktree(&root, path, branch)).await?;
+        self.finish_removal(worktree)
+    }
+
+    fn finish_removal(&self, worktree: &Worktree) -> Result<(), Failure> {
+        self.inner.state.change(|state| {
+            state.unfinished_worktrees.retain(|w| w.path != worktree.path);
+        })
+    }
+
+    /// Removes the work trees whose creation or removal an earlier daemon did not finish. Those that
+    /// cannot be removed are tried again at the next start.
+    pub(crate) async fn remove_unfinished_worktrees(&self) {
+        let Ok(folder) = self.worktrees_folder().canonicalize() else { return };
+        for worktree in self.inner.state.get().unfinished_worktrees {
+            // The file may have been edited.
+            if !PathBuf::from(&worktree.path).starts_with(&folder) {
+                continue;
+            }
+            let removed = match self.inner.roots.find(&worktree.repository) {
+                Ok(root) => self.discard_worktree(&worktree, &root).await,
+                Err(error) => Err(error.into()),
+            };
+            if let Err(error) = removed {
+                tracing::warn!(path = worktree.path, %error, "an unfinished work tree remains");
+            }
+        }
     }
 
     /// Lists the work trees with their changes.
@@ -187,13 +247,19 @@ impl Engine {
         }
         self.require_unused(&worktree).await?;
         let repository = self.inner.roots.find(&worktree.repository)?;
-        let declared: Option<Root> = self.inner.roots.find(&worktree.path).ok();
-        if declared.is_some() {
-            let root = RootRef { root: worktree.path.clone(), request_id: None };
-            self.remove_root(root).await?;
+        self.begin_removal(&worktree).await?;
+        let (path, branch) = (PathBuf::from(&worktree.path), worktree.branch.clone());
+        match blocking(move || git::remove_worktree(&repository, path, branch)).await {
+            Ok(branch_removed) => {
+                self.finish_removal(&worktree)?;
+                Ok(WorktreeRemoved { branch: worktree.branch, branch_removed })
+            }
+            Err(error) => {
+                // The caller can try again, or continue to work in it.
+                self.declare_worktree(&worktree).await?;
+                Err(error)
+            }
         }
-        let branch_removed = self.forget_worktree(&worktree, repository).await?;
-        Ok(WorktreeRemoved { branch: worktree.branch, branch_removed })
     }
 
     /// Refuses while a run of a session is active in the work tree.

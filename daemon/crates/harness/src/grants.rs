@@ -11,6 +11,7 @@ use cairn_protocol::{
     time::Timestamp,
     tool::GrantedRule,
 };
+use cairn_workspace::replace_private_file;
 use serde::{Deserialize, Serialize};
 
 use crate::Rule;
@@ -123,20 +124,10 @@ impl Grants {
 
 /// Writes the file atomically, readable by the user alone.
 fn write(path: &std::path::Path, file: &File) -> std::io::Result<()> {
-    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let fresh = path.with_extension("json.new");
-    let mut out = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&fresh)?;
-    out.write_all(serde_json::to_string_pretty(file)?.as_bytes())?;
-    out.sync_all()?;
-    std::fs::rename(&fresh, path)
+    replace_private_file(path, serde_json::to_string_pretty(file)?.as_bytes())
 }
 
 fn unusable(path: &std::path::Path, cause: &impl std::fmt::Display) -> Failure {

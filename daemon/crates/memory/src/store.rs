@@ -26,6 +26,8 @@ const RESULT_PAGE: (usize, usize) = (10, 20);
 const LIST_PAGE: (usize, usize) = (50, 200);
 /// Number of keywords: default and maximum.
 const KEYWORD_PAGE: (usize, usize) = (200, 500);
+/// Start of the names of files that are not entries yet.
+const UNFINISHED: &str = ".new";
 /// Separates appended text from the text before it.
 const SEPARATOR: &str = "\n\n---\n\n";
 
@@ -50,11 +52,14 @@ pub(crate) struct EntryFile {
 }
 
 impl Store {
-    /// Opens the store in `folder`, which is created together with the first entry.
+    /// Opens the store in `folder`, which is created together with the first entry. Unfinished
+    /// entries of a process that was killed are removed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        remove_unfinished(&folder);
         let writing = Mutex::default();
         let vocabulary = Mutex::default();
-        Self { inner: Arc::new(Inner { folder: folder.into(), writing, vocabulary }) }
+        Self { inner: Arc::new(Inner { folder, writing, vocabulary }) }
     }
 
     pub fn folder(&self) -> &Path {
@@ -176,7 +181,9 @@ impl Store {
     pub fn delete(&self, keywords: &str) -> Result<MemoryChange, MemoryError> {
         let _guard = self.lock();
         let name = self.require_changeable(keywords, "deleted")?;
-        fs::remove_file(self.path(&name)).map_err(|e| self.file_error(&name, "deleted", e))?;
+        fs::remove_file(self.path(&name))
+            .and_then(|()| self.sync_folder())
+            .map_err(|e| self.file_error(&name, "deleted", e))?;
         self.invalidate_vocabulary();
         Ok(change(&name, 0, format!("deleted \"{}\"", name.file())))
     }
@@ -258,16 +265,21 @@ impl Store {
         let persist = || -> std::io::Result<()> {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.inner.folder)?;
             let mut file =
-                tempfile::Builder::new().prefix(".new").tempfile_in(&self.inner.folder)?;
+                tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.inner.folder)?;
             file.write_all(text.as_bytes())?;
             file.write_all(b"\n")?;
             file.as_file().sync_all()?;
             file.persist(self.path(name))?;
-            Ok(())
+            self.sync_folder()
         };
         persist().map_err(|e| self.file_error(name, "written", e))?;
         self.invalidate_vocabulary();
         Ok(())
+    }
+
+    /// Makes the names in the folder durable; without it a power cut may undo a change.
+    fn sync_folder(&self) -> std::io::Result<()> {
+        fs::File::open(&self.inner.folder)?.sync_all()
     }
 
     /// Lists the entries by name; files that are not entries are skipped.
@@ -298,6 +310,15 @@ impl Store {
             std::io::ErrorKind::NotFound => MemoryError::NotFound { file },
             _ => MemoryError::File { file, change, source },
         }
+    }
+}
+
+fn remove_unfinished(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter(|e| e.file_name().to_string_lossy().starts_with(UNFINISHED));
+    for entry in names {
+        // It is not an entry; a failure only leaves it where it is.
+        let _remains = fs::remove_file(entry.path());
     }
 }
 

@@ -198,3 +198,14 @@ fn concurrent_appends_are_not_lost() {
     let text = store.load("shared").unwrap().content;
     assert_eq!(text.matches('[').count(), 40, "{text}");
 }
+
+#[test]
+fn unfinished_entries_of_a_killed_process_are_removed() {
+    let (_dir, store) = store();
+    store.save("first entry", "text").unwrap();
+    let unfinished = store.folder().join(".newabcdef");
+    fs::write(&unfinished, "half").unwrap();
+    let store = Store::new(store.folder());
+    assert!(!unfinished.exists());
+    assert_eq!(store.load("first entry").unwrap().content, "text\n");
+}

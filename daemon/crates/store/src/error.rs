@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cairn_protocol::error::{Failure, Reason};
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode};
 
 /// A failed database operation.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,13 @@ pub enum StoreError {
     /// The disk is full.
     #[error("no space left on the disk: {0}")]
     DiskFull(String),
+    /// A file could not grow or be synchronised: the disk is full or has failed. The writer knows
+    /// which, by [`StoreError::with_cause`].
+    #[error("the database's file cannot be written, because the disk is full or has failed: {0}")]
+    Unwritable(String),
+    /// The disk has failed.
+    #[error("the database's file cannot be written: {0}")]
+    Device(String),
     /// The file is damaged or not a database.
     #[error("database is damaged: {0}")]
     Corrupt(String),
@@ -54,8 +61,8 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DiskFull) => StoreError::DiskFull(error.to_string()),
             // On a full file system SQLite reports an I/O error if the write-ahead log or its index
             // cannot grow.
-            Some(ErrorCode::SystemIoFailure) if is_no_space(&error) => {
-                StoreError::DiskFull(error.to_string())
+            Some(ErrorCode::SystemIoFailure) if may_be_no_space(&error) => {
+                StoreError::Unwritable(error.to_string())
             }
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 StoreError::Corrupt(error.to_string())
@@ -65,18 +72,25 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-fn is_no_space(error: &rusqlite::Error) -> bool {
+fn may_be_no_space(error: &rusqlite::Error) -> bool {
     // SQLITE_IOERR_WRITE, _FSYNC, _TRUNCATE, _SHMSIZE, _SHMMAP, which a full disk causes in WAL
     // mode.
     const GROWING: [i32; 5] = [778, 1034, 1546, 4874, 5386];
     error.sqlite_error().is_some_and(|e| GROWING.contains(&e.extended_code))
 }
 
+/// Returns the error code of the last system call that failed in this connection.
+#[expect(unsafe_code, reason = "rusqlite has no function for it")]
+fn system_errno(conn: &Connection) -> i32 {
+    // SAFETY: the handle is that of an open connection, and the function only reads it.
+    unsafe { rusqlite::ffi::sqlite3_system_errno(conn.handle()) }
+}
+
 impl StoreError {
     /// The reason on the wire.
     pub fn reason(&self) -> Reason {
         match self {
-            StoreError::DiskFull(_) => Reason::DiskFull,
+            StoreError::DiskFull(_) | StoreError::Unwritable(_) => Reason::DiskFull,
             StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 Reason::DiskFull
             }
@@ -86,10 +100,25 @@ impl StoreError {
         }
     }
 
+    /// Decides by the system's latest error code of the connection whether a file could not be
+    /// written because the disk is full.
+    pub(crate) fn with_cause(self, conn: &Connection) -> StoreError {
+        let StoreError::Unwritable(text) = self else { return self };
+        let cause = std::io::Error::from_raw_os_error(system_errno(conn));
+        match cause.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                StoreError::DiskFull(text)
+            }
+            _ => StoreError::Device(format!("{text}: {cause}")),
+        }
+    }
+
     /// Copies the error, because an error of a shared commit is returned to every waiting caller.
     pub(crate) fn duplicate(&self) -> StoreError {
         match self {
             StoreError::DiskFull(m) => StoreError::DiskFull(m.clone()),
+            StoreError::Unwritable(m) => StoreError::Unwritable(m.clone()),
+            StoreError::Device(m) => StoreError::Device(m.clone()),
             StoreError::Closed => StoreError::Closed,
             StoreError::Busy => StoreError::Busy,
             StoreError::Corrupt(m) => StoreError::Corrupt(m.clone()),

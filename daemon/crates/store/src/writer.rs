@@ -134,7 +134,8 @@ fn run(mut conn: Connection, queue: &Receiver<Job>, stats: &WriterStats) {
     conn.set_prepared_statement_cache_capacity(64);
     while let Ok(first) = queue.recv() {
         let mut completions = Vec::new();
-        let commit_result = commit_batch(&mut conn, first, queue, &mut completions);
+        let commit_result = commit_batch(&mut conn, first, queue, &mut completions)
+            .map_err(|error| error.with_cause(&conn));
         if commit_result.is_ok() {
             stats.commits.fetch_add(1, Ordering::Relaxed);
         }
@@ -258,5 +259,36 @@ mod tests {
             receiver.await.unwrap().unwrap();
         }
         assert_eq!(*order.lock().unwrap(), (0..100).collect::<Vec<_>>());
+    }
+
+    /// Mounts a file system of one megabyte in memory; false if this user may not.
+    fn mount_small_disk(folder: &std::path::Path) -> bool {
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=1m", "none"]).arg(folder);
+        mount.stderr(std::process::Stdio::null()).status().is_ok_and(|status| status.success())
+    }
+
+    #[tokio::test]
+    async fn full_disk_is_distinguished_from_a_failed_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let conn = Connection::open(dir.path().join("other.db")).unwrap();
+        let failed = StoreError::Unwritable("x".into()).with_cause(&conn);
+        assert!(matches!(failed, StoreError::Device(_)), "no call failed for lack of space");
+        if !mount_small_disk(dir.path()) {
+            return;
+        }
+        let w = writer(dir.path());
+        let error = loop {
+            let insert = |tx: &Savepoint<'_>| {
+                Ok(tx.execute("INSERT INTO a VALUES (randomblob(50000))", [])?)
+            };
+            if let Err(error) = w.write(insert).await {
+                break error;
+            }
+        };
+        drop(w);
+        let unmounted = std::process::Command::new("umount").arg("-l").arg(dir.path()).status();
+        assert!(unmounted.is_ok_and(|status| status.success()));
+        assert!(matches!(error, StoreError::DiskFull(_)), "{error}");
     }
 }

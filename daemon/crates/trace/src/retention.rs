@@ -118,6 +118,29 @@ impl Trace {
         .await
     }
 
+    /// Records a reading of the clock and returns the time since which it has not jumped by more
+    /// than seven days forward, or back.
+    ///
+    /// # Errors
+    /// Fails when the log cannot be written.
+    pub async fn clock_steady_since(&self, now: Timestamp) -> Result<Timestamp, TraceError> {
+        let since = self.inner.writer.write(move |tx| {
+            let read = |name: &str| -> Result<Option<i64>, StoreError> {
+                let query = "SELECT ms FROM notice WHERE name = ?1";
+                Ok(tx.query_row(query, [name], |row| row.get(0)).optional()?)
+            };
+            let is_steady = read(CLOCK_READ)?.is_some_and(|last| {
+                (last - MAX_CLOCK_CORRECTION_MS..=last + MAX_CLOCK_GAP_MS).contains(&now.0)
+            });
+            let since = read(CLOCK_STEADY)?.filter(|_| is_steady).unwrap_or(now.0);
+            for (name, ms) in [(CLOCK_READ, now.0), (CLOCK_STEADY, since)] {
+                tx.execute("INSERT OR REPLACE INTO notice VALUES (?1, ?2)", params![name, ms])?;
+            }
+            Ok(since)
+        });
+        Ok(Timestamp(since.await?))
+    }
+
     /// Records that a notice was issued and returns the time of its first issue.
     ///
     /// # Errors
@@ -139,6 +162,15 @@ impl Trace {
         Ok(Timestamp(first))
     }
 }
+
+/// Name of the notice with the time at which the clock was last read.
+const CLOCK_READ: &str = "clock_read";
+/// Name of the notice with the time since which the clock has not jumped.
+const CLOCK_STEADY: &str = "clock_steady";
+/// Longest time between two readings that is not a jump: a machine may be off for some days.
+const MAX_CLOCK_GAP_MS: i64 = 7 * 24 * 3600 * 1000;
+/// Time by which a clock that is corrected may go back.
+const MAX_CLOCK_CORRECTION_MS: i64 = 60 * 1000;
 
 /// Compresses the next records of a session into one frame; true if there are more.
 fn pack_frame(

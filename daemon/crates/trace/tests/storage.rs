@@ -312,3 +312,26 @@ async fn database_of_the_former_schema_is_migrated() {
     assert_eq!(number(dir.path(), "SELECT count(*) FROM blob"), 0);
     assert_eq!(trace.integrity_check().await.unwrap(), "ok");
 }
+
+#[tokio::test]
+async fn clock_that_jumps_is_steady_from_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
+    let day = 24 * 3600 * 1000;
+    let start = 1_000 * day;
+    for (now, expected) in [
+        (start, start),
+        (start + day, start),
+        // Corrected by a second, and a machine that was off for six days.
+        (start + day - 1_000, start),
+        (start + 7 * day - 1_000, start),
+        // A year ahead, and back again.
+        (start + 372 * day, start + 372 * day),
+        (start + 373 * day, start + 372 * day),
+        (start + 8 * day, start + 8 * day),
+        (start + 9 * day, start + 8 * day),
+    ] {
+        let since = trace.clock_steady_since(Timestamp(now)).await.unwrap();
+        assert_eq!(since.0 - start, expected - start, "at day {}", (now - start) / day);
+    }
+}

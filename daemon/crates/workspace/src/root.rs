@@ -75,10 +75,8 @@ impl Root {
     ) -> io::Result<Root> {
         let dir = open_folder(&path)?;
         let blocked_below = blocked.below(&path);
-        let digest = hex::encode(Sha256::digest(path.as_os_str().as_encoded_bytes()));
-        let id = RootId(format!("root_{}", &digest[..16]).into());
         Ok(Root {
-            id,
+            id: Self::id_of(&path),
             path,
             inner: Arc::new(Inner {
                 dir: RwLock::new(dir),
@@ -89,6 +87,12 @@ impl Root {
                 line_counts: LineCounts::default(),
             }),
         })
+    }
+
+    /// Returns the id of the root at a canonical path, whether it is declared or not.
+    pub fn id_of(path: &Path) -> RootId {
+        let digest = hex::encode(Sha256::digest(path.as_os_str().as_encoded_bytes()));
+        RootId(format!("root_{}", &digest[..16]).into())
     }
 
     /// Resolves a path of this root: the single place where symlinks are followed. It need not

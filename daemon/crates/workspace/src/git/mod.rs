@@ -36,8 +36,8 @@ pub use url::{
     Credentials, MAX_URL_BYTES, Remote, RemoteLocation, check_url, folder_name, without_credentials,
 };
 pub use worktree::{
-    NewWorktree, WorktreeState, add_worktree, apply_patch_to, checked_branch, remove_worktree,
-    worktree_patch, worktree_state,
+    NewWorktree, WorktreeState, add_worktree, apply_patch_to, checked_branch, discard_worktree,
+    has_branch, remove_worktree, worktree_patch, worktree_state,
 };
 
 use cairn_protocol::error::{Failure, Reason};

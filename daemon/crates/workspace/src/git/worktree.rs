@@ -35,6 +35,16 @@ pub struct WorktreeState {
     pub commits: u64,
 }
 
+/// Returns true if the repository at a root has a branch of this name.
+///
+/// # Errors
+/// `git_failed` without a repository.
+pub fn has_branch(root: &Root, name: String) -> Result<bool, Failure> {
+    with_repository(root, "the worktree", false, move |repo| {
+        Ok(repo.find_branch(&name, BranchType::Local).is_ok())
+    })
+}
+
 /// Creates a work tree on a new branch and returns the id of its first commit.
 ///
 /// # Errors
@@ -139,6 +149,28 @@ pub fn remove_worktree(root: &Root, path: PathBuf, branch: String) -> Result<boo
             }
         }
         delete_merged(repo, &branch)
+    })
+}
+
+/// Removes everything of a work tree whose creation or removal was interrupted: its folder, git's
+/// notes about it, and its branch if the repository's head contains all of its commits. Parts that
+/// are missing are skipped. Nothing else may use the folder.
+///
+/// # Errors
+/// `git_failed`, also when a part cannot be removed.
+pub fn discard_worktree(root: &Root, path: PathBuf, branch: String) -> Result<(), Failure> {
+    with_repository(root, "the worktree", false, move |repo| {
+        let notes = repo.commondir().join("worktrees").join(name_of(&path)?);
+        for folder in [&path, &notes] {
+            match std::fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    let text = format!("{}: {error}", folder.display());
+                    return Err(git2::Error::from_str(&text));
+                }
+                _ => {}
+            }
+        }
+        delete_merged(repo, &branch).map(drop)
     })
 }
 

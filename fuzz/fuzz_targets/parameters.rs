@@ -1,0 +1,4 @@
+//! Parameters of every method.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| cairn_tests::fuzz::parameters(data));
