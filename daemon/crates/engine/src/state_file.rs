@@ -13,20 +13,26 @@ use cairn_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::{schedules::StoredSchedule, unattended::StoredRun};
+
 /// State that is stored between starts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct State {
+pub(crate) struct State {
     /// Declared roots, as canonical paths.
     pub roots: Vec<PathBuf>,
     /// Remote URL (without credentials) of each clone, by its path.
     pub remotes: BTreeMap<String, String>,
     /// Work trees that were created for tasks.
     pub worktrees: Vec<Worktree>,
+    /// Unattended runs, oldest first.
+    pub unattended: Vec<StoredRun>,
+    /// Schedules, oldest first.
+    pub schedules: Vec<StoredSchedule>,
 }
 
 /// The file and its content.
-pub struct StateFile {
+pub(crate) struct StateFile {
     path: PathBuf,
     state: Mutex<State>,
 }

@@ -187,7 +187,7 @@ impl Engine {
         let line = task.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         let title = format!("agent: {}", line.chars().take(TITLE).collect::<String>());
         let root = permit.root().map(|root| root.id.to_string());
-        let params = SessionCreateParams { title: Some(title), root, request_id: None };
+        let params = SessionCreateParams { title: Some(title), root, ..Default::default() };
         let child = self.create_session(params).await?.session_id;
         let model = self.model_choice(permit.session()).await?;
         self.inner.trace.append(Append::new(&child, vec![]).model(model)).await?;

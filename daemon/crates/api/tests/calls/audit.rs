@@ -98,6 +98,8 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
     let approval = "apr_019b0000000070008000000000000000";
     let device = "dev_019b0000000070008000000000000000";
     let write = json!({"keywords": "k", "content": "c"});
+    let unknown = json!({"scheduleId": "sch_019b0000000070008000000000000000"});
+    let schedule = json!({"when": "every day 7:00", "job": {"request": "hi", "root": dir}});
     vec![
         ("config.reload", json!({}), "ok"),
         ("index.addRoot", json!({"path": dir}), "ok"),
@@ -148,6 +150,15 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("worktree.create", json!({"root": dir}), "git_failed"),
         ("worktree.apply", json!({"path": dir}), "path_not_found"),
         ("worktree.remove", json!({"path": dir}), "path_not_found"),
+        ("schedule.add", schedule, "ok"),
+        ("schedule.run", unknown.clone(), "path_not_found"),
+        ("schedule.remove", unknown, "path_not_found"),
+        (
+            "unattended.start",
+            json!({"turn": with(json!({"turnId": "u", "input": ""}))}),
+            "invalid_params",
+        ),
+        ("unattended.stop", of.clone(), "run_not_found"),
         ("viewer.link", json!({}), "ok"),
         ("pair.begin", json!({"rights": ["observe"]}), "ok"),
         ("pair.cancel", json!({}), "ok"),
