@@ -432,7 +432,7 @@ impl Engine {
     pub fn is_idle(&self) -> bool {
         let busy = |r: &cairn_protocol::index::RootStatus| !r.complete && r.error.is_none();
         self.running() == 0
-            && !self.has_unattended_work()
+            && !self.has_unattended_runs()
             && !self.inner.harness.background().is_running()
             && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
     }

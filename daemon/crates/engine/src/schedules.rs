@@ -163,6 +163,11 @@ impl Engine {
         Ok(Page { data: all.map(with_next).collect(), next_cursor: None })
     }
 
+    /// Returns true if there are schedules, for which the daemon stays when it is idle.
+    pub fn has_schedules(&self) -> bool {
+        !self.inner.state.get().schedules.is_empty()
+    }
+
     /// Removes a schedule. Its active run continues.
     ///
     /// # Errors

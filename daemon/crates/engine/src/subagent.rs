@@ -127,6 +127,8 @@ impl Tool for AgentRunner {
             .into(),
         };
         let running = Running { engine: engine.clone(), session: child.clone() };
+        let approvals = engine.inner.harness.approvals();
+        let _waiting = approvals.is_unattended(&parent).then(|| approvals.join_session(&child));
         let receipt = engine.start_run(params, None).await?;
         let result = engine.follow_child(&permit, &child, receipt.seq.saturating_sub(1)).await;
         drop(running);

@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use cairn_harness::UnattendedSession;
 use cairn_protocol::{
     envelope::{Body, Envelope},
     error::{Failure, Reason},
@@ -78,6 +79,8 @@ pub(crate) struct UnattendedRuns {
 struct ActiveRun {
     engine: Engine,
     session: SessionId,
+    /// Requests for approval wait for a person instead of being denied.
+    _waiting: UnattendedSession,
 }
 
 impl Drop for ActiveRun {
@@ -179,7 +182,8 @@ impl Engine {
             return Err(Failure::new(Reason::Overloaded, text));
         }
         all.insert(session.clone(), stop.clone());
-        Ok(ActiveRun { engine: self.clone(), session: session.clone() })
+        let waiting = self.inner.harness.approvals().join_session(session);
+        Ok(ActiveRun { engine: self.clone(), session: session.clone(), _waiting: waiting })
     }
 
     /// Starts the supervisor of a run whose turn was accepted with the record `seq`.
@@ -271,16 +275,13 @@ impl Engine {
         active.lock().unwrap_or_else(PoisonError::into_inner).contains_key(session)
     }
 
-    /// Returns true if runs are supervised, or schedules wait for their time.
-    pub(crate) fn has_unattended_work(&self) -> bool {
+    /// Returns true if unattended runs are active.
+    pub(crate) fn has_unattended_runs(&self) -> bool {
         let active = &self.inner.unattended.active;
-        let is_active = !active.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        is_active || !self.inner.state.get().schedules.is_empty()
+        !active.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     async fn supervise(&self, mut stored: StoredRun, seq: u64, stop: &CancellationToken) {
-        // Requests for approval wait for a person instead of being denied.
-        let _approver = self.approver();
         let (status, reason) = match self.drive_run(&mut stored, seq, stop).await {
             Ok(Some(end)) => end,
             Ok(None) => return,

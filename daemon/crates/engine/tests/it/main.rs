@@ -15,3 +15,4 @@ mod order;
 mod roots;
 mod schedules;
 mod stage;
+mod unattended;
