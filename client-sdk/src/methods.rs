@@ -234,11 +234,11 @@ methods! {
     unattended_list(Empty) -> Page<UnattendedRun> = "unattended.list";
     /// Stops an unattended run.
     unattended_stop(SessionRef) -> UnattendedRun = "unattended.stop";
-    /// Adds a schedule.
+    /// Adds a request that starts at set times.
     schedule_add(ScheduleAddParams) -> Schedule = "schedule.add";
-    /// Lists the schedules.
+    /// Lists the schedules with their next times and latest runs.
     schedule_list(Empty) -> Page<Schedule> = "schedule.list";
-    /// Removes a schedule.
+    /// Removes a schedule; its active run continues.
     schedule_remove(ScheduleRef) -> Empty = "schedule.remove";
     /// Starts a run of a schedule now.
     schedule_run(ScheduleRef) -> ScheduleEntry = "schedule.run";

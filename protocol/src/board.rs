@@ -26,7 +26,7 @@ pub struct Board {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BoardRow {
-    /// The session.
+    /// State of the session itself.
     pub session: Session,
     /// Branch of the work tree in which it works; absent outside of created work trees.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -57,7 +57,7 @@ pub enum MissedRuns {
     /// One run follows when the daemon starts, however many were missed.
     #[default]
     Once,
-    /// None follows.
+    /// No run follows; the times are listed.
     Skip,
 }
 
@@ -69,7 +69,7 @@ pub struct ScheduleRef {
     pub schedule_id: ScheduleId,
 }
 
-/// A schedule.
+/// A request that starts at set times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {

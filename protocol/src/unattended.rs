@@ -64,7 +64,7 @@ impl UnattendedStatus {
     }
 }
 
-/// An unattended run.
+/// A run that goes on without a client, with its limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnattendedRun {

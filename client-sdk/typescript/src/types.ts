@@ -914,7 +914,7 @@ export interface BoardParams {
 export interface BoardRow {
   /** Number of turns in the queue. */
   queued: number;
-  /** The session. */
+  /** State of the session itself. */
   session: Session;
   /** Requests that wait for an answer. */
   waiting: Array<Approval>;
@@ -2690,7 +2690,7 @@ export interface MemoryWriteParams {
 export type MissedRuns =
   /** One run follows when the daemon starts, however many were missed. */
   | "once"
-  /** None follows. */
+  /** No run follows; the times are listed. */
   | "skip";
 
 /** A complete answer of a model. */
@@ -3544,7 +3544,7 @@ export type SandboxUse =
   /** Commands run outside the sandbox. */
   | "off";
 
-/** A schedule. */
+/** A request that starts at set times. */
 export interface Schedule {
   /** Time at which it was added. */
   createdAt: Timestamp;
@@ -4270,7 +4270,7 @@ export interface TurnRef {
   turnId?: string | null;
 }
 
-/** An unattended run. */
+/** A run that goes on without a client, with its limits. */
 export interface UnattendedRun {
   /** Maximum number of turns. */
   maxTurns: number;

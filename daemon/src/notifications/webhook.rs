@@ -25,7 +25,7 @@ const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// Source of the secret of the signatures.
 pub enum Secret {
-    /// The secret itself.
+    /// The secret as it was read from a file.
     Key(Key),
     /// A command that prints it.
     Keychain(Keychain),

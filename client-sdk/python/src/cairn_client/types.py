@@ -1083,7 +1083,7 @@ class BoardRow(TypedDict):
     queued: int
     """Number of turns in the queue."""
     session: Session
-    """The session."""
+    """State of the session itself."""
     waiting: list[Approval]
     """Requests that wait for an answer."""
     branch: NotRequired[str | None]
@@ -2963,7 +2963,7 @@ class MemoryWriteParams(TypedDict):
 
 MissedRuns: TypeAlias = Literal[
     "once",  # One run follows when the daemon starts, however many were missed.
-    "skip",  # None follows.
+    "skip",  # No run follows; the times are listed.
 ]
 """Treatment of times at which the daemon was off."""
 
@@ -3856,7 +3856,7 @@ SandboxUse: TypeAlias = Literal[
 
 
 class Schedule(TypedDict):
-    """A schedule."""
+    """A request that starts at set times."""
 
     createdAt: Timestamp
     """Time at which it was added."""
@@ -4628,7 +4628,7 @@ class TurnRef(TypedDict):
 
 
 class UnattendedRun(TypedDict):
-    """An unattended run."""
+    """A run that goes on without a client, with its limits."""
 
     maxTurns: int
     """Maximum number of turns."""

@@ -28,7 +28,7 @@ use crate::{
     unattended::{check_limits, first_line},
 };
 
-/// Most schedules.
+/// Most schedules that are stored.
 const MAX_SCHEDULES: usize = 100;
 /// Most bytes of a request.
 const MAX_REQUEST: usize = 64 * 1024;

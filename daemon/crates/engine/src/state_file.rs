@@ -27,7 +27,7 @@ pub(crate) struct State {
     pub worktrees: Vec<Worktree>,
     /// Unattended runs, oldest first.
     pub unattended: Vec<StoredRun>,
-    /// Schedules, oldest first.
+    /// Requests that start at set times, oldest first.
     pub schedules: Vec<StoredSchedule>,
 }
 

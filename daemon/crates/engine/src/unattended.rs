@@ -10,7 +10,6 @@ use std::{
 
 use cairn_harness::UnattendedSession;
 use cairn_protocol::{
-    envelope::{Body, Envelope},
     error::{Failure, Reason},
     event::AgentEvt,
     explore::{RunReceipt, RunState},
@@ -90,6 +89,12 @@ impl Drop for ActiveRun {
         // A schedule may wait for the end of its run.
         self.engine.inner.schedule_changes.notify_one();
     }
+}
+
+/// A record, or an ephemeral event, which has no number; commands have no event.
+#[derive(Deserialize)]
+struct EventLine {
+    evt: Option<AgentEvt>,
 }
 
 /// End of a turn, as its supervisor sees it.
@@ -414,8 +419,8 @@ impl Engine {
                 let unreadable = |e: serde_json::Error| {
                     Failure::new(Reason::StorageFailed, format!("a record of the run: {e}"))
                 };
-                let record: Envelope = serde_json::from_str(&line).map_err(unreadable)?;
-                let Body::Evt { evt } = record.body else { continue };
+                let line: EventLine = serde_json::from_str(&line).map_err(unreadable)?;
+                let Some(evt) = line.evt else { continue };
                 match evt {
                     AgentEvt::ApprovalRequired { approval } => {
                         let is_pending = self.is_pending(&approval.approval_id).await?;

@@ -62,20 +62,21 @@ impl Times {
     /// # Errors
     /// [`TimesError`] with the reason, for people.
     pub fn parse(when: &str, zone: &str) -> Result<Self, TimesError> {
-        let shown = || when.chars().take(MAX_TEXT).flat_map(char::escape_debug).collect::<String>();
+        let escaped =
+            || when.chars().take(MAX_TEXT).flat_map(char::escape_debug).collect::<String>();
         if when.len() > MAX_TEXT {
-            return Err(TimesError::Unreadable(shown()));
+            return Err(TimesError::Unreadable(escaped()));
         }
         let cron = match words::to_cron(when) {
             Some(cron) => cron,
             None if words::is_cron(when) => when.split_whitespace().collect::<Vec<_>>().join(" "),
-            None => return Err(TimesError::Unreadable(shown())),
+            None => return Err(TimesError::Unreadable(escaped())),
         };
         let unknown = |_| TimesError::Zone(zone.chars().flat_map(char::escape_debug).collect());
         let zone_found = TimeZoneDatabase::bundled().get(zone).map_err(unknown)?;
         let read = |zone: &str| {
             cronexpr::parse_crontab(&format!("{cron} {zone}")).map_err(|error| TimesError::Cron {
-                text: shown(),
+                text: escaped(),
                 reason: error.to_string().lines().next().unwrap_or_default().to_owned(),
             })
         };
@@ -84,7 +85,7 @@ impl Times {
         let times = Self { civil: read("UTC")?, elapsed, zone: zone_found, cron };
         match times.next_after(0) {
             Some(_) => Ok(times),
-            None => Err(TimesError::Never(shown())),
+            None => Err(TimesError::Never(escaped())),
         }
     }
 

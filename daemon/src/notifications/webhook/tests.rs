@@ -1,3 +1,5 @@
+//! Signatures, repetitions and refusals of webhooks, against servers on this machine.
+
 use std::sync::Arc;
 
 use cairn_protocol::{

@@ -261,8 +261,8 @@ fn run_continues_after_the_daemon_was_killed() {
         alone.engine.resume_unattended().await;
         let run = alone.until(&session, UnattendedStatus::Completed).await;
         assert_eq!(run.turns, 2);
-        // The note of the interrupted turn is not repeated.
-        assert_eq!(alone.world.acts()["a"], 1);
+        // Both turns follow the program; the note of the interrupted one is not repeated.
+        assert_eq!(alone.world.acts()["a"], 2);
     });
 }
 
@@ -378,7 +378,9 @@ async fn schedule_runs_at_its_time_and_never_overlaps_itself() {
     }
     let schedule = alone.entries(&id, 3).await;
     assert_eq!(schedule.history[0].outcome, ScheduleOutcome::Started);
-    assert_eq!(*alone.world.acts().get("a").unwrap(), 2);
+    while alone.world.acts()["a"] < 2 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
