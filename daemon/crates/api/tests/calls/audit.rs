@@ -87,6 +87,20 @@ async fn closed(test_daemon: &TestDaemon, method: &str) -> Vec<AuditEntry> {
     panic!("{method} left no closed row");
 }
 
+/// Calls that concern unattended runs and schedules.
+fn unattended(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str)> {
+    let unknown = json!({"scheduleId": "sch_019b0000000070008000000000000000"});
+    let turn = json!({"sessionId": session, "turnId": "u", "input": ""});
+    let job = json!({"request": "hi", "root": dir});
+    vec![
+        ("schedule.add", json!({"when": "every day 7:00", "job": job}), "ok"),
+        ("schedule.run", unknown.clone(), "path_not_found"),
+        ("schedule.remove", unknown, "path_not_found"),
+        ("unattended.start", json!({"turn": turn}), "invalid_params"),
+        ("unattended.stop", json!({"sessionId": session}), "run_not_found"),
+    ]
+}
+
 /// One call of each method with an effect, with the expected outcome of its row.
 fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str)> {
     let of = json!({"sessionId": session});
@@ -98,8 +112,6 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
     let approval = "apr_019b0000000070008000000000000000";
     let device = "dev_019b0000000070008000000000000000";
     let write = json!({"keywords": "k", "content": "c"});
-    let unknown = json!({"scheduleId": "sch_019b0000000070008000000000000000"});
-    let schedule = json!({"when": "every day 7:00", "job": {"request": "hi", "root": dir}});
     vec![
         ("config.reload", json!({}), "ok"),
         ("index.addRoot", json!({"path": dir}), "ok"),
@@ -150,15 +162,6 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("worktree.create", json!({"root": dir}), "git_failed"),
         ("worktree.apply", json!({"path": dir}), "path_not_found"),
         ("worktree.remove", json!({"path": dir}), "path_not_found"),
-        ("schedule.add", schedule, "ok"),
-        ("schedule.run", unknown.clone(), "path_not_found"),
-        ("schedule.remove", unknown, "path_not_found"),
-        (
-            "unattended.start",
-            json!({"turn": with(json!({"turnId": "u", "input": ""}))}),
-            "invalid_params",
-        ),
-        ("unattended.stop", of.clone(), "run_not_found"),
         ("viewer.link", json!({}), "ok"),
         ("pair.begin", json!({"rights": ["observe"]}), "ok"),
         ("pair.cancel", json!({}), "ok"),
@@ -182,7 +185,11 @@ async fn direct_calls_with_effects_are_audited() {
     let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
     let mut expected: BTreeMap<&str, Vec<&str>> = BTreeMap::from([("session.create", vec!["ok"])]);
-    for (method, params, outcome) in effects(&path, &session) {
+    let mut calls = effects(&path, &session);
+    // Before the session and the root are removed.
+    let at = calls.iter().position(|(method, ..)| *method == "viewer.link").unwrap();
+    calls.splice(at..at, unattended(&path, &session));
+    for (method, params, outcome) in calls {
         let answer = client.call(method, params.clone()).await;
         // A clone is answered before it ends.
         let failed = answer["error"].is_object() || outcome == "clone_failed";
