@@ -3,6 +3,7 @@
 use cairn_protocol::{
     approval::{Approval, ApprovalListParams, ApprovalResolveParams},
     background::{BackgroundCommand, BackgroundOutput, BackgroundOutputParams, BackgroundRef},
+    board::{Board, BoardParams},
     calls::{CallsAnswer, CallsParams},
     config::{ConfigAnswer, ConfigGetParams, ConfigReloaded},
     content::{DirListing, ListDirParams, Span, SpanParams},
@@ -26,6 +27,7 @@ use cairn_protocol::{
     prompt::{PromptAppendParams, PromptSetParams, PromptShowParams, PromptShown},
     remote::{Device, DeviceRef, PairBeginParams, PairOffer, PairStatus},
     sandbox::SandboxProbe,
+    schedule::{Schedule, ScheduleAddParams, ScheduleEntry, ScheduleRef},
     search::{
         GrepAnswer, GrepParams, ImpactAnswer, ImpactParams, ReferencesAnswer, ReferencesParams,
         SearchAnswer, SearchParams, SymbolsAnswer, SymbolsParams,
@@ -44,6 +46,7 @@ use cairn_protocol::{
         Compressed, ModelChoice, ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSet,
         ProviderSetParams, RunStartParams, RunStatus, SteerParams, TurnRef,
     },
+    unattended::{UnattendedRun, UnattendedStartParams},
     usage::{CollectParams, Collected, DiskUsage, UsageParams},
 };
 
@@ -223,6 +226,22 @@ methods! {
     worktree_apply(WorktreeRef) -> WorktreeDiff = "worktree.apply";
     /// Removes a work tree.
     worktree_remove(WorktreeRemoveParams) -> WorktreeRemoved = "worktree.remove";
+    /// Returns the sessions with their work, their cost and their questions.
+    session_board(BoardParams) -> Board = "session.board";
+    /// Starts a turn that goes on without this client.
+    unattended_start(UnattendedStartParams) -> RunReceipt = "unattended.start";
+    /// Lists the unattended runs.
+    unattended_list(Empty) -> Page<UnattendedRun> = "unattended.list";
+    /// Stops an unattended run.
+    unattended_stop(SessionRef) -> UnattendedRun = "unattended.stop";
+    /// Adds a request that starts at set times.
+    schedule_add(ScheduleAddParams) -> Schedule = "schedule.add";
+    /// Lists the schedules with their next times and latest runs.
+    schedule_list(Empty) -> Page<Schedule> = "schedule.list";
+    /// Removes a schedule; its active run continues.
+    schedule_remove(ScheduleRef) -> Empty = "schedule.remove";
+    /// Starts a run of a schedule now.
+    schedule_run(ScheduleRef) -> ScheduleEntry = "schedule.run";
     /// Searches the log of all sessions.
     session_search(HistoryParams) -> HistoryAnswer = "session.search";
     /// Replaces the MCP servers of a session, which end with it.

@@ -100,6 +100,7 @@ pub async fn engine(
         egress: egress(config),
         background: background(config),
         retention: retention(config),
+        timezone: cairn_schedule::system_zone(),
         ..EngineOptions::default()
     };
     let engine =
@@ -205,6 +206,7 @@ fn turn_settings(config: &Config) -> TurnSettings {
         auto_commit: config.git.auto_commit.then(|| config.git.commit_message_prefix.clone()),
         domains: domain_access(config),
         listed_mcp_tools: config.mcp.listed_tools as usize,
+        worktree_setup: config.worktrees.setup.clone().filter(|line| !line.trim().is_empty()),
         ..TurnSettings::default()
     }
 }

@@ -76,7 +76,7 @@ async fn idle(api: &Api, engine: &Engine, limit: Option<Duration>) {
     let mut since = Instant::now();
     loop {
         tokio::time::sleep(tick).await;
-        if api.connections() > 0 || !engine.is_idle() {
+        if api.connections() > 0 || !engine.is_idle() || engine.has_schedules() {
             since = Instant::now();
         } else if since.elapsed() >= limit {
             return;

@@ -18,6 +18,7 @@ mod listen;
 mod logging;
 mod memory;
 mod models;
+mod notifications;
 mod reload;
 mod remote;
 mod root_config;

@@ -49,6 +49,7 @@ const LIVE_KEYS: &[&str] = &[
     "safety.require_confirmation",
     "safety.blocked_commands",
     "trust.folders",
+    "worktrees.setup",
 ];
 
 /// Interval between checks of the files.

@@ -3,8 +3,8 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use cairn_config::Loaded;
@@ -23,11 +23,33 @@ pub struct RootConfigs {
     env: Env,
     flags: settings::Flags,
     last: Mutex<HashMap<RootId, RootSettings>>,
+    repositories: OnceLock<Arc<Repositories>>,
 }
+
+/// Returns the folder of a repository that a folder in one of its work trees is trusted as.
+pub type Repositories = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
 impl RootConfigs {
     pub fn new(env: &Env, flags: settings::Flags) -> Arc<Self> {
-        Arc::new(Self { env: env.clone(), flags, last: Mutex::default() })
+        Arc::new(Self {
+            env: env.clone(),
+            flags,
+            last: Mutex::default(),
+            repositories: OnceLock::new(),
+        })
+    }
+
+    /// Sets the source of the repositories of work trees. Later calls have no effect; before the
+    /// first, work trees are judged by their own folders.
+    pub fn set_repositories(&self, repositories: Arc<Repositories>) {
+        if self.repositories.set(repositories).is_err() {
+            tracing::warn!("the repositories of work trees are already set");
+        }
+    }
+
+    /// Returns the repository's folder that decides about a folder in one of its work trees.
+    fn trusted_as(&self, folder: &Path) -> Option<PathBuf> {
+        self.repositories.get().and_then(|find| find(folder))
     }
 
     /// Returns a reader of root settings for the engine.
@@ -40,7 +62,8 @@ impl RootConfigs {
     pub fn trust(self: &Arc<Self>) -> Arc<cairn_engine::Trust> {
         let configs = Arc::clone(self);
         Arc::new(move |folder| {
-            configs.load_base().is_ok_and(|base| base.config.trust.covers(folder))
+            let folder = configs.trusted_as(folder).unwrap_or_else(|| folder.to_owned());
+            configs.load_base().is_ok_and(|base| base.config.trust.covers(&folder))
         })
     }
 
@@ -62,8 +85,9 @@ impl RootConfigs {
     /// # Errors
     /// A description of an unreadable layer or invalid value.
     pub fn load(&self, root: &Root) -> Result<Loaded, String> {
-        let folder = Some(root.path.clone());
-        settings::load(&self.env, &self.flags, folder).map_err(|errors| errors.to_string())
+        let trusted_as = self.trusted_as(&root.path);
+        settings::load_as(&self.env, &self.flags, root.path.clone(), trusted_as)
+            .map_err(|errors| errors.to_string())
     }
 
     /// Returns the settings of a root; `None` if its folder has no file. If a file becomes invalid,

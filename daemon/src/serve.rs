@@ -29,6 +29,7 @@ use crate::{
     instance::{Instance, InstanceError},
     lifecycle, listen,
     logging::Levels,
+    notifications,
     reload::Reload,
     remote,
     root_config::{self, RootConfigs},
@@ -121,6 +122,8 @@ pub async fn serve(
     let engine =
         compose::engine(&root, config, roots, env.config_dir(), layers, Arc::clone(&trust)).await?;
     let audit_output = audit_output(&options, &engine).await?;
+    let known = engine.clone();
+    configs.set_repositories(Arc::new(move |folder| known.repository_folder(folder)));
     engine.set_root_config(configs.reader());
     engine.set_trust(trust);
     let extensions =
@@ -152,7 +155,7 @@ pub async fn serve(
         tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extensions.clone()));
     let serving =
         tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
-    let collecting = collecting(&engine);
+    let background = background(config, &engine);
     instance.publish(&addresses, VERSION, env.config_dir())?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
@@ -167,16 +170,25 @@ pub async fn serve(
     extensions.close().await;
     shutdown.cancel();
     watching.abort();
-    collecting.abort();
+    background.iter().for_each(JoinHandle::abort);
     drain(following, serving, telemetry, audit_output).await;
     tracing::info!("stopped");
     Ok(end)
 }
 
-/// Starts the removal of old sessions.
-fn collecting(engine: &Engine) -> JoinHandle<()> {
-    let engine = engine.clone();
-    tokio::spawn(async move { engine.keep_log_small().await })
+/// Starts what the daemon does by itself: the removal of old sessions, notifications, schedules,
+/// and the unattended runs that its last stop interrupted.
+fn background(config: &Config, engine: &Engine) -> Vec<JoinHandle<()>> {
+    // Notifications come first: the resumed runs publish events.
+    let mut tasks: Vec<_> =
+        notifications::start(&config.notifications, engine).into_iter().collect();
+    let (collecting, runs) = (engine.clone(), engine.clone());
+    tasks.push(tokio::spawn(async move { collecting.keep_log_small().await }));
+    tasks.push(tokio::spawn(async move {
+        runs.resume_unattended().await;
+        runs.run_schedules().await;
+    }));
+    tasks
 }
 
 async fn audit_output(options: &Options, engine: &Engine) -> Result<Option<AuditOutput>, Failure> {

@@ -26,6 +26,7 @@ pub fn inputs(env: &Env, flags: &Flags, project: Option<PathBuf>) -> Inputs {
         config_dir: env.config_dir(),
         home: env.home.clone(),
         project_dir: project,
+        trusted_as: None,
         explicit: flags.config.clone(),
         env: if flags.without_environment { vec![] } else { environment() },
         overrides: flags.overrides.clone(),
@@ -38,6 +39,20 @@ fn environment() -> Vec<(String, String)> {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     std::env::vars_os().filter_map(text).filter(|(name, _)| ours(name)).collect()
+}
+
+/// Loads every layer for a project that is trusted as another folder is, if one is given.
+///
+/// # Errors
+/// Problems for the user to fix, by file and key.
+pub fn load_as(
+    env: &Env,
+    flags: &Flags,
+    project: PathBuf,
+    trusted_as: Option<PathBuf>,
+) -> Result<Loaded, ConfigErrors> {
+    let inputs = Inputs { trusted_as, ..inputs(env, flags, Some(project)) };
+    cairn_config::load(&inputs, &DiskFiles)
 }
 
 /// Loads every layer.

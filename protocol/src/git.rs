@@ -201,6 +201,30 @@ pub struct Worktree {
     /// Number of commits since its base; absent if its folder cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<u64>,
+    /// Outcome of its set-up command; absent if none ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<WorktreeSetup>,
+}
+
+/// Outcome of the set-up command of a work tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorktreeSetup {
+    /// The command line of `worktrees.setup`.
+    pub command: String,
+    /// Exit status; absent if it did not run to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Reason why it did not run to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl WorktreeSetup {
+    /// Returns true if the command ran and exited with 0.
+    pub fn succeeded(&self) -> bool {
+        self.exit_code == Some(0)
+    }
 }
 
 /// Parameters that name a work tree.

@@ -89,6 +89,9 @@ prefixed!(
     /// Id of a login to an MCP server.
     McpLoginId, "lgn_");
 prefixed!(
+    /// Id of a schedule.
+    ScheduleId, "sch_");
+prefixed!(
     /// Id of a paired device.
     DeviceId, "dev_");
 prefixed!(

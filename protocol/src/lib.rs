@@ -15,6 +15,7 @@
 
 pub mod approval;
 pub mod background;
+pub mod board;
 pub mod calls;
 pub mod changes;
 pub mod command;
@@ -40,6 +41,7 @@ pub mod prompt;
 pub mod remote;
 pub mod rpc;
 pub mod sandbox;
+pub mod schedule;
 pub mod search;
 pub mod session;
 pub mod skill;
@@ -47,6 +49,7 @@ pub mod time;
 pub mod tool;
 pub mod trace;
 pub mod turn;
+pub mod unattended;
 pub mod usage;
 
 /// Protocol versions that this build supports, best first.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     envelope::{CommandEnvelope, Envelope},
     explore::RunState,
+    git::Worktree,
     id::{SessionId, SubscriptionId},
     time::Timestamp,
 };
@@ -76,9 +77,29 @@ pub struct SessionCreateParams {
     /// Declared root in which the session's commands work: a path or root id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
+    /// Work tree of the repository in `root` in which the session works instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<WorktreeUse>,
+    /// Branch of the work tree: the name of the new one (`cairn/` and a random word if absent), or
+    /// that of the existing one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Revision at which the branch of a new work tree begins; the current commit if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// Retry key of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+}
+
+/// Work tree of a new session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorktreeUse {
+    /// A work tree that is created for it, and prepared by the command `worktrees.setup`.
+    New,
+    /// A work tree that `worktree.list` lists: `root` is its path, or `branch` its branch.
+    Existing,
 }
 
 /// State of a session.
@@ -103,6 +124,9 @@ pub struct Session {
     /// True if the session is archived, which hides it from lists.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
+    /// The work tree in which it works; set in the answer of `session.create` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
 }
 
 /// Parameters of the method `session.fork`.

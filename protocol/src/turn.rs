@@ -175,6 +175,9 @@ pub struct ExecutionPolicy {
     /// Maximum number of input and output tokens over all answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+    /// Maximum cost in US dollars, by the known prices; `models.maxUsdPerTurn` applies too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_usd: Option<f64>,
     /// Maximum duration in seconds, without the time spent waiting for approvals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,

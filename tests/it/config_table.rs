@@ -85,6 +85,17 @@ const EFFECTS: &[(&str, &str)] = &[
     ("network.ask", "config_keys::network::commands_reach_configured_domains"),
     ("network.domains", "config_keys::network::commands_reach_configured_domains"),
     ("network.ports", "config_keys::network::commands_reach_configured_domains"),
+    ("notifications.desktop", "unattended::desktop_and_webhook_are_notified_of_questions_and_ends"),
+    ("notifications.webhook", "unattended::desktop_and_webhook_are_notified_of_questions_and_ends"),
+    (
+        "notifications.webhookPrivate",
+        "unattended::desktop_and_webhook_are_notified_of_questions_and_ends",
+    ),
+    ("notifications.webhookSecretCommand", "unattended::webhook_without_a_secret_sends_nothing"),
+    (
+        "notifications.webhookSecretFile",
+        "unattended::desktop_and_webhook_are_notified_of_questions_and_ends",
+    ),
     ("permissions.allow", "config_keys::rules_allow_and_deny_calls"),
     ("permissions.approvalTimeoutSeconds", "config_keys::approvals_wait_as_long_as_configured"),
     ("permissions.defaultAction", "config_keys::rules_allow_and_deny_calls"),
@@ -143,6 +154,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("ui.show_token_usage", "config_keys::terminal::terminal_output_follows_configuration"),
     ("ui.show_tool_calls", "config_keys::terminal::terminal_output_follows_configuration"),
     ("version", "config_keys::invalid_value_is_refused_with_its_key"),
+    ("worktrees.setup", "unattended::setup_prepares_new_work_trees_and_its_failure_starts_no_turn"),
 ];
 
 /// Keys without a test of their effect in the daemon, each with the reason.

@@ -60,6 +60,7 @@ mod telemetry;
 mod terminal;
 mod tidy;
 mod traces;
+mod unattended;
 mod viewer;
 mod ways;
 mod web;

@@ -8,8 +8,8 @@ use crate::{
     chat,
     commands::{
         audit, clients, completions, config, discover, eval, explore, grep, history, host, index,
-        man, map, mcp, memory, models, pair, plugins, references, search, sessions, skills, stdio,
-        storage, symbols, tools, trace, uninstall, update, viewer, worktrees,
+        man, map, mcp, memory, models, pair, plugins, references, run, schedule, search, sessions,
+        skills, stdio, storage, symbols, tools, trace, uninstall, update, viewer, worktrees,
     },
 };
 
@@ -97,6 +97,10 @@ pub enum Command {
     Sessions(sessions::SessionsArgs),
     /// List, compare, apply and remove the work trees of chats
     Worktrees(worktrees::WorktreesArgs),
+    /// Start a request that goes on without a terminal; watch, answer and stop such runs
+    Run(Box<run::RunArgs>),
+    /// Start requests at set times
+    Schedule(schedule::ScheduleArgs),
     /// Search what earlier sessions asked, answered, ran and changed
     History(history::HistoryArgs),
     /// List the tools, call one, show permanently granted rules
@@ -167,7 +171,7 @@ impl Command {
     /// Returns the sessions in which the command starts turns.
     pub fn sessions(&self) -> Sessions {
         match self {
-            Self::Chat(_) => Sessions::Own,
+            Self::Chat(_) | Self::Run(_) => Sessions::Own,
             Self::Acp | Self::Stdio(_) => Sessions::Others,
             _ => Sessions::None,
         }
@@ -219,6 +223,15 @@ mod tests {
         "cairn worktrees remove ../x --discard",
         "cairn chat --worktree",
         "cairn chat --worktree fix/retry --base v1.2 -p go",
+        "cairn run fix",
+        "cairn run fix --worktree --base main --mode auto --until make --max-turns 3 --budget 0.5 --detach",
+        "cairn run watch ses_00000000000000000000000000000000",
+        "cairn run answer ses_00000000000000000000000000000000 once",
+        "cairn run stop ses_00000000000000000000000000000000 --json",
+        "cairn schedule",
+        "cairn schedule add daily report --timezone Europe/Paris --missed skip --worktree",
+        "cairn schedule run-now sch_00000000000000000000000000000000",
+        "cairn schedule remove sch_00000000000000000000000000000000",
         "cairn history retry backoff --kind command -k 5",
         "cairn history --file src/lib.rs --here",
         "cairn du --sessions 5",
@@ -310,6 +323,11 @@ mod tests {
             "cairn mcp install emacs",
             "cairn mcp install --write",
             "cairn stdio --follow --linger 5",
+            "cairn run",
+            "cairn run x --max-turns 3",
+            "cairn run x --base main",
+            "cairn run answer ses_00000000000000000000000000000000 maybe",
+            "cairn schedule add daily",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

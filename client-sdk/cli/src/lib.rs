@@ -88,6 +88,8 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Gc(args) => wait(storage::gc(app, args)).and_then(done),
         Command::Sessions(args) => wait(sessions::run(app, args)).and_then(done),
         Command::Worktrees(args) => wait(worktrees::run(app, args)).and_then(done),
+        Command::Run(args) => wait(commands::run::run(app, *args)).and_then(done),
+        Command::Schedule(args) => wait(commands::schedule::run(app, args)).and_then(done),
         Command::History(args) => wait(history::run(app, args)).and_then(done),
         Command::Audit(args) => wait(audit::run(app, args)).and_then(done),
         Command::Explore(args) => wait(explore::run(app, args)).and_then(done),

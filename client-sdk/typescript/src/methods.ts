@@ -13,6 +13,8 @@ import type {
   BackgroundRef,
   BlobParams,
   BlobPart,
+  Board,
+  BoardParams,
   CallsAnswer,
   CallsParams,
   CloneParams,
@@ -75,9 +77,11 @@ import type {
   PageOfPluginInfo,
   PageOfProviderInfo,
   PageOfRootStatus,
+  PageOfSchedule,
   PageOfSession,
   PageOfSkillInfo,
   PageOfToolInfo,
+  PageOfUnattendedRun,
   PageOfWorktree,
   PageParams,
   PairBeginParams,
@@ -100,6 +104,10 @@ import type {
   RunStartParams,
   RunStatus,
   SandboxProbe,
+  Schedule,
+  ScheduleAddParams,
+  ScheduleEntry,
+  ScheduleRef,
   SearchAnswer,
   SearchParams,
   Session,
@@ -120,6 +128,8 @@ import type {
   TraceImportParams,
   TracePage,
   TurnRef,
+  UnattendedRun,
+  UnattendedStartParams,
   UsageParams,
   ViewerLink,
   Worktree,
@@ -478,6 +488,46 @@ export abstract class Methods {
   /** `prompt.refresh`: Refreshes the time, the project and the map in a session's system text. */
   promptRefresh(params: SessionRef): Promise<PromptShown> {
     return this.call("prompt.refresh", params);
+  }
+
+  /** `session.board`: The sessions with what they work on, what they cost, and who waits for an answer. */
+  sessionBoard(params: BoardParams = {}): Promise<Board> {
+    return this.call("session.board", params);
+  }
+
+  /** `unattended.start`: Starts a turn that goes on without the client, and further ones until a check succeeds. */
+  unattendedStart(params: UnattendedStartParams): Promise<RunReceipt> {
+    return this.call("unattended.start", params);
+  }
+
+  /** `unattended.list`: The unattended runs, newest first. */
+  unattendedList(params: Empty = {}): Promise<PageOfUnattendedRun> {
+    return this.call("unattended.list", params);
+  }
+
+  /** `unattended.stop`: Stops an unattended run: cancels its turn, and starts no other. */
+  unattendedStop(params: SessionRef): Promise<UnattendedRun> {
+    return this.call("unattended.stop", params);
+  }
+
+  /** `schedule.add`: Adds a schedule: a request that starts at set times. */
+  scheduleAdd(params: ScheduleAddParams): Promise<Schedule> {
+    return this.call("schedule.add", params);
+  }
+
+  /** `schedule.list`: The schedules with their next times, latest runs and missed times. */
+  scheduleList(params: Empty = {}): Promise<PageOfSchedule> {
+    return this.call("schedule.list", params);
+  }
+
+  /** `schedule.remove`: Removes a schedule; its active run continues. */
+  scheduleRemove(params: ScheduleRef): Promise<Empty> {
+    return this.call("schedule.remove", params);
+  }
+
+  /** `schedule.run`: Starts a run of a schedule now. */
+  scheduleRun(params: ScheduleRef): Promise<ScheduleEntry> {
+    return this.call("schedule.run", params);
   }
 
   /** `memory.search`: Searches the knowledge store. */

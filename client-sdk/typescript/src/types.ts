@@ -898,6 +898,38 @@ export interface BlobRef {
   size: number;
 }
 
+/** Answer of the method `session.board`. */
+export interface Board {
+  /** Sessions that wait for an answer, then running ones, then the latest others. */
+  rows: Array<BoardRow>;
+}
+
+/** Parameters of the method `session.board`. */
+export interface BoardParams {
+  /** Maximum number of sessions, 1 to 100; 20 when omitted. */
+  limit?: number | null;
+}
+
+/** A session of the board. */
+export interface BoardRow {
+  /** Number of turns in the queue. */
+  queued: number;
+  /** State of the session itself. */
+  session: Session;
+  /** Requests that wait for an answer. */
+  waiting: Array<Approval>;
+  /** Branch of the work tree in which it works; absent outside of created work trees. */
+  branch?: string | null;
+  /** Cost of all its answers in millionths of a dollar; absent if no price is known. */
+  costMicroUsd?: number | null;
+  /** Session of the agent that started it as a subagent. */
+  parent?: SessionId | null;
+  /** First line of the input of its latest turn. */
+  request?: string | null;
+  /** Its unattended run, if it has one. */
+  unattended?: UnattendedRun | null;
+}
+
 /** Definition that calls another, or is called by it. */
 export interface CallItem {
   /** Certainty that the calls mean the definition: the best of theirs. */
@@ -1542,6 +1574,8 @@ export interface ExecutionPolicy {
   maxIterations?: number | null;
   /** Maximum number of input and output tokens over all answers. */
   maxTokens?: number | null;
+  /** Maximum cost in US dollars, by the known prices; `models.maxUsdPerTurn` applies too. */
+  maxUsd?: number | null;
   /** Mode of the turn, `ask` when omitted. `accept-edits` and `auto` require the right `approve`. */
   mode?: ExecutionMode | null;
   /** True if tools may use the network. */
@@ -2652,6 +2686,13 @@ export interface MemoryWriteParams {
   keywords: string;
 }
 
+/** Treatment of times at which the daemon was off. */
+export type MissedRuns =
+  /** One run follows when the daemon starts, however many were missed. */
+  | "once"
+  /** No run follows; the times are listed. */
+  | "skip";
+
 /** A complete answer of a model. */
 export interface ModelAnswer {
   /** Milliseconds until the first piece arrived. */
@@ -2870,6 +2911,14 @@ export interface PageOfRootStatus {
 }
 
 /** One page of a list. */
+export interface PageOfSchedule {
+  /** Entries of the page. */
+  data: Array<Schedule>;
+  /** Cursor of the next page; absent on the last. */
+  nextCursor?: string | null;
+}
+
+/** One page of a list. */
 export interface PageOfSession {
   /** Entries of the page. */
   data: Array<Session>;
@@ -2889,6 +2938,14 @@ export interface PageOfSkillInfo {
 export interface PageOfToolInfo {
   /** Entries of the page. */
   data: Array<ToolInfo>;
+  /** Cursor of the next page; absent on the last. */
+  nextCursor?: string | null;
+}
+
+/** One page of a list. */
+export interface PageOfUnattendedRun {
+  /** Entries of the page. */
+  data: Array<UnattendedRun>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
@@ -3487,6 +3544,93 @@ export type SandboxUse =
   /** Commands run outside the sandbox. */
   | "off";
 
+/** A request that starts at set times. */
+export interface Schedule {
+  /** Time at which it was added. */
+  createdAt: Timestamp;
+  /** The same times as a cron expression. */
+  cron: string;
+  /** The work of each run. */
+  job: ScheduledJob;
+  /** Treatment of times at which the daemon was off. */
+  missed: MissedRuns;
+  /** Id of the schedule. */
+  scheduleId: ScheduleId;
+  /** Name of the IANA time zone of these times. */
+  timezone: string;
+  /** Times as they were given. */
+  when: string;
+  /** Name of the client that added it. */
+  client?: string | null;
+  /** Its latest runs and skipped times, newest first, at most 20. */
+  history?: Array<ScheduleEntry>;
+  /** Next time at which it runs. */
+  nextAt?: Timestamp | null;
+}
+
+/** Parameters of the method `schedule.add`. */
+export interface ScheduleAddParams {
+  /** The work of each run. */
+  job: ScheduledJob;
+  /** Times in words (`every weekday 7:00`), or as a cron expression of five fields. */
+  when: string;
+  /** Treatment of times at which the daemon was off; `once` when omitted. */
+  missed?: MissedRuns;
+  /** Name of the IANA time zone of these times; the daemon's when omitted. */
+  timezone?: string | null;
+}
+
+/** A run of a schedule, or a time at which none started. */
+export interface ScheduleEntry {
+  /** Time for which it was scheduled; that of the request for `schedule.run`. */
+  at: Timestamp;
+  /** Outcome of the start. */
+  outcome: ScheduleOutcome;
+  /** Number of scheduled times that passed while the daemon was off, this one included. */
+  missed?: number | null;
+  /** Reason of a failure, for people. */
+  reason?: string | null;
+  /** Session of the run, if one was created. */
+  sessionId?: SessionId | null;
+}
+
+export type ScheduleId = string;
+
+/** Outcome of a scheduled time. */
+export type ScheduleOutcome =
+  /** A run started; its session has the rest. */
+  | "started"
+  /** The run could not be started. */
+  | "failed"
+  /** The run before it was still active. */
+  | "overlapped"
+  /** The daemon was off, and the schedule skips such times. */
+  | "missed";
+
+/** Parameters that name a schedule. */
+export interface ScheduleRef {
+  /** Id of the schedule. */
+  scheduleId: ScheduleId;
+}
+
+/** The work of each run of a schedule. */
+export interface ScheduledJob {
+  /** The request, 1 byte to 64 KiB. */
+  request: string;
+  /** Declared root in which the runs work: a path or root id. */
+  root: string;
+  /** As `maxTurns` of `unattended.start`. */
+  maxTurns?: number | null;
+  /** As `maxUsd` of `unattended.start`, for each run. */
+  maxUsd?: number | null;
+  /** Permissions and limits of the turns. */
+  policy?: ExecutionPolicy | null;
+  /** As `until` of `unattended.start`. */
+  until?: string | null;
+  /** True if each run has a work tree of its own. */
+  worktree?: boolean;
+}
+
 /** Answer of a search. */
 export interface SearchAnswer {
   /** True if the index currently covers the complete scope. */
@@ -3622,16 +3766,25 @@ export interface Session {
   archived?: boolean;
   /** Root in which the session's commands work. */
   root?: string | null;
+  /** The work tree in which it works; set in the answer of `session.create` alone. */
+  worktree?: Worktree | null;
 }
 
 /** Parameters of the method `session.create`. */
 export interface SessionCreateParams {
+  /** Revision at which the branch of a new work tree begins; the current commit if absent. */
+  base?: string | null;
+  /** Branch of the work tree: the name of the new one (`cairn/` and a random word if absent), or
+   * that of the existing one. */
+  branch?: string | null;
   /** Retry key of the request. */
   requestId?: string | null;
   /** Declared root in which the session's commands work: a path or root id. */
   root?: string | null;
   /** Title for people, at most 200 characters. */
   title?: string | null;
+  /** Work tree of the repository in `root` in which the session works instead. */
+  worktree?: WorktreeUse | null;
 }
 
 export type SessionId = string;
@@ -4117,6 +4270,62 @@ export interface TurnRef {
   turnId?: string | null;
 }
 
+/** A run that goes on without a client, with its limits. */
+export interface UnattendedRun {
+  /** Maximum number of turns. */
+  maxTurns: number;
+  /** First line of its request. */
+  request: string;
+  /** Id of its session. */
+  sessionId: SessionId;
+  /** Time at which it started. */
+  startedAt: Timestamp;
+  /** Status of the run. */
+  status: UnattendedStatus;
+  /** Number of turns that started. */
+  turns: number;
+  /** Exit status of its latest check. */
+  checkExitCode?: number | null;
+  /** Time at which it ended. */
+  finishedAt?: Timestamp | null;
+  /** Maximum cost in US dollars. */
+  maxUsd?: number | null;
+  /** Reason for a status that is not success, for people. */
+  reason?: string | null;
+  /** Schedule that started it. */
+  schedule?: ScheduleId | null;
+  /** Command line that ends the run when it exits with 0. */
+  until?: string | null;
+}
+
+/** Parameters of the method `unattended.start`. */
+export interface UnattendedStartParams {
+  /** The first turn. Later ones have its policy. */
+  turn: RunStartParams;
+  /** Maximum number of turns, 1 to 100; with `until` 10 when omitted, otherwise 1. */
+  maxTurns?: number | null;
+  /** Maximum cost of all turns in US dollars, by the known prices. */
+  maxUsd?: number | null;
+  /** Command line that runs in the sandbox after each turn. The run is complete when it exits
+   * with 0; otherwise its output is the input of the next turn. */
+  until?: string | null;
+}
+
+/** Status of an unattended run. */
+export type UnattendedStatus =
+  /** A turn or a check runs. */
+  | "running"
+  /** A turn waits for the answer to an approval. */
+  | "waiting"
+  /** The turn completed, or the check succeeded. */
+  | "completed"
+  /** A turn failed, or the check could not run. */
+  | "failed"
+  /** The number of turns or the budget is exhausted, and the check did not succeed. */
+  | "exhausted"
+  /** A client stopped it. */
+  | "cancelled";
+
 /** Parameters of the method `orchestrate.unsubscribe`. */
 export interface UnsubscribeParams {
   /** Id of the subscription. */
@@ -4150,6 +4359,8 @@ export interface Worktree {
   repository: string;
   /** Number of commits since its base; absent if its folder cannot be read. */
   commits?: number | null;
+  /** Outcome of its set-up command; absent if none ran. */
+  setup?: WorktreeSetup | null;
   /** Number of files with uncommitted changes; absent if its folder cannot be read. */
   uncommitted?: number | null;
 }
@@ -4195,6 +4406,23 @@ export interface WorktreeRemoved {
   /** True if the branch was removed too, because the repository's head has all of its commits. */
   branchRemoved: boolean;
 }
+
+/** Outcome of the set-up command of a work tree. */
+export interface WorktreeSetup {
+  /** The command line of `worktrees.setup`. */
+  command: string;
+  /** Reason why it did not run to its end. */
+  error?: string | null;
+  /** Exit status; absent if it did not run to its end. */
+  exitCode?: number | null;
+}
+
+/** Work tree of a new session. */
+export type WorktreeUse =
+  /** A work tree that is created for it, and prepared by the command `worktrees.setup`. */
+  | "new"
+  /** A work tree that `worktree.list` lists: `root` is its path, or `branch` its branch. */
+  | "existing";
 
 /** Notifications of the daemon, with their params. */
 export interface Notifications {

@@ -3,15 +3,15 @@
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, PoisonError},
+    time::Duration,
 };
 
 use cairn_client_sdk::Client;
 use cairn_config::{ChatMode, Config, DiskFiles, ShellMode};
 use cairn_protocol::{
-    git::WorktreeCreateParams,
     index::{AddRootParams, IndexStatusParams},
     prompt::PromptSetParams,
-    session::{Session, SessionCreateParams},
+    session::{Session, SessionCreateParams, WorktreeUse},
     tool::ToolsMode as WireMode,
     turn::{ExecutionMode, ExecutionPolicy, ProviderSetParams, SandboxUse},
 };
@@ -39,15 +39,8 @@ use crate::{
 
 /// Maximum characters of a session's name.
 const MAX_TITLE: usize = 60;
-
-/// Returns the folder that the chat is about.
-async fn chat_folder(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result<PathBuf, Failure> {
-    let location = named_folder(app, client, args).await?;
-    match &args.worktree {
-        Some(branch) => worktree(app, client, args, branch, &location).await,
-        None => Ok(location),
-    }
-}
+/// Time limit of creating a session, whose work tree may have a set-up command.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// Returns the folder that the flags name.
 async fn named_folder(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result<PathBuf, Failure> {
@@ -58,24 +51,21 @@ async fn named_folder(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result
     app.canonical(&args.sandbox.as_ref().map_or_else(|| here.clone(), |dir| here.join(dir)))
 }
 
-/// Creates a work tree for the chat, and returns its folder.
-async fn worktree(
-    app: &App<'_>,
-    client: &Client,
-    args: &ChatArgs,
-    branch: &str,
-    location: &Path,
-) -> Result<PathBuf, Failure> {
-    let params = WorktreeCreateParams {
-        root: declared_root(app, client, location, args.sandbox.is_some()).await?,
-        branch: (!branch.is_empty()).then(|| branch.to_owned()),
-        base: args.base.clone(),
-    };
-    let created = client.worktree_create(&params).await?;
-    let path = plain(&created.path);
-    app.info(&format!("working in {path}, on the branch {}", plain(&created.branch)));
+/// Reports the work tree of a chat, and a set-up that failed: the chat starts nevertheless, so that
+/// the user can repair it.
+fn report_worktree(app: &App<'_>, session: &Session) {
+    let Some(tree) = &session.worktree else { return };
+    let path = plain(&tree.path);
+    app.info(&format!("working in {path}, on the branch {}", plain(&tree.branch)));
     app.info(&format!("'cairn worktrees apply {path}' brings the changes back"));
-    Ok(created.path.into())
+    if let Some(setup) = tree.setup.as_ref().filter(|setup| !setup.succeeded()) {
+        let cause = setup
+            .error
+            .clone()
+            .unwrap_or_else(|| format!("exit status {}", setup.exit_code.unwrap_or_default()));
+        let command = plain(&setup.command);
+        app.info(&format!("warning: the set-up '{command}' failed: {}", plain(&cause)));
+    }
 }
 
 /// Returns a folder of this machine.
@@ -128,18 +118,23 @@ pub async fn chat<'a>(
     config: &Config,
     interactive: bool,
 ) -> Result<Chat<'a>, Failure> {
-    let location = chat_folder(app, &client, args).await?;
+    let mut location = named_folder(app, &client, args).await?;
     if args.go_on && app.is_remote() {
         return Err(Failure::usage(
             "--continue reads this machine's folder: omit --host and --address",
         ));
     }
-    let local_file = local::path(app.data_root()?.path(), &location);
+    let data_root = app.data_root()?;
     let session = if args.go_on {
+        let local_file = local::path(data_root.path(), &location);
         continued_session(&client, &local_file, &location).await?
     } else {
         create_session(app, &client, args, &location).await?
     };
+    if let Some(tree) = &session.worktree {
+        location = PathBuf::from(&tree.path);
+    }
+    let local_file = local::path(data_root.path(), &location);
     let log = args.log_file.as_deref().map(|path| Log::open(path, args.verbose)).transpose()?;
     let quiet = app.globals.quiet;
     let display = display_options(app, args, config, interactive);
@@ -283,8 +278,17 @@ async fn create_session(
     let root = declared_root(app, client, location, args.sandbox.is_some()).await?;
     let title = args.prompt.as_deref().unwrap_or("chat").trim().lines().next().unwrap_or_default();
     let title = Some(title.chars().take(MAX_TITLE).collect());
-    let params = SessionCreateParams { title, root: Some(root), request_id: None };
-    Ok(client.session_create(&params).await?)
+    let params = SessionCreateParams {
+        title,
+        root: Some(root),
+        worktree: args.worktree.is_some().then_some(WorktreeUse::New),
+        branch: args.worktree.clone().filter(|branch| !branch.is_empty()),
+        base: args.base.clone(),
+        request_id: None,
+    };
+    let session = client.call_within("session.create", &params, CREATE_TIMEOUT).await?;
+    report_worktree(app, &session);
+    Ok(session)
 }
 
 /// Returns the root that contains a folder, declaring one if necessary. The chat can start before

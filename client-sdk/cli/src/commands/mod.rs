@@ -20,6 +20,8 @@ pub mod overview;
 pub mod pair;
 pub mod plugins;
 pub mod references;
+pub mod run;
+pub mod schedule;
 pub mod search;
 pub mod sessions;
 pub mod skills;

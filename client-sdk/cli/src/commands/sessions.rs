@@ -1,16 +1,15 @@
 //! `cairn sessions`: who works where, and who waits for an answer.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
 use cairn_protocol::{
-    approval::{Approval, ApprovalListParams},
+    board::{Board, BoardParams, BoardRow},
     explore::RunState,
-    id::SessionId,
-    session::{Page, PageParams, Session},
     time::Timestamp,
+    unattended::UnattendedRun,
 };
 use clap::Args;
-use console::style;
+use console::{StyledObject, style};
 
 use crate::{
     app::App,
@@ -20,7 +19,8 @@ use crate::{
 };
 
 const HELP: &str = "\
-Running sessions and those that wait for you come first, then the latest ones. 'cairn trace show ID' shows one,
+Sessions that wait for you come first, then running ones, then the latest others, each with its cost if prices are
+known. 'cairn run answer ID' answers, 'cairn run watch ID' watches a run, 'cairn trace show ID' shows a session,
 'cairn chat --resume' continues one of this folder, 'cairn history WORDS' finds one.
 Exit codes: 0 done, 2 invalid usage, 4 no daemon.";
 
@@ -28,70 +28,81 @@ Exit codes: 0 done, 2 invalid usage, 4 no daemon.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = HELP)]
 pub struct SessionsArgs {
-    /// Maximum number of sessions
+    /// Maximum number of sessions, at most 100
     #[arg(short = 'k', long, value_name = "N", default_value_t = 20)]
     limit: u32,
 }
 
+/// Runs the command.
 pub async fn run(app: &App<'_>, args: SessionsArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
-    let params = PageParams { cursor: None, limit: Some(500), archived: false };
-    let page: Page<Session> = client.call("session.list", &params).await?;
-    let pending: Page<Approval> =
-        client.call("approval.list", &ApprovalListParams::default()).await?;
-    let mut questions: BTreeMap<SessionId, Vec<Approval>> = BTreeMap::new();
-    for approval in pending.data.into_iter().filter(|a| a.resolution.is_none()) {
-        questions.entry(approval.session_id.clone()).or_default().push(approval);
-    }
-    let mut sessions = page.data;
-    sessions.retain(|session| session.head_seq > 0);
-    sessions.sort_by_key(|session| {
-        let waits = questions.contains_key(&session.session_id);
-        let order = (!waits, session.state != RunState::Running);
-        (order, std::cmp::Reverse(session.updated_at))
-    });
-    sessions.truncate(args.limit as usize);
+    let params = BoardParams { limit: Some(args.limit) };
+    let board = client.session_board(&params).await?;
     if app.globals.json {
-        let page = Page { data: sessions, next_cursor: None };
-        output::json(&page)?;
-        return Ok(OK);
+        output::json(&board)?;
+    } else {
+        output::print(&table(&board, Timestamp::now()))?;
     }
-    output::print(&table(&sessions, &questions, Timestamp::now()))?;
     Ok(OK)
 }
 
-fn table(
-    sessions: &[Session],
-    questions: &BTreeMap<SessionId, Vec<Approval>>,
-    now: Timestamp,
-) -> String {
+fn table(board: &Board, now: Timestamp) -> String {
     let mut out = String::new();
-    for session in sessions {
-        let waiting = questions.get(&session.session_id);
-        let state = match waiting {
-            Some(_) => style("waits for you").yellow(),
-            None if session.state == RunState::Running => style("running").green(),
-            None => style(session.state.as_str()).dim(),
-        };
+    for row in &board.rows {
+        let session = &row.session;
         let _infallible = writeln!(
             out,
-            "{:<13}  {:>9}  {}  {}",
-            state,
+            "{:<13}  {:>9}  {:>9}  {}  {}",
+            state(row),
             age(now.0 - session.updated_at.0),
+            row.cost_micro_usd.map(dollars).unwrap_or_default(),
             session.session_id,
             style(plain(&session.title)).bold(),
         );
         if let Some(root) = &session.root {
-            let _infallible = writeln!(out, "               {}", style(plain(root)).dim());
+            let branch = row.branch.as_ref().map(|branch| format!("  on {}", plain(branch)));
+            let text = format!("{}{}", plain(root), branch.unwrap_or_default());
+            let _infallible = writeln!(out, "{INDENT}{}", style(text).dim());
         }
-        for approval in waiting.into_iter().flatten() {
-            let _infallible = writeln!(
-                out,
-                "               {}: {}",
-                approval.tool,
-                plain(&approval.preview.summary)
-            );
+        if let Some(parent) = &row.parent {
+            let _infallible =
+                writeln!(out, "{INDENT}{}", style(format!("agent of {parent}")).dim());
+        }
+        if let Some(run) = &row.unattended {
+            let _infallible = writeln!(out, "{INDENT}{}", run_line(run));
+        }
+        for approval in &row.waiting {
+            let summary = plain(&approval.preview.summary);
+            let _infallible = writeln!(out, "{INDENT}{}: {summary}", approval.tool);
         }
     }
     out
+}
+
+/// Indentation of the lines below a session.
+const INDENT: &str = "               ";
+
+fn state(row: &BoardRow) -> StyledObject<&'static str> {
+    match &row.waiting[..] {
+        [] if row.session.state == RunState::Running => style("running").green(),
+        [] => style(row.session.state.as_str()).dim(),
+        _ => style("waits for you").yellow(),
+    }
+}
+
+/// Renders an unattended run: its status, its turns and its check.
+fn run_line(run: &UnattendedRun) -> String {
+    let mut text = format!("run {}, turn {} of {}", run.status.as_str(), run.turns, run.max_turns);
+    if let Some(command) = &run.until {
+        text.push_str(&format!(", until '{}'", plain(command)));
+    }
+    if let Some(reason) = &run.reason {
+        text.push_str(&format!(": {}", plain(reason)));
+    }
+    text
+}
+
+fn dollars(micro_usd: u64) -> String {
+    let amount = micro_usd as f64 / 1e6;
+    if amount < 0.1 { format!("${amount:.4}") } else { format!("${amount:.2}") }
 }

@@ -114,7 +114,7 @@ pub async fn run(app: &App<'_>, args: ToolsArgs) -> Result<u8, Failure> {
                     }
                 };
             let title = Some(format!("tools call {name}"));
-            let params = SessionCreateParams { title, root: Some(location), request_id: None };
+            let params = SessionCreateParams { title, root: Some(location), ..Default::default() };
             let session = client.session_create(&params).await?.session_id;
             call(app, &client, &ToolCallParams { session_id: session, name, arguments }, approver)
                 .await

@@ -360,6 +360,46 @@ class Methods:
         answer: t.PromptShown = await self.call("prompt.refresh", params)
         return answer
 
+    async def session_board(self, **params: Unpack[t.BoardParams]) -> t.Board:
+        """`session.board`: The sessions with what they work on, what they cost, and who waits for an answer."""
+        answer: t.Board = await self.call("session.board", params)
+        return answer
+
+    async def unattended_start(self, **params: Unpack[t.UnattendedStartParams]) -> t.RunReceipt:
+        """`unattended.start`: Starts a turn that goes on without the client, and further ones until a check succeeds."""
+        answer: t.RunReceipt = await self.call("unattended.start", params)
+        return answer
+
+    async def unattended_list(self, **params: Unpack[t.Empty]) -> t.PageOfUnattendedRun:
+        """`unattended.list`: The unattended runs, newest first."""
+        answer: t.PageOfUnattendedRun = await self.call("unattended.list", params)
+        return answer
+
+    async def unattended_stop(self, **params: Unpack[t.SessionRef]) -> t.UnattendedRun:
+        """`unattended.stop`: Stops an unattended run: cancels its turn, and starts no other."""
+        answer: t.UnattendedRun = await self.call("unattended.stop", params)
+        return answer
+
+    async def schedule_add(self, **params: Unpack[t.ScheduleAddParams]) -> t.Schedule:
+        """`schedule.add`: Adds a schedule: a request that starts at set times."""
+        answer: t.Schedule = await self.call("schedule.add", params)
+        return answer
+
+    async def schedule_list(self, **params: Unpack[t.Empty]) -> t.PageOfSchedule:
+        """`schedule.list`: The schedules with their next times, latest runs and missed times."""
+        answer: t.PageOfSchedule = await self.call("schedule.list", params)
+        return answer
+
+    async def schedule_remove(self, **params: Unpack[t.ScheduleRef]) -> t.Empty:
+        """`schedule.remove`: Removes a schedule; its active run continues."""
+        answer: t.Empty = await self.call("schedule.remove", params)
+        return answer
+
+    async def schedule_run(self, **params: Unpack[t.ScheduleRef]) -> t.ScheduleEntry:
+        """`schedule.run`: Starts a run of a schedule now."""
+        answer: t.ScheduleEntry = await self.call("schedule.run", params)
+        return answer
+
     async def memory_search(self, **params: Unpack[t.MemorySearchParams]) -> t.PageOfMemoryEntry:
         """`memory.search`: Searches the knowledge store."""
         answer: t.PageOfMemoryEntry = await self.call("memory.search", params)

@@ -1063,6 +1063,41 @@ class BlobRef(TypedDict):
     """Size of the content in bytes."""
 
 
+class Board(TypedDict):
+    """Answer of the method `session.board`."""
+
+    rows: list[BoardRow]
+    """Sessions that wait for an answer, then running ones, then the latest others."""
+
+
+class BoardParams(TypedDict):
+    """Parameters of the method `session.board`."""
+
+    limit: NotRequired[int | None]
+    """Maximum number of sessions, 1 to 100; 20 when omitted."""
+
+
+class BoardRow(TypedDict):
+    """A session of the board."""
+
+    queued: int
+    """Number of turns in the queue."""
+    session: Session
+    """State of the session itself."""
+    waiting: list[Approval]
+    """Requests that wait for an answer."""
+    branch: NotRequired[str | None]
+    """Branch of the work tree in which it works; absent outside of created work trees."""
+    costMicroUsd: NotRequired[int | None]
+    """Cost of all its answers in millionths of a dollar; absent if no price is known."""
+    parent: NotRequired[SessionId | None]
+    """Session of the agent that started it as a subagent."""
+    request: NotRequired[str | None]
+    """First line of the input of its latest turn."""
+    unattended: NotRequired[UnattendedRun | None]
+    """Its unattended run, if it has one."""
+
+
 class CallItem(TypedDict):
     """Definition that calls another, or is called by it."""
 
@@ -1762,6 +1797,8 @@ class ExecutionPolicy(TypedDict):
     """Maximum number of model answers; `agent.max_iterations` when omitted."""
     maxTokens: NotRequired[int | None]
     """Maximum number of input and output tokens over all answers."""
+    maxUsd: NotRequired[float | None]
+    """Maximum cost in US dollars, by the known prices; `models.maxUsdPerTurn` applies too."""
     mode: NotRequired[ExecutionMode | None]
     """Mode of the turn, `ask` when omitted. `accept-edits` and `auto` require the right `approve`."""
     network: NotRequired[bool]
@@ -2924,6 +2961,12 @@ class MemoryWriteParams(TypedDict):
     keywords: str
     """Keywords of the entry, in any order: 1 to 8 words. They are its only name."""
 
+MissedRuns: TypeAlias = Literal[
+    "once",  # One run follows when the daemon starts, however many were missed.
+    "skip",  # No run follows; the times are listed.
+]
+"""Treatment of times at which the daemon was off."""
+
 
 class ModelAnswer(TypedDict):
     """A complete answer of a model."""
@@ -3154,6 +3197,15 @@ class PageOfRootStatus(TypedDict):
     """Cursor of the next page; absent on the last."""
 
 
+class PageOfSchedule(TypedDict):
+    """One page of a list."""
+
+    data: list[Schedule]
+    """Entries of the page."""
+    nextCursor: NotRequired[str | None]
+    """Cursor of the next page; absent on the last."""
+
+
 class PageOfSession(TypedDict):
     """One page of a list."""
 
@@ -3176,6 +3228,15 @@ class PageOfToolInfo(TypedDict):
     """One page of a list."""
 
     data: list[ToolInfo]
+    """Entries of the page."""
+    nextCursor: NotRequired[str | None]
+    """Cursor of the next page; absent on the last."""
+
+
+class PageOfUnattendedRun(TypedDict):
+    """One page of a list."""
+
+    data: list[UnattendedRun]
     """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
@@ -3794,6 +3855,95 @@ SandboxUse: TypeAlias = Literal[
 """Confinement of commands in a turn."""
 
 
+class Schedule(TypedDict):
+    """A request that starts at set times."""
+
+    createdAt: Timestamp
+    """Time at which it was added."""
+    cron: str
+    """The same times as a cron expression."""
+    job: ScheduledJob
+    """The work of each run."""
+    missed: MissedRuns
+    """Treatment of times at which the daemon was off."""
+    scheduleId: ScheduleId
+    """Id of the schedule."""
+    timezone: str
+    """Name of the IANA time zone of these times."""
+    when: str
+    """Times as they were given."""
+    client: NotRequired[str | None]
+    """Name of the client that added it."""
+    history: NotRequired[list[ScheduleEntry]]
+    """Its latest runs and skipped times, newest first, at most 20."""
+    nextAt: NotRequired[Timestamp | None]
+    """Next time at which it runs."""
+
+
+class ScheduleAddParams(TypedDict):
+    """Parameters of the method `schedule.add`."""
+
+    job: ScheduledJob
+    """The work of each run."""
+    when: str
+    """Times in words (`every weekday 7:00`), or as a cron expression of five fields."""
+    missed: NotRequired[MissedRuns]
+    """Treatment of times at which the daemon was off; `once` when omitted."""
+    timezone: NotRequired[str | None]
+    """Name of the IANA time zone of these times; the daemon's when omitted."""
+
+
+class ScheduleEntry(TypedDict):
+    """A run of a schedule, or a time at which none started."""
+
+    at: Timestamp
+    """Time for which it was scheduled; that of the request for `schedule.run`."""
+    outcome: ScheduleOutcome
+    """Outcome of the start."""
+    missed: NotRequired[int | None]
+    """Number of scheduled times that passed while the daemon was off, this one included."""
+    reason: NotRequired[str | None]
+    """Reason of a failure, for people."""
+    sessionId: NotRequired[SessionId | None]
+    """Session of the run, if one was created."""
+
+ScheduleId: TypeAlias = "str"
+
+ScheduleOutcome: TypeAlias = Literal[
+    "started",  # A run started; its session has the rest.
+    "failed",  # The run could not be started.
+    "overlapped",  # The run before it was still active.
+    "missed",  # The daemon was off, and the schedule skips such times.
+]
+"""Outcome of a scheduled time."""
+
+
+class ScheduleRef(TypedDict):
+    """Parameters that name a schedule."""
+
+    scheduleId: ScheduleId
+    """Id of the schedule."""
+
+
+class ScheduledJob(TypedDict):
+    """The work of each run of a schedule."""
+
+    request: str
+    """The request, 1 byte to 64 KiB."""
+    root: str
+    """Declared root in which the runs work: a path or root id."""
+    maxTurns: NotRequired[int | None]
+    """As `maxTurns` of `unattended.start`."""
+    maxUsd: NotRequired[float | None]
+    """As `maxUsd` of `unattended.start`, for each run."""
+    policy: NotRequired[ExecutionPolicy | None]
+    """Permissions and limits of the turns."""
+    until: NotRequired[str | None]
+    """As `until` of `unattended.start`."""
+    worktree: NotRequired[bool]
+    """True if each run has a work tree of its own."""
+
+
 class SearchAnswer(TypedDict):
     """Answer of a search."""
 
@@ -3937,17 +4087,26 @@ class Session(TypedDict):
     """True if the session is archived, which hides it from lists."""
     root: NotRequired[str | None]
     """Root in which the session's commands work."""
+    worktree: NotRequired[Worktree | None]
+    """The work tree in which it works; set in the answer of `session.create` alone."""
 
 
 class SessionCreateParams(TypedDict):
     """Parameters of the method `session.create`."""
 
+    base: NotRequired[str | None]
+    """Revision at which the branch of a new work tree begins; the current commit if absent."""
+    branch: NotRequired[str | None]
+    """Branch of the work tree: the name of the new one (`cairn/` and a random word if absent), or
+    that of the existing one."""
     requestId: NotRequired[str | None]
     """Retry key of the request."""
     root: NotRequired[str | None]
     """Declared root in which the session's commands work: a path or root id."""
     title: NotRequired[str | None]
     """Title for people, at most 200 characters."""
+    worktree: NotRequired[WorktreeUse | None]
+    """Work tree of the repository in `root` in which the session works instead."""
 
 SessionId: TypeAlias = "str"
 
@@ -4468,6 +4627,59 @@ class TurnRef(TypedDict):
     """Id of the turn."""
 
 
+class UnattendedRun(TypedDict):
+    """A run that goes on without a client, with its limits."""
+
+    maxTurns: int
+    """Maximum number of turns."""
+    request: str
+    """First line of its request."""
+    sessionId: SessionId
+    """Id of its session."""
+    startedAt: Timestamp
+    """Time at which it started."""
+    status: UnattendedStatus
+    """Status of the run."""
+    turns: int
+    """Number of turns that started."""
+    checkExitCode: NotRequired[int | None]
+    """Exit status of its latest check."""
+    finishedAt: NotRequired[Timestamp | None]
+    """Time at which it ended."""
+    maxUsd: NotRequired[float | None]
+    """Maximum cost in US dollars."""
+    reason: NotRequired[str | None]
+    """Reason for a status that is not success, for people."""
+    schedule: NotRequired[ScheduleId | None]
+    """Schedule that started it."""
+    until: NotRequired[str | None]
+    """Command line that ends the run when it exits with 0."""
+
+
+class UnattendedStartParams(TypedDict):
+    """Parameters of the method `unattended.start`."""
+
+    turn: RunStartParams
+    """The first turn. Later ones have its policy."""
+    maxTurns: NotRequired[int | None]
+    """Maximum number of turns, 1 to 100; with `until` 10 when omitted, otherwise 1."""
+    maxUsd: NotRequired[float | None]
+    """Maximum cost of all turns in US dollars, by the known prices."""
+    until: NotRequired[str | None]
+    """Command line that runs in the sandbox after each turn. The run is complete when it exits
+    with 0; otherwise its output is the input of the next turn."""
+
+UnattendedStatus: TypeAlias = Literal[
+    "running",  # A turn or a check runs.
+    "waiting",  # A turn waits for the answer to an approval.
+    "completed",  # The turn completed, or the check succeeded.
+    "failed",  # A turn failed, or the check could not run.
+    "exhausted",  # The number of turns or the budget is exhausted, and the check did not succeed.
+    "cancelled",  # A client stopped it.
+]
+"""Status of an unattended run."""
+
+
 class UnsubscribeParams(TypedDict):
     """Parameters of the method `orchestrate.unsubscribe`."""
 
@@ -4505,6 +4717,8 @@ class Worktree(TypedDict):
     """Path of the repository that it belongs to."""
     commits: NotRequired[int | None]
     """Number of commits since its base; absent if its folder cannot be read."""
+    setup: NotRequired[WorktreeSetup | None]
+    """Outcome of its set-up command; absent if none ran."""
     uncommitted: NotRequired[int | None]
     """Number of files with uncommitted changes; absent if its folder cannot be read."""
 
@@ -4554,3 +4768,20 @@ class WorktreeRemoved(TypedDict):
     """Name of its branch."""
     branchRemoved: bool
     """True if the branch was removed too, because the repository's head has all of its commits."""
+
+
+class WorktreeSetup(TypedDict):
+    """Outcome of the set-up command of a work tree."""
+
+    command: str
+    """The command line of `worktrees.setup`."""
+    error: NotRequired[str | None]
+    """Reason why it did not run to its end."""
+    exitCode: NotRequired[int | None]
+    """Exit status; absent if it did not run to its end."""
+
+WorktreeUse: TypeAlias = Literal[
+    "new",  # A work tree that is created for it, and prepared by the command `worktrees.setup`.
+    "existing",  # A work tree that `worktree.list` lists: `root` is its path, or `branch` its branch.
+]
+"""Work tree of a new session."""

@@ -4,6 +4,7 @@ use cairn_engine::Engine;
 use cairn_protocol::{
     approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
     background::{BackgroundOutputParams, BackgroundRef},
+    board::BoardParams,
     calls::CallsParams,
     config::ConfigGetParams,
     content::{ListDirParams, SpanParams},
@@ -21,10 +22,11 @@ use cairn_protocol::{
     },
     prompt::{PromptAppendParams, PromptSetParams, PromptShowParams},
     remote::{DeviceRef, PairBeginParams},
+    schedule::{ScheduleAddParams, ScheduleRef},
     search::{GrepParams, ImpactParams, ReferencesParams, SearchParams, SymbolsParams},
     session::{
         ArchiveParams, CommandParams, Empty, ForkParams, PageParams, SessionCreateParams,
-        SetMcpServersParams, SubscribeParams, UnsubscribeParams,
+        SetMcpServersParams, SubscribeParams, UnsubscribeParams, WorktreeUse,
     },
     tool::{RevokeParams, ToolCallParams},
     trace::{
@@ -32,9 +34,10 @@ use cairn_protocol::{
         TraceImportParams,
     },
     turn::{
-        ExecutionMode, ModelListParams, ProviderCurrentParams, ProviderSetParams, RunStartParams,
-        SandboxUse, SteerParams, TurnRef,
+        ExecutionMode, ExecutionPolicy, ModelListParams, ProviderCurrentParams, ProviderSetParams,
+        RunStartParams, SandboxUse, SteerParams, TurnRef,
     },
+    unattended::UnattendedStartParams,
     usage::{CollectParams, UsageParams},
 };
 
@@ -53,6 +56,7 @@ no_effects!(
     BackgroundOutputParams,
     BackgroundRef,
     BlobParams,
+    BoardParams,
     CallsParams,
     CloneParams,
     CollectParams,
@@ -86,8 +90,8 @@ no_effects!(
     ReplayParams,
     RevokeParams,
     RootRef,
+    ScheduleRef,
     SearchParams,
-    SessionCreateParams,
     SessionRef,
     SetMcpServersParams,
     SpanParams,
@@ -119,15 +123,48 @@ impl Effects for ExploreStartParams {
     }
 }
 
+impl Effects for SessionCreateParams {
+    const ALL: &'static [Effect] = &[Effect::CreateWorktree];
+
+    async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
+        Ok(effect_if(self.worktree == Some(WorktreeUse::New), Effect::CreateWorktree))
+    }
+}
+
+/// Returns the effects of a turn with this policy.
+fn effects_of(policy: Option<&ExecutionPolicy>) -> Vec<Effect> {
+    let Some(policy) = policy else { return vec![] };
+    let mut effects = effect_if(policy.sandbox == Some(SandboxUse::Off), Effect::LeaveSandbox);
+    if policy.mode.is_some_and(ExecutionMode::is_raised) {
+        effects.push(Effect::RaiseMode);
+    }
+    effects
+}
+
 impl Effects for RunStartParams {
     const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::RaiseMode];
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
-        let Some(policy) = &self.policy else { return Ok(vec![]) };
-        let mut effects = effect_if(policy.sandbox == Some(SandboxUse::Off), Effect::LeaveSandbox);
-        if policy.mode.is_some_and(ExecutionMode::is_raised) {
-            effects.push(Effect::RaiseMode);
-        }
+        Ok(effects_of(self.policy.as_ref()))
+    }
+}
+
+impl Effects for UnattendedStartParams {
+    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::RaiseMode, Effect::RunCheck];
+
+    async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
+        let mut effects = effects_of(self.turn.policy.as_ref());
+        effects.extend(effect_if(self.until.is_some(), Effect::RunCheck));
+        Ok(effects)
+    }
+}
+
+impl Effects for ScheduleAddParams {
+    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::RaiseMode, Effect::RunCheck];
+
+    async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
+        let mut effects = effects_of(self.job.policy.as_ref());
+        effects.extend(effect_if(self.job.until.is_some(), Effect::RunCheck));
         Ok(effects)
     }
 }

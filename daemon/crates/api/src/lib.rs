@@ -27,6 +27,7 @@ pub mod sdk;
 mod span;
 mod subscription;
 mod turns;
+mod unattended;
 mod viewer;
 
 use std::sync::{

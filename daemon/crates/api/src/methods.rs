@@ -54,6 +54,7 @@ pub fn table() -> Vec<Method> {
     all.extend(worktree());
     all.extend(tool());
     all.extend(crate::turns::methods());
+    all.extend(crate::unattended::methods());
     all.extend(crate::knowledge::methods());
     all.extend(crate::mcp::methods());
     all.extend(trace());

@@ -71,6 +71,10 @@ pub enum Effect {
     RaiseMode,
     /// Text reaches the model of a turn whose calls need fewer approvals.
     SteerRaised,
+    /// A command runs after each turn, in the sandbox and without an approval.
+    RunCheck,
+    /// A work tree is created, and its set-up command runs.
+    CreateWorktree,
     /// A permanent rule is written.
     GrantRule,
     /// A model is called at an address other than the configured one.
@@ -85,9 +89,10 @@ impl Effect {
             Self::DeclareRoot
             | Self::LeaveSandbox
             | Self::SteerOutsideSandbox
+            | Self::CreateWorktree
             | Self::GrantRule
             | Self::MoveModel => Right::Admin,
-            Self::RaiseMode | Self::SteerRaised => Right::Approve,
+            Self::RaiseMode | Self::SteerRaised | Self::RunCheck => Right::Approve,
             // Without this rule a device could grant itself further rights.
             Self::GiveRight(right) => right,
         }
@@ -100,6 +105,8 @@ impl Effect {
             Self::SteerOutsideSandbox => "steering a turn without sandbox",
             Self::RaiseMode => "policy.mode 'accept-edits' or 'auto'",
             Self::SteerRaised => "steering a turn in the mode 'accept-edits' or 'auto'",
+            Self::RunCheck => "a check that ends a run",
+            Self::CreateWorktree => "creating a work tree",
             Self::GrantRule => "an answer that grants a permanent rule",
             Self::MoveModel => "a custom endpoint for a model",
             Self::GiveRight(Right::Observe) => "granting the right 'observe'",

@@ -23,9 +23,9 @@ pub use model::{
     DiagnosticsConfig, DiagnosticsMode, Discovery, ExternalTool, FormatConfig, GitConfig,
     HookCommand, HookGroup, HooksConfig, LanguageServer, ListenConfig, LlmApi, LlmConfig,
     LlmToolCalls, McpConfig, McpServer, ModelsConfig, NetworkConfig, NetworkPreset,
-    PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig, RuleEntry, SafetyConfig,
-    SandboxConfig, ShellCwd, ShellMode, TelemetryConfig, ToolsConfig, ToolsMode, TrustConfig,
-    UiConfig, WebBackend, WebConfig, WhenMissing,
+    NotificationsConfig, PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig, RuleEntry,
+    SafetyConfig, SandboxConfig, ShellCwd, ShellMode, TelemetryConfig, ToolsConfig, ToolsMode,
+    TrustConfig, UiConfig, WebBackend, WebConfig, WhenMissing,
 };
 pub use project::{Rule, rule_of};
 pub use scope::{KeyUse, Scope, key_uses, scope_of};

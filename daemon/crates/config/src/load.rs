@@ -26,6 +26,9 @@ pub struct Inputs {
     pub home: Option<PathBuf>,
     /// The project's canonical folder. Its `.cairn.json` can only tighten safety.
     pub project_dir: Option<PathBuf>,
+    /// The folder whose trust decides about the project's: the same folder of the repository, if
+    /// the project is a work tree that Cairn created.
+    pub trusted_as: Option<PathBuf>,
     /// A file that the user named; it must exist.
     pub explicit: Option<PathBuf>,
     /// Environment variables; see [`crate::variables`].
@@ -195,7 +198,8 @@ fn file_layers(inputs: &Inputs, files: &dyn Files, errors: &mut Vec<ConfigError>
 
 /// Returns true if the user's own layers trust a folder that contains the project.
 fn is_trusted(inputs: &Inputs, layers: &[Layer]) -> bool {
-    let Some(project) = &inputs.project_dir else { return false };
+    let judged = inputs.trusted_as.as_ref().or(inputs.project_dir.as_ref());
+    let Some(project) = judged.filter(|_| inputs.project_dir.is_some()) else { return false };
     let last = layers
         .iter()
         .filter(|l| !l.is_project)

@@ -30,6 +30,7 @@ mod checks;
 mod extras;
 mod hooks;
 mod network;
+mod notifications;
 mod rerank;
 mod retention;
 mod telemetry;
@@ -38,6 +39,7 @@ pub use chat::{ChatConfig, ChatMode, ChatNotify, ChatTheme};
 pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
 pub use hooks::{AgentPluginsConfig, HookCommand, HookGroup, HooksConfig};
 pub use network::{NetworkConfig, NetworkPreset};
+pub use notifications::{NotificationsConfig, WorktreesConfig};
 pub use rerank::RerankConfig;
 pub use retention::RetentionConfig;
 pub use telemetry::TelemetryConfig;
@@ -101,6 +103,10 @@ section! {
         mcp: McpConfig = McpConfig::default(),
         /// Traces and metrics for an OpenTelemetry collector.
         telemetry: TelemetryConfig = TelemetryConfig::default(),
+        /// Notifications of unattended runs.
+        notifications: NotificationsConfig = NotificationsConfig::default(),
+        /// Work trees of sessions.
+        worktrees: WorktreesConfig = WorktreesConfig::default(),
         /// Commits by the agent.
         git: GitConfig = GitConfig::default(),
         /// Formatters that run after edits.

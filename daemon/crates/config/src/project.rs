@@ -98,6 +98,10 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     ("trust.**", Rule::Never, false),
     // A project must not remove the sessions of all projects.
     ("retention.**", Rule::Never, false),
+    // A project must not receive the events of all projects, or name a program.
+    ("notifications.**", Rule::Never, false),
+    // The command runs in the sandbox, for a user who trusts the folder.
+    ("worktrees.setup", Rule::Never, true),
     // A project must not redirect the metrics of all projects.
     ("telemetry.**", Rule::Never, false),
     ("roots", Rule::Never, false),

@@ -32,6 +32,7 @@ const LAN: &str = "daemon/src/remote.rs";
 const LINK: &str = "daemon/src/extensions/mcp/link.rs";
 const PROCESS: &str = "daemon/src/extensions/mcp/process.rs";
 const TELEMETRY: &str = "daemon/src/telemetry.rs";
+const NOTIFICATIONS: &str = "daemon/src/notifications.rs";
 const EXTRAS: &str = "daemon/src/extensions/mod.rs";
 const HOOKS: &str = "daemon/src/extensions/hooks/sources.rs";
 const LOAD: &str = "daemon/crates/config/src/load.rs";
@@ -131,6 +132,11 @@ const USES: &[(&str, Scope, &str)] = &[
     ("network.domains", Daemon, COMPOSE),
     ("network.ports", Daemon, COMPOSE),
     ("network.presets", Daemon, COMPOSE),
+    ("notifications.desktop", Daemon, NOTIFICATIONS),
+    ("notifications.webhook", Daemon, NOTIFICATIONS),
+    ("notifications.webhookPrivate", Daemon, NOTIFICATIONS),
+    ("notifications.webhookSecretCommand", Daemon, NOTIFICATIONS),
+    ("notifications.webhookSecretFile", Daemon, NOTIFICATIONS),
     ("permissions.allow", Daemon, COMPOSE),
     ("permissions.approvalTimeoutSeconds", Daemon, COMPOSE),
     ("permissions.defaultAction", Daemon, COMPOSE),
@@ -183,6 +189,7 @@ const USES: &[(&str, Scope, &str)] = &[
     ("ui.show_tool_calls", Client, CHAT),
     ("ui.stream_responses", Client, CHAT),
     ("version", Daemon, "daemon/crates/config/src/model/checks.rs"),
+    ("worktrees.setup", Daemon, COMPOSE),
 ];
 
 pub fn key_uses() -> impl Iterator<Item = KeyUse> {

@@ -69,6 +69,10 @@ fn is_secret(key: &str) -> bool {
     if key.starts_with("telemetry.headers.") {
         return true;
     }
+    // The addresses of webhooks contain tokens in their path.
+    if key == "notifications.webhook" {
+        return true;
+    }
     if key.starts_with("mcp.servers.")
         && [".env.", ".headers."].iter().any(|part| key.contains(part))
     {

@@ -51,7 +51,8 @@ impl Engine {
             return Ok(receipt);
         }
         let root = self.inner.trace.session_root(&params.session_id).await?;
-        let cx = self.command_context(&params.session_id, root.as_deref(), client)?;
+        let cx =
+            self.command_context(&params.session_id, root.as_deref(), client, Grants::default())?;
         let id = params.cmd.id.unwrap_or_else(Uuid::now_v7);
         let receipt =
             CommandReceipt { session_id: params.session_id.clone(), command_id: id, seq: 0 };
@@ -86,7 +87,8 @@ impl Engine {
         self.require_open()?;
         let slot = self.command_slot()?;
         let root = self.inner.trace.session_root(&params.session_id).await?;
-        let cx = self.command_context(&params.session_id, root.as_deref(), client)?;
+        let cx =
+            self.command_context(&params.session_id, root.as_deref(), client, Grants::default())?;
         let call = ToolCall { name: params.name, arguments: params.arguments };
         let id = Uuid::now_v7();
         let opening = cx.opening(id, None, AgentCmd::from_call(call.clone()));
@@ -115,23 +117,24 @@ impl Engine {
         })
     }
 
-    fn command_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
+    pub(crate) fn command_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let full = |_| Failure::new(Reason::Overloaded, "too many commands are running");
         Arc::clone(&self.inner.commands).try_acquire_owned().map_err(full)
     }
 
-    fn command_context(
+    pub(crate) fn command_context(
         &self,
         session: &SessionId,
         root: Option<&str>,
         client: Option<String>,
+        grants: Grants,
     ) -> Result<RunContext, Failure> {
         let core = RunCore {
             engine: self.clone(),
             session: session.clone(),
             run: None,
             root: self.root_of(root)?,
-            grants: Grants::default(),
+            grants,
             cancel: self.inner.shutdown.child_token(),
             client,
         };

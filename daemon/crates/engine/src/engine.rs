@@ -23,11 +23,12 @@ use cairn_protocol::{
 use cairn_search::Indexes;
 use cairn_trace::{Retention, Trace};
 use cairn_workspace::{Root, Roots};
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Knowledge, Notice, PluginList, SessionServers, SkillList, Trust,
+    board::CostCache,
     clone::{CloneEnds, CloneSecrets},
     index_tools,
     keyed_locks::KeyedLocks,
@@ -36,10 +37,12 @@ use crate::{
     retention::{RetentionLimits, TextTable},
     root_settings::RootSettingsMap,
     runs::Agent,
+    schedules::StartingSchedules,
     session::{RunPermits, Sessions},
     state_file::StateFile,
     subagent::AgentCounts,
     turns::{TurnAgent, TurnSettings},
+    unattended::UnattendedRuns,
 };
 
 /// Most commands that run at once, over all sessions.
@@ -84,6 +87,8 @@ pub struct EngineOptions {
     pub models: ModelLimits,
     /// Notices that are buffered for a slow subscriber, which loses older ones.
     pub notices: usize,
+    /// IANA time zone of schedules that name none.
+    pub timezone: String,
 }
 
 impl Default for EngineOptions {
@@ -105,6 +110,7 @@ impl Default for EngineOptions {
             background: BackgroundOptions::default(),
             retention: Retention::UNLIMITED,
             notices: NOTICES,
+            timezone: "UTC".to_owned(),
         }
     }
 }
@@ -187,6 +193,11 @@ pub(crate) struct Inner {
     pub(crate) plugin_list: OnceLock<Arc<PluginList>>,
     pub(crate) session_servers: OnceLock<Arc<dyn SessionServers>>,
     pub(crate) retention: RetentionLimits,
+    pub(crate) unattended: UnattendedRuns,
+    pub(crate) schedule_changes: Notify,
+    pub(crate) starting_schedules: StartingSchedules,
+    pub(crate) timezone: String,
+    pub(crate) costs: CostCache,
 }
 
 impl Engine {
@@ -250,6 +261,11 @@ impl Engine {
             plugin_list: OnceLock::new(),
             session_servers: OnceLock::new(),
             retention: RetentionLimits::new(options.retention),
+            unattended: UnattendedRuns::default(),
+            schedule_changes: Notify::new(),
+            starting_schedules: StartingSchedules::default(),
+            timezone: options.timezone,
+            costs: CostCache::default(),
         };
         let engine = Self { inner: Arc::new(inner) };
         let harness = &engine.inner.harness;
@@ -418,6 +434,7 @@ impl Engine {
     pub fn is_idle(&self) -> bool {
         let busy = |r: &cairn_protocol::index::RootStatus| !r.complete && r.error.is_none();
         self.running() == 0
+            && !self.has_unattended_runs()
             && !self.inner.harness.background().is_running()
             && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
     }

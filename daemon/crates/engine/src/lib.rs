@@ -29,8 +29,10 @@
 //! [`Engine::set_explorer`] registers it.
 #![warn(missing_docs)]
 
+mod board;
 mod clone;
 mod command;
+mod confined;
 mod context;
 mod detach_on_drop;
 mod direct;
@@ -58,6 +60,7 @@ mod root_settings;
 mod roots;
 mod run_core;
 mod runs;
+mod schedules;
 mod session;
 mod sessions;
 mod skill_tool;
@@ -67,6 +70,7 @@ mod state_file;
 mod structured;
 mod subagent;
 mod turns;
+mod unattended;
 mod undo;
 mod worktrees;
 
@@ -99,3 +103,4 @@ pub use turns::{
     Answer, Ask, Compaction, Conversation, DomainAccess, PromptTier, TurnAgent, TurnContext,
     TurnSettings,
 };
+pub use unattended::{RunEvent, RunObserver};

@@ -4,7 +4,9 @@ use cairn_protocol::{
     error::{Failure, Reason},
     explore::RunState,
     id::SessionId,
-    session::{ArchiveParams, ForkParams, Page, PageParams, Session, SessionCreateParams},
+    session::{
+        ArchiveParams, ForkParams, Page, PageParams, Session, SessionCreateParams, WorktreeUse,
+    },
 };
 use cairn_trace::NewSession;
 
@@ -16,10 +18,11 @@ const CREATE: &str = "session.create";
 const MAX_TITLE: usize = 200;
 
 impl Engine {
-    /// Creates a session.
+    /// Creates a session, and the work tree in which it works if that is requested. The set-up
+    /// command of a new work tree ends before this returns.
     ///
     /// # Errors
-    /// `root_not_found`, `invalid_params`, `request_conflict`.
+    /// `root_not_found`, `invalid_params`, `request_conflict`; as [`Engine::create_worktree`].
     pub async fn create_session(&self, params: SessionCreateParams) -> Result<Session, Failure> {
         self.require_open()?;
         let title = params.title.clone().unwrap_or_default();
@@ -32,13 +35,35 @@ impl Engine {
         let retry = Retry::new(CREATE, params.request_id.as_ref(), &params);
         let _retries = self.lock_retries(&retry).await;
         if let Some(receipt) = self.answered::<serde_json::Value>(&retry).await? {
-            return Ok(self.inner.trace.session(&session_in(&receipt)?).await?);
+            let mut session = self.inner.trace.session(&session_in(&receipt)?).await?;
+            let path = session.root.as_deref().filter(|_| params.worktree.is_some());
+            session.worktree = path.and_then(|path| self.worktree_at(path));
+            return Ok(session);
         }
         let request = retry.stored();
-        let root =
-            self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
-        let created = self.inner.trace.create_session(NewSession { title, root, request }).await?;
+        let mut worktree = self.session_worktree(&params).await?;
+        let is_new = params.worktree == Some(WorktreeUse::New);
+        let root = match &worktree {
+            Some(worktree) => Some(worktree.path.clone()),
+            None => self
+                .root_of(params.root.as_deref())?
+                .map(|root| root.path.to_string_lossy().into_owned()),
+        };
+        let new = NewSession { title, root, request };
+        let mut created = match self.inner.trace.create_session(new).await {
+            Ok(created) => created,
+            Err(error) => {
+                if let Some(worktree) = worktree.filter(|_| is_new) {
+                    self.discard_new_worktree(&worktree).await;
+                }
+                return Err(error.into());
+            }
+        };
         self.notify_session_start(&created).await;
+        if let Some(worktree) = worktree.as_mut().filter(|_| is_new) {
+            self.set_up_worktree(&created.session_id, worktree).await?;
+        }
+        created.worktree = worktree;
         Ok(created)
     }
 

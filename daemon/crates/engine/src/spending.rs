@@ -70,6 +70,16 @@ impl Engine {
         Ok(costs)
     }
 
+    /// Returns the recorded cost of a session; `None` if no answer has a known price.
+    ///
+    /// # Errors
+    /// An error of the log.
+    pub(crate) async fn known_cost_of(&self, session: &SessionId) -> Result<Option<u64>, Failure> {
+        let costs = self.costs_of(session, Timestamp(0)).await?;
+        let sum = costs.iter().map(|(_, cost)| cost).sum();
+        Ok((!costs.is_empty()).then_some(sum))
+    }
+
     /// Returns the recorded cost of a session in millionths of a dollar.
     ///
     /// # Errors

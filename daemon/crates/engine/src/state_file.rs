@@ -13,10 +13,12 @@ use cairn_protocol::{
 use cairn_workspace::replace_private_file;
 use serde::{Deserialize, Serialize};
 
+use crate::{schedules::StoredSchedule, unattended::StoredRun};
+
 /// State that is stored between starts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct State {
+pub(crate) struct State {
     /// Declared roots, as canonical paths.
     pub roots: Vec<PathBuf>,
     /// Remote URL (without credentials) of each clone, by its path.
@@ -26,10 +28,14 @@ pub struct State {
     /// Work trees whose creation or removal has begun and not ended: they are removed at the next
     /// start.
     pub unfinished_worktrees: Vec<Worktree>,
+    /// Unattended runs, oldest first.
+    pub unattended: Vec<StoredRun>,
+    /// Requests that start at set times, oldest first.
+    pub schedules: Vec<StoredSchedule>,
 }
 
 /// The file and its content.
-pub struct StateFile {
+pub(crate) struct StateFile {
     path: PathBuf,
     state: Mutex<State>,
 }

@@ -127,6 +127,8 @@ impl Tool for AgentRunner {
             .into(),
         };
         let running = Running { engine: engine.clone(), session: child.clone() };
+        let approvals = engine.inner.harness.approvals();
+        let _waiting = approvals.is_unattended(&parent).then(|| approvals.join_session(&child));
         let receipt = engine.start_run(params, None).await?;
         let result = engine.follow_child(&permit, &child, receipt.seq.saturating_sub(1)).await;
         drop(running);
@@ -187,7 +189,7 @@ impl Engine {
         let line = task.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         let title = format!("agent: {}", line.chars().take(TITLE).collect::<String>());
         let root = permit.root().map(|root| root.id.to_string());
-        let params = SessionCreateParams { title: Some(title), root, request_id: None };
+        let params = SessionCreateParams { title: Some(title), root, ..Default::default() };
         let child = self.create_session(params).await?.session_id;
         let model = self.model_choice(permit.session()).await?;
         self.inner.trace.append(Append::new(&child, vec![]).model(model)).await?;

@@ -1,14 +1,15 @@
 //! Work trees for tasks: each is a declared root of its own, on a branch of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cairn_protocol::{
     error::{Failure, Reason},
     git::{
         Worktree, WorktreeCreateParams, WorktreeDiff, WorktreeRef, WorktreeRemoveParams,
-        WorktreeRemoved,
+        WorktreeRemoved, WorktreeSetup,
     },
-    session::{Empty, Page},
+    id::SessionId,
+    session::{Empty, Page, SessionCreateParams, WorktreeUse},
 };
 use cairn_workspace::{Root, git};
 use uuid::Uuid;
@@ -19,6 +20,8 @@ use crate::{Engine, roots::blocking};
 const MAX_DIFF: usize = 1024 * 1024;
 /// Maximum number of work trees.
 const MAX_WORKTREES: usize = 256;
+/// Maximum number of work trees of work trees that are followed to their repository.
+const MAX_CHAIN: usize = 8;
 
 impl Engine {
     /// Creates a work tree with a new branch, and declares it.
@@ -50,6 +53,7 @@ impl Engine {
             base: String::new(),
             uncommitted: Some(0),
             commits: Some(0),
+            setup: None,
         };
         // Stored before git begins: a daemon that is killed meanwhile removes it at its next start.
         let unfinished = worktree.clone();
@@ -149,6 +153,116 @@ impl Engine {
                 tracing::warn!(path = worktree.path, %error, "an unfinished work tree remains");
             }
         }
+    }
+
+    /// Returns the work tree in which a new session works, created if that is requested; `None`
+    /// for a session without one.
+    ///
+    /// # Errors
+    /// `invalid_params` for parameters without a work tree, or a branch that several have; as
+    /// [`Engine::create_worktree`]; `path_not_found` for one that is not listed.
+    pub(crate) async fn session_worktree(
+        &self,
+        params: &SessionCreateParams,
+    ) -> Result<Option<Worktree>, Failure> {
+        let bad = |text: &str| Err(Failure::new(Reason::InvalidParams, text));
+        let Some(worktree) = params.worktree else {
+            return match (&params.branch, &params.base) {
+                (None, None) => Ok(None),
+                _ => bad("branch and base need worktree"),
+            };
+        };
+        let Some(root) = params.root.clone() else {
+            return bad("worktree needs root: the repository, or the work tree");
+        };
+        let (branch, base) = (params.branch.clone(), params.base.clone());
+        match (worktree, branch) {
+            (WorktreeUse::New, branch) => {
+                let params = WorktreeCreateParams { root, branch, base };
+                self.create_worktree(params).await.map(Some)
+            }
+            (WorktreeUse::Existing, _) if base.is_some() => bad("base needs a new work tree"),
+            (WorktreeUse::Existing, None) => {
+                let root = self.inner.roots.find(&root)?;
+                self.find_worktree(&root.path.to_string_lossy()).map(Some)
+            }
+            (WorktreeUse::Existing, Some(branch)) => {
+                let repository = self.inner.roots.find(&root)?.path;
+                let all = self.inner.state.get().worktrees.into_iter();
+                let mut found = all.filter(|w| repository == *w.repository && w.branch == branch);
+                found.next().map(Some).ok_or_else(|| {
+                    let branch = branch.chars().take(300).flat_map(char::escape_default);
+                    let text =
+                        format!("no work tree has the branch '{}'", branch.collect::<String>());
+                    Failure::new(Reason::PathNotFound, text)
+                })
+            }
+        }
+    }
+
+    /// Runs the set-up command of a new work tree, if the configuration names one, and stores its
+    /// outcome. A failure leaves the work tree and its session as they are, for the caller to
+    /// decide.
+    ///
+    /// # Errors
+    /// `storage_failed`.
+    pub(crate) async fn set_up_worktree(
+        &self,
+        session: &SessionId,
+        worktree: &mut Worktree,
+    ) -> Result<(), Failure> {
+        let root = self.inner.roots.find(&worktree.path)?;
+        let settings = self.turn_settings(Some(&root));
+        let Some(command) = settings.worktree_setup.clone() else { return Ok(()) };
+        let stop = self.inner.shutdown.child_token();
+        let (exit_code, error) = match self.run_confined(session, &command, None, &stop).await {
+            Ok(end) => (Some(end.exit_code), None),
+            Err(failure) => (None, Some(failure.message)),
+        };
+        worktree.setup = Some(WorktreeSetup { command, exit_code, error });
+        let stored = worktree.clone();
+        self.inner.state.change(|state| {
+            if let Some(known) = state.worktrees.iter_mut().find(|w| w.path == stored.path) {
+                known.setup = stored.setup;
+            }
+        })
+    }
+
+    /// Returns the listed work tree at a path.
+    pub(crate) fn worktree_at(&self, path: &str) -> Option<Worktree> {
+        self.inner.state.get().worktrees.into_iter().find(|worktree| worktree.path == path)
+    }
+
+    /// Removes a work tree whose session could not be created.
+    pub(crate) async fn discard_new_worktree(&self, worktree: &Worktree) {
+        let params = WorktreeRemoveParams { path: worktree.path.clone(), discard: true };
+        if let Err(failure) = self.remove_worktree(params).await {
+            tracing::warn!(path = worktree.path, %failure, "a work tree without session remains");
+        }
+    }
+
+    /// Returns the folder whose trust decides about `folder`: for a folder in a work tree that was
+    /// created here, the same folder of its repository; otherwise `None`. The list of work trees
+    /// decides, not a `.git` file, which anybody can write; the file must agree with it. Reads
+    /// files.
+    pub fn repository_folder(&self, folder: &Path) -> Option<PathBuf> {
+        let all = self.inner.state.get().worktrees;
+        let repository_of = |folder: &Path| {
+            all.iter().find_map(|worktree| {
+                let rest = folder.strip_prefix(&worktree.path).ok()?;
+                let repository = Path::new(&worktree.repository);
+                git::is_worktree_of(Path::new(&worktree.path), repository)
+                    .then(|| repository.join(rest))
+            })
+        };
+        let mut found = repository_of(folder)?;
+        for _ in 0..MAX_CHAIN {
+            match repository_of(&found) {
+                Some(next) => found = next,
+                None => return Some(found),
+            }
+        }
+        None
     }
 
     /// Lists the work trees with their changes.

@@ -32,6 +32,9 @@ use crate::{Call, FormValues, Intent, Rule, Verdict, grants::Grants, user_input}
 
 /// Sessions whose decisions are cached; those of other sessions are read from the log.
 const MAX_SESSIONS: usize = 1024;
+/// Time that a request of an unattended session waits, unless the configured one is longer: a
+/// person may answer the next day.
+const UNATTENDED_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// An answer with the values of its form, which are not recorded.
 pub(crate) type Answer = (Resolution, FormValues);
@@ -45,6 +48,8 @@ pub struct Approvals {
     /// Count of answers that changed the decisions of a session.
     answers: AtomicU64,
     approvers: Arc<AtomicUsize>,
+    /// Sessions whose requests wait without a connected client, with the number of their guards.
+    unattended: Arc<Mutex<HashMap<SessionId, usize>>>,
     timeout_ms: AtomicU64,
     stopping: CancellationToken,
 }
@@ -160,6 +165,24 @@ impl Drop for Approver {
     }
 }
 
+/// Lets the requests of one session wait although no client is connected, until it is dropped.
+pub struct UnattendedSession {
+    all: Arc<Mutex<HashMap<SessionId, usize>>>,
+    session: SessionId,
+}
+
+impl Drop for UnattendedSession {
+    fn drop(&mut self) {
+        let mut all = locked(&self.all);
+        if let Some(count) = all.get_mut(&self.session) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.session);
+            }
+        }
+    }
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -179,6 +202,7 @@ impl Approvals {
             memory: Mutex::default(),
             answers: AtomicU64::new(0),
             approvers: Arc::default(),
+            unattended: Arc::default(),
             timeout_ms: AtomicU64::new(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
             stopping,
         }
@@ -190,9 +214,20 @@ impl Approvals {
         Approver(Arc::clone(&self.approvers))
     }
 
-    /// Returns true if an approver is connected.
-    pub(crate) fn has_approver(&self) -> bool {
-        self.approvers.load(Ordering::SeqCst) > 0
+    /// Lets the requests of a session wait without a client, until the returned value is dropped.
+    pub fn join_session(&self, session: &SessionId) -> UnattendedSession {
+        *locked(&self.unattended).entry(session.clone()).or_default() += 1;
+        UnattendedSession { all: Arc::clone(&self.unattended), session: session.clone() }
+    }
+
+    /// Returns true if the requests of a session wait without a client.
+    pub fn is_unattended(&self, session: &SessionId) -> bool {
+        locked(&self.unattended).contains_key(session)
+    }
+
+    /// Returns true if somebody can answer a request of a session: now, or later if it waits.
+    pub(crate) fn has_approver(&self, session: &SessionId) -> bool {
+        self.approvers.load(Ordering::SeqCst) > 0 || self.is_unattended(session)
     }
 
     /// Sets the time that new requests wait.
@@ -361,7 +396,7 @@ impl Approvals {
             return Ok((resolution, FormValues::new()));
         }
         let (sender, receiver) = oneshot::channel();
-        if known.is_none() && self.approvers.load(Ordering::SeqCst) == 0 {
+        if known.is_none() && !self.has_approver(&call.session) {
             // The request is recorded nevertheless, with its denial.
             let mut question = self.pose(call, intent, rule, sender).await?;
             question.closed = true;
@@ -408,7 +443,10 @@ impl Approvals {
         waiter: oneshot::Sender<Answer>,
     ) -> Result<OpenQuestion<'_>, Failure> {
         let now = Timestamp::now();
-        let timeout = i64::try_from(self.timeout_ms.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+        let configured = self.timeout_ms.load(Ordering::Relaxed);
+        let is_unattended = self.is_unattended(&call.session);
+        let timeout = if is_unattended { configured.max(UNATTENDED_MILLIS) } else { configured };
+        let timeout = i64::try_from(timeout).unwrap_or(i64::MAX);
         let approval = Approval {
             approval_id: ApprovalId::new(),
             session_id: call.session.clone(),

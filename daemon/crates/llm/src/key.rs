@@ -25,7 +25,8 @@ impl Key {
         (!trimmed.is_empty()).then(|| Self(Zeroizing::new(trimmed.to_owned())))
     }
 
-    pub(crate) fn expose(&self) -> &str {
+    /// Returns the text itself, for a request or a signature.
+    pub fn expose(&self) -> &str {
         &self.0
     }
 

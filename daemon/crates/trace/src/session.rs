@@ -53,6 +53,7 @@ fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<(String, Session)> {
         updated_at: Timestamp(r.get(5)?),
         head_seq: r.get(6)?,
         archived: r.get(7)?,
+        worktree: None,
     };
     Ok((id, session))
 }
@@ -77,6 +78,7 @@ impl Trace {
             updated_at: now,
             head_seq: 0,
             archived: false,
+            worktree: None,
         };
         let session = created.clone();
         self.inner

@@ -11,8 +11,10 @@ use cairn_engine::{
 };
 use cairn_llm::{Chunk, ChunkStream, LlmError, ModelRequest, Scripted, ScriptedAnswer};
 use cairn_protocol::{
+    board::BoardParams,
     model::{Message, ModelInfo, ReasoningItem, TokenUsage},
     turn::Outcome,
+    unattended::{UnattendedRun, UnattendedStartParams, UnattendedStatus},
 };
 use cairn_test_support::engine::SingleModel;
 use futures_util::StreamExt as _;
@@ -138,6 +140,46 @@ async fn turn_and_session_end_at_their_limits() {
     let error = stage.turn("go on").await.error.unwrap();
     assert!(error.message.contains("the session has cost 1.80 USD"), "{}", error.message);
     assert_eq!(requests.lock().unwrap().len(), 3);
+}
+
+/// Starts an unattended run with a budget, and waits for its end.
+async fn unattended(stage: &Stage, until: Option<&str>, max_usd: f64) -> UnattendedRun {
+    let params = UnattendedStartParams {
+        turn: stage.params("unattended", "go"),
+        until: until.map(str::to_owned),
+        max_turns: None,
+        max_usd: Some(max_usd),
+    };
+    stage.engine.start_unattended(params, None).await.unwrap();
+    loop {
+        let run = stage.engine.unattended_runs().await.unwrap().data.remove(0);
+        if run.status.is_final() {
+            return run;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn budget_ends_an_unattended_run_within_a_turn_and_between_turns() {
+    let endless = (0..9).map(|_| calls(&[("look", "a")])).collect();
+    let (stage, requests) = stage(endless, CostLimits::default()).await;
+    let run = unattended(&stage, None, 1.2).await;
+    assert_eq!(run.status, UnattendedStatus::Exhausted);
+    assert!(run.reason.unwrap().contains("policy.maxUsd is 1.2"));
+    assert_eq!(requests.lock().unwrap().len(), 2);
+    let board = stage.engine.board(BoardParams::default()).await.unwrap();
+    assert_eq!(board.rows[0].cost_micro_usd, Some(2 * COST));
+    // Each turn costs 0.6 USD, and the check fails: two turns are within the budget.
+    let dir = Arc::new(tempfile::tempdir().unwrap());
+    let stage = Stage::in_root(dir, None, vec![], quick()).await;
+    let answers = (0..9).map(|_| text_answer("done")).collect();
+    let requests = charge(&stage, answers, CostLimits::default());
+    let run = unattended(&stage, Some("exit 7"), 1.0).await;
+    assert_eq!((run.status, run.turns), (UnattendedStatus::Exhausted, 2));
+    assert_eq!(run.check_exit_code, Some(7));
+    assert!(run.reason.unwrap().contains("the budget of 1 USD is used"));
+    assert_eq!(requests.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]

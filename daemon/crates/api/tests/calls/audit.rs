@@ -87,6 +87,20 @@ async fn closed(test_daemon: &TestDaemon, method: &str) -> Vec<AuditEntry> {
     panic!("{method} left no closed row");
 }
 
+/// Calls that concern unattended runs and schedules.
+fn unattended(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str)> {
+    let unknown = json!({"scheduleId": "sch_019b0000000070008000000000000000"});
+    let turn = json!({"sessionId": session, "turnId": "u", "input": ""});
+    let job = json!({"request": "hi", "root": dir});
+    vec![
+        ("schedule.add", json!({"when": "every day 7:00", "job": job}), "ok"),
+        ("schedule.run", unknown.clone(), "path_not_found"),
+        ("schedule.remove", unknown, "path_not_found"),
+        ("unattended.start", json!({"turn": turn}), "invalid_params"),
+        ("unattended.stop", json!({"sessionId": session}), "run_not_found"),
+    ]
+}
+
 /// One call of each method with an effect, with the expected outcome of its row.
 fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str)> {
     let of = json!({"sessionId": session});
@@ -171,7 +185,11 @@ async fn direct_calls_with_effects_are_audited() {
     let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
     let mut expected: BTreeMap<&str, Vec<&str>> = BTreeMap::from([("session.create", vec!["ok"])]);
-    for (method, params, outcome) in effects(&path, &session) {
+    let mut calls = effects(&path, &session);
+    // Before the session and the root are removed.
+    let at = calls.iter().position(|(method, ..)| *method == "viewer.link").unwrap();
+    calls.splice(at..at, unattended(&path, &session));
+    for (method, params, outcome) in calls {
         let answer = client.call(method, params.clone()).await;
         // A clone is answered before it ends.
         let failed = answer["error"].is_object() || outcome == "clone_failed";

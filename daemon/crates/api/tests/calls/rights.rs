@@ -118,6 +118,7 @@ impl Scene {
             "approvalId" => return json!("apr_019b0000000070008000000000000000"),
             "subscriptionId" => return json!("sub_019b0000000070008000000000000000"),
             "loginId" => return json!("lgn_019b0000000070008000000000000000"),
+            "scheduleId" => return json!("sch_019b0000000070008000000000000000"),
             "id" => return json!("dev_019b0000000070008000000000000000"),
             _ => {}
         }
@@ -149,8 +150,61 @@ impl Scene {
         required.map(|name| (name, self.value(name, &schema["properties"][name], types))).collect()
     }
 
+    /// Params of a start or a schedule with this policy and check.
+    fn unattended(&self, method: &str, own: &Value) -> Value {
+        let (policy, until) = (&own["policy"], &own["until"]);
+        let mut params = match method {
+            "schedule.add" => {
+                json!({"when": "every day 7:00", "job": {"request": "hi", "root": self.root, "policy": policy, "until": until}})
+            }
+            _ => {
+                json!({"turn": {"sessionId": self.session, "turnId": "t", "input": "hi", "policy": policy}, "until": until})
+            }
+        };
+        // Absent is not the same as null.
+        for part in ["turn", "job"] {
+            if let Some(part) = params.get_mut(part).and_then(Value::as_object_mut) {
+                part.retain(|_, value| !value.is_null());
+            }
+        }
+        if let Some(all) = params.as_object_mut() {
+            all.retain(|_, value| !value.is_null());
+        }
+        params
+    }
+
     /// Params of a call with an effect, and of the same call without it.
-    fn with_effect(&self, effect: Effect) -> [Value; 2] {
+    fn with_effect(&self, method: &str, effect: Effect) -> [Value; 2] {
+        let own = |with: Value, without: Value| match method {
+            "unattended.start" | "schedule.add" => {
+                [self.unattended(method, &with), self.unattended(method, &without)]
+            }
+            _ => [with, without],
+        };
+        match (method, effect) {
+            ("session.create", _) => {
+                return [
+                    json!({"root": self.root, "worktree": "new"}),
+                    json!({"root": self.root, "worktree": "existing"}),
+                ];
+            }
+            ("unattended.start" | "schedule.add", Effect::RunCheck) => {
+                return own(json!({"until": "true"}), json!({}));
+            }
+            ("unattended.start" | "schedule.add", Effect::RaiseMode) => {
+                return own(
+                    json!({"policy": {"mode": "auto"}}),
+                    json!({"policy": {"mode": "ask"}}),
+                );
+            }
+            ("unattended.start" | "schedule.add", Effect::LeaveSandbox) => {
+                return own(
+                    json!({"policy": {"sandbox": "off"}}),
+                    json!({"policy": {"sandbox": "on"}}),
+                );
+            }
+            _ => {}
+        }
         let turn = |policy: Value| json!({"sessionId": self.session, "turnId": "t", "input": "hi", "policy": policy});
         let steer = |session: &Value| json!({"sessionId": session, "text": "more"});
         let answer = |decision: &str| json!({"approvalId": "apr_019b0000000070008000000000000000", "decision": decision});
@@ -164,6 +218,7 @@ impl Scene {
             }
             Effect::SteerRaised => [steer(&self.raised), steer(&self.session)],
             Effect::SteerOutsideSandbox => [steer(&self.unconfined), steer(&self.session)],
+            Effect::RunCheck | Effect::CreateWorktree => unreachable!("it depends on the method"),
             Effect::GrantRule => [answer("always"), answer("session")],
             Effect::MoveModel => [
                 json!({"sessionId": self.session, "endpoint": "http://127.0.0.1:9/v1"}),
@@ -199,7 +254,7 @@ async fn every_rights_row_is_enforced_for_every_set_of_rights() {
         let scene = Scene::new(&test_daemon).await;
         let mut client = Client::open(&test_daemon, Rights::of(&granted)).await;
         for row in &rows {
-            let pair = row.effect.map(|effect| scene.with_effect(effect));
+            let pair = row.effect.map(|effect| scene.with_effect(row.method, effect));
             let params = match &pair {
                 Some([with, _]) => with.clone(),
                 None => scene.params(&of(row.method), types),

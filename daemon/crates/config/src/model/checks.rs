@@ -1,6 +1,6 @@
 //! Checks of values that their types do not express.
 
-use super::{Config, telemetry};
+use super::{Config, notifications, telemetry};
 
 impl Config {
     /// Lists invalid values: the key and the requirement.
@@ -46,6 +46,13 @@ impl Config {
             (1..=3600).contains(&telemetry.interval_seconds),
             "telemetry.intervalSeconds",
             "must be 1 to 3600",
+        );
+        let own = &self.notifications;
+        let fits = |text: &str| notifications::is_webhook(text, own.webhook_private);
+        check(
+            own.webhook.as_deref().is_none_or(fits),
+            "notifications.webhook",
+            "must be an https address without a user name (http needs webhookPrivate)",
         );
         wrong
     }

@@ -62,6 +62,8 @@ pub struct TurnSettings {
     pub domains: DomainAccess,
     /// Longest duration of a turn, without the time spent waiting for approvers.
     pub timeout: Option<Duration>,
+    /// Command line that prepares a new work tree, before the first turn of its session.
+    pub worktree_setup: Option<String>,
 }
 
 impl Default for TurnSettings {
@@ -81,6 +83,7 @@ impl Default for TurnSettings {
             auto_commit: None,
             domains: DomainAccess::Off,
             timeout: None,
+            worktree_setup: None,
         }
     }
 }
@@ -132,6 +135,10 @@ impl TurnSettings {
 /// # Errors
 /// `invalid_params` that names the setting.
 pub(crate) fn check_overrides(policy: Option<&ExecutionPolicy>) -> Result<(), Failure> {
+    let cost = policy.and_then(|policy| policy.max_usd);
+    if cost.is_some_and(|cost| !(cost > 0.0 && cost.is_finite())) {
+        return Err(Failure::new(Reason::InvalidParams, "policy.maxUsd must be greater than 0"));
+    }
     let Some(own) = policy.and_then(|policy| policy.settings.as_ref()) else { return Ok(()) };
     let within = |value: Option<f64>, most: f64| value.is_none_or(|v| (0.0..=most).contains(&v));
     let positive = |value: Option<u32>| value != Some(0);
@@ -480,10 +487,12 @@ impl TurnContext {
     /// `budget_exceeded`; an error of the log.
     pub(super) async fn require_money(&self) -> Result<(), Failure> {
         let limits = self.engine().inner.models.limits().cost;
-        if !limits.is_set() || self.feed().is_some() {
+        let own = self.policy().max_usd;
+        if (!limits.is_set() && own.is_none()) || self.feed().is_some() {
             return Ok(());
         }
         let spent = self.usage().cost_micro_usd.unwrap_or(0);
+        spending::require(spent, own, "the turn", "policy.maxUsd")?;
         spending::require(spent, limits.turn, "the turn", "models.maxUsdPerTurn")?;
         if limits.session.is_some() {
             let cost = self.engine().cost_of(self.session()).await?;

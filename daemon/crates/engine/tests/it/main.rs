@@ -16,3 +16,4 @@ mod order;
 mod roots;
 mod schedules;
 mod stage;
+mod unattended;

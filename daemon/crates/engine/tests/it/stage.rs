@@ -12,7 +12,7 @@ use cairn_engine::{
     Agent, Approver, Engine, EngineOptions, Rule, Rules, RunContext, TurnAgent, TurnContext,
     TurnSettings,
     record::Trace,
-    tool::{Intent, Output, Permit, Tool, ToolSpec},
+    tool::{Intent, Output, Permit, Registry, Tool, ToolSpec},
 };
 use cairn_harness::Caller;
 use cairn_protocol::{
@@ -117,6 +117,14 @@ impl Tool for Act {
             permit.write_file(&permit.resolve_own(path)?, None, b"text\n".to_vec())?;
         }
         Output::of("acted", &json!({"commit": "0".repeat(40), "paths": arguments["paths"]}), false)
+    }
+}
+
+/// Registers the tools that count.
+pub fn act_tools(registry: &Registry, world: &World) {
+    let tools = [("act", false), ("note", false), ("git_commit", false), ("read", true)];
+    for (name, read_only) in tools {
+        registry.add(Arc::new(Act { name, read_only, world: world.clone() })).unwrap();
     }
 }
 
@@ -240,10 +248,7 @@ impl Stage {
     /// approval, notes and commits do not.
     pub async fn open(dir: &Path, world: &World, setup: &Setup) -> Self {
         let deps = deps(dir, setup.index_options.clone());
-        let tools = [("act", false), ("note", false), ("git_commit", false), ("read", true)];
-        for (name, read_only) in tools {
-            deps.registry.add(Arc::new(Act { name, read_only, world: world.clone() })).unwrap();
-        }
+        act_tools(&deps.registry, world);
         let allowed = ["note", "git_commit"].map(|rule| rule.parse::<Rule>().unwrap());
         let options = EngineOptions {
             rules: Rules { allow: allowed.into(), ..Rules::default() },

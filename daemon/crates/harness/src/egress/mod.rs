@@ -318,7 +318,8 @@ impl DomainGate {
             Err(failure) => return unreadable(failure),
         };
         let decision = self.rules.decide_domain(domain, &memory, &self.approvals.grants().rules());
-        if decision.verdict != Verdict::Ask || !options.ask || !self.approvals.has_approver() {
+        let can_ask = options.ask && self.approvals.has_approver(session);
+        if decision.verdict != Verdict::Ask || !can_ask {
             return decision;
         }
         let answer = {

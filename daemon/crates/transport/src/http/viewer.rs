@@ -36,11 +36,12 @@ const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page: path, type, content.
-const FILES: [(&str, &str, &str); 10] = [
+const FILES: [(&str, &str, &str); 11] = [
     ("/viewer", HTML, include_str!("viewer/index.html")),
     ("/viewer/style.css", CSS, include_str!("viewer/style.css")),
     ("/viewer/app.js", JS, include_str!("viewer/app.js")),
     ("/viewer/rpc.js", JS, include_str!("viewer/rpc.js")),
+    ("/viewer/board.js", JS, include_str!("viewer/board.js")),
     ("/viewer/dom.js", JS, include_str!("viewer/dom.js")),
     ("/viewer/trace.js", JS, include_str!("viewer/trace.js")),
     ("/viewer/panes.js", JS, include_str!("viewer/panes.js")),

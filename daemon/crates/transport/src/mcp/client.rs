@@ -120,7 +120,7 @@ impl Client {
         let params = SessionCreateParams {
             title: Some(format!("mcp: {}", self.caller.name)),
             root,
-            request_id: None,
+            ..SessionCreateParams::default()
         };
         Ok(self.api.request::<Session>("session.create", &params).await?.session_id)
     }

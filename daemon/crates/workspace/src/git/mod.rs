@@ -29,6 +29,7 @@ pub use commit::{Committed, git_commit};
 pub use diff::{DIFF_LIMIT, DiffRequest, GitDiff, git_diff};
 pub(crate) use log::KnownCommits;
 pub use log::{LOG_LIMIT, git_log};
+pub use open::is_worktree_of;
 pub use source::CloneSource;
 pub use stamps::{GitStamp, git_stamps};
 pub use status::{MAX_CHANGES, STATUS_LIMIT, git_status};

@@ -174,6 +174,24 @@ fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<RepoPaths, &'stati
     Ok(RepoPaths { top: top.to_path_buf(), git_dirs })
 }
 
+/// Returns true if the folder `worktree` is a linked work tree of the repository in `repository`:
+/// its `.git` file names a git folder there, which names the work tree in turn.
+pub fn is_worktree_of(worktree: &Path, repository: &Path) -> bool {
+    let common = |top: &Path| -> Option<PathBuf> {
+        let dot_git = top.join(".git");
+        if std::fs::symlink_metadata(&dot_git).ok()?.is_dir() {
+            return dot_git.canonicalize().ok();
+        }
+        let text = read_short(&dot_git)?;
+        let git_dir = linked(&dot_git, &top.join(text.trim().strip_prefix("gitdir:")?.trim()))?;
+        let common = git_dir.join(read_short(&git_dir.join("commondir"))?.trim());
+        let common = common.canonicalize().ok()?;
+        (git_dir.parent()? == common.join("worktrees")).then_some(common)
+    };
+    let is_file = std::fs::symlink_metadata(worktree.join(".git")).is_ok_and(|m| m.is_file());
+    is_file && common(worktree).is_some_and(|dir| common(repository) == Some(dir))
+}
+
 /// Returns the git folder outside of the declared roots that a `.git` file names, if that folder
 /// names the work tree in turn: as linked work trees and submodules do. A file from elsewhere that
 /// points to another repository has no such entry there.

@@ -1,4 +1,5 @@
 // Selects the displayed view and handles keys.
+import { Board } from "./board.js";
 import { el } from "./dom.js";
 import { Explore } from "./explore.js";
 import { Approvals, Search, Sessions } from "./panes.js";
@@ -10,7 +11,7 @@ const LOOK_MS = 2_000;
 const main = document.getElementById("main");
 const help = document.getElementById("help");
 const waiting = document.getElementById("waiting");
-const views = { sessions: new Sessions(openSession), approvals: new Approvals(), search: new Search(), explore: new Explore(openReport) };
+const views = { sessions: new Sessions(openSession), approvals: new Approvals(), search: new Search(), explore: new Explore(openReport), board: new Board(openSession, () => go("approvals")) };
 let current;
 
 function show(view, name) {
@@ -61,7 +62,7 @@ window.onpopstate = () => go("sessions");
 
 document.onkeydown = (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || help.open) return;
-  const tab = { 1: "sessions", 2: "approvals", 3: "search", 4: "explore" }[event.key];
+  const tab = { 1: "sessions", 2: "approvals", 3: "search", 4: "explore", 5: "board" }[event.key];
   if (tab && !document.querySelector(`[data-view=${tab}]`).hidden) go(tab);
   else if (event.key === "?") help.showModal();
   else if (event.key === "/") {
@@ -77,7 +78,7 @@ async function look() {
   const count = await views.approvals.begin();
   waiting.hidden = count === 0;
   waiting.textContent = String(count);
-  if (current === views.sessions && current.first()) await current.begin();
+  if ((current === views.sessions && current.first()) || current === views.board) await current.begin();
 }
 
 on.state = showStatus;

@@ -1,0 +1,363 @@
+//! `cairn run`: runs that go on without a client.
+
+use std::{path::PathBuf, time::Duration};
+
+use cairn_client_sdk::{Client, Item};
+use cairn_protocol::{
+    approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    event::AgentEvt,
+    id::SessionId,
+    session::{Empty, Session, SessionCreateParams, WorktreeUse},
+    turn::{ExecutionMode, ExecutionPolicy, Input, RunStartParams},
+    unattended::{UnattendedRun, UnattendedStartParams, UnattendedStatus},
+};
+use clap::{Args, Subcommand};
+
+use crate::{
+    app::App,
+    exit::{FAILED, Failure, INTERRUPTED, OK, REFUSED},
+    render::{
+        event,
+        output::{self, plain},
+    },
+    scope::{self, Location},
+};
+
+/// Interval in which the status of a watched run is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Time limit of creating a session, whose work tree may have a set-up command.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(900);
+/// Maximum characters of a session's title.
+const MAX_TITLE: usize = 60;
+/// Maximum characters of a line of the log.
+const MAX_LINE: usize = 400;
+
+const HELP: &str = "\
+The run goes on in the daemon when this command ends: Ctrl+C stops watching, not the run. A call that needs an approval
+waits for it; 'cairn sessions' lists who waits, and 'cairn run answer', the viewer or a chat answers.
+
+  cairn run 'update the changelog' --detach                       start it and return
+  cairn run 'fix the failing test' --until 'cargo test' --mode auto --worktree --budget 2
+  cairn run watch ses_...                                         watch it again
+  cairn run answer ses_... once                                   answer its question
+  cairn run stop ses_...                                          stop it
+
+With --until the command runs in the sandbox after each turn: exit status 0 ends the run, otherwise its output is the
+next request. 'cairn chat --resume' continues the session when the run has ended.
+Exit codes: 0 done, 1 failed or a limit ended it, 2 invalid usage, 3 not found, 4 no daemon, 130 stopped.";
+
+/// Arguments of `cairn run`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct RunArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// The request
+    #[arg(value_name = "REQUEST", required = true)]
+    request: Option<String>,
+    #[command(flatten)]
+    job: JobArgs,
+    /// Work in a new git work tree, on a new branch of this name (cairn/… if not given)
+    #[arg(long, value_name = "BRANCH", num_args = 0..=1, default_missing_value = "")]
+    worktree: Option<String>,
+    /// With --worktree: begin at this revision instead of the current commit
+    #[arg(long, value_name = "REV", requires = "worktree")]
+    base: Option<String>,
+    /// Return when the run has started
+    #[arg(long)]
+    detach: bool,
+}
+
+/// Arguments that runs and schedules have in common.
+#[derive(Debug, Clone, Default, Args)]
+pub struct JobArgs {
+    /// Work in the root that contains this folder instead of the current one
+    #[arg(long, value_name = "PATH")]
+    pub root: Option<PathBuf>,
+    /// Mode: plan changes nothing, ask waits for an approval of each change, accept-edits edits
+    /// files without one, auto also runs commands in the sandbox without one
+    #[arg(long, value_name = "MODE", value_parser = ["plan", "ask", "accept-edits", "auto"])]
+    pub mode: Option<String>,
+    /// Command that ends the run when it exits with 0; it runs in the sandbox after each turn
+    #[arg(long, value_name = "COMMAND")]
+    pub until: Option<String>,
+    /// With --until: maximum number of turns, at most 100; 10 if not given
+    #[arg(long, value_name = "N", requires = "until")]
+    pub max_turns: Option<u32>,
+    /// Maximum cost of the run in US dollars, by the known prices
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Action {
+    /// Print what a run does, until it ends
+    Watch {
+        /// Session of the run
+        #[arg(value_name = "ID")]
+        session: SessionId,
+    },
+    /// Stop a run
+    Stop {
+        /// Session of the run
+        #[arg(value_name = "ID")]
+        session: SessionId,
+    },
+    /// Answer the oldest question of a session; prints it if no answer is given
+    Answer {
+        /// Session that waits
+        #[arg(value_name = "ID")]
+        session: SessionId,
+        /// The answer: once, session, always, deny
+        #[arg(value_name = "ANSWER", value_parser = decision)]
+        answer: Option<ApprovalDecision>,
+        /// With deny: the reason, which the model receives
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+}
+
+fn decision(name: &str) -> Result<ApprovalDecision, String> {
+    ApprovalDecision::parse(name)
+        .ok_or_else(|| "the answers are once, session, always, deny".to_owned())
+}
+
+impl JobArgs {
+    /// Returns the policy of the turns.
+    pub fn policy(&self, app: &App<'_>) -> Result<ExecutionPolicy, Failure> {
+        let mut policy = ExecutionPolicy {
+            // The user's own configuration must allow external models as well.
+            allow_external_llms: true,
+            mode: self.mode.as_deref().and_then(ExecutionMode::from_name),
+            ..ExecutionPolicy::default()
+        };
+        app.overrides()?.apply(&mut policy);
+        Ok(policy)
+    }
+
+    /// Returns the path of the declared root.
+    pub async fn root(&self, app: &App<'_>, client: &Client) -> Result<String, Failure> {
+        let here = match &self.root {
+            Some(path) => app.canonical(path)?,
+            None => app.location(client).await?,
+        };
+        Ok(scope::root(app, client, Location::Around(&here)).await?.path)
+    }
+}
+
+/// Runs the command.
+pub async fn run(app: &App<'_>, args: RunArgs) -> Result<u8, Failure> {
+    let client = app.connect().await?;
+    match args.action.clone() {
+        Some(Action::Watch { session }) => watch(app, &client, &session, 0).await,
+        Some(Action::Stop { session }) => {
+            let params = Client::session(&session);
+            let run = app.answer::<UnattendedRun>(&client, "unattended.stop", &params).await?;
+            if let Some(run) = run {
+                let text = if run.status.is_final() { "has ended already" } else { "is stopped" };
+                output::line(&format!("the run of {session} {text}"))?;
+            }
+            Ok(OK)
+        }
+        Some(Action::Answer { session, answer, reason }) => {
+            resolve(app, &client, &session, answer, reason).await
+        }
+        None => start(app, &client, args).await,
+    }
+}
+
+async fn start(app: &App<'_>, client: &Client, args: RunArgs) -> Result<u8, Failure> {
+    let request = args.request.clone().unwrap_or_default();
+    let session = create_session(app, client, &args, &request).await?;
+    let id = session.session_id.clone();
+    if let Some(tree) = &session.worktree {
+        app.info(&format!(
+            "working in {}, on the branch {}",
+            plain(&tree.path),
+            plain(&tree.branch)
+        ));
+        if let Some(setup) = tree.setup.as_ref().filter(|setup| !setup.succeeded()) {
+            let cause = setup
+                .error
+                .clone()
+                .unwrap_or_else(|| format!("exit status {}", setup.exit_code.unwrap_or_default()));
+            let text = format!("the set-up '{}' failed: {}", plain(&setup.command), plain(&cause));
+            let hint = format!(
+                "the work tree remains; 'cairn trace show {id}' has the output, 'cairn worktrees \
+                 remove' removes it"
+            );
+            return Err(Failure::failed(text).hint(hint));
+        }
+    }
+    let params = UnattendedStartParams {
+        turn: RunStartParams {
+            session_id: id.clone(),
+            turn_id: uuid::Uuid::now_v7().to_string(),
+            input: Input::Text(request),
+            context: None,
+            policy: Some(args.job.policy(app)?),
+            metadata: std::collections::BTreeMap::new(),
+        },
+        until: args.job.until.clone(),
+        max_turns: args.job.max_turns,
+        max_usd: args.job.budget,
+    };
+    let receipt = client.unattended_start(&params).await?;
+    if app.globals.json {
+        output::json(&receipt)?;
+    } else {
+        output::line(id.as_str())?;
+    }
+    app.info(&format!("'cairn run watch {id}' watches it, 'cairn run answer {id}' answers"));
+    if args.detach {
+        return Ok(OK);
+    }
+    watch(app, client, &id, receipt.seq.saturating_sub(1)).await
+}
+
+async fn create_session(
+    app: &App<'_>,
+    client: &Client,
+    args: &RunArgs,
+    request: &str,
+) -> Result<Session, Failure> {
+    let line = request.trim().lines().next().unwrap_or_default();
+    let params = SessionCreateParams {
+        title: Some(line.chars().take(MAX_TITLE).collect()),
+        root: Some(args.job.root(app, client).await?),
+        worktree: args.worktree.is_some().then_some(WorktreeUse::New),
+        branch: args.worktree.clone().filter(|branch| !branch.is_empty()),
+        base: args.base.clone(),
+        request_id: None,
+    };
+    Ok(client.call_within("session.create", &params, CREATE_TIMEOUT).await?)
+}
+
+/// Prints the records of a run until it ends.
+async fn watch(
+    app: &App<'_>,
+    client: &Client,
+    session: &SessionId,
+    after: u64,
+) -> Result<u8, Failure> {
+    find_run(client, session).await?;
+    let mut follow = client.follow(session, after);
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::pin!(interrupt);
+    let mut poll = tokio::time::interval(POLL_INTERVAL);
+    loop {
+        tokio::select! {
+            item = follow.next() => if let Item::Event(record) = item? {
+                let envelope = record.envelope()?;
+                if app.globals.json {
+                    output::json(&envelope)?;
+                } else if let Some(line) = envelope.body.evt().and_then(line) {
+                    output::line(&line)?;
+                }
+            },
+            _ = poll.tick() => {
+                let run = find_run(client, session).await?;
+                if run.status.is_final() {
+                    return finish(app, &run);
+                }
+            }
+            _ = &mut interrupt => {
+                app.info(&format!("the run goes on; 'cairn run stop {session}' stops it"));
+                return Ok(INTERRUPTED);
+            }
+        }
+    }
+}
+
+/// Renders an event that a watcher needs.
+fn line(evt: &AgentEvt) -> Option<String> {
+    let is_relevant = !matches!(
+        evt,
+        AgentEvt::TokenDelta { .. }
+            | AgentEvt::PromptProgress { .. }
+            | AgentEvt::Text { .. }
+            | AgentEvt::CommandOutput { .. }
+            | AgentEvt::RunStarted { .. }
+    );
+    let text = match evt {
+        AgentEvt::RunCompleted { result } => {
+            let answer = result.final_output.as_deref().unwrap_or_default();
+            return Some(output::plain_lines(answer)).filter(|answer| !answer.is_empty());
+        }
+        evt => {
+            let (kind, text) = event::line(evt);
+            format!("{kind:<10} {}", plain(&text.chars().take(MAX_LINE).collect::<String>()))
+        }
+    };
+    is_relevant.then_some(text)
+}
+
+fn finish(app: &App<'_>, run: &UnattendedRun) -> Result<u8, Failure> {
+    let mut text = format!("{} after {} turns", run.status.as_str(), run.turns);
+    if let Some(reason) = &run.reason {
+        text.push_str(&format!(": {}", plain(reason)));
+    }
+    app.info(&text);
+    Ok(match run.status {
+        UnattendedStatus::Completed => OK,
+        UnattendedStatus::Cancelled => INTERRUPTED,
+        _ => FAILED,
+    })
+}
+
+async fn find_run(client: &Client, session: &SessionId) -> Result<UnattendedRun, Failure> {
+    let all = client.unattended_list(&Empty {}).await?.data;
+    let found = all.into_iter().find(|run| run.session_id == *session);
+    found.ok_or_else(|| {
+        let text = format!("session {session} has no run that goes on without a client");
+        Failure::with_reason("run_not_found", text).hint("'cairn sessions' lists the sessions")
+    })
+}
+
+/// Answers the oldest question of a session, or prints it.
+async fn resolve(
+    app: &App<'_>,
+    client: &Client,
+    session: &SessionId,
+    answer: Option<ApprovalDecision>,
+    reason: Option<String>,
+) -> Result<u8, Failure> {
+    let params =
+        ApprovalListParams { session_id: Some(session.clone()), ..ApprovalListParams::default() };
+    let pending = client.approval_list(&params).await?.data;
+    let oldest = pending.into_iter().rev().find(|approval| approval.resolution.is_none());
+    let Some(approval) = oldest else {
+        app.info("the session does not wait for an answer");
+        return Ok(REFUSED);
+    };
+    let Some(decision) = answer else {
+        output::print(&question(&approval))?;
+        return Ok(OK);
+    };
+    let params = ApprovalResolveParams {
+        approval_id: approval.approval_id.clone(),
+        decision,
+        reason,
+        pattern: None,
+        values: std::collections::BTreeMap::new(),
+    };
+    client.approval_resolve(&params).await?;
+    let summary = plain(&approval.preview.summary);
+    output::line(&format!("{}: {summary}", decision.as_str()))?;
+    Ok(OK)
+}
+
+/// Renders a question with the exact effect of its call.
+fn question(approval: &Approval) -> String {
+    let preview = &approval.preview;
+    let mut out = format!("{}: {}\n", plain(&approval.tool), plain(&preview.summary));
+    for part in [&preview.command, &preview.diff].into_iter().flatten() {
+        out.push_str(&output::plain_lines(part));
+        out.push('\n');
+    }
+    for warning in &preview.warnings {
+        out.push_str(&format!("warning: {}\n", plain(warning)));
+    }
+    out.push_str("answers: once, session, always, deny\n");
+    out
+}
