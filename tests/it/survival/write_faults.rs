@@ -19,8 +19,8 @@ use crate::{
 const CHANGES: [&str; 6] =
     ["pwrite64", "fsync", "fdatasync", "ftruncate", "rename,renameat,renameat2", "unlink,unlinkat"];
 /// Reasons on the wire that such a failure may have.
-const REASONS: [&str; 5] =
-    ["storage_failed", "disk_full", "io_failed", "git_failed", "index_failed"];
+const REASONS: [&str; 6] =
+    ["storage_failed", "disk_full", "io_failed", "git_failed", "index_failed", "audit_failed"];
 
 pub fn has_strace() -> bool {
     let mut strace = Command::new("strace");
