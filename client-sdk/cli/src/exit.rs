@@ -120,6 +120,7 @@ fn code_for_reason(reason: &str) -> u8 {
         | "root_not_found"
         | "revision_not_found"
         | "session_not_found"
+        | "run_not_found"
         | "not_resumable"
         | "gone"
         | "tool_denied"
