@@ -22,7 +22,7 @@ const WORK_TREES: usize = 32;
 const CHANGED: usize = 200;
 /// Changed files of the other branch.
 const SWITCHED: usize = 5_000;
-/// Searches per measure.
+/// Number of searches whose times are reported together.
 const SEARCHES: usize = 60;
 const QUERIES: [&str; 6] = [
     "parse the configuration file",

@@ -136,11 +136,9 @@ pub async fn serve(
     let api = Api::new(engine.clone(), host, limits);
     api.set_remote(control.remote.clone());
     api.set_mcp(extensions.mcp_servers());
-    let known = engine.clone();
-    let added = extensions.clone();
     api.set_config(Arc::new(EffectiveConfig {
-        engine: known,
-        extensions: added,
+        engine: engine.clone(),
+        extensions: extensions.clone(),
         reload: Arc::clone(&reload),
         roots: configs,
     }));

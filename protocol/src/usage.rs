@@ -97,7 +97,7 @@ pub struct IndexUsage {
 pub struct SharedIndexUsage {
     /// Ids of the declared roots whose indexes are upon it.
     pub roots: Vec<RootId>,
-    /// Bytes on disk.
+    /// Bytes of its folder on disk.
     pub bytes: u64,
 }
 

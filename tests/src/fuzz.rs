@@ -12,8 +12,11 @@ use cairn_workspace::Roots;
 use serde_json::{Value, json, value::RawValue};
 use tokio::{runtime::Runtime, sync::mpsc};
 
+/// Body of a target, which takes one input.
+pub type Body = fn(&[u8]);
+
 /// Name and body of each target.
-pub const TARGETS: [(&str, fn(&[u8])); 4] = [
+pub const TARGETS: [(&str, Body); 4] = [
     ("command_line", command_line),
     ("frame", frame),
     ("parameters", parameters),

@@ -1427,6 +1427,8 @@ export interface DiskUsage {
   indexes: Array<IndexUsage>;
   /** The log of sessions. */
   log: LogUsage;
+  /** The frozen indexes that several roots share, largest first; not part of `indexes`. */
+  sharedIndexes?: Array<SharedIndexUsage>;
 }
 
 /** An object without fields. */
@@ -3868,6 +3870,14 @@ export interface Share {
   share: number;
   /** Value of the feature, mostly 0 to 1. */
   value: number;
+}
+
+/** A frozen index that several roots share. */
+export interface SharedIndexUsage {
+  /** Bytes on disk. */
+  bytes: number;
+  /** Ids of the declared roots whose indexes are upon it. */
+  roots: Array<RootId>;
 }
 
 /** Content of a skill's `skill.json`; the skill's folder has the same name as its id. */

@@ -203,7 +203,7 @@ impl Workload {
             return Ok(());
         }
         let repository = self.repository();
-        if !self.call(raw, "index.addRoot", json!({"path": repository})).await?.is_some() {
+        if self.call(raw, "index.addRoot", json!({"path": repository})).await?.is_none() {
             return Ok(());
         }
         let created = self.call(raw, "worktree.create", json!({"root": repository})).await?;

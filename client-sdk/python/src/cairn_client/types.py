@@ -1638,6 +1638,8 @@ class DiskUsage(TypedDict):
     """The indexes, largest first."""
     log: LogUsage
     """The log of sessions."""
+    sharedIndexes: NotRequired[list[SharedIndexUsage]]
+    """The frozen indexes that several roots share, largest first; not part of `indexes`."""
 
 
 class Empty(TypedDict):
@@ -4197,6 +4199,15 @@ class Share(TypedDict):
     """Part of the score: the value times its weight, times the factor of the path."""
     value: float
     """Value of the feature, mostly 0 to 1."""
+
+
+class SharedIndexUsage(TypedDict):
+    """A frozen index that several roots share."""
+
+    bytes: int
+    """Bytes on disk."""
+    roots: list[RootId]
+    """Ids of the declared roots whose indexes are upon it."""
 
 
 class SkillFile(TypedDict):

@@ -214,9 +214,8 @@ impl Engine {
         registry.add(crate::undo::tool(&trace))?;
         trace.set_embedder(Arc::new(TextTable(Arc::clone(&indexes))));
         trace.mark_interrupted().await?;
-        let (shutdown, granted) =
-            (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
-        let timeout = options.approval_timeout;
+        let shutdown = CancellationToken::new();
+        let granted = GrantedRules::load(options.granted_file)?;
         let plugins = Arc::<Plugins>::default();
         let inner = Inner {
             harness: Harness::new(
@@ -224,7 +223,7 @@ impl Engine {
                 options.rules,
                 trace.clone(),
                 granted,
-                timeout,
+                options.approval_timeout,
                 shutdown.clone(),
             )
             .with_roots(Arc::clone(&roots))
@@ -272,14 +271,20 @@ impl Engine {
         harness.egress().configure(options.egress);
         harness.background().configure(options.background);
         crate::turns::background::listen(harness.background(), &engine.inner);
-        engine.inner.harness.registry().add(crate::llm_tool::tool(&engine.inner))?;
-        engine.inner.harness.registry().add(crate::skill_tool::tool(&engine.inner))?;
-        engine.inner.harness.registry().add(crate::history_tool::tool(&engine.inner))?;
-        engine.inner.harness.registry().add(crate::subagent::tool(&engine.inner))?;
+        engine.add_own_tools()?;
         engine.forward_progress(progress)?;
         engine.declare_remembered(&options.roots).await;
         engine.remove_unfinished_worktrees().await;
         Ok(engine)
+    }
+
+    /// Registers the tools that use the engine itself.
+    fn add_own_tools(&self) -> Result<(), Failure> {
+        let registry = self.inner.harness.registry();
+        registry.add(crate::llm_tool::tool(&self.inner))?;
+        registry.add(crate::skill_tool::tool(&self.inner))?;
+        registry.add(crate::history_tool::tool(&self.inner))?;
+        registry.add(crate::subagent::tool(&self.inner))
     }
 
     /// Registers the agent that explores. Later calls have no effect.

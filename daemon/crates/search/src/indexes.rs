@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::rebuild::{self, Folders, Rebuild, Roots};
 use crate::rescore::Rescorer;
 use crate::root_index::RootIndex;
-use crate::sharing::{Bases, Place};
+use crate::sharing::{Bases, IndexLocation};
 use cairn_index_base::{CancelFlag, lock};
 use cairn_vectors::Embedder;
 
@@ -220,7 +220,7 @@ impl Indexes {
     }
 
     fn start(&self, root: &Root) -> Result<Running, Failure> {
-        let Place { folder, base, adoption } = self.place(root)?;
+        let IndexLocation { folder, base, adoption } = self.locate(root)?;
         let index = Arc::new(RootIndex::new(
             root.clone(),
             folder,

@@ -35,7 +35,7 @@ pub struct RootIndex {
     pub opts: Arc<IndexOptions>,
     /// The frozen index that it shares with others.
     pub base: Option<Arc<BaseIndex>>,
-    /// What the first walk of a new root compares with the base.
+    /// The files of a new root to compare with its base, until its first walk.
     pub adoption: Mutex<Option<Adoption>>,
     pub readers: Readers,
     pub dense: DenseIndex,
@@ -55,11 +55,11 @@ pub struct RootIndex {
     pub names: NameCache,
     pub notify: Option<Sender<IndexProgress>>,
     reporting: AtomicU8,
-    /// Whether its worker should end so that the index becomes a base.
+    /// Progress of becoming a base, which ends the worker.
     pub freezing: AtomicU8,
 }
 
-/// Values of [`RootIndex::freezing`].
+/// Steps of an index that becomes a base: values of [`RootIndex::freezing`].
 pub mod freezing {
     pub const NO: u8 = 0;
     pub const REQUESTED: u8 = 1;

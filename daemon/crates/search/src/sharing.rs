@@ -29,8 +29,8 @@ const FREEZE_LIMIT: Duration = Duration::from_secs(2);
 /// Interval at which the worker is polled.
 const POLL: Duration = Duration::from_millis(2);
 
-/// The place of a root's index.
-pub struct Place {
+/// The folder of a root's index and its base.
+pub struct IndexLocation {
     pub folder: PathBuf,
     pub base: Option<Arc<BaseIndex>>,
     /// Of a new root.
@@ -46,18 +46,18 @@ pub struct Bases {
 }
 
 impl Indexes {
-    /// The place of a root's index. An index whose base cannot be read is rebuilt.
+    /// The folder of a root's index and its base. An index whose base cannot be read is rebuilt.
     ///
     /// # Errors
     /// `storage_failed`, `disk_full`.
-    pub(crate) fn place(&self, root: &Root) -> Result<Place, Failure> {
+    pub(crate) fn locate(&self, root: &Root) -> Result<IndexLocation, Failure> {
         let folder = self.folders.choose(&root.id);
         if folder.exists() {
             let Some(name) = base_index::name_in(&folder) else {
-                return Ok(Place { folder, base: None, adoption: None });
+                return Ok(IndexLocation { folder, base: None, adoption: None });
             };
             match self.open_base(&name) {
-                Ok(base) => return Ok(Place { folder, base: Some(base), adoption: None }),
+                Ok(base) => return Ok(IndexLocation { folder, base: Some(base), adoption: None }),
                 Err(error) => {
                     tracing::warn!(root = %root.path.display(), %error, "the shared part of an index cannot be read, rebuilding it");
                     std::fs::remove_dir_all(&folder)
@@ -66,11 +66,11 @@ impl Indexes {
             }
         }
         let Some((base, adoption)) = self.find_base(root) else {
-            return Ok(Place { folder, base: None, adoption: None });
+            return Ok(IndexLocation { folder, base: None, adoption: None });
         };
         crate::db::make_private(&folder)?;
         base_index::write_name(&folder, &base.name)?;
-        Ok(Place { folder, base: Some(base), adoption: Some(adoption) })
+        Ok(IndexLocation { folder, base: Some(base), adoption: Some(adoption) })
     }
 
     /// Folders of the bases of declared roots, with the ids of those roots.
@@ -179,9 +179,9 @@ impl Indexes {
         if !wait_until_frozen(old) {
             return Ok(None);
         }
-        let ended =
+        let joinable =
             lock(&self.roots).get_mut(id).filter(|r| is_current(r)).and_then(|r| r.thread.take());
-        if let Some(thread) = ended {
+        if let Some(thread) = joinable {
             let _panicked = thread.join();
         }
         let started = self.start_upon(old, stamps);

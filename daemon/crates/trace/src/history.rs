@@ -226,11 +226,11 @@ struct Search {
     limit: u32,
 }
 
-/// Which entries match a search.
+/// Condition of a search on its entries.
 enum Match {
-    /// Those with its words, joined by an operator of FTS5.
+    /// They have the words of the search, joined by an operator of FTS5.
     Words(&'static str),
-    /// Those with these ids, best first.
+    /// They have these ids, best first.
     Entries(Vec<i64>),
 }
 

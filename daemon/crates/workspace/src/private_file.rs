@@ -30,8 +30,10 @@ pub fn replace_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A file that exists would retain its mode.
+    let _may_not_exist = std::fs::remove_file(path);
     let mut options = OpenOptions::new();
-    options.create(true).write(true).truncate(true).mode(0o600);
+    options.create_new(true).write(true).mode(0o600);
     let mut file = options.open(path)?;
     file.write_all(bytes)?;
     file.sync_all()

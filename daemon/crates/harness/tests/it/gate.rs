@@ -261,7 +261,7 @@ async fn unstorable_grant_fails_pending_call() {
     let fixture = fixture().await;
     let _approver = fixture.harness.approvals().join();
     let (work, approval) = fixture.request_approval("one").await;
-    std::fs::create_dir(fixture.dir.path().join("permissions.json.new")).unwrap();
+    std::fs::create_dir(fixture.dir.path().join("permissions.json.tmp")).unwrap();
     let failure = fixture.answer(&approval, ApprovalDecision::Always).await.unwrap_err();
     assert_eq!(failure.reason, Reason::StorageFailed, "{failure}");
     assert!(failure.message.contains("the call is approved"), "{failure}");
