@@ -3874,7 +3874,7 @@ export interface Share {
 
 /** A frozen index that several roots share. */
 export interface SharedIndexUsage {
-  /** Bytes on disk. */
+  /** Bytes of its folder on disk. */
   bytes: number;
   /** Ids of the declared roots whose indexes are upon it. */
   roots: Array<RootId>;

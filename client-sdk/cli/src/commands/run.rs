@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use cairn_client_sdk::{Client, Item};
+use cairn_client_sdk::{Client, Item, Record};
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
     event::AgentEvt,
@@ -25,6 +25,8 @@ use crate::{
 
 /// Interval in which the status of a watched run is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Longest wait for one of the last records of a run that has ended.
+const REST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit of creating a session, whose work tree may have a set-up command.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(900);
 /// Maximum characters of a session's title.
@@ -245,19 +247,25 @@ async fn watch(
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     let mut poll = tokio::time::interval(POLL_INTERVAL);
+    let mut printed = after;
     loop {
         tokio::select! {
             item = follow.next() => if let Item::Event(record) = item? {
-                let envelope = record.envelope()?;
-                if app.globals.json {
-                    output::json(&envelope)?;
-                } else if let Some(line) = envelope.body.evt().and_then(line) {
-                    output::line(&line)?;
-                }
+                printed = record.seq;
+                print_record(app, &record)?;
             },
             _ = poll.tick() => {
                 let run = find_run(client, session).await?;
                 if run.status.is_final() {
+                    let head = client.session_get(&Client::session(session)).await?.head_seq;
+                    while printed < head {
+                        let item = tokio::time::timeout(REST_TIMEOUT, follow.next()).await;
+                        let Ok(item) = item else { break };
+                        if let Item::Event(record) = item? {
+                            printed = record.seq;
+                            print_record(app, &record)?;
+                        }
+                    }
                     return finish(app, &run);
                 }
             }
@@ -267,6 +275,16 @@ async fn watch(
             }
         }
     }
+}
+
+fn print_record(app: &App<'_>, record: &Record) -> Result<(), Failure> {
+    let envelope = record.envelope()?;
+    if app.globals.json {
+        output::json(&envelope)?;
+    } else if let Some(line) = envelope.body.evt().and_then(line) {
+        output::line(&line)?;
+    }
+    Ok(())
 }
 
 /// Renders an event that a watcher needs.

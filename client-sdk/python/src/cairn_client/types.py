@@ -4205,7 +4205,7 @@ class SharedIndexUsage(TypedDict):
     """A frozen index that several roots share."""
 
     bytes: int
-    """Bytes on disk."""
+    """Bytes of its folder on disk."""
     roots: list[RootId]
     """Ids of the declared roots whose indexes are upon it."""
 
