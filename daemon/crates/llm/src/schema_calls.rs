@@ -9,7 +9,7 @@ use std::{fmt::Write as _, sync::Arc};
 use async_trait::async_trait;
 use cairn_protocol::model::{FinishReason, Message, ModelInfo, Part, TokenUsage};
 use futures_util::{StreamExt as _, stream};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     Chunk, ChunkStream, LlmError, ModelRequest, Provider, Recording, ScriptedCall, Step, ToolOffer,
@@ -115,6 +115,9 @@ fn system(text: &str, tools: &[ToolOffer]) -> String {
     system
 }
 
+/// Beginning of a reference to a definition.
+const DEFS: &str = "#/$defs/";
+
 /// Returns the schema of an answer: a call of one of the tools, or a text.
 fn schema(tools: &[ToolOffer]) -> Value {
     let object = |properties: Value, required: &[&str]| {
@@ -123,13 +126,51 @@ fn schema(tools: &[ToolOffer]) -> Value {
             "additionalProperties": false,
         })
     };
-    let calls = tools.iter().map(|tool| {
-        let properties =
-            json!({ "call": { "enum": [tool.name()] }, "arguments": tool.input_schema() });
-        object(properties, &["call", "arguments"])
-    });
-    let answer = object(json!({ "answer": { "type": "string" } }), &["answer"]);
-    json!({ "anyOf": calls.chain([answer]).collect::<Vec<_>>() })
+    let mut defs = Map::new();
+    let mut forms: Vec<Value> = Vec::new();
+    for tool in tools {
+        let arguments = with_shared_defs(tool, &mut defs);
+        let properties = json!({ "call": { "enum": [tool.name()] }, "arguments": arguments });
+        forms.push(object(properties, &["call", "arguments"]));
+    }
+    forms.push(object(json!({ "answer": { "type": "string" } }), &["answer"]));
+    let mut schema = json!({ "anyOf": forms });
+    if !defs.is_empty() {
+        schema["$defs"] = defs.into();
+    }
+    schema
+}
+
+/// Returns the arguments' schema of a tool. Its definitions move to `defs`, with the tool in their
+/// names, because a reference begins at the top of the complete schema.
+fn with_shared_defs(tool: &ToolOffer, defs: &mut Map<String, Value>) -> Value {
+    let mut arguments = tool.input_schema().clone();
+    let prefix = format!("{DEFS}{}.", tool.name());
+    rename_references(&mut arguments, &prefix);
+    if let Some(Value::Object(own)) = arguments.as_object_mut().and_then(|map| map.remove("$defs"))
+    {
+        defs.extend(own.into_iter().map(|(name, def)| (format!("{}.{name}", tool.name()), def)));
+    }
+    arguments
+}
+
+fn rename_references(value: &mut Value, prefix: &str) {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                match inner {
+                    Value::String(reference) if key == "$ref" => {
+                        if let Some(name) = reference.strip_prefix(DEFS) {
+                            *reference = format!("{prefix}{name}");
+                        }
+                    }
+                    inner => rename_references(inner, prefix),
+                }
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(|inner| rename_references(inner, prefix)),
+        _ => {}
+    }
 }
 
 /// Writes calls and results as the texts that the model sent and received.
@@ -300,6 +341,21 @@ mod tests {
         assert_eq!(schema["anyOf"][1]["required"], json!(["answer"]));
         let system = system("Be brief.", &[offer()]);
         assert!(system.starts_with("Be brief.\n") && system.contains("* read_file(path): Reads"));
+    }
+
+    #[test]
+    fn definitions_of_tools_are_found_from_the_top() {
+        let edits = json!({
+            "type": "object",
+            "properties": { "edits": { "type": "array", "items": { "$ref": "#/$defs/Piece" } } },
+            "$defs": { "Piece": { "properties": { "next": { "$ref": "#/$defs/Piece" } } } },
+        });
+        let mut defs = Map::new();
+        let offered = ToolOffer::new("edit", "Edits.", &edits).unwrap();
+        let arguments = with_shared_defs(&offered, &mut defs);
+        assert_eq!(arguments["properties"]["edits"]["items"]["$ref"], "#/$defs/edit.Piece");
+        assert!(arguments.get("$defs").is_none());
+        assert_eq!(defs["edit.Piece"]["properties"]["next"]["$ref"], "#/$defs/edit.Piece");
     }
 
     #[test]
