@@ -93,7 +93,9 @@ pub async fn run(scratch: &Path) -> bool {
     let home = scratch.join("home");
     let address = model::start().await;
     let llm = json!({"provider": "openai-compatible", "model": "m", "endpoint": address});
-    let config = json!({"llm": llm, "resources": {"maxRuns": SESSIONS}});
+    // The rate of requests to a paid service is not part of the load.
+    let models = json!({"maxRequestsPerMinute": 1_000_000});
+    let config = json!({"llm": llm, "models": models, "resources": {"maxRuns": SESSIONS}});
     std::fs::create_dir_all(home.join("config")).expect("a folder");
     std::fs::write(home.join("config/config.json"), config.to_string()).expect("written");
     let repository = repository(scratch);

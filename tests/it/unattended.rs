@@ -114,7 +114,7 @@ fn check_in_the_sandbox_decides_when_a_run_is_complete() {
 #[test]
 fn setup_prepares_new_work_trees_and_its_failure_starts_no_turn() {
     let answers = json!([text_answer("a"), text_answer("b"), text_answer("c")]);
-    let setup = json!({"worktrees": {"setup": "echo prepared > prepared.txt; echo told"}});
+    let setup = json!({"worktrees": {"setup": "echo prepared > prepared.txt; echo done"}});
     let Some(cairn) = repository(&answers, &setup) else { return };
     let session = cairn.ok(&["run", "go", "--worktree", "one", "--detach"]).trim().to_owned();
     let root =

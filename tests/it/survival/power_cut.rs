@@ -27,7 +27,7 @@ const WITHOUT_FSYNC: &[&str] = &[
     "inject=fsync,fdatasync:retval=0",
 ];
 
-/// Number of records that clients have been told to be durable, by session.
+/// Number of records that were acknowledged as durable, by session.
 struct Acknowledged {
     session: String,
     results: u64,

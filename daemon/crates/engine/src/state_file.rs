@@ -25,7 +25,7 @@ pub(crate) struct State {
     pub remotes: BTreeMap<String, String>,
     /// Work trees that were created for tasks.
     pub worktrees: Vec<Worktree>,
-    /// Work trees whose creation or removal has begun and not ended: they are removed at the next
+    /// Work trees whose creation or removal has started and not ended: they are removed at the next
     /// start.
     pub unfinished_worktrees: Vec<Worktree>,
     /// Unattended runs, oldest first.

@@ -443,7 +443,7 @@ impl Engine {
         }
     }
 
-    /// Returns true if nobody has answered an approval; the backlog contains answered ones.
+    /// Returns true if an approval is not answered; the backlog contains answered ones.
     async fn is_pending(&self, id: &cairn_protocol::id::ApprovalId) -> Result<bool, Failure> {
         Ok(self.inner.trace.approval(id).await?.resolution.is_none())
     }

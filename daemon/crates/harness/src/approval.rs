@@ -225,7 +225,7 @@ impl Approvals {
         locked(&self.unattended).contains_key(session)
     }
 
-    /// Returns true if somebody can answer a request of a session: now, or later if it waits.
+    /// Returns true if a request of a session can be answered: now, or later if it waits.
     pub(crate) fn has_approver(&self, session: &SessionId) -> bool {
         self.approvers.load(Ordering::SeqCst) > 0 || self.is_unattended(session)
     }

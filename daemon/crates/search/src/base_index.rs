@@ -104,7 +104,12 @@ impl Limits {
 
 /// The number in `meta` that identifies the model of an index's vectors.
 pub fn model(embedder: &Embedder) -> i64 {
-    i64::from_le_bytes(*embedder.hash().first_chunk().unwrap_or(&[0; 8]))
+    model_number(embedder.hash())
+}
+
+/// A number that identifies a model with this hash.
+pub fn model_number(hash: &[u8; 32]) -> i64 {
+    hash.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
 }
 
 /// The name of the base of the index in a folder.
@@ -129,16 +134,12 @@ pub fn write_name(folder: &Path, name: &str) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// When the database cannot be written.
-pub fn write_blobs(
-    conn: &mut Connection,
-    stamps: &[(String, GitStamp)],
-) -> Result<usize, StoreError> {
+pub fn write_blobs(conn: &mut Connection, stamps: &[(String, GitStamp)]) -> Result<(), StoreError> {
     let tx = conn.transaction()?;
     tx.execute_batch(
         "CREATE TABLE IF NOT EXISTS file_blob(file_id INTEGER PRIMARY KEY, blob BLOB NOT NULL);
          DELETE FROM file_blob",
     )?;
-    let mut count = 0;
     {
         let mut get = tx.prepare_cached(
             "SELECT id, size_bytes, mtime_ns, inode FROM file
@@ -159,18 +160,16 @@ pub fn write_blobs(
                 .optional()?;
             if let Some((id, _)) = row.filter(|(_, stat)| stamp.is_current(stat)) {
                 add.execute(params![id, stamp.blob])?;
-                count += 1;
             }
         }
     }
-    tx.commit()?;
-    Ok(count)
+    Ok(tx.commit()?)
 }
 
 /// A file of a base.
-pub struct BaseFile {
-    pub id: i64,
-    pub size: u64,
+struct BaseFile {
+    id: i64,
+    size: u64,
     blob: [u8; 20],
 }
 
@@ -206,13 +205,19 @@ impl BlobTable {
         is_equal.then_some(file.id)
     }
 
-    /// Number of stamps whose path and content are in the base.
-    pub fn overlap(&self, stamps: &[(String, GitStamp)]) -> usize {
-        let is_equal = |(path, stamp): &&(String, GitStamp)| {
-            self.0.get(path.as_str()).is_some_and(|file| file.blob == stamp.blob)
-        };
-        stamps.iter().filter(is_equal).count()
+    /// The hash of the file at a path.
+    pub fn blob(&self, path: &str) -> Option<[u8; 20]> {
+        self.0.get(path).map(|file| file.blob)
     }
+}
+
+/// True if at least half of the files have the hash that `blob_of` returns for their path.
+pub fn are_mostly_equal(
+    stamps: &[(String, GitStamp)],
+    blob_of: impl Fn(&str) -> Option<[u8; 20]>,
+) -> bool {
+    let is_equal = |(path, stamp): &&(String, GitStamp)| blob_of(path) == Some(stamp.blob);
+    2 * stamps.iter().filter(is_equal).count() >= stamps.len()
 }
 
 /// The files that a new root has in common with its base, for its first walk.

@@ -343,8 +343,7 @@ impl Indexes {
 
     /// A number that identifies the table of [`Indexes::embed_text`].
     pub fn table_id(&self) -> i64 {
-        let hash = self.opts.embedder.table().hash();
-        hash.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
+        crate::base_index::model_number(self.opts.embedder.table().hash())
     }
 
     /// Brings the index of a root up to date and waits for it.

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -36,11 +36,14 @@ pub type Roots = Arc<Mutex<FxHashMap<RootId, Running>>>;
 pub struct Folders {
     dir: PathBuf,
     retiring: Arc<Mutex<FxHashSet<PathBuf>>>,
+    /// Locked between the choice of a base and the file that names it, and while an unused one is
+    /// deleted.
+    choosing: Arc<Mutex<()>>,
 }
 
 impl Folders {
     pub fn new(dir: PathBuf) -> Self {
-        Self { dir, retiring: Arc::default() }
+        Self { dir, retiring: Arc::default(), choosing: Arc::default() }
     }
 
     /// Chooses the folder of a root's index and deletes leftovers of a crashed daemon.
@@ -103,8 +106,14 @@ impl Folders {
         self.dir.join(name)
     }
 
+    /// No base is deleted until the guard is dropped.
+    pub fn lock_bases(&self) -> MutexGuard<'_, ()> {
+        lock(&self.choosing)
+    }
+
     /// Deletes the folder of a base that no index has any more.
     fn delete_unused_base(&self, name: &str) {
+        let _not_being_chosen = lock(&self.choosing);
         if !self.bases().contains(name) {
             delete(&self.of_base(name));
         }

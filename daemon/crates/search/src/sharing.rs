@@ -17,7 +17,7 @@ use cairn_workspace::Root;
 use cairn_workspace::git::{GitStamp, git_stamps};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base_index::{self, Adoption, BaseIndex, BlobTable};
+use crate::base_index::{self, Adoption, BaseIndex, BlobTable, are_mostly_equal};
 use crate::indexes::{Indexes, Running};
 use crate::root_index::{RootIndex, freezing};
 use crate::worker::{self, Job};
@@ -65,6 +65,7 @@ impl Indexes {
                 }
             }
         }
+        let _guard = self.folders.lock_bases();
         let Some((base, adoption)) = self.find_base(root) else {
             return Ok(IndexLocation { folder, base: None, adoption: None });
         };
@@ -121,7 +122,7 @@ impl Indexes {
             };
             let Some(base) = base else { continue };
             let Ok(blobs) = BlobTable::read(&self.folders.of_base(&base.name)) else { continue };
-            if 2 * blobs.overlap(&stamps) >= stamps.len() {
+            if are_mostly_equal(&stamps, |path| blobs.blob(path)) {
                 let stamps = stamps.into_iter().collect();
                 return Some((base, Adoption { blobs, stamps }));
             }
@@ -137,11 +138,7 @@ impl Indexes {
         let own = git_stamps(&index.root)?;
         let blobs: FxHashMap<&str, [u8; 20]> =
             own.iter().map(|(path, stamp)| (path.as_str(), stamp.blob)).collect();
-        let equal = stamps
-            .iter()
-            .filter(|(path, stamp)| blobs.get(path.as_str()) == Some(&stamp.blob))
-            .count();
-        if 2 * equal < stamps.len() {
+        if !are_mostly_equal(stamps, |path| blobs.get(path).copied()) {
             return None;
         }
         match self.freeze(index, &own) {

@@ -38,7 +38,7 @@ pub enum Job {
 pub fn start(index: Arc<RootIndex>) -> std::io::Result<(Sender<Job>, std::thread::JoinHandle<()>)> {
     let (tx, rx) = bounded(QUEUE);
     let handle = std::thread::Builder::new().name("cairn-index".into()).spawn(move || {
-        // The first walk of a root that shares an index is short, and somebody waits for it.
+        // The first walk of a root that shares an index is short, and its caller waits for it.
         let is_first_walk = lock(&index.adoption).is_some();
         if !is_first_walk {
             cairn_workspace::background_thread();

@@ -243,6 +243,14 @@ struct Hit {
     root: Option<String>,
 }
 
+/// Appends hits that are not there yet, at most `limit`.
+fn add_others(hits: &mut Vec<Hit>, others: Vec<Hit>, limit: usize) {
+    let is_new =
+        |other: &Hit| hits.iter().all(|hit| (&hit.session, hit.seq) != (&other.session, other.seq));
+    let others: Vec<Hit> = others.into_iter().filter(is_new).take(limit).collect();
+    hits.extend(others);
+}
+
 impl Search {
     fn new(params: HistoryParams) -> Result<Self, TraceError> {
         let HistoryParams { query, file, kinds, root, limit } = params;
@@ -270,17 +278,13 @@ impl Search {
     ) -> Result<HistoryAnswer, TraceError> {
         let snapshot = conn.unchecked_transaction()?;
         let mut hits = self.hits(&snapshot, &Match::Words(" "))?;
+        let has_all_words = !hits.is_empty();
         if let Some(embedder) = embedder.filter(|_| !self.words.is_empty()) {
             let nearest = meaning::nearest(&snapshot, embedder, &self.query, MAX_NEAREST)?;
-            let similar = self.hits(&snapshot, &Match::Entries(nearest))?;
-            let is_new = |hit: &Hit| {
-                hits.iter().all(|known| (&known.session, known.seq) != (&hit.session, hit.seq))
-            };
-            let similar: Vec<Hit> = similar.into_iter().filter(is_new).take(MAX_SIMILAR).collect();
-            hits.extend(similar);
+            add_others(&mut hits, self.hits(&snapshot, &Match::Entries(nearest))?, MAX_SIMILAR);
         }
-        if hits.is_empty() && self.words.len() > 1 {
-            hits = self.hits(&snapshot, &Match::Words(" OR "))?;
+        if !has_all_words && self.words.len() > 1 {
+            add_others(&mut hits, self.hits(&snapshot, &Match::Words(" OR "))?, usize::MAX);
         }
         let (mut data, mut seen) = (Vec::new(), HashSet::new());
         for hit in hits {

@@ -40,6 +40,9 @@ async fn past_questions_are_found_by_other_words_of_the_same_meaning() {
         let is_near_the_top = found.iter().take(2).any(|text| text.ends_with(QUESTIONS[expected]));
         assert!(is_near_the_top, "{query}: {found:?}");
     }
+    // Entries with some of the words are found although others have a similar meaning.
+    let some_words = search("zebra Madrid thirty").await;
+    assert!(some_words.iter().any(|text| text.ends_with(QUESTIONS[6])), "{some_words:?}");
     // Words come first, and few entries follow them.
     assert!(search("parser").await[0].ends_with(QUESTIONS[3]));
     assert!(search("zebra crossing in Madrid").await.len() <= 5);
