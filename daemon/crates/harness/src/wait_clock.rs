@@ -92,7 +92,8 @@ mod tests {
         let clock = WaitClock::default();
         let began = Instant::now();
         let waits = [clock.start(), clock.start(), clock.start()];
-        while began.elapsed() < Duration::from_millis(20) {
+        // Their clock starts after `began`, by as much as the thread is preempted.
+        while clock.waited() < Duration::from_millis(20) {
             std::hint::spin_loop();
         }
         drop(waits);
