@@ -170,8 +170,21 @@ pub fn discard_worktree(root: &Root, path: PathBuf, branch: String) -> Result<()
                 _ => {}
             }
         }
+        remove_branch_lock(repo, &branch)?;
         delete_merged(repo, &branch).map(drop)
     })
+}
+
+/// Removes the lock of a branch that a killed daemon left while it deleted the branch. libgit2
+/// would refuse every later deletion.
+fn remove_branch_lock(repo: &Repository, branch: &str) -> Result<(), git2::Error> {
+    let lock = repo.commondir().join("refs/heads").join(format!("{branch}.lock"));
+    match std::fs::remove_file(&lock) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(git2::Error::from_str(&format!("{}: {error}", lock.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn delete_merged(repo: &Repository, name: &str) -> Result<bool, git2::Error> {

@@ -2,7 +2,10 @@
 
 use cairn_workspace::{
     Roots,
-    git::{git_log, git_status},
+    git::{
+        NewWorktree, add_worktree, discard_worktree, git_log, git_status, has_branch,
+        remove_worktree,
+    },
 };
 
 use crate::gits::{git, repository};
@@ -39,4 +42,24 @@ fn linked_work_trees_submodules_and_borrowed_objects_have_their_git() {
         let alone = Roots::new(vec![]).declare(&base.join("borrowing")).unwrap();
         assert!(git_log(&alone, 5).unwrap().is_empty());
     }
+}
+
+#[test]
+fn branch_whose_deletion_was_interrupted_is_removed_with_its_work_tree() {
+    let outer = tempfile::tempdir().unwrap();
+    let base = outer.path().canonicalize().unwrap();
+    let main = base.join("main");
+    std::fs::create_dir(&main).unwrap();
+    repository(&main);
+    let root = Roots::new(vec![]).declare(&main).unwrap();
+    let (path, branch) = (base.join("task"), "cairn/task".to_owned());
+    let new = NewWorktree { path: path.clone(), branch: branch.clone(), base: None };
+    add_worktree(&root, new).unwrap();
+    std::fs::write(main.join(".git/refs/heads/cairn/task.lock"), "").unwrap();
+    // A removal does not know whose lock it is; the daemon's next start does.
+    assert!(remove_worktree(&root, path.clone(), branch.clone()).is_err());
+    discard_worktree(&root, path.clone(), branch.clone()).unwrap();
+    assert!(!has_branch(&root, branch).unwrap());
+    assert!(!path.exists());
+    assert_eq!(git(&main, &["for-each-ref", "refs/heads/cairn"]), "");
 }
