@@ -120,6 +120,10 @@ pub struct SearchAnswer {
     /// True if rules hide some of the requested paths, which are omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
+    /// True if the items are the nearest ones but none of them contains much of the query, so that
+    /// they probably do not answer it. Never set for a semantic search.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub weak: bool,
 }
 
 /// One result: a range of lines.
@@ -257,7 +261,8 @@ pub struct GrepParams {
     #[serde(default)]
     pub is_regex: bool,
     /// Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
-    /// (`U`), `dot_all` (`s`).
+    /// (`U`), `dot_all` (`s`), `invert` (`v`, lines that do not match). With `files` and
+    /// `countOnly` nothing is searched: `counts` has each file of the scope, with 0 lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// Maximum number of lines, 1 to 10,000.
@@ -269,7 +274,7 @@ pub struct GrepParams {
     /// Counts only: `items` stays empty and `counts` has the lines per file.
     #[serde(default)]
     pub count_only: bool,
-    /// Lines of context around each match, at most 20.
+    /// Lines of context around each match, at most 100.
     #[serde(default)]
     pub context_lines: u32,
     /// Cursor from the `nextCursor` of the previous page.

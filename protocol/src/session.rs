@@ -71,7 +71,8 @@ pub struct SessionMcpStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionCreateParams {
-    /// Title for people, at most 200 characters.
+    /// Title for people, at most 200 characters; the first line of the first turn's input if
+    /// absent or empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Declared root in which the session's commands work: a path or root id.
@@ -171,6 +172,10 @@ pub struct PageParams {
     /// Includes archived entries in the list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
+    /// Lists only entries whose id begins or ends with this, 4 to 36 characters; `ses_` may be
+    /// omitted at the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// One page of a list.

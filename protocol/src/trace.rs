@@ -171,7 +171,8 @@ pub struct AuditEntry {
     pub exit_code: Option<i32>,
     /// True if the output was cut.
     pub truncated: bool,
-    /// Command line and folder of a shell call, with secrets removed.
+    /// Command line and folder of a shell call, or the code that a call runs, with secrets
+    /// removed; else the paths of the call as it names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }

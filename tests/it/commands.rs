@@ -130,6 +130,86 @@ async fn piped_search_prints_one_plain_line_per_result() {
 }
 
 #[tokio::test]
+async fn search_has_passages_in_json_and_says_that_no_match_is_good() {
+    let (dir, daemon, _raw) = indexed().await;
+    let repo = dir.path().join("repo");
+    let (code, page, _) = cairn(&daemon.home, &repo, &["--json", "search", "append_record"]);
+    let page: Value = serde_json::from_str(&page).unwrap();
+    assert!(page["items"][0]["text"].as_str().unwrap().contains("append_record"), "{page}");
+    assert!(code == 0 && page["weak"].is_null(), "{page}");
+    let nonsense = ["search", "chocolate", "cake", "recipe"];
+    let (code, printed, err) = cairn(&daemon.home, &repo, &nonsense);
+    assert!(code == 1 && err.contains("no good match; nearest:"), "{printed}{err}");
+    assert!(!printed.is_empty());
+}
+
+#[tokio::test]
+async fn grep_takes_the_flags_of_ripgrep_with_their_meaning() {
+    let dir = tempfile::tempdir().unwrap();
+    let repo = dir.path().join("repo");
+    tree(&repo, FILES);
+    let lines: String = (1..=60).map(|n| format!("row {n} of foo-bar\n")).collect();
+    tree(&repo, &[("z/many.txt", &lines), ("z/empty.txt", ""), ("z/-x.md", "-x Foo\nfoo foo\n")]);
+    let daemon = Daemon::start();
+    let mut raw = daemon.client().await;
+    index(&mut raw, &repo).await;
+    for flags in [
+        &["-n", "foo"] as &[&str],
+        &["-i", "FOO"],
+        &["-w", "row 1"],
+        &["-v", "row"],
+        &["-v", "-c", "row"],
+        &["-l", "record"],
+        &["-c", "foo"],
+        &["-o", "o{2}"],
+        &["-o", "-N", "row [0-9]"],
+        &["-F", "()"],
+        &["-e", "-x"],
+        &["-e", "append", "-e", "close"],
+        &["-F", "-e", "(", "-e", "row 7 "],
+        &["-A", "2", "row 1. "],
+        &["-B", "1", "row (5|7|20) "],
+        &["-C", "3", "row (5|12|13|30) "],
+        &["-A", "1", "-B", "2", "row (5|8|60) "],
+        &["-v", "-C", "1", "row"],
+        &["-g", "*.txt", "row 3"],
+        &["-g", "!*.txt", "foo"],
+        &["-t", "rust", "record"],
+        &["-t", "md", "foo"],
+        &["-S", "foo"],
+        &["-S", "Foo"],
+        &["foo", "z/-x.md"],
+        &["foo", "src", "z"],
+        &["--files"],
+        &["--files", "-g", "*.rs"],
+        &["--files", "z"],
+    ] {
+        let (code, ours, err) = cairn(&daemon.home, &repo, &[&["grep"], flags].concat());
+        let mut rg = std::process::Command::new("rg");
+        rg.args(["--no-config", "--no-heading", "--with-filename", "--sort", "path"]);
+        if !flags.contains(&"-N") {
+            rg.arg("--line-number");
+        }
+        rg.args(flags).current_dir(&repo).stdin(std::process::Stdio::null());
+        let theirs = rg.output().expect("ripgrep is installed");
+        let expected = String::from_utf8(theirs.stdout).unwrap();
+        assert!(!expected.is_empty(), "{flags:?} matches nothing");
+        assert_eq!(ours, expected, "{flags:?} {err}");
+        assert_eq!(Some(code), theirs.status.code(), "{flags:?}");
+    }
+    for (flags, hint) in [
+        (&["-A", "101", "x"] as &[&str], "0 to 100"),
+        (&["-o", "-v", "x"], "cannot be used with"),
+        (&["--files", "-c"], "cannot be used with"),
+        (&[""], "cairn grep --files"),
+        (&["-t", "klingon", "x"], "klingon"),
+    ] {
+        let (code, _, err) = cairn(&daemon.home, &repo, &[&["grep"], flags].concat());
+        assert!(code == 2 && err.contains(hint), "{flags:?}: {err}");
+    }
+}
+
+#[tokio::test]
 async fn grep_prints_all_lines_or_the_requested_number() {
     let dir = tempfile::tempdir().unwrap();
     let repo = dir.path().join("repo");

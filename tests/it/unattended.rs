@@ -71,7 +71,10 @@ fn run_goes_on_without_its_client_and_waits_for_an_answer() {
     assert!(table.contains("waits for you") && table.contains("write_file"), "{table}");
     assert!(table.contains("run waiting, turn 1 of 1"), "{table}");
     let question = cairn.ok(&["run", "answer", &session]);
-    assert!(question.contains("+new") && question.contains("answers: once"), "{question}");
+    assert!(
+        question.contains("+new") && question.contains("once      allows this call"),
+        "{question}"
+    );
     assert!(!cairn.folder.join("new.txt").exists());
     cairn.ok(&["run", "answer", &session, "once"]);
     let (code, out, err) = cairn.cairn(&["run", "watch", &session]);
@@ -83,6 +86,84 @@ fn run_goes_on_without_its_client_and_waits_for_an_answer() {
     let absent = format!("ses_{}", "0".repeat(32));
     assert_eq!(cairn.cairn(&["run", "watch", &absent]).0, 3);
     assert_eq!(cairn.cairn(&["run", "stop", &absent]).0, 3);
+}
+
+#[test]
+fn requests_of_all_sessions_are_listed_and_answered_by_short_ids() {
+    let write = |name: &str| json!({"path": name, "content": "new\n"});
+    let answers = json!([
+        calls("write_file", &write("one.txt")),
+        calls("write_file", &write("two.txt")),
+        text_answer("first"),
+        text_answer("second"),
+    ]);
+    let Some(cairn) = repository(&answers, &json!({})) else { return };
+    let (code, _, err) = cairn.cairn(&["approvals"]);
+    assert!(code == 0 && err.contains("nothing waits"), "{err}");
+    let mut sessions = Vec::new();
+    for request in ["write the first", "write the second"] {
+        let session = cairn.ok(&["run", request, "--detach"]).trim().to_owned();
+        cairn.until(&session, "waiting");
+        sessions.push(session);
+    }
+    let listed = cairn.ok(&["approvals"]);
+    for part in ["write_file", "write the first", "write the second", &sessions[0][30..]] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    let only = cairn.ok(&["approvals", "--session", &sessions[1][30..]]);
+    assert!(only.contains("write the second") && !only.contains("write the first"), "{only}");
+    // The oldest comes first.
+    let shown = cairn.ok(&["approvals", "show"]);
+    assert!(shown.contains("one.txt") && shown.contains("+new"), "{shown}");
+    assert!(shown.contains("until the session ends") && shown.contains("from now on"), "{shown}");
+    let ids: Vec<&str> = listed.lines().step_by(2).map(|line| &line[..6]).collect();
+    assert!(cairn.ok(&["approvals", "answer", ids[0], "yes"]).starts_with("once: "));
+    assert_eq!(cairn.cairn(&["run", "watch", &sessions[0][30..]]).0, 0);
+    assert!(cairn.folder.join("one.txt").exists());
+    // An answered request, an unknown one, and names that are none.
+    for (id, expected) in [(ids[0], 3), ("0000", 3), ("xyz", 2), ("12", 2), ("../..", 2)] {
+        let (code, _, err) = cairn.cairn(&["approvals", "answer", id, "yes"]);
+        assert_eq!(code, expected, "{id}: {err}");
+        assert!(err.contains("cairn approvals"), "{id}: {err}");
+    }
+    let (code, _, err) = cairn.cairn(&["approvals", "answer", ids[1], "maybe"]);
+    assert!(code == 2 && err.contains("once (yes), session, always, deny (no)"), "{err}");
+    cairn.ok(&["approvals", "answer", ids[1], "no", "--reason", "not now"]);
+    cairn.cairn(&["run", "watch", "last"]);
+    assert!(!cairn.folder.join("two.txt").exists());
+}
+
+#[test]
+fn sessions_are_named_after_their_first_request_and_found_by_parts_of_their_ids() {
+    let answers = json!([text_answer("a"), text_answer("b")]);
+    let Some(cairn) = repository(&answers, &json!({})) else { return };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let repo = cairn.folder.canonicalize().unwrap();
+    let session = runtime.block_on(async {
+        let mut raw = cairn.daemon.client().await;
+        let created = {
+            raw.ok("index.addRoot", json!({"path": repo})).await;
+            raw.ok("session.create", json!({"root": repo})).await
+        };
+        let session = created["sessionId"].as_str().unwrap().to_owned();
+        let turn =
+            json!({"sessionId": session, "turnId": "t", "input": "\n  Fix the parser\nplease"});
+        raw.ok("orchestrate.run.start", turn).await;
+        session
+    });
+    cairn.until(&session, "completed");
+    let table = cairn.ok(&["sessions"]);
+    assert!(table.contains("Fix the parser") && table.contains(&session[30..]), "{table}");
+    for name in [&session[30..], &session[..16], &session[4..20], "last"] {
+        let (code, out, err) = cairn.cairn(&["trace", "show", name]);
+        assert!(code == 0 && out.contains("Fix the parser"), "{name}: {out}{err}");
+    }
+    let (code, _, err) = cairn.cairn(&["trace", "show", "0000"]);
+    assert!(code == 3 && err.contains("begins or ends with '0000'"), "{err}");
+    // A second session of the same second shares the first digits.
+    cairn.ok(&["tools", "call", "datetime", "{}"]);
+    let (code, _, err) = cairn.cairn(&["trace", "show", &session[..8]]);
+    assert!(code == 2 && err.contains(&session) && err.contains("use more digits"), "{err}");
 }
 
 #[test]

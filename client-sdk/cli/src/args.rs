@@ -7,9 +7,10 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     chat,
     commands::{
-        audit, clients, completions, config, discover, eval, explore, grep, history, host, index,
-        man, map, mcp, memory, models, pair, plugins, references, run, schedule, search, sessions,
-        skills, stdio, storage, symbols, tools, trace, uninstall, update, viewer, worktrees,
+        approvals, audit, clients, completions, config, discover, eval, explore, grep, history,
+        host, index, man, map, mcp, memory, models, pair, plugins, references, run, schedule,
+        search, sessions, setup, skills, stdio, storage, symbols, tools, trace, uninstall, update,
+        viewer, worktrees,
     },
 };
 
@@ -17,7 +18,7 @@ use crate::{
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done
-    1  it failed (grep: nothing matched)
+    1  it failed (grep, search: nothing matched)
     2  invalid usage: arguments, patterns, URLs
     3  not found, or refused by policy
     4  the daemon cannot be reached or started
@@ -26,7 +27,7 @@ Exit codes:
 
 Data folder: $CAIRN_HOME, else the platform's data folder; 'cairn status' shows it.";
 
-/// Indexes, searches and explores code repositories, by a daemon on this machine.
+/// Search and explore code, and let a model work on it under your rules, by a daemon on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "cairn", version, after_help = EXIT_CODES, max_term_width = 110, propagate_version = true)]
 pub struct Cli {
@@ -42,13 +43,16 @@ pub struct Cli {
 #[derive(Debug, Clone, Default, Args)]
 pub struct Globals {
     /// Print JSON in the form of the protocol
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GENERAL)]
     pub json: bool,
+    /// Print no progress and no notes
+    #[arg(long, short, global = true, help_heading = GENERAL)]
+    pub quiet: bool,
     /// An additional config file that overrides all others
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GENERAL, hide_short_help = true)]
     pub config: Option<PathBuf>,
     /// Use the daemon of another machine, by name or address; 'cairn pair' introduces it
-    #[arg(long, global = true, value_name = "HOST")]
+    #[arg(long, global = true, value_name = "HOST", help_heading = CONNECTION, hide_short_help = true)]
     pub host: Option<String>,
     /// Use the daemon at an address, such as the local end of a tunnel; needs --token-file
     #[arg(
@@ -56,16 +60,26 @@ pub struct Globals {
         global = true,
         value_name = "HOST:PORT",
         conflicts_with = "host",
-        requires = "token_file"
+        requires = "token_file",
+        help_heading = CONNECTION,
+        hide_short_help = true
     )]
     pub address: Option<String>,
     /// The file with that daemon's token
-    #[arg(long, global = true, value_name = "FILE", requires = "address")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        requires = "address",
+        help_heading = CONNECTION,
+        hide_short_help = true
+    )]
     pub token_file: Option<PathBuf>,
-    /// Print no progress and no notes
-    #[arg(long, short, global = true)]
-    pub quiet: bool,
 }
+
+/// Headings of the flags of every command.
+const GENERAL: &str = "General options";
+const CONNECTION: &str = "Connection options";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -95,6 +109,8 @@ pub enum Command {
     Trace(trace::TraceArgs),
     /// List sessions: who works where, and who waits for an answer
     Sessions(sessions::SessionsArgs),
+    /// List the requests that wait for an approval, and answer them
+    Approvals(approvals::ApprovalsArgs),
     /// List, compare, apply and remove the work trees of chats
     Worktrees(worktrees::WorktreesArgs),
     /// Start a request that goes on without a terminal; watch, answer and stop such runs
@@ -125,6 +141,10 @@ pub enum Command {
     Doctor(host::DoctorArgs),
     /// Find daemons in the local network
     Discover(discover::DiscoverArgs),
+    /// Open the viewer, or one session in it, in a browser
+    Open(viewer::OpenArgs),
+    /// Find a model, write the configuration and try it; offer the tools to other agents
+    Setup(setup::SetupArgs),
     /// Show sessions, approvals, searches and traces in a browser
     Viewer(viewer::ViewerArgs),
     /// Pair two machines: let a device use this daemon, or this machine use another's
@@ -185,6 +205,7 @@ impl Command {
             Self::Doctor(_) => Some("doctor"),
             Self::Config(_) => Some("config"),
             Self::Discover(_) => Some("discover"),
+            Self::Setup(_) => Some("setup"),
             Self::Update(_) => Some("update"),
             Self::Uninstall(_) => Some("uninstall"),
             _ => None,
@@ -219,8 +240,18 @@ mod tests {
         "cairn map",
         "cairn map --tokens 16384 --query parser --file a.rs --file b.rs",
         "cairn sessions -k 5",
+        "cairn approvals",
+        "cairn approvals list --session last",
+        "cairn approvals show",
+        "cairn approvals answer 3f9a2c yes",
+        "cairn approvals answer apr_3f9a2c deny --reason no",
+        "cairn approvals --watch",
+        "cairn trace show last",
+        "cairn run watch 3f9a2c",
         "cairn worktrees",
         "cairn worktrees remove ../x --discard",
+        "cairn chat --session 3f9a2c",
+        "cairn sessions --pick",
         "cairn chat --worktree",
         "cairn chat --worktree fix/retry --base v1.2 -p go",
         "cairn run fix",
@@ -273,6 +304,13 @@ mod tests {
         "cairn chat --list-models --json",
         "cairn chat --shell --no-sandbox",
         "cairn viewer --print",
+        "cairn open",
+        "cairn open 3f9a2c --print",
+        "cairn setup",
+        "cairn setup --provider ollama --model qwen3 --endpoint http://localhost:11434 --no-try",
+        "cairn grep -n -i -w -v -l -A 2 -B 1 -t rust -e x -e -y src tests",
+        "cairn grep --files src",
+        "cairn grep -o -N foo",
         "cairn tools",
         "cairn tools call read_file {} --root . --yes --json",
         "cairn tools rules --revoke git",
@@ -317,6 +355,7 @@ mod tests {
             "cairn pair --rights all",
             "cairn pair --code 12345678",
             "cairn chat --compress",
+            "cairn chat --session last --continue",
             "cairn chat --shell -p x",
             "cairn chat --tools-mode all",
             "cairn tools call",
@@ -328,6 +367,9 @@ mod tests {
             "cairn run x --base main",
             "cairn run answer ses_00000000000000000000000000000000 maybe",
             "cairn schedule add daily",
+            "cairn approvals answer 3f9a2c",
+            "cairn approvals answer 3f9a2c perhaps",
+            "cairn trace show abc",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

@@ -1,4 +1,4 @@
-//! Confirmation of a removal.
+//! Questions that are answered with yes or no.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
@@ -9,13 +9,26 @@ use crate::exit::Failure;
 /// # Errors
 /// Wrong usage without a terminal, with `what` would be removed and the flag to use instead.
 pub fn at_terminal(what: &str, question: impl FnOnce() -> String) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() {
+    if !is_possible() {
         return Err(Failure::usage(format!(
             "this removes {what}, and there is no terminal to confirm it: add --yes"
         )));
     }
+    prompt(&question())
+}
+
+/// True if a person can be prompted.
+pub fn is_possible() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Prints a question and reads the answer; true for a yes.
+///
+/// # Errors
+/// The terminal cannot be read.
+pub fn prompt(question: &str) -> Result<bool, Failure> {
     let mut terminal = std::io::stderr();
-    terminal.write_all(question().as_bytes())?;
+    terminal.write_all(question.as_bytes())?;
     terminal.flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;

@@ -138,10 +138,49 @@ fn code_for_reason(reason: &str) -> u8 {
         | "remote_off"
         | "not_paired"
         | "pairing_refused"
-        | "device_not_found" => REFUSED,
+        | "device_not_found"
+        | "approval_not_found"
+        | "approval_resolved" => REFUSED,
         "shutting_down" => UNREACHABLE,
         _ => FAILED,
     }
+}
+
+/// Returns the advice for a person at a prompt, where the daemon's is for programs.
+fn hint_for_people(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "invalid_params" => "the command's --help explains its arguments",
+        "method_not_found" => "the daemon has another version: 'cairn stop', then try again",
+        "overloaded" | "shutting_down" => "try again in a moment",
+        "path_outside_roots" | "no_roots" => "'cairn index add DIR' declares a folder",
+        "root_not_found" | "root_ambiguous" => "'cairn index' lists the declared folders",
+        "bad_pattern" => "check the regular expression; with -F the text is matched literally",
+        "index_failed" => "'cairn index' shows the cause; remove the folder and add it again",
+        "session_not_found" => "'cairn sessions' lists the sessions",
+        "session_busy" => "wait for its run to end, or stop it: 'cairn run stop ID'",
+        "after_beyond_head" | "gone" => "'cairn trace show ID' prints what is stored",
+        "bad_trace" => "import accepts what 'cairn trace export' writes",
+        "approval_not_found" => "'cairn approvals' lists what waits for an answer",
+        "approval_resolved" => "the first answer counts",
+        "unknown_tool" => "'cairn tools' lists the tools",
+        "network_denied" => "allow the domain in network.domains of the configuration",
+        "sandbox_missing" => "'cairn doctor' shows what is missing",
+        "mcp_server_not_found" => "'cairn mcp list' lists the servers",
+        "model_not_found" => "'cairn models' lists the models",
+        "provider_unknown" => "'cairn models' lists the providers",
+        "external_llm_denied" => {
+            "'cairn setup' allows a model outside of this machine (models.allowExternal)"
+        }
+        "model_unavailable" => {
+            "start the model server, or choose another model: 'cairn setup' finds them"
+        }
+        "model_unauthorized" => {
+            "set the provider's key in its environment variable or llm.api_key: 'cairn setup'"
+        }
+        "right_missing" => "'cairn clients' on the daemon's machine shows the rights of a device",
+        "device_not_found" => "'cairn clients' lists the paired devices",
+        _ => return None,
+    })
 }
 
 impl From<ClientError> for Failure {
@@ -155,7 +194,8 @@ impl From<ClientError> for Failure {
             error if error.is_unreachable() => (UNREACHABLE, "unreachable".into()),
             _ => (FAILED, "failed".into()),
         };
-        Self { code, reason, message: error.to_string(), hint: error.hint() }
+        let hint = hint_for_people(&reason).map(str::to_owned).or_else(|| error.hint());
+        Self { code, reason, message: error.to_string(), hint }
     }
 }
 
@@ -166,5 +206,26 @@ impl From<io::Error> for Failure {
             failure.reason = PIPE.into();
         }
         failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::error::Reason;
+
+    use super::*;
+
+    #[test]
+    fn hints_name_commands_and_settings_but_no_methods() {
+        let schema = cairn_config::schema().to_string();
+        for reason in Reason::ALL {
+            let hint = hint_for_people(reason.as_str()).unwrap_or(reason.hint());
+            let words = hint.split([' ', ',', ';', ':', '(', ')', '\'']);
+            for word in words.filter(|word| word.contains('.') && !word.ends_with('.')) {
+                let last = word.rsplit('.').next().unwrap_or_default();
+                let is_setting = schema.contains(&format!("\"{last}\""));
+                assert!(is_setting || word.ends_with(".json"), "{}: {hint}", reason.as_str());
+            }
+        }
     }
 }

@@ -7,15 +7,17 @@ mod chat;
 mod commands;
 mod confirm;
 mod exit;
+mod help;
 mod overrides;
 mod program;
 mod render;
 mod scope;
+mod session_name;
 mod version;
 
 use std::{pin::Pin, process::ExitCode};
 
-use clap::{Parser as _, error::ErrorKind};
+use clap::{FromArgMatches as _, Parser as _, error::ErrorKind};
 
 pub use args::Globals;
 pub use commands::host::{DoctorArgs, Host, ServeArgs, ServiceAction, ServiceArgs};
@@ -26,9 +28,10 @@ use crate::{
     app::App,
     args::{Cli, Command, Sessions},
     commands::{
-        audit, clients, completions, config, discover, eval, explore, grep, history, index, man,
-        map, mcp, memory, models, overview, pair, plugins, references, search, sessions, skills,
-        status, stdio, stop, storage, symbols, tools, trace, uninstall, update, viewer, worktrees,
+        approvals, audit, clients, completions, config, discover, eval, explore, grep, history,
+        index, man, map, mcp, memory, models, overview, pair, plugins, references, search,
+        sessions, setup, skills, status, stdio, stop, storage, symbols, tools, trace, uninstall,
+        update, viewer, worktrees,
     },
     exit::Failure,
 };
@@ -36,7 +39,8 @@ use crate::{
 /// Parses this process's arguments and runs the command. `host` implements what only the daemon's
 /// binary can do.
 pub fn main(host: &dyn Host) -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = help::command().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             let has_json = std::env::args_os().any(|argument| argument == "--json");
@@ -67,7 +71,6 @@ pub fn main(host: &dyn Host) -> ExitCode {
 }
 
 fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
-    let done = |code: u8| Ok(ExitCode::from(code));
     if let Some(name) = command.local_only_name() {
         app.require_local(name)?;
     }
@@ -75,45 +78,76 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Serve(args) => Ok(app.host.serve(args, &app.globals)),
         Command::Service(args) => Ok(app.host.service(args, &app.globals)),
         Command::Doctor(args) => Ok(app.host.doctor(args, &app.globals)),
-        Command::Config(args) => wait(config::run(app, &args)).and_then(done),
-        Command::Reload => wait(config::reload(app)).and_then(done),
-        Command::Update(args) => update::run(app, &args).and_then(done),
-        Command::Uninstall(args) => wait(uninstall::run(app, args)).and_then(done),
-        Command::Man(args) => man::run(&args).and_then(done),
-        Command::Completions(args) => completions::run(&args).and_then(done),
-        Command::Chat(args) => wait(chat::run(app, *args)).and_then(done),
-        Command::Tools(args) => wait(tools::run(app, args)).and_then(done),
-        Command::Models(args) => wait(models::run(app, args)).and_then(done),
-        Command::Du(args) => wait(storage::du(app, args)).and_then(done),
-        Command::Gc(args) => wait(storage::gc(app, args)).and_then(done),
-        Command::Sessions(args) => wait(sessions::run(app, args)).and_then(done),
-        Command::Worktrees(args) => wait(worktrees::run(app, args)).and_then(done),
-        Command::Run(args) => wait(commands::run::run(app, *args)).and_then(done),
-        Command::Schedule(args) => wait(commands::schedule::run(app, args)).and_then(done),
-        Command::History(args) => wait(history::run(app, args)).and_then(done),
-        Command::Audit(args) => wait(audit::run(app, args)).and_then(done),
-        Command::Explore(args) => wait(explore::run(app, args)).and_then(done),
-        Command::Search(args) => wait(search::run(app, args)).and_then(done),
-        Command::Eval(args) => wait(eval::run(app, args)).and_then(done),
-        Command::Grep(args) => wait(grep::run(app, args)).and_then(done),
-        Command::Symbols(args) => wait(symbols::run(app, args)).and_then(done),
-        Command::Refs(args) => wait(references::refs(app, args)).and_then(done),
-        Command::Impact(args) => wait(references::impact(app, args)).and_then(done),
-        Command::Map(args) => wait(map::run(app, args)).and_then(done),
-        Command::Memory(args) => wait(memory::run(app, args)).and_then(done),
-        Command::Skills(args) => wait(skills::run(app, args)).and_then(done),
-        Command::Plugins(args) => wait(plugins::run(app, args)).and_then(done),
-        Command::Index(args) => wait(index::run(app, args)).and_then(done),
-        Command::Status => wait(status::run(app)).and_then(done),
-        Command::Trace(args) => wait(trace::run(app, args)).and_then(done),
-        Command::Discover(args) => wait(discover::run(app, &args)).and_then(done),
-        Command::Viewer(args) => wait(viewer::run(app, &args)).and_then(done),
-        Command::Pair(args) => wait(pair::run(app, args)).and_then(done),
-        Command::Clients(args) => wait(clients::run(app, args)).and_then(done),
-        Command::Mcp(args) => wait(mcp::run(app, args)).and_then(done),
-        Command::Acp => wait(stdio::acp(app)).and_then(done),
-        Command::Stdio(args) => wait(stdio::run(app, args)).and_then(done),
-        Command::Stop => wait(stop::run(app)).and_then(done),
+        command => run_client(app, command).map(ExitCode::from),
+    }
+}
+
+/// Runs a command that is a client of the daemon.
+fn run_client(app: &App<'_>, command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Serve(_) | Command::Service(_) | Command::Doctor(_) => {
+            Err(Failure::failed("this command is not a client's"))
+        }
+        Command::Config(args) => wait(config::run(app, &args)),
+        Command::Reload => wait(config::reload(app)),
+        Command::Update(args) => update::run(app, &args),
+        Command::Uninstall(args) => wait(uninstall::run(app, args)),
+        Command::Man(args) => man::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Chat(args) => wait(chat::run(app, *args)),
+        Command::Tools(args) => wait(tools::run(app, args)),
+        Command::Models(args) => wait(models::run(app, args)),
+        Command::Du(args) => wait(storage::du(app, args)),
+        Command::Gc(args) => wait(storage::gc(app, args)),
+        Command::Approvals(args) => wait(approvals::run(app, args)),
+        Command::Sessions(args) if args.is_pick() => sessions::pick(app, &args),
+        Command::Sessions(args) => wait(sessions::run(app, args)),
+        Command::Worktrees(args) => wait(worktrees::run(app, args)),
+        Command::Run(args) => wait(commands::run::run(app, *args)),
+        Command::Schedule(args) => wait(commands::schedule::run(app, args)),
+        Command::History(args) => wait(history::run(app, args)),
+        Command::Audit(args) => wait(audit::run(app, args)),
+        Command::Explore(args) => wait(explore::run(app, args)),
+        Command::Search(args) => wait(search::run(app, args)),
+        Command::Eval(args) => wait(eval::run(app, args)),
+        Command::Grep(args) => wait(grep::run(app, args)),
+        Command::Symbols(args) => wait(symbols::run(app, args)),
+        Command::Refs(args) => wait(references::refs(app, args)),
+        Command::Impact(args) => wait(references::impact(app, args)),
+        Command::Map(args) => wait(map::run(app, args)),
+        Command::Memory(args) => wait(memory::run(app, args)),
+        Command::Skills(args) => wait(skills::run(app, args)),
+        Command::Plugins(args) => wait(plugins::run(app, args)),
+        Command::Index(args) => wait(index::run(app, args)),
+        Command::Status => wait(status::run(app)),
+        Command::Trace(args) => wait(trace::run(app, args)),
+        Command::Discover(args) => wait(discover::run(app, &args)),
+        Command::Setup(args) => setup::run(app, &args),
+        Command::Open(args) => wait(viewer::open_session(app, &args)),
+        Command::Viewer(args) => wait(viewer::run(app, &args)),
+        Command::Pair(args) => wait(pair::run(app, args)),
+        Command::Clients(args) => wait(clients::run(app, args)),
+        Command::Mcp(args) => wait(mcp::run(app, args)),
+        Command::Acp => wait(stdio::acp(app)),
+        Command::Stdio(args) => wait(stdio::run(app, args)),
+        Command::Stop => wait(stop::run(app)),
+    }
+}
+
+/// Runs another command in this process.
+fn dispatch(app: &App<'_>, line: &[&str]) -> Result<u8, Failure> {
+    let cli = Cli::try_parse_from(line).map_err(|e| Failure::failed(e.to_string()))?;
+    let Some(command) = cli.command else { return Ok(OK) };
+    let mut globals = app.globals.clone();
+    globals.quiet |= cli.globals.quiet;
+    let other = App::new(app.host, globals, command.sessions());
+    match command {
+        Command::Service(args) => {
+            // The service reports by itself; its exit code cannot be read.
+            other.host.service(args, &other.globals);
+            Ok(OK)
+        }
+        command => run_client(&other, command),
     }
 }
 
@@ -137,6 +171,16 @@ fn version_report() -> serde_json::Value {
 /// Runs a command that uses the daemon.
 fn wait(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
     wait_boxed(Box::pin(work))
+}
+
+/// Runs work that is no command of its own.
+fn wait_for<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let mut value = None;
+    wait(async {
+        value = Some(work.await?);
+        Ok(OK)
+    })?;
+    value.ok_or_else(|| Failure::failed("the work has no outcome"))
 }
 
 /// One instance of the runtime's code serves all commands.

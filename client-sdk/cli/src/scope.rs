@@ -16,6 +16,12 @@ use crate::{
 
 /// Time limit for the lexical index of a new root before a search.
 const LEXICAL_WAIT: Duration = Duration::from_secs(300);
+/// Time limit for the definitions and vectors of a new root, and of one that changes, before a
+/// search; after it the answer is partial and says so.
+const NEW_ROOT_WAIT: Duration = Duration::from_secs(15);
+const CHANGE_WAIT: Duration = Duration::from_secs(2);
+/// Files from which a folder outside of git is indexed only after a question.
+const MANY_FILES: usize = 5_000;
 /// Interval of polling an index: first and longest.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(250));
 
@@ -37,22 +43,43 @@ pub enum Location<'a> {
     Around(&'a Path),
 }
 
-/// Returns the root of a command, declared and with its text indexed.
-pub async fn root(app: &App<'_>, client: &Client, at: Location<'_>) -> Result<RootStatus, Failure> {
+/// Returns the root of a command, declared, and indexed up to `stage`. Stages after the text are
+/// waited for within a short time limit.
+pub async fn root(
+    app: &App<'_>,
+    client: &Client,
+    at: Location<'_>,
+    stage: Stage,
+) -> Result<RootStatus, Failure> {
+    let (root, limit) = declared(app, client, at).await?;
+    let is_late = !root.complete || root.state != IndexState::Ready;
+    if stage == Stage::Complete && is_late && root.state != IndexState::Failed {
+        return wait(app, client, &root.path, stage, limit).await;
+    }
+    Ok(root)
+}
+
+/// Returns the root of a command with its text indexed, and the time limit for the rest.
+async fn declared(
+    app: &App<'_>,
+    client: &Client,
+    at: Location<'_>,
+) -> Result<(RootStatus, Duration), Failure> {
     let location = match at {
         Location::Root(id) if id.starts_with("root_") => {
             let params = IndexStatusParams { root: Some(id.to_owned()) };
             let root = client.index_status(&params).await?.roots.into_iter().next();
             let missing =
                 || Failure::with_reason("root_not_found", format!("there is no root {id}"));
-            return wait_for_text(app, client, root.ok_or_else(missing)?).await;
+            let root = wait_for_text(app, client, root.ok_or_else(missing)?).await?;
+            return Ok((root, CHANGE_WAIT));
         }
         Location::Root(path) => app.canonical(Path::new(path))?,
         Location::Around(path) => app.canonical(path)?,
     };
     let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
     if let Some(root) = enclosing_root(&roots, &location) {
-        return wait_for_text(app, client, root.clone()).await;
+        return Ok((wait_for_text(app, client, root.clone()).await?, CHANGE_WAIT));
     }
     let folder = match at {
         Location::Root(_) if app.is_remote() => location,
@@ -60,10 +87,53 @@ pub async fn root(app: &App<'_>, client: &Client, at: Location<'_>) -> Result<Ro
         Location::Root(_) if location.is_dir() => location,
         _ => project_root(&location, app.env.home.as_deref())?,
     };
-    app.info(&format!("{} is not indexed yet: declaring it as a root", folder.display()));
-    let path = utf8(&folder)?;
-    let receipt = client.index_add_root(&AddRootParams { path, request_id: None }).await?;
-    wait(app, client, &receipt.path, Stage::Lexical, LEXICAL_WAIT).await
+    let path = declare(app, client, &folder).await?;
+    let root = wait(app, client, &path, Stage::Lexical, LEXICAL_WAIT).await?;
+    Ok((root, NEW_ROOT_WAIT))
+}
+
+/// Declares a folder as a root and returns its path. For a large folder outside of git the user is
+/// prompted first.
+///
+/// # Errors
+/// A usage failure for a large folder without a terminal, or after a no.
+pub async fn declare(app: &App<'_>, client: &Client, folder: &Path) -> Result<String, Failure> {
+    let is_large = !app.is_remote() && !folder.join(".git").exists() && has_many_files(folder);
+    if is_large {
+        let name = crate::render::output::plain(&folder.to_string_lossy());
+        let text = format!("{name} is no git repository and has more than {MANY_FILES} files");
+        let question = format!("{text}. Index it? [y/N] ");
+        if !crate::confirm::is_possible() || !crate::confirm::prompt(&question)? {
+            let hint = format!("'cairn index add {name}' indexes it");
+            return Err(Failure::usage(format!("{text}, and was not indexed")).hint(hint));
+        }
+    }
+    app.info(&format!("indexing {} for the first time", folder.display()));
+    let params = AddRootParams { path: utf8(folder)?, request_id: None };
+    Ok(client.index_add_root(&params).await?.path)
+}
+
+/// True if a folder has more files than are indexed without a question. Hidden ones are not
+/// counted, since they are not indexed.
+fn has_many_files(folder: &Path) -> bool {
+    let mut folders = vec![folder.to_owned()];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_name().as_encoded_bytes().first() == Some(&b'.') {
+                continue;
+            }
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => count += 1,
+                _ => {}
+            }
+            if count > MANY_FILES {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// Builds the failure for an ambiguous root of another machine.
@@ -217,6 +287,11 @@ mod tests {
         assert_eq!(project_root(&inner.join("a.rs"), None).unwrap(), inner);
         assert!(project_root(&inner, Some(&inner)).is_err());
         assert!(project_root(Path::new("/"), None).is_err());
+        assert!(!has_many_files(dir.path()));
+        for n in 0..=MANY_FILES {
+            std::fs::write(inner.join(format!("{n}.txt")), "").unwrap();
+        }
+        assert!(has_many_files(dir.path()));
         // In a worktree `.git` is a file.
         std::fs::write(top.join(".git"), "gitdir: elsewhere").unwrap();
         assert_eq!(project_root(&inner.join("a.rs"), Some(&top)).unwrap(), top);

@@ -18,6 +18,8 @@ use crate::render::output::plain;
 
 /// Keys of the prompt with their meaning.
 pub const KEYS: &str = "y once · a this session · A always · n no";
+/// Lines of a diff from which the head of its question is repeated below it.
+const LONG_DIFF: usize = 12;
 /// Additional keys of a prompt that offers a wider rule.
 const PATTERN_KEYS: &str = " · p pattern this session · P always";
 
@@ -55,7 +57,7 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
         row("domains", &domains.join(", "));
     }
     row("because", &plain(&approval.rule));
-    let one_line = |rules: &str| plain(&rules.lines().collect::<Vec<_>>().join(", "));
+    let one_line = |rules: &str| rules.lines().map(granted).collect::<Vec<_>>().join(", ");
     row("grants", &format!("{}  (what a and A allow)", one_line(&approval.grants)));
     if let Some(pattern) = approval.patterns.first() {
         row("pattern", &format!("{}  (what p and P allow)", one_line(pattern)));
@@ -66,8 +68,20 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
     if let Some(diff) = &preview.diff {
         // The complete diff, because an approved change must have been shown.
         out.push_str(&diffs.render(diff, usize::MAX, ""));
+        if diff.lines().count() > LONG_DIFF {
+            // The head may have left the screen.
+            let _infallible = writeln!(out, "{head} {}", plain(summary.trim_start()));
+        }
     }
     out
+}
+
+/// Describes the calls that a rule allows: a rule without a pattern covers all calls of its tool.
+pub fn granted(rule: &str) -> String {
+    if rule.is_empty() || rule.contains('(') {
+        return plain(rule);
+    }
+    format!("{}, every call of it", plain(rule))
 }
 
 /// An approval prompt that waits for a key.

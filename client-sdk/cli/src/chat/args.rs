@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::exit::Failure;
+use crate::{exit::Failure, session_name::SessionName};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,6 +13,7 @@ Examples:
   git diff | cairn chat -p 'review this'        the piped input is context
   cairn chat --continue                         continue this folder's last chat
   cairn chat --worktree                         work in a folder and on a branch of its own
+  cairn chat --session 3f9a2c                   continue a session; 'cairn sessions' lists them
   cairn chat --resume                           choose one of this folder's chats
   cairn chat --provider openai-compatible --endpoint http://localhost:8080 -m qwen3
 
@@ -36,6 +37,9 @@ pub struct ChatArgs {
     /// Choose one of this folder's chats and continue it
     #[arg(long, conflicts_with_all = ["go_on", "prompt"])]
     pub resume: bool,
+    /// Continue this session: its id, a part of it, or 'last'
+    #[arg(long, value_name = "ID", conflicts_with_all = ["go_on", "resume", "worktree"])]
+    pub session: Option<SessionName>,
     /// With --continue: replace the conversation by a summary first
     #[arg(long, requires = "go_on")]
     pub compress: bool,
@@ -63,7 +67,7 @@ pub struct ChatArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// Work in this folder instead of the current one; tools stay inside it
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "root", alias = "sandbox", value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
     /// Work in a new git work tree, on a new branch of this name (cairn/… if not given)
     #[arg(long, value_name = "BRANCH", num_args = 0..=1, default_missing_value = "",

@@ -37,6 +37,9 @@ pub fn summary(answer: &ModelAnswer) -> Option<String> {
     ))
 }
 
+/// Time in milliseconds from which a rate says something.
+const MEASURABLE_MILLIS: u64 = 10;
+
 /// Describes the time for reading the prompt.
 pub fn prompt_eval(answer: &ModelAnswer) -> Option<String> {
     let read = read(answer)?;
@@ -44,8 +47,11 @@ pub fn prompt_eval(answer: &ModelAnswer) -> Option<String> {
         .context_tokens
         .filter(|c| *c > 0)
         .map(|c| format!(" · ctx {}%", percent(used(answer), c)));
-    let rate = rate(read, answer.first_millis);
     let ctx = ctx.unwrap_or_default();
+    if answer.first_millis < MEASURABLE_MILLIS {
+        return Some(format!("● prompt eval: {read} tok{ctx}"));
+    }
+    let rate = rate(read, answer.first_millis);
     Some(format!("● prompt eval: {read} tok · {} ms · {rate:.1} t/s{ctx}", answer.first_millis))
 }
 
@@ -171,6 +177,8 @@ mod tests {
         assert_eq!(summary(&unknown).unwrap(), "● 1234 tokens  last: 95.0tk/s");
         assert_eq!(summary(&answer(0, 0, 0, None, 95.0)).unwrap(), "● last: 95.0tk/s");
         assert_eq!(prompt_eval(&unknown).unwrap(), "● prompt eval: 1000 tok · 500 ms · 2000.0 t/s");
+        let at_once = ModelAnswer { first_millis: 0, ..unknown };
+        assert_eq!(prompt_eval(&at_once).unwrap(), "● prompt eval: 1000 tok");
         assert_eq!(summary(&answer(10, 1, 0, None, 0.05)), None);
         assert_eq!(prompt_eval(&answer(10, 1, 10, None, 1.0)), None);
     }

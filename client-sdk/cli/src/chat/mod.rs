@@ -22,6 +22,7 @@ mod mentions;
 mod menu;
 mod message;
 mod mode;
+mod notices;
 mod notify;
 mod offer;
 mod pastes;
@@ -44,7 +45,10 @@ use std::{
 
 use cairn_client_sdk::{Client, Connector, Follow};
 use cairn_config::ChatNotify;
-use cairn_protocol::{id::SessionId, turn::ExecutionPolicy};
+use cairn_protocol::{
+    id::{ApprovalId, SessionId},
+    turn::ExecutionPolicy,
+};
 use tokio::signal::unix::Signal;
 
 use crate::{
@@ -53,8 +57,10 @@ use crate::{
     render::output,
 };
 
+pub use approval_prompt::granted;
 pub use args::ChatArgs;
 pub use keys::has_keyboard;
+pub use picker::choose_in_terminal as choose;
 pub use resume::age;
 pub use setup::declared_root;
 pub use turn::prompt_for_approval;
@@ -67,6 +73,8 @@ struct Chat<'a> {
     app: &'a App<'a>,
     client: Client,
     session: SessionId,
+    /// Requests of other sessions that were named.
+    reported: Vec<ApprovalId>,
     /// Root folder of the session.
     folder: PathBuf,
     /// The last displayed record.

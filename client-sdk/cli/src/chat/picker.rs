@@ -41,6 +41,14 @@ pub async fn choose(
     }
 }
 
+/// Lets the user of a command choose one of `rows`; `None` if they cancel.
+///
+/// # Errors
+/// The terminal cannot be read.
+pub async fn choose_in_terminal(title: &str, rows: Vec<String>) -> Result<Option<usize>, Failure> {
+    choose(title, rows, TerminalCapabilities::of_process(false)).await
+}
+
 /// Returns colours with enough contrast to the background.
 fn colours(theme: Theme) -> RenderConfig<'static> {
     if !console::colors_enabled() {

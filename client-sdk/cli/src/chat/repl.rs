@@ -43,10 +43,12 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
     let model = &chat.model;
     let sign = if chat.shell.is_some() { "; > MESSAGE goes to the model" } else { "" };
     chat.app.info(&format!("{model} in {}; /help shows the commands{sign}", chat.folder.display()));
+    chat.check_model().await?;
     loop {
         if chat.quit {
             return Ok(INTERRUPTED);
         }
+        chat.report_waiting().await?;
         let text = std::mem::take(&mut chat.unsent);
         if !text.is_empty() {
             editor.run_edit_commands(&[reedline::EditCommand::InsertString(text)]);

@@ -68,7 +68,7 @@ impl Chat<'_> {
         self.seen_from(chosen.session.head_seq).await?;
         self.refresh_model().await?;
         self.app.info(&format!("continuing '{}'", chosen.words));
-        Ok(())
+        self.print_last_turn().await
     }
 
     /// Lists the chats of the folder, the latest first, without the current one.
@@ -77,7 +77,7 @@ impl Chat<'_> {
         let mut cursor = None;
         let folder = self.folder.to_string_lossy().into_owned();
         for _ in 0..MAX_PAGES {
-            let params = PageParams { cursor, limit: Some(PAGE), archived: false };
+            let params = PageParams { cursor, limit: Some(PAGE), ..PageParams::default() };
             let page = self.client.session_list(&params).await?;
             let is_here = |s: &Session| {
                 s.root.as_ref() == Some(&folder) && s.session_id != self.session && s.head_seq > 0

@@ -9,7 +9,7 @@ use std::{
 use cairn_client_sdk::Client;
 use cairn_config::{ChatMode, Config, DiskFiles, ShellMode};
 use cairn_protocol::{
-    index::{AddRootParams, IndexStatusParams},
+    index::IndexStatusParams,
     prompt::PromptSetParams,
     session::{Session, SessionCreateParams, WorktreeUse},
     tool::ToolsMode as WireMode,
@@ -37,8 +37,6 @@ use crate::{
     scope,
 };
 
-/// Maximum characters of a session's name.
-const MAX_TITLE: usize = 60;
 /// Time limit of creating a session, whose work tree may have a set-up command.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(900);
 
@@ -125,7 +123,10 @@ pub async fn chat<'a>(
         ));
     }
     let data_root = app.data_root()?;
-    let session = if args.go_on {
+    let session = if let Some(name) = &args.session {
+        let id = name.resolve(&client).await?;
+        client.session_get(&Client::session(&id)).await?
+    } else if args.go_on {
         let local_file = local::path(data_root.path(), &location);
         continued_session(&client, &local_file, &location).await?
     } else {
@@ -149,6 +150,7 @@ pub async fn chat<'a>(
         offer,
         client,
         session: session.session_id.clone(),
+        reported: vec![],
         folder: session.root.as_ref().map_or_else(|| location.clone(), PathBuf::from),
         seq: session.head_seq,
         follow: None,
@@ -182,6 +184,9 @@ pub async fn chat<'a>(
         chat.shell = Some(Shell::new(chat.folder.clone(), program, app.env.home.clone()));
     }
     chat.prepare(args).await?;
+    if (args.go_on || args.session.is_some()) && interactive {
+        chat.print_last_turn().await?;
+    }
     Ok(chat)
 }
 
@@ -276,10 +281,9 @@ async fn create_session(
     location: &Path,
 ) -> Result<Session, Failure> {
     let root = declared_root(app, client, location, args.sandbox.is_some()).await?;
-    let title = args.prompt.as_deref().unwrap_or("chat").trim().lines().next().unwrap_or_default();
-    let title = Some(title.chars().take(MAX_TITLE).collect());
     let params = SessionCreateParams {
-        title,
+        // The daemon names it after its first request.
+        title: None,
         root: Some(root),
         worktree: args.worktree.is_some().then_some(WorktreeUse::New),
         branch: args.worktree.clone().filter(|branch| !branch.is_empty()),
@@ -316,9 +320,7 @@ pub async fn declared_root(
     } else {
         scope::project_root(location, app.env.home.as_deref())?
     };
-    app.info(&format!("{} is not indexed yet: declaring it as a root", folder.display()));
-    let params = AddRootParams { path: scope::utf8(&folder)?, request_id: None };
-    Ok(client.index_add_root(&params).await?.path)
+    scope::declare(app, client, &folder).await
 }
 
 /// Returns the choice of tools for the chat's turns.

@@ -14,7 +14,11 @@ use console::style;
 use crate::{
     app::App,
     exit::{Failure, OK},
-    render::output::{self, millis, plain},
+    render::{
+        output::{self, millis, plain},
+        when,
+    },
+    session_name::{self, SessionName},
 };
 
 /// Entries per request.
@@ -37,8 +41,8 @@ pub struct AuditArgs {
     #[arg(long, short)]
     follow: bool,
     /// Only this session
-    #[arg(long)]
-    session: Option<SessionId>,
+    #[arg(long, value_name = "ID")]
+    session: Option<SessionName>,
     /// Only this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
@@ -49,7 +53,11 @@ pub struct AuditArgs {
 
 pub async fn run(app: &App<'_>, args: AuditArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
-    let mut reader = Reader { last: args.after, open: BTreeSet::new() };
+    let session = match &args.session {
+        Some(name) => Some(name.resolve(&client).await?),
+        None => None,
+    };
+    let mut reader = Reader { session, last: args.after, open: BTreeSet::new() };
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     loop {
@@ -72,6 +80,8 @@ pub async fn run(app: &App<'_>, args: AuditArgs) -> Result<u8, Failure> {
 
 /// The position of the reader.
 struct Reader {
+    /// The session of the entries; all if absent.
+    session: Option<SessionId>,
     /// The last printed entry.
     last: u64,
     /// Entries that were printed before they were complete.
@@ -89,7 +99,7 @@ impl Reader {
         let mut after = self.open.first().map_or(self.last, |first| first - 1);
         loop {
             let params = AuditQueryParams {
-                session_id: args.session.clone(),
+                session_id: self.session.clone(),
                 tool: args.tool.clone(),
                 after,
                 limit: Some(PAGE),
@@ -143,11 +153,11 @@ fn line(entry: &AuditEntry) -> String {
     format!(
         "{:>6}  {}  {decision}  {:<14} {}  {}  {}",
         entry.id,
-        style(entry.ts).dim(),
+        style(when::short(entry.ts)).dim(),
         plain(&entry.tool),
         details.join(", "),
         style(plain(&entry.rule)).dim(),
-        style(&entry.session_id).dim(),
+        style(session_name::short(&entry.session_id)).dim(),
     )
 }
 
@@ -176,7 +186,7 @@ mod tests {
 
     #[test]
     fn call_is_printed_when_it_starts_and_when_it_ends() {
-        let mut reader = Reader { last: 0, open: BTreeSet::new() };
+        let mut reader = Reader { session: None, last: 0, open: BTreeSet::new() };
         assert!(reader.should_print(&entry(1, Some("ok"))));
         assert!(reader.should_print(&entry(2, None)));
         assert!(

@@ -1,10 +1,10 @@
 //! `cairn completions`: shell completion scripts.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 
 use crate::{
-    args::Cli,
     exit::{Failure, OK},
+    help,
 };
 
 /// Arguments of `cairn completions`.
@@ -17,7 +17,7 @@ pub struct CompletionsArgs {
 
 pub fn run(args: &CompletionsArgs) -> Result<u8, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "cairn", &mut text);
+    clap_complete::generate(args.shell, &mut help::command(), "cairn", &mut text);
     crate::render::output::print(&String::from_utf8_lossy(&text))?;
     Ok(OK)
 }

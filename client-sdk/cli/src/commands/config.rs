@@ -65,6 +65,19 @@ pub async fn reload(app: &App<'_>) -> Result<u8, Failure> {
     Ok(OK)
 }
 
+/// Makes a running daemon use changed files, and names the keys that wait for its next start.
+pub async fn apply(app: &App<'_>) -> Result<u8, Failure> {
+    let Some(client) = running_daemon(app).await? else { return Ok(OK) };
+    let answer = client.config_reload(&Empty {}).await?;
+    if answer.pending.is_empty() {
+        app.info("the running daemon uses it");
+    } else {
+        let keys = plain(&answer.pending.join(", "));
+        app.info(&format!("the running daemon uses {keys} after 'cairn stop'"));
+    }
+    Ok(OK)
+}
+
 /// Returns a client if a daemon runs.
 pub async fn running_daemon(app: &App<'_>) -> Result<Option<Client>, Failure> {
     if !app.is_remote() && !is_root_locked(&app.data_root()?) {

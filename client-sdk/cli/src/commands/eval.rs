@@ -165,7 +165,7 @@ async fn roots(
         }
     } else {
         let around = args.root.as_deref().map_or(Location::Around(&here), Location::Root);
-        let root = scope::root(app, client, around).await?;
+        let root = scope::root(app, client, around, Stage::Lexical).await?;
         let root = complete(app, client, &root.path).await?;
         roots.extend(names.into_iter().map(|name| (name.to_owned(), root.clone())));
     }

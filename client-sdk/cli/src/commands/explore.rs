@@ -21,6 +21,7 @@ use crate::{
     exit::{FAILED, Failure, INTERRUPTED, OK},
     render::{output, progress::Progress},
     scope,
+    session_name::{self, SessionName},
 };
 
 /// The operation whose end is the end of the run.
@@ -71,7 +72,7 @@ pub struct ExploreArgs {
     branch: Option<String>,
     /// Resume an interrupted session, or follow a running one
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["target", "goal", "since", "branch", "model"])]
-    resume: Option<SessionId>,
+    resume: Option<SessionName>,
     /// The form of the summary.
     #[command(flatten)]
     outputs: outputs::OutputArgs,
@@ -113,11 +114,11 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
         early => early,
     };
     let run = match (&args.resume, params) {
-        (Some(session), _) => resume(&client, session).await?,
+        (Some(name), _) => resume(&client, &name.resolve(&client).await?).await?,
         (None, params) => start(&client, &params.unwrap_or_default()).await?,
     };
     if !app.globals.json {
-        app.info(&format!("session {}", run.session));
+        app.info(&format!("session {}", session_name::short(&run.session)));
     }
     Watch {
         app,

@@ -1,24 +1,24 @@
 //! `cairn grep`: lines by regular expression, printed in ripgrep's format.
 
-use std::{
-    fmt::Write as _,
-    path::{Path, PathBuf},
-};
+mod format;
+
+use std::path::PathBuf;
 
 use cairn_client_sdk::{Client, ClientError};
 use cairn_protocol::error::Reason;
-use cairn_protocol::lines::{FileLines, GrepStreamParams};
+use cairn_protocol::lines::GrepStreamParams;
 use cairn_protocol::search::{GrepAnswer, GrepParams, SearchFilters};
 use clap::Args;
-use console::style;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use format::Output;
 
 use crate::{
     app::App,
     exit::{FAILED, Failure, OK},
-    render::output::{self, plain},
-    scope::{self, Location},
+    render::output,
+    scope::{self, Location, Stage},
 };
 
 /// Lines per request.
@@ -27,11 +27,15 @@ const PAGE: u32 = 2_000;
 /// Arguments of `cairn grep`.
 #[derive(Debug, Clone, Args)]
 pub struct GrepArgs {
-    /// A regular expression
-    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pattern: String,
-    /// A file or folder
-    path: Option<PathBuf>,
+    /// A regular expression; with -e or --files this is a path already
+    #[arg(value_name = "PATTERN", required_unless_present_any = ["regexp", "files"])]
+    pattern: Option<String>,
+    /// Files or folders; the current folder if not given
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// A pattern, also one that begins with '-'; may be given several times
+    #[arg(long, short = 'e', value_name = "PATTERN", allow_hyphen_values = true)]
+    regexp: Vec<String>,
     /// Treat the pattern as plain text
     #[arg(long, short = 'F')]
     fixed_strings: bool,
@@ -44,24 +48,95 @@ pub struct GrepArgs {
     /// Whole words only
     #[arg(long, short)]
     word_regexp: bool,
+    /// Print the lines that do not match
+    #[arg(long, short = 'v')]
+    invert_match: bool,
     /// Let matches span several lines
     #[arg(long, short = 'U')]
     multiline: bool,
     /// Print the number of matching lines per file
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "only_matching")]
     count: bool,
-    /// Lines around each match
-    #[arg(long, short = 'C', value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=20))]
+    /// Print only the paths of files with a match
+    #[arg(long, short = 'l', conflicts_with_all = ["count", "only_matching"])]
+    files_with_matches: bool,
+    /// Print only the paths of the files that would be searched
+    #[arg(long, conflicts_with_all = ["regexp", "count", "files_with_matches", "only_matching"])]
+    files: bool,
+    /// Print only the matches, each on a line of its own
+    #[arg(long, short = 'o', conflicts_with = "invert_match")]
+    only_matching: bool,
+    /// Print line numbers, which is always so
+    #[arg(long, short = 'n', overrides_with = "no_line_number", hide = true)]
+    line_number: bool,
+    /// Print no line numbers
+    #[arg(long, short = 'N')]
+    no_line_number: bool,
+    /// Lines before and after each match
+    #[arg(long, short = 'C', value_name = "N", default_value_t = 0, value_parser = context_lines)]
     context: u32,
+    /// Lines after each match
+    #[arg(long, short = 'A', value_name = "N", value_parser = context_lines)]
+    after_context: Option<u32>,
+    /// Lines before each match
+    #[arg(long, short = 'B', value_name = "N", value_parser = context_lines)]
+    before_context: Option<u32>,
     /// Only files that match the glob, or with a leading '!' do not; may be given several times
     #[arg(long, short, value_name = "GLOB")]
     glob: Vec<String>,
-    /// Only this language; may be given several times
-    #[arg(long, short, value_name = "NAME")]
+    /// Only files of this type or language, as in 'rust', 'py' or 'c++'; may be given several times
+    #[arg(long = "type", visible_alias = "lang", short = 't', value_name = "NAME")]
     lang: Vec<String>,
     /// Maximum number of lines; all when not given
     #[arg(short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     k: Option<u64>,
+}
+
+/// Maximum lines of context.
+const MAX_CONTEXT: u32 = 100;
+
+fn context_lines(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|n| *n <= MAX_CONTEXT).ok_or_else(|| {
+        format!("a number of lines from 0 to {MAX_CONTEXT}; 'cairn chat' and editors show more")
+    })
+}
+
+impl GrepArgs {
+    /// Returns the pattern to search for, and true if it is a regular expression. Several patterns
+    /// become alternatives of one.
+    fn pattern(&self) -> (String, bool) {
+        let positional = self.pattern.iter().filter(|_| self.regexp.is_empty());
+        let all: Vec<&String> = self.regexp.iter().chain(positional).collect();
+        if let [only] = all.as_slice() {
+            return ((*only).clone(), !self.fixed_strings);
+        }
+        let part = |text: &&String| match self.fixed_strings {
+            true => format!("(?:{})", regex_syntax::escape(text)),
+            false => format!("(?:{text})"),
+        };
+        (all.iter().map(part).collect::<Vec<_>>().join("|"), true)
+    }
+
+    /// Returns the paths to search. The first argument is one of them if the pattern is given
+    /// otherwise.
+    fn paths(&self) -> Vec<PathBuf> {
+        let is_path = self.files || !self.regexp.is_empty();
+        let first = self.pattern.iter().filter(|_| is_path).map(PathBuf::from);
+        first.chain(self.paths.iter().cloned()).collect()
+    }
+
+    fn before(&self) -> u32 {
+        self.before_context.unwrap_or(self.context)
+    }
+
+    fn after(&self) -> u32 {
+        self.after_context.unwrap_or(self.context)
+    }
+
+    /// True if the answer has counts instead of lines.
+    fn counts(&self) -> bool {
+        self.count || self.files_with_matches || self.files
+    }
 }
 
 /// The paging fields of an answer that is printed unchanged.
@@ -76,59 +151,102 @@ struct PageInfo {
 }
 
 pub async fn run(app: &App<'_>, args: GrepArgs) -> Result<u8, Failure> {
-    let (client, here) = app.connect_here().await?;
-    let location =
-        app.canonical(&args.path.as_ref().map_or_else(|| here.clone(), |p| here.join(p)))?;
-    let root = scope::root(app, &client, Location::Around(&location)).await?;
-    let mut params = params(&args, &root.root.to_string());
-    params.path_prefix = scope::prefix(&root.path, &location)?;
-    if !app.globals.json && !args.count && args.context == 0 {
-        return stream(app, client, params, args.k, (&root.path, &here)).await;
+    if args.pattern().0.is_empty() && !args.files {
+        return Err(Failure::usage("the pattern is empty, so that every line would match")
+            .hint("'cairn grep --files' lists the files"));
     }
-    let mut remaining = args.k.unwrap_or(u64::MAX);
-    let mut matched = false;
-    let mut unreadable = 0;
+    let (client, here) = app.connect_here().await?;
+    let mut paths = args.paths();
+    if paths.is_empty() {
+        paths.push(here.clone());
+    }
+    let mut output = Output::new(&args);
+    let mut code = FAILED;
+    let mut remaining = args.k;
+    for path in paths {
+        let location = app.canonical(&here.join(path))?;
+        let root = scope::root(app, &client, Location::Around(&location), Stage::Lexical).await?;
+        let mut params = params(&args, &root.root.to_string());
+        params.path_prefix = scope::prefix(&root.path, &location)?;
+        output.names = (root.path.clone(), here.clone());
+        let found = if app.globals.json || args.counts() || params.context_lines > 0 {
+            pages(app, &client, params, remaining, &mut output).await?
+        } else {
+            stream(app, &client, params, remaining, &mut output).await?
+        };
+        if found.unreadable > 0 {
+            app.info(&format!("{} files could not be read", found.unreadable));
+        }
+        remaining = remaining.map(|left| left.saturating_sub(found.lines));
+        if found.lines > 0 {
+            code = OK;
+        }
+        if remaining == Some(0) {
+            break;
+        }
+    }
+    Ok(code)
+}
+
+/// The outcome of one search.
+#[derive(Default)]
+struct Found {
+    lines: u64,
+    unreadable: usize,
+}
+
+/// Prints an answer page by page.
+async fn pages(
+    app: &App<'_>,
+    client: &Client,
+    mut params: GrepParams,
+    k: Option<u64>,
+    output: &mut Output<'_>,
+) -> Result<Found, Failure> {
+    let mut remaining = k.unwrap_or(u64::MAX);
+    let mut found = Found::default();
     loop {
         params.k = u32::try_from(remaining).unwrap_or(PAGE).min(PAGE);
         let raw: Box<RawValue> = client.call("search.grep", &params).await?;
         let unfit = |e: serde_json::Error| Failure::failed(format!("search.grep: {e}"));
         let end: PageInfo = serde_json::from_str(raw.get()).map_err(unfit)?;
-        matched |= end.total > 0;
+        found.lines += end.items.len() as u64;
+        if params.count_only {
+            found.lines += end.total;
+        }
         if app.globals.json {
             output::line(raw.get())?;
         } else {
             let answer: GrepAnswer = serde_json::from_str(raw.get()).map_err(unfit)?;
-            unreadable += answer.unreadable.len();
-            output::print(&render(&answer, &args, &root.path, &here))?;
+            found.unreadable += answer.unreadable.len();
+            if output.args.files {
+                found.lines += answer.counts.len() as u64;
+            }
+            output::print(&output.page(answer))?;
         }
         remaining = remaining.saturating_sub(end.items.len() as u64);
         params.cursor = end.next_cursor;
         if params.cursor.is_none() || remaining == 0 {
-            break;
+            output::print(&output.finish())?;
+            return Ok(found);
         }
     }
-    Ok(exit_code(app, unreadable, matched))
-}
-
-fn exit_code(app: &App<'_>, unreadable: usize, matched: bool) -> u8 {
-    if unreadable > 0 {
-        app.info(&format!("{unreadable} files could not be read"));
-    }
-    if matched { OK } else { FAILED }
 }
 
 /// Prints lines while the search runs. A slow reader such as a pager is fine: the daemon
 /// disconnects a client that does not read for long, and then another search continues from there.
 async fn stream(
     app: &App<'_>,
-    mut client: Client,
+    client: &Client,
     params: GrepParams,
     k: Option<u64>,
-    (root, here): (&str, &Path),
-) -> Result<u8, Failure> {
+    output: &mut Output<'_>,
+) -> Result<Found, Failure> {
+    let mut reconnected;
+    let mut client = client;
     let GrepParams { pattern, path_prefix, is_regex, flags, filters, cursor, .. } = params;
     let request_id = "lines".to_owned();
-    let with_ranges = console::colors_enabled();
+    let with_ranges = console::colors_enabled() || output.args.only_matching;
     let mut params = GrepStreamParams {
         request_id,
         pattern,
@@ -140,7 +258,7 @@ async fn stream(
         cursor,
         filters,
     };
-    let mut printed = 0;
+    let mut found = Found::default();
     let mut out = String::new();
     loop {
         let mut last = None;
@@ -148,10 +266,8 @@ async fn stream(
         while let Some(part) = lines.next().await? {
             out.clear();
             for file in part.files() {
-                let path =
-                    style(scope::relative_display(root, &file.path, here)).magenta().to_string();
-                write_lines(&mut out, &path, file);
-                printed += file.lines.len() as u64;
+                output.lines(&mut out, file);
+                found.lines += file.lines.len() as u64;
             }
             output::print(&out)?;
             last = part.cursor().map(str::to_owned).or(last);
@@ -162,41 +278,21 @@ async fn stream(
             _ => false,
         };
         let error = match lines.end().await {
-            Ok(end) => return Ok(exit_code(app, end.unreadable.len(), printed > 0)),
+            Ok(end) => {
+                found.unreadable = end.unreadable.len();
+                return Ok(found);
+            }
             Err(error) => error,
         };
         // Without progress since the last attempt, the next search would be abandoned too.
         let Some(cursor) = last.filter(|_| was_abandoned(&error)) else { return Err(error.into()) };
         params.cursor = Some(cursor);
-        params.k = k.map(|k| k - printed);
+        params.k = k.map(|k| k - found.lines);
         if params.k == Some(0) {
-            return Ok(OK);
+            return Ok(found);
         }
-        client = app.connect().await?;
-    }
-}
-
-/// Appends the lines of a file to `out`. There may be millions, so the common prefix is rendered
-/// once.
-fn write_lines(out: &mut String, path: &str, file: &FileLines) {
-    let mut digits = itoa::Buffer::new();
-    let is_plain = output::is_plain(&file.text);
-    let is_coloured = console::colors_enabled();
-    for (line, text, ranges) in file.iter() {
-        let number = digits.format(line);
-        out.extend([path, ":"]);
-        if is_coloured {
-            let _infallible = write!(out, "{}", style(number).green());
-        } else {
-            out.push_str(number);
-        }
-        out.push(':');
-        if is_plain && ranges.is_empty() {
-            out.push_str(text);
-        } else {
-            out.push_str(&matched(text, ranges));
-        }
-        out.push('\n');
+        reconnected = app.connect().await?;
+        client = &reconnected;
     }
 }
 
@@ -206,11 +302,14 @@ fn params(args: &GrepArgs, root: &str) -> GrepParams {
         (args.smart_case, "smart_case"),
         (args.word_regexp, "word"),
         (args.multiline, "multiline"),
+        (args.invert_match, "invert"),
+        (args.files, "files"),
     ];
+    let (pattern, is_regex) = args.pattern();
     GrepParams {
-        pattern: args.pattern.clone(),
+        pattern,
         path_prefix: None,
-        is_regex: !args.fixed_strings,
+        is_regex,
         flags: flags.iter().filter(|(on, _)| *on).map(|(_, name)| (*name).to_owned()).collect(),
         k: PAGE,
         filters: Some(SearchFilters {
@@ -219,54 +318,9 @@ fn params(args: &GrepArgs, root: &str) -> GrepParams {
             roots: vec![root.to_owned()],
             ..SearchFilters::default()
         }),
-        count_only: args.count,
-        context_lines: args.context,
+        count_only: args.counts(),
+        context_lines: if args.counts() { 0 } else { args.before().max(args.after()) },
         cursor: None,
         request_id: None,
     }
-}
-
-fn render(answer: &GrepAnswer, args: &GrepArgs, root: &str, here: &Path) -> String {
-    let mut out = String::new();
-    for count in &answer.counts {
-        let path = scope::relative_display(root, &count.path, here);
-        let _infallible = writeln!(out, "{}:{}", style(path).magenta(), count.lines);
-    }
-    for (at, item) in answer.items.iter().enumerate() {
-        let path = scope::relative_display(root, &item.path, here);
-        if args.context > 0 && at > 0 {
-            out.push_str("--\n");
-        }
-        let first = item.line.saturating_sub(u32::try_from(item.before.len()).unwrap_or(0));
-        for (n, line) in (first..).zip(&item.before) {
-            let _infallible = writeln!(out, "{}-{n}-{}", style(&path).magenta(), plain(line));
-        }
-        let number = style(item.line).green();
-        let _infallible = writeln!(
-            out,
-            "{}:{number}:{}",
-            style(&path).magenta(),
-            matched(&item.text, &item.ranges)
-        );
-        for (n, line) in (item.line + 1..).zip(&item.after) {
-            let _infallible = writeln!(out, "{}-{n}-{}", style(&path).magenta(), plain(line));
-        }
-    }
-    out
-}
-
-fn matched(text: &str, ranges: &[[u32; 2]]) -> String {
-    let mut out = String::new();
-    let mut done = 0;
-    for [from, to] in ranges {
-        let from = *from as usize;
-        let to = *to as usize;
-        let (Some(before), Some(hit)) = (text.get(done..from), text.get(from..to)) else {
-            continue;
-        };
-        let _infallible = write!(out, "{}{}", plain(before), style(plain(hit)).bold().red());
-        done = to;
-    }
-    out.push_str(&plain(text.get(done..).unwrap_or_default()));
-    out
 }

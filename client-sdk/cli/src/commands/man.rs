@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 
 use crate::{
-    args::Cli,
     exit::{Failure, OK},
+    help,
     render::output,
 };
 
@@ -20,7 +20,7 @@ pub struct ManArgs {
 pub fn run(args: &ManArgs) -> Result<u8, Failure> {
     let failed = |e: std::io::Error| Failure::path(&args.folder, &e);
     std::fs::create_dir_all(&args.folder).map_err(failed)?;
-    let mut command = Cli::command();
+    let mut command = help::command();
     // The names of nested commands, such as cairn-trace-list, are complete after this.
     command.build();
     clap_mangen::generate_to(command, &args.folder).map_err(failed)?;

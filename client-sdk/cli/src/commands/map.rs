@@ -10,7 +10,7 @@ use crate::{
     app::App,
     exit::{Failure, OK},
     render::output::{self, number, plain},
-    scope::{self, Location},
+    scope::{self, Location, Stage},
 };
 
 const EXAMPLES: &str = "\
@@ -55,7 +55,7 @@ pub async fn run(app: &App<'_>, args: MapArgs) -> Result<u8, Failure> {
         (None, Some(file)) => Location::Around(Path::new(file)),
         (None, None) => Location::Around(&here),
     };
-    let root = scope::root(app, &client, at).await?;
+    let root = scope::root(app, &client, at, Stage::Complete).await?;
     let params = MapParams {
         roots: vec![root.root.to_string()],
         budget: args.tokens,

@@ -1,5 +1,6 @@
 //! The commands of `cairn`, one module each.
 
+pub mod approvals;
 pub mod audit;
 pub mod clients;
 pub mod completions;
@@ -24,6 +25,7 @@ pub mod run;
 pub mod schedule;
 pub mod search;
 pub mod sessions;
+pub mod setup;
 pub mod skills;
 pub mod status;
 pub mod stdio;

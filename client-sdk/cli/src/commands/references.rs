@@ -17,7 +17,7 @@ use crate::{
     app::App,
     exit::{FAILED, Failure, OK},
     render::output::{self, plain},
-    scope::{self, Location},
+    scope::{self, Location, Stage},
 };
 
 /// Arguments of `cairn refs`.
@@ -81,7 +81,7 @@ pub async fn refs(app: &App<'_>, args: RefsArgs) -> Result<u8, Failure> {
         (None, Some(file)) => Location::Around(Path::new(file)),
         (None, None) => Location::Around(&here),
     };
-    let root = scope::root(app, &client, at).await?;
+    let root = scope::root(app, &client, at, Stage::Complete).await?;
     let symbol = line.is_none().then(|| args.symbol.clone());
     if args.callers || args.callees {
         let method = if args.callers { "search.callers" } else { "search.callees" };
@@ -233,7 +233,7 @@ pub async fn impact(app: &App<'_>, args: ImpactArgs) -> Result<u8, Failure> {
         Some(_) => args.file.clone(),
     };
     let at = args.root.as_deref().map_or(Location::Around(Path::new(&path)), Location::Root);
-    let root = scope::root(app, &client, at).await?;
+    let root = scope::root(app, &client, at, Stage::Complete).await?;
     let params = ImpactParams {
         root: Some(root.root.to_string()),
         path: path.clone(),

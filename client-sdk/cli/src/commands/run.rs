@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use cairn_client_sdk::{Client, Item, Record};
 use cairn_protocol::{
-    approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
     event::AgentEvt,
     id::SessionId,
     session::{Empty, Session, SessionCreateParams, WorktreeUse},
@@ -15,12 +15,14 @@ use clap::{Args, Subcommand};
 
 use crate::{
     app::App,
+    commands::approvals,
     exit::{FAILED, Failure, INTERRUPTED, OK, REFUSED},
     render::{
         event,
         output::{self, plain},
     },
-    scope::{self, Location},
+    scope::{self, Location, Stage},
+    session_name::{self, SessionName},
 };
 
 /// Interval in which the status of a watched run is read.
@@ -36,13 +38,13 @@ const MAX_LINE: usize = 400;
 
 const HELP: &str = "\
 The run goes on in the daemon when this command ends: Ctrl+C stops watching, not the run. A call that needs an approval
-waits for it; 'cairn sessions' lists who waits, and 'cairn run answer', the viewer or a chat answers.
+waits for it; 'cairn approvals' lists what waits, and it, 'cairn run answer', the viewer or a chat answers.
 
   cairn run 'update the changelog' --detach                       start it and return
   cairn run 'fix the failing test' --until 'cargo test' --mode auto --worktree --budget 2
-  cairn run watch ses_...                                         watch it again
-  cairn run answer ses_... once                                   answer its question
-  cairn run stop ses_...                                          stop it
+  cairn run watch 3f9a2c                                          watch it again
+  cairn run answer 3f9a2c yes                                     answer its question
+  cairn run stop last                                             stop the newest
 
 With --until the command runs in the sandbox after each turn: exit status 0 ends the run, otherwise its output is the
 next request. 'cairn chat --resume' continues the session when the run has ended.
@@ -97,31 +99,26 @@ enum Action {
     Watch {
         /// Session of the run
         #[arg(value_name = "ID")]
-        session: SessionId,
+        session: SessionName,
     },
     /// Stop a run
     Stop {
         /// Session of the run
         #[arg(value_name = "ID")]
-        session: SessionId,
+        session: SessionName,
     },
     /// Answer the oldest question of a session; prints it if no answer is given
     Answer {
         /// Session that waits
         #[arg(value_name = "ID")]
-        session: SessionId,
-        /// The answer: once, session, always, deny
-        #[arg(value_name = "ANSWER", value_parser = decision)]
+        session: SessionName,
+        /// The answer: once (yes), session, always, deny (no)
+        #[arg(value_name = "ANSWER", value_parser = approvals::decision)]
         answer: Option<ApprovalDecision>,
         /// With deny: the reason, which the model receives
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-}
-
-fn decision(name: &str) -> Result<ApprovalDecision, String> {
-    ApprovalDecision::parse(name)
-        .ok_or_else(|| "the answers are once, session, always, deny".to_owned())
 }
 
 impl JobArgs {
@@ -143,7 +140,7 @@ impl JobArgs {
             Some(path) => app.canonical(path)?,
             None => app.location(client).await?,
         };
-        Ok(scope::root(app, client, Location::Around(&here)).await?.path)
+        Ok(scope::root(app, client, Location::Around(&here), Stage::Lexical).await?.path)
     }
 }
 
@@ -151,8 +148,11 @@ impl JobArgs {
 pub async fn run(app: &App<'_>, args: RunArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
     match args.action.clone() {
-        Some(Action::Watch { session }) => watch(app, &client, &session, 0).await,
+        Some(Action::Watch { session }) => {
+            watch(app, &client, &session.resolve(&client).await?, 0).await
+        }
         Some(Action::Stop { session }) => {
+            let session = session.resolve(&client).await?;
             let params = Client::session(&session);
             let run = app.answer::<UnattendedRun>(&client, "unattended.stop", &params).await?;
             if let Some(run) = run {
@@ -162,7 +162,7 @@ pub async fn run(app: &App<'_>, args: RunArgs) -> Result<u8, Failure> {
             Ok(OK)
         }
         Some(Action::Answer { session, answer, reason }) => {
-            resolve(app, &client, &session, answer, reason).await
+            resolve(app, &client, &session.resolve(&client).await?, answer, reason).await
         }
         None => start(app, &client, args).await,
     }
@@ -210,7 +210,8 @@ async fn start(app: &App<'_>, client: &Client, args: RunArgs) -> Result<u8, Fail
     } else {
         output::line(id.as_str())?;
     }
-    app.info(&format!("'cairn run watch {id}' watches it, 'cairn run answer {id}' answers"));
+    let name = session_name::short(&id);
+    app.info(&format!("'cairn run watch {name}' watches it, 'cairn run answer {name}' answers"));
     if args.detach {
         return Ok(OK);
     }
@@ -270,7 +271,8 @@ async fn watch(
                 }
             }
             _ = &mut interrupt => {
-                app.info(&format!("the run goes on; 'cairn run stop {session}' stops it"));
+                let name = session_name::short(session);
+                app.info(&format!("the run goes on; 'cairn run stop {name}' stops it"));
                 return Ok(INTERRUPTED);
             }
         }
@@ -349,7 +351,8 @@ async fn resolve(
         return Ok(REFUSED);
     };
     let Some(decision) = answer else {
-        output::print(&question(&approval))?;
+        let session = client.session_get(&Client::session(session)).await?;
+        output::print(&approvals::details(&approval, &session))?;
         return Ok(OK);
     };
     let params = ApprovalResolveParams {
@@ -363,19 +366,4 @@ async fn resolve(
     let summary = plain(&approval.preview.summary);
     output::line(&format!("{}: {summary}", decision.as_str()))?;
     Ok(OK)
-}
-
-/// Renders a question with the exact effect of its call.
-fn question(approval: &Approval) -> String {
-    let preview = &approval.preview;
-    let mut out = format!("{}: {}\n", plain(&approval.tool), plain(&preview.summary));
-    for part in [&preview.command, &preview.diff].into_iter().flatten() {
-        out.push_str(&output::plain_lines(part));
-        out.push('\n');
-    }
-    for warning in &preview.warnings {
-        out.push_str(&format!("warning: {}\n", plain(warning)));
-    }
-    out.push_str("answers: once, session, always, deny\n");
-    out
 }

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use cairn_protocol::search::{SearchAnswer, SearchFilters, SearchParams};
 use clap::{Args, ValueEnum};
+use serde_json::value::RawValue;
 
 use crate::{
     app::App,
-    exit::{Failure, OK},
+    exit::{FAILED, Failure, OK},
     render::{highlight::Painter, output, search_results::Page},
-    scope::{self, Location},
+    scope::{self, Location, Stage},
 };
 
 /// Maximum lines of a passage on a terminal.
@@ -24,8 +25,9 @@ Examples:
   cairn search retry with backoff -l rust --path src/net --text
   cairn --json search 'open the database' | jq -r '.items[].path'
 
-The root is the declared one around the current folder. When there is none, the git repository around it (or the
-folder itself) is declared and indexed first.";
+The search covers the indexed folder around the current one. If there is none, the git repository around it (or the
+folder itself) is indexed first. With --json each result has its passage in 'text'.
+Exit codes: 0 found, 1 nothing or no good match, 2 invalid usage, 3 not found, 4 no daemon.";
 
 /// The search method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -99,7 +101,7 @@ pub struct SearchArgs {
 pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     let (client, here) = app.connect_here().await?;
     let at = args.root.as_deref().map_or(Location::Around(&here), Location::Root);
-    let root = scope::root(app, &client, at).await?;
+    let root = scope::root(app, &client, at, Stage::Complete).await?;
     let terminal = console::user_attended();
     let person = terminal && !app.globals.json;
     let params = SearchParams {
@@ -111,18 +113,24 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
             roots: vec![root.root.to_string()],
             kinds: args.kind,
         }),
-        include_text: args.text || person,
+        include_text: args.text || person || app.globals.json,
         context_lines: args.context,
         diversify: args.diversify.then_some(true),
         explain: args.explain || person,
         ..SearchParams::new(args.query.join(" "))
     };
-    let Some(answer) = app.answer::<SearchAnswer>(&client, args.mode.method(), &params).await?
-    else {
-        return Ok(OK);
-    };
+    let raw: Box<RawValue> = client.call(args.mode.method(), &params).await?;
+    let answer: SearchAnswer = serde_json::from_str(raw.get())
+        .map_err(|e| Failure::failed(format!("{}: {e}", args.mode.method())))?;
+    let code = if answer.items.is_empty() || answer.weak { FAILED } else { OK };
+    if app.globals.json {
+        output::line(raw.get())?;
+        return Ok(code);
+    }
     if answer.items.is_empty() {
         app.info("nothing was found");
+    } else if answer.weak {
+        app.info("no good match; nearest:");
     }
     let (late, missing): (Vec<&str>, Vec<&str>) =
         answer.degraded.iter().map(String::as_str).partition(|what| *what == "rerank");
@@ -145,5 +153,5 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
         painter: (terminal && colours && !answer.items.is_empty()).then(|| Painter::load(PAINTING)),
     };
     output::print(&page.text(&answer.items))?;
-    Ok(OK)
+    Ok(code)
 }

@@ -10,7 +10,7 @@ use crate::{
     app::App,
     exit::{FAILED, Failure, OK},
     render::output::{self, plain},
-    scope::{self, Location},
+    scope::{self, Location, Stage},
 };
 
 /// Maximum results of an outline.
@@ -59,7 +59,7 @@ pub async fn run(app: &App<'_>, args: SymbolsArgs) -> Result<u8, Failure> {
         (None, Some(file)) => Location::Around(Path::new(file)),
         (None, None) => Location::Around(&here),
     };
-    let root = scope::root(app, &client, at).await?;
+    let root = scope::root(app, &client, at, Stage::Complete).await?;
     let matching = match (args.exact, args.prefix, args.fuzzy) {
         (true, ..) => Some(NameMatch::Exact),
         (_, true, _) => Some(NameMatch::Prefix),

@@ -26,8 +26,12 @@ use serde_json::value::RawValue;
 use crate::{
     app::App,
     exit::{FAILED, Failure, OK},
-    render::output::{self, plain},
+    render::{
+        output::{self, plain},
+        when,
+    },
     scope,
+    session_name::{self, SessionName},
 };
 
 /// Records per request.
@@ -57,16 +61,16 @@ enum Action {
     },
     /// The records of a session
     Show {
-        /// The session
-        id: SessionId,
+        /// The session: its id, a part of it, or 'last'
+        id: SessionName,
         /// Only records after this one
         #[arg(long, value_name = "SEQ", default_value_t = 0)]
         after: u64,
     },
     /// A session's log as JSON lines
     Export {
-        /// The session
-        id: SessionId,
+        /// The session: its id, a part of it, or 'last'
+        id: SessionName,
         /// The output file; standard output when not given
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -92,10 +96,16 @@ pub async fn run(app: &App<'_>, args: TraceArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
     match args.action {
         Action::List { k, cursor, archived } => {
-            list(app, &client, PageParams { cursor, limit: Some(k), archived }).await
+            list(app, &client, PageParams { cursor, limit: Some(k), archived, id: None }).await
         }
-        Action::Show { id, after } => show(app, &client, id, after).await,
-        Action::Export { id, output } => export(app, &client, id, output.as_deref()).await,
+        Action::Show { id, after } => {
+            let id = id.resolve(&client).await?;
+            show(app, &client, id, after).await
+        }
+        Action::Export { id, output } => {
+            let id = id.resolve(&client).await?;
+            export(app, &client, id, output.as_deref()).await
+        }
         Action::Import { file } => import(app, &client, &file).await,
         Action::Replay { trace, root } => replay(app, &client, &trace, root).await,
     }
@@ -107,9 +117,9 @@ async fn replay(
     trace: &str,
     root: Option<PathBuf>,
 ) -> Result<u8, Failure> {
-    let trace_id = match trace.parse::<SessionId>() {
-        Ok(id) => id,
-        Err(_) => ensure_imported(client, Path::new(trace)).await?,
+    let trace_id = match trace.parse::<SessionName>() {
+        Ok(name) if !Path::new(trace).exists() => name.resolve(client).await?,
+        _ => ensure_imported(client, Path::new(trace)).await?,
     };
     let root = match root {
         Some(folder) => {
@@ -166,13 +176,13 @@ async fn list(app: &App<'_>, client: &Client, params: PageParams) -> Result<u8, 
     let mut out = String::new();
     for s in &page.data {
         let state = format!("{:<11}", s.state.as_str());
-        let when = style(s.updated_at).dim();
         let _infallible = writeln!(
             out,
-            "{}  {when}  {state}  {:>6}  {}",
-            s.session_id,
+            "{}  {}  {state}  {:>6}  {}",
+            session_name::short(&s.session_id),
+            style(when::short(s.updated_at)).dim(),
             s.head_seq,
-            plain(&s.title)
+            session_name::title(s)
         );
     }
     output::print(&out)?;

@@ -5,6 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use cairn_client_sdk::Client;
 use cairn_protocol::session::Empty;
 use clap::Args;
 use serde::Deserialize;
@@ -13,6 +14,7 @@ use crate::{
     app::App,
     exit::{Failure, OK},
     render::output,
+    session_name::SessionName,
 };
 
 /// Shows sessions, approvals, searches and traces in a browser.
@@ -27,6 +29,17 @@ pub struct ViewerArgs {
     print: bool,
 }
 
+/// Arguments of `cairn open`.
+#[derive(Debug, Args)]
+pub struct OpenArgs {
+    /// The session: its id, a part of it, or 'last'; the viewer's first page if not given
+    #[arg(value_name = "ID")]
+    session: Option<SessionName>,
+    /// Print the link without opening a browser
+    #[arg(long)]
+    print: bool,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Link {
@@ -36,8 +49,26 @@ struct Link {
 
 pub async fn run(app: &App<'_>, args: &ViewerArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
+    show(app, &client, "", args.print).await
+}
+
+/// Runs `cairn open`: the page of a session.
+pub async fn open_session(app: &App<'_>, args: &OpenArgs) -> Result<u8, Failure> {
+    let client = app.connect().await?;
+    let page = match &args.session {
+        // The fragment has the secret of the link.
+        Some(name) => format!("?page=session/{}", name.resolve(&client).await?),
+        None => String::new(),
+    };
+    show(app, &client, &page, args.print).await
+}
+
+/// Opens a page of the viewer, which `query` names.
+async fn show(app: &App<'_>, client: &Client, query: &str, print: bool) -> Result<u8, Failure> {
     let link: Link = client.call("viewer.link", &Empty {}).await?;
-    let url = format!("http://{}{}", client.connector().target()?.address, link.path);
+    let address = client.connector().target()?.address;
+    let (path, secret) = link.path.split_once('#').unwrap_or((&link.path, ""));
+    let url = format!("http://{address}{path}{query}#{secret}");
     if app.globals.json {
         output::json(
             &serde_json::json!({"url": url, "expiresInSeconds": link.expires_in_seconds}),
@@ -46,7 +77,7 @@ pub async fn run(app: &App<'_>, args: &ViewerArgs) -> Result<u8, Failure> {
     }
     output::print(&format!("{url}\n"))?;
     app.info(&format!("opens the viewer once, within {} s", link.expires_in_seconds));
-    if !args.print && std::io::stdout().is_terminal() && !open(&url) {
+    if !print && std::io::stdout().is_terminal() && !open(&url) {
         app.info("no browser could be started: open the link manually");
     }
     Ok(OK)

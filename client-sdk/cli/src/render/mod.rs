@@ -10,3 +10,4 @@ pub mod output;
 pub mod progress;
 pub mod search_results;
 pub mod theme;
+pub mod when;

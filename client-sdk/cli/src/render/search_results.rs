@@ -34,17 +34,38 @@ pub struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Renders all results, best first.
+    /// Renders all results, best first. On a terminal the results of one file follow its best one.
     pub fn text(&mut self, items: &[SearchItem]) -> String {
-        (1..).zip(items).map(|(rank, item)| self.item(rank, item)).collect()
+        if !self.terminal {
+            return (1..).zip(items).map(|(rank, item)| self.item(rank, item, true)).collect();
+        }
+        let mut out = String::new();
+        let mut printed = vec![false; items.len()];
+        for first in 0..items.len() {
+            let mut is_first = true;
+            for at in first..items.len() {
+                let is_same = items[at].path == items[first].path;
+                if printed[at] || !is_same || items[at].root != items[first].root {
+                    continue;
+                }
+                out.push_str(&self.item(at + 1, &items[at], is_first));
+                printed[at] = true;
+                is_first = false;
+            }
+        }
+        out
     }
 
     fn styled<D>(&self, style: Style, what: D) -> StyledObject<D> {
         style.force_styling(self.colours).apply_to(what)
     }
 
-    fn item(&mut self, rank: usize, item: &SearchItem) -> String {
-        let path = scope::relative_display(self.root, &item.path, self.here);
+    /// Renders a result; a further one of a file has no path.
+    fn item(&mut self, rank: usize, item: &SearchItem, is_first: bool) -> String {
+        let path = match is_first {
+            true => scope::relative_display(self.root, &item.path, self.here),
+            false => " ".to_owned(),
+        };
         let symbol = item
             .symbol
             .as_ref()

@@ -88,6 +88,52 @@ fn walk(
     }
 }
 
+/// Renames the keys that are spelled in the other case style, as in `maxTokens` for `max_tokens`,
+/// and returns each as it was with its name. A key that is there in both spellings stays.
+pub(crate) fn respell(value: &mut Map<String, Value>) -> Vec<(String, String)> {
+    let mut renamed = Vec::new();
+    respell_section(root(), value, "", &mut renamed);
+    renamed
+}
+
+fn respell_section(
+    schema: &Value,
+    value: &mut Map<String, Value>,
+    prefix: &str,
+    renamed: &mut Vec<(String, String)>,
+) {
+    let schema = resolve(schema);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let full = |name: &str| {
+        if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
+    };
+    if let Some(properties) = properties {
+        let other_spelling = |name: &String| {
+            let letters = |text: &str| text.replace('_', "").to_lowercase();
+            let mut all = properties.keys().filter(|known| letters(known) == letters(name));
+            all.next().filter(|known| *known != name && !properties.contains_key(name)).cloned()
+        };
+        let names: Vec<(String, String)> =
+            value.keys().filter_map(|name| Some((name.clone(), other_spelling(name)?))).collect();
+        for (name, known) in names {
+            if value.contains_key(&known) {
+                continue;
+            }
+            if let Some(inner) = value.remove(&name) {
+                value.insert(known.clone(), inner);
+                renamed.push((full(&name), full(&known)));
+            }
+        }
+    }
+    let any = schema.get("additionalProperties").filter(|a| a.is_object());
+    for (name, inner) in value.iter_mut() {
+        let Some(schema) = properties.and_then(|p| p.get(name)).or(any) else { continue };
+        if let Value::Object(map) = inner {
+            respell_section(schema, map, &full(name), renamed);
+        }
+    }
+}
+
 /// Finds the existing key that was probably intended, preferring keys of the same section and
 /// ignoring case style.
 fn nearest(name: &str, key: &str, section: Option<&Map<String, Value>>) -> Option<String> {

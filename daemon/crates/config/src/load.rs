@@ -131,7 +131,12 @@ pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> 
         inputs.overrides.iter().for_each(|(key, value)| keys::set(&mut values, key, value.clone()));
         layers.push(Layer { source: Source::Flag, values, is_project: false });
     }
-    for layer in &layers {
+    for layer in &mut layers {
+        // Before anything reads the keys, so that no rule about a key misses its other spelling.
+        for (key, name) in keys::respell(&mut layer.values) {
+            let message = format!("read as {name}, which is the key's spelling");
+            warnings.push(Warning { source: layer.source.clone(), key, message });
+        }
         for (key, nearest) in keys::unknown(&layer.values) {
             let message = format!("no such key{}", suggestion(nearest));
             warnings.push(Warning { source: layer.source.clone(), key, message });

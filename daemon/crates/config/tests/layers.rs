@@ -438,3 +438,28 @@ proptest! {
         prop_assert!(after.agent.max_iterations <= before.agent.max_iterations);
     }
 }
+
+#[test]
+fn keys_in_the_other_spelling_are_read_with_a_notice() {
+    let user = json!({
+        "llm": {"apiKey": "k", "maxTokens": 7},
+        "resources": {"max_file_bytes": 10},
+        "models": {"allow_external": true},
+    });
+    let got = loaded(&[(USER, user)]);
+    assert_eq!(got.config.llm.api_key.as_deref(), Some("k"));
+    assert_eq!(got.config.llm.max_tokens, 7);
+    assert_eq!(got.config.resources.max_file_bytes, 10);
+    assert!(got.config.models.allow_external);
+    let keys: Vec<&str> = got.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        ["llm.apiKey", "llm.maxTokens", "models.allow_external", "resources.max_file_bytes"]
+    );
+    // Control: a key that is there in both spellings keeps its value.
+    let both = loaded(&[(USER, json!({"llm": {"max_tokens": 7, "maxTokens": 8}}))]);
+    assert_eq!(both.config.llm.max_tokens, 7);
+    // A project cannot loosen a setting by its other spelling.
+    let project = loaded(&[(PROJECT, json!({"models": {"allow_external": true}}))]);
+    assert!(!project.config.models.allow_external);
+}

@@ -70,8 +70,11 @@ impl Engine {
     /// Returns sessions, newest first.
     ///
     /// # Errors
-    /// `invalid_params` for a bad cursor.
+    /// `invalid_params` for a bad cursor, or a part of an id that is too short or no part of one.
     pub async fn sessions(&self, page: PageParams) -> Result<Page<Session>, Failure> {
+        if let Some(part) = &page.id {
+            return Ok(self.inner.trace.sessions_by_id(part, page.limit, page.archived).await?);
+        }
         Ok(self.inner.trace.sessions(page.cursor, page.limit, page.archived).await?)
     }
 

@@ -508,7 +508,8 @@ impl Harness {
         }
         let command = intent
             .and_then(|i| audited::shell_line(&i.preview))
-            .or_else(|| audited::code(entry, call));
+            .or_else(|| audited::code(entry, call))
+            .or_else(|| audited::paths(&paths));
         if call.grants.unconfined {
             by = DecidedBy::Unconfined(Box::new(by));
         }

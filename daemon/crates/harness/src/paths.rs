@@ -34,6 +34,11 @@ impl CallPaths {
         self.0.iter().find(same)?.resolved.as_ref()
     }
 
+    /// Returns the paths as the caller wrote them.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|path| path.text.as_str())
+    }
+
     /// Returns the paths that could be resolved.
     pub fn iter(&self) -> impl Iterator<Item = &ResolvedPath> {
         self.0.iter().filter_map(|path| path.resolved.as_ref())

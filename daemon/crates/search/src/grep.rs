@@ -33,7 +33,7 @@ use ordered_output::OrderedOutput;
 use pattern::Pattern;
 use stream::StreamSink;
 
-const MAX_CONTEXT: u32 = 20;
+const MAX_CONTEXT: u32 = 100;
 /// Time limit of a stream, whose client may read slowly.
 const STREAM_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Maximum number of unreadable files in an answer.
@@ -86,7 +86,9 @@ impl Indexes {
     /// failure.
     pub fn grep(&self, params: &GrepParams, cancel: &CancelFlag) -> Result<GrepAnswer, Failure> {
         let started = Instant::now();
-        check_text("pattern", &params.pattern)?;
+        if !params.flags.iter().any(|flag| flag == "files") {
+            check_text("pattern", &params.pattern)?;
+        }
         check_k(params.k, MAX_GREP_K)?;
         if params.context_lines > MAX_CONTEXT {
             return Err(invalid("contextLines", format_args!("must be at most {MAX_CONTEXT}")));
@@ -99,7 +101,11 @@ impl Indexes {
         let threads = opts.greps.take(opts.threads, cancel)?;
         let (scopes, complete) = self.scopes(&filters, &job.query)?;
         let files = target_files(&scopes, &filters, job.after.as_ref());
-        job.search_all(threads.count, &scopes, &files, None);
+        if job.lists_files {
+            lock(&job.results).files = (0..files.len()).map(|n| (n, FileHits::default())).collect();
+        } else {
+            job.search_all(threads.count, &scopes, &files, None);
+        }
         drop(threads);
         job.check()?;
         let mut answer = job.answer(&scopes, &files);
@@ -220,6 +226,8 @@ struct Job<'a> {
     /// Condition on the trigrams of files that can match.
     query: Query,
     multiline: bool,
+    invert: bool,
+    lists_files: bool,
     /// True if the ranges of matches are reported.
     ranges: bool,
     after: Option<Cursor>,
@@ -252,13 +260,18 @@ impl<'a> Job<'a> {
         cancel: &'a CancelFlag,
         deadline: Instant,
     ) -> Result<Self, Failure> {
-        let Pattern { matcher, text, flags, multiline } = Pattern::compile(params)?;
+        let Pattern { matcher, text, flags, multiline, invert, lists_files } =
+            Pattern::compile(params)?;
+        // A file without the pattern has the most lines that do not match.
+        let query = if invert || lists_files { Query::All } else { Query::parse(&text, flags) };
         Ok(Self {
             params,
             matcher,
-            query: Query::parse(&text, flags),
+            query,
             multiline,
-            ranges: !multiline,
+            invert,
+            lists_files,
+            ranges: !multiline && !invert,
             after: params.cursor.as_deref().map(Cursor::parse).transpose()?,
             cancel,
             deadline,
@@ -291,6 +304,7 @@ impl<'a> Job<'a> {
         SearcherBuilder::new()
             .line_number(!self.params.count_only)
             .multi_line(self.multiline)
+            .invert_match(self.invert)
             .binary_detection(BinaryDetection::quit(0))
             .before_context(context)
             .after_context(context)

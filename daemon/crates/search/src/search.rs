@@ -123,7 +123,8 @@ impl Indexes {
         emit(corpus, items.clone(), true);
         let restricted = indexes.iter().any(|index| !index.root.view().is_complete());
         let took_us = started.elapsed().as_micros() as u64;
-        Ok(SearchAnswer { items, complete, degraded, took_us, restricted })
+        let weak = !items.is_empty() && ranking.is_weak(&query);
+        Ok(SearchAnswer { items, complete, degraded, took_us, restricted, weak })
     }
 }
 

@@ -8,6 +8,7 @@ use cairn_protocol::{
     event::AgentEvt,
     explore::RunState,
     id::{ApprovalId, RunId, SessionId},
+    model::Part,
     time::Timestamp,
     turn::ModelChoice,
 };
@@ -21,6 +22,9 @@ use crate::{
     Line, Trace, TraceError, approval, blob, receipt,
     records::{self, SessionKey},
 };
+
+/// Maximum characters of a title that is derived from a request.
+const MAX_DERIVED_TITLE: usize = 80;
 
 /// A record without a sequence number.
 #[derive(Debug, Clone)]
@@ -166,6 +170,7 @@ impl Append {
         }
         let mut lines = Vec::with_capacity(self.records.len());
         let mut bytes = 0;
+        let title = self.records.iter().find_map(|record| title_of(record.body.evt()?));
         for (seq, record) in (head + 1..).zip(self.records) {
             let NewRecord { id, parent_id, origin, body } = record;
             let kind = if body.evt().is_some() { "Evt" } else { "Cmd" };
@@ -188,6 +193,10 @@ impl Append {
             self.state.map(RunState::as_str),
             bytes
         ])?;
+        if let Some(title) = title {
+            tx.prepare_cached("UPDATE session SET title = ?2 WHERE id = ?1 AND title = ''")?
+                .execute(params![session.as_str(), title])?;
+        }
         write_run(tx, &session, self.run.as_ref())?;
         write_model(tx, &session, self.model.as_ref())?;
         if let Some(receipt) = self.receipt {
@@ -204,6 +213,19 @@ impl Append {
         }
         Ok(Written { session, first: head + 1, lines, refused: None })
     }
+}
+
+/// Returns the title of a session without one whose first turn this is: the first line of the
+/// user's words.
+fn title_of(evt: &AgentEvt) -> Option<String> {
+    let AgentEvt::TurnAccepted { input, .. } = evt else { return None };
+    // The context comes first, the user's own words last.
+    let text = input.iter().rev().find_map(|part| match part {
+        Part::Text { text } => Some(text),
+        Part::Image { .. } => None,
+    })?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().filter(|c| !c.is_control()).take(MAX_DERIVED_TITLE).collect())
 }
 
 fn write_run(

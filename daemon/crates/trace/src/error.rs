@@ -40,6 +40,8 @@ pub enum TraceError {
     ExportCursor,
     #[error("{0}")]
     SessionCursor(String),
+    #[error("'{}' is no part of a session's id: 4 to 32 hexadecimal digits", .0.escape_default())]
+    SessionPart(String),
     #[error("{0}")]
     HistoryQuery(String),
     /// An imported export is damaged or incomplete.
@@ -76,6 +78,7 @@ impl TraceError {
             | Self::RequestId
             | Self::ExportCursor
             | Self::SessionCursor(_)
+            | Self::SessionPart(_)
             | Self::HistoryQuery(_) => Reason::InvalidParams,
             Self::RequestConflict(_) => Reason::RequestConflict,
             Self::BadTrace(_) => Reason::BadTrace,

@@ -148,6 +148,38 @@ impl Trace {
         .await
     }
 
+    /// Returns the sessions whose id begins or ends with `part`, newest first, at most `limit`.
+    /// Archived ones are included if `archived` is set.
+    ///
+    /// # Errors
+    /// `invalid_params` for a part that is no hexadecimal number of 4 to 32 digits, or when the
+    /// database cannot be read.
+    pub async fn sessions_by_id(
+        &self,
+        part: &str,
+        limit: Option<u32>,
+        archived: bool,
+    ) -> Result<Page<Session>, TraceError> {
+        let part = part.strip_prefix("ses_").unwrap_or(part).to_ascii_lowercase();
+        let is_hex = part.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_hex || !(4..=32).contains(&part.len()) {
+            return Err(TraceError::SessionPart(part));
+        }
+        let limit = limit.unwrap_or(100).clamp(1, PAGE);
+        self.read(move |conn| {
+            let query = format!(
+                "SELECT {COLUMNS} FROM session WHERE (id BETWEEN ?1 AND ?1 || 'g' OR \
+                 substr(id, -length(?2)) = ?2) AND archived <= ?4 ORDER BY id DESC LIMIT ?3"
+            );
+            let mut statement = conn.prepare_cached(&query)?;
+            let first = format!("ses_{part}");
+            let rows = statement.query_map(params![first, part, limit, archived], row)?;
+            let data: Vec<(String, Session)> = rows.collect::<Result<_, _>>()?;
+            Ok(Page { data: data.into_iter().map(|(_, s)| s).collect(), next_cursor: None })
+        })
+        .await
+    }
+
     /// Returns the sessions with an active run in a root.
     ///
     /// # Errors

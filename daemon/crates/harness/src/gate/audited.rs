@@ -2,7 +2,7 @@
 
 use cairn_protocol::approval::Preview;
 
-use crate::{Call, registry::Entry};
+use crate::{Call, CallPaths, registry::Entry};
 
 /// Most characters of code that the audit stores.
 const MAX_AUDITED: usize = 4000;
@@ -18,4 +18,10 @@ pub(super) fn shell_line(preview: &Preview) -> Option<String> {
 pub(super) fn code(entry: &Entry, call: &Call) -> Option<String> {
     let text = call.arguments.get(entry.spec.code?)?.as_str()?;
     Some(crate::redact::secrets(&text.chars().take(MAX_AUDITED).collect::<String>()))
+}
+
+/// Returns the paths of a call that the audit stores.
+pub(super) fn paths(paths: &CallPaths) -> Option<String> {
+    let text = paths.texts().collect::<Vec<_>>().join(", ");
+    (!text.is_empty()).then(|| text.chars().take(MAX_AUDITED).collect())
 }

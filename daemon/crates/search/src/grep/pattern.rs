@@ -23,6 +23,10 @@ pub(super) struct Pattern {
     pub(super) text: String,
     pub(super) flags: Flags,
     pub(super) multiline: bool,
+    /// Lines that do not match are the result.
+    pub(super) invert: bool,
+    /// The files of the scope are the result.
+    pub(super) lists_files: bool,
 }
 
 impl Pattern {
@@ -37,7 +41,10 @@ impl Pattern {
             .size_limit(MAX_COMPILED)
             .dfa_size_limit(MAX_CACHE)
             .nest_limit(NEST_LIMIT);
-        let (mut multiline, mut flags) = (false, Flags::default());
+        let mut flags = Flags::default();
+        let mut multiline = false;
+        let mut invert = false;
+        let mut lists_files = false;
         for flag in &params.flags {
             match flag.as_str() {
                 "ignore_case" | "i" => {
@@ -59,6 +66,14 @@ impl Pattern {
                     flags.dot_all = true;
                     build.dot_matches_new_line(true)
                 }
+                "invert" | "v" => {
+                    invert = true;
+                    &mut build
+                }
+                "files" => {
+                    lists_files = true;
+                    &mut build
+                }
                 other => {
                     return Err(invalid(
                         "flags",
@@ -66,6 +81,9 @@ impl Pattern {
                     ));
                 }
             };
+        }
+        if lists_files && !params.count_only {
+            return Err(invalid("flags", "'files' needs countOnly"));
         }
         if !multiline {
             build.line_terminator(Some(b'\n'));
@@ -79,7 +97,7 @@ impl Pattern {
         let matcher = build
             .build(&text)
             .map_err(|e| Failure::new(Reason::BadPattern, format!("pattern: {e}")))?;
-        Ok(Self { matcher, text, flags, multiline })
+        Ok(Self { matcher, text, flags, multiline, invert, lists_files })
     }
 }
 

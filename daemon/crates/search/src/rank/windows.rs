@@ -128,6 +128,15 @@ impl<'a> Ranker<'a> {
         &self.terms[c.root]
     }
 
+    /// Number of the terms that a candidate contains, and their share of the query by rarity.
+    pub fn coverage(&self, c: &Candidate) -> (usize, f32) {
+        let contained =
+            c.counts.iter().zip(self.terms(c)).filter(|(n, _)| n.iter().any(|n| *n > 0));
+        let (words, sum) =
+            contained.fold((0, 0.0), |(words, sum), (_, t)| (words + 1, sum + t.rarity));
+        (words, sum / self.total(c))
+    }
+
     /// Sum of the rarities of all terms.
     pub(super) fn total(&self, c: &Candidate) -> f32 {
         self.terms(c).iter().map(|t| t.rarity).sum::<f32>().max(0.001)
