@@ -147,7 +147,7 @@ fn code_for_reason(reason: &str) -> u8 {
 }
 
 /// Returns the advice for a person at a prompt, where the daemon's is for programs.
-fn hint_for_people(reason: &str) -> Option<&'static str> {
+pub fn hint_for_people(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "invalid_params" => "the command's --help explains its arguments",
         "method_not_found" => "the daemon has another version: 'cairn stop', then try again",

@@ -17,7 +17,7 @@ use super::{
     screen::{Out, TerminalCapabilities},
     tasks,
 };
-use crate::render::output::plain;
+use crate::{exit::hint_for_people, render::output::plain};
 
 /// Maximum bytes of a result that is stored for Ctrl+O.
 const MAX_FOLDED: usize = 1024 * 1024;
@@ -380,10 +380,11 @@ impl View {
             (Outcome::Completed, _) => String::new(),
             (Outcome::Cancelled, _) => format!("{}\n", style("stopped").yellow().for_stderr()),
             (_, Some(error)) => {
-                let hint = if error.hint.is_empty() {
+                let hint = hint_for_people(&error.reason).unwrap_or(&error.hint);
+                let hint = if hint.is_empty() {
                     String::new()
                 } else {
-                    format!("hint: {}\n", plain(&error.hint))
+                    format!("hint: {}\n", plain(hint))
                 };
                 format!("{} {}\n{hint}", style("error:").red().for_stderr(), plain(&error.message))
             }

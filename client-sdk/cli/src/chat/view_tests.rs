@@ -209,7 +209,7 @@ first
   -a
   +b
 error: no approver
-hint: start it
+hint: start the model server, or choose another model: 'cairn setup' finds them
 ";
     assert_eq!(note, expected);
     assert_eq!(view.result.unwrap().status, Outcome::Failed);

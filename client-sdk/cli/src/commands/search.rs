@@ -9,7 +9,11 @@ use serde_json::value::RawValue;
 use crate::{
     app::App,
     exit::{FAILED, Failure, OK},
-    render::{highlight::Painter, output, search_results::Page},
+    render::{
+        highlight::Painter,
+        output,
+        search_results::{Page, WIDE},
+    },
     scope::{self, Location, Stage},
 };
 
@@ -147,6 +151,7 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
         root: &root.path,
         here: &here,
         limit: if args.text { usize::MAX } else { LINES },
+        columns: if terminal { console::Term::stdout().size().1.into() } else { WIDE },
         terminal,
         colours,
         explain: args.explain,

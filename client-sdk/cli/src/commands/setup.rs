@@ -1,8 +1,16 @@
 //! `cairn setup`: finds a model, writes the configuration, tries it, and offers the next steps.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
+use cairn_client_sdk::{Client, Item};
 use cairn_config::DiskFiles;
+use cairn_protocol::{
+    event::AgentEvt,
+    id::SessionId,
+    index::{AddRootParams, RootRef},
+    session::{Empty, SessionCreateParams},
+    turn::{ExecutionPolicy, Input, RunStartParams},
+};
 use clap::Args;
 use console::style;
 use jsonc_parser::{ParseOptions, cst::CstInputValue, cst::CstRootNode};
@@ -12,8 +20,9 @@ use crate::{
     chat,
     commands::config,
     confirm,
-    exit::{Failure, OK},
+    exit::{Failure, OK, hint_for_people},
     render::output::{self, plain},
+    scope,
 };
 
 mod providers;
@@ -24,6 +33,8 @@ use providers::{Found, Location};
 const MAX_FILE: u64 = 8 * 1024 * 1024;
 /// The request that tries a model.
 const TRIAL: &str = "Answer with one word: ready";
+/// Time limit of the trial. A large local model is loaded first.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(120);
 
 const HELP: &str = "\
 Model servers on this machine (Ollama, LM Studio, llama.cpp, vLLM, Jan) and keys in the environment (ANTHROPIC_API_KEY,
@@ -75,6 +86,7 @@ pub fn run(app: &App<'_>, args: &SetupArgs) -> Result<u8, Failure> {
         None => choose(app, args)?,
     };
     if let Some(choice) = &choice {
+        crate::wait_for(check_provider(app, choice))?;
         let settings = choice.settings();
         if args.dry_run {
             let text = with_settings("", &settings).map_err(Failure::failed)?;
@@ -85,7 +97,7 @@ pub fn run(app: &App<'_>, args: &SetupArgs) -> Result<u8, Failure> {
         output::line(&format!("{} {}", style("wrote").green(), file.display()))?;
         crate::wait(config::apply(app))?;
         if !args.no_try {
-            try_model(app, choice)?;
+            crate::wait_for(try_model(app, choice))?;
         }
     }
     if !args.dry_run {
@@ -191,27 +203,72 @@ fn with_settings(text: &str, settings: &[(String, serde_json::Value)]) -> Result
     Ok(out)
 }
 
-/// Requests one short answer in a folder without files.
-fn try_model(app: &App<'_>, choice: &Found) -> Result<(), Failure> {
-    app.info(&format!("trying {}", choice.label));
+/// Requests one short answer in a folder without files. Nothing of it remains.
+async fn try_model(app: &App<'_>, choice: &Found) -> Result<(), Failure> {
+    app.info(&format!("trying {}: '{TRIAL}'", choice.label));
     let folder = tempfile::tempdir().map_err(|e| Failure::failed(format!("no folder: {e}")))?;
-    let folder = folder.path().to_string_lossy().into_owned();
-    let line = ["cairn", "chat", "-q", "-p", TRIAL, "--root", &folder];
-    let code = crate::dispatch(app, &line);
-    let removal = ["cairn", "-q", "index", "remove", &folder];
-    // The folder is removed in any case; its root is only noise in a list.
-    let _not_declared = crate::dispatch(app, &removal);
-    match code {
-        Ok(code) if code == OK => Ok(()),
-        outcome => {
-            let why = match outcome {
-                Err(failure) => failure.text(),
-                Ok(_) => "the model did not answer".to_owned(),
-            };
-            Err(Failure::failed(format!("{} was set up but does not answer\n{why}", choice.label))
-                .hint("start its server or check the key, then: cairn chat"))
-        }
+    let client = app.connect().await?;
+    let path = scope::utf8(&scope::canonical(folder.path())?)?;
+    let root = AddRootParams { path: path.clone(), request_id: None };
+    client.index_add_root(&root).await?;
+    let title = Some("trial of a model".to_owned());
+    let params =
+        SessionCreateParams { title, root: Some(path.clone()), ..SessionCreateParams::default() };
+    let session = client.session_create(&params).await?.session_id;
+    let outcome = tokio::time::timeout(TRIAL_TIMEOUT, answer(&client, &session)).await;
+    if outcome.is_err() {
+        // The run ends with its session.
+        app.info("the model did not answer in time");
     }
+    let _running = client.session_delete(&Client::session(&session)).await;
+    client.index_remove_root(&RootRef { root: path, request_id: None }).await?;
+    let why = match outcome {
+        Ok(Ok(answer)) => {
+            output::line(&format!("{} {}", style("answered:").green(), plain(answer.trim())))?;
+            return Ok(());
+        }
+        Ok(Err(failure)) => failure,
+        Err(_) => Failure::failed("no answer within two minutes"),
+    };
+    Err(why.in_context("the configuration is written, but the model does not answer"))
+}
+
+/// Runs one turn and returns its answer.
+async fn answer(client: &Client, session: &SessionId) -> Result<String, Failure> {
+    let policy = ExecutionPolicy { allow_external_llms: true, ..ExecutionPolicy::default() };
+    let params = RunStartParams {
+        session_id: session.clone(),
+        turn_id: uuid::Uuid::now_v7().to_string(),
+        input: Input::Text(TRIAL.to_owned()),
+        context: None,
+        policy: Some(policy),
+        metadata: std::collections::BTreeMap::new(),
+    };
+    let mut follow = client.follow(session, 0);
+    client.run_start(&params).await?;
+    loop {
+        let Item::Event(record) = follow.next().await? else { continue };
+        let Ok(envelope) = record.envelope() else { continue };
+        let Some(AgentEvt::RunCompleted { result }) = envelope.body.evt() else { continue };
+        return match &result.error {
+            None => Ok(result.final_output.clone().unwrap_or_default()),
+            Some(error) => {
+                let hint = hint_for_people(&error.reason).unwrap_or(&error.hint);
+                Err(Failure::with_reason(&error.reason, error.message.clone()).hint(hint))
+            }
+        };
+    }
+}
+
+/// Refuses a provider that the daemon does not know, before anything is written.
+async fn check_provider(app: &App<'_>, choice: &Found) -> Result<(), Failure> {
+    let known = app.connect().await?.provider_list(&Empty {}).await?.data;
+    if known.iter().any(|provider| provider.name == choice.provider) {
+        return Ok(());
+    }
+    let names: Vec<&str> = known.iter().map(|provider| provider.name.as_str()).collect();
+    let text = format!("there is no provider '{}'", plain(&choice.provider));
+    Err(Failure::usage(text).hint(format!("the providers are {}", names.join(", "))))
 }
 
 /// Offers to connect other agents and to start the daemon with the machine.

@@ -15,8 +15,10 @@ use crate::{
     scope,
 };
 
-/// Maximum characters of a line.
-const WIDTH: usize = 200;
+/// Columns of a line where the output is no terminal.
+pub const WIDE: usize = 200;
+/// Columns of a line's number and indentation, a multiple of the width of a tab.
+const PREFIX: usize = 8;
 
 /// Options of the output.
 pub struct Page<'a> {
@@ -24,6 +26,8 @@ pub struct Page<'a> {
     pub here: &'a Path,
     /// Maximum lines of each passage.
     pub limit: usize,
+    /// Columns of the output; longer lines are cut.
+    pub columns: usize,
     /// The output is a terminal.
     pub terminal: bool,
     pub colours: bool,
@@ -145,8 +149,8 @@ impl Page<'_> {
     ) -> String {
         let mut out = String::new();
         let mut done = 0;
-        let end = line.char_indices().nth(WIDTH).map_or(line.len(), |(at, _)| at);
-        let line = &line[..end];
+        let complete = line;
+        let line = &line[..fitting(line, self.columns.saturating_sub(PREFIX))];
         for [from, to] in highlights {
             let from = (*from as usize).max(start + done) - start;
             let to = (*to as usize).min(start + line.len()).max(start) - start;
@@ -160,6 +164,9 @@ impl Page<'_> {
             done = to;
         }
         self.coloured(&mut out, line, done..line.len(), pieces);
+        if self.terminal && line.len() < complete.len() {
+            let _infallible = write!(out, "{}", self.styled(Style::new().dim(), "…"));
+        }
         out
     }
 
@@ -187,6 +194,27 @@ impl Page<'_> {
         }
         out.push_str(&plain(line.get(done..part.end).unwrap_or_default()));
     }
+}
+
+/// Returns the bytes of a line that fit into some columns, with one left for a mark.
+fn fitting(line: &str, columns: usize) -> usize {
+    const TAB: usize = 8;
+    let mut column = 0;
+    let mut cut = 0;
+    for (at, c) in line.char_indices() {
+        // The last place where a mark fits behind the text.
+        if column < columns {
+            cut = at;
+        }
+        column += match c {
+            '\t' => TAB - column % TAB,
+            c => console::measure_text_width(c.encode_utf8(&mut [0; 4])),
+        };
+        if column > columns {
+            return cut;
+        }
+    }
+    line.len()
 }
 
 /// Selects the lines that contain most matches.

@@ -11,6 +11,7 @@ fn page(terminal: bool, colours: bool) -> Page<'static> {
         root: "/r",
         here: Path::new("/r"),
         limit: 3,
+        columns: WIDE,
         terminal,
         colours,
         explain: false,
@@ -53,6 +54,20 @@ fn terminal_output_shows_passage_and_reasons() {
 
 ";
     assert_eq!(page(true, false).text(&[item()]), expected);
+}
+
+#[test]
+fn results_of_a_file_follow_its_best_one_on_a_terminal() {
+    let plain = SearchItem { text: None, explain: Vec::new(), symbol: None, ..item() };
+    let other = SearchItem { path: "src/b.rs".into(), ..plain.clone() };
+    let later = SearchItem { start_line: 30, end_line: 34, ..plain.clone() };
+    let elsewhere = SearchItem { root: RootId("root_2".into()), ..plain.clone() };
+    let all = [plain, other, later, elsewhere];
+    let grouped = " 1. src/a.rs:7-11\n 3.  :30-34\n 2. src/b.rs:7-11\n 4. src/a.rs:7-11\n";
+    assert_eq!(page(true, false).text(&all), grouped);
+    // A pipe has the order of the ranks, with complete paths.
+    let lines = page(false, false).text(&all);
+    assert_eq!(lines.lines().nth(2), Some("src/a.rs:30-34  1.250"));
 }
 
 #[test]
@@ -100,6 +115,27 @@ ESC[2m 1.ESC[0m ESC[32msrc/a.rsESC[0m:7-11ESC[36m  function showESC[0m
 
 ";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn lines_are_cut_at_the_width_of_the_terminal() {
+    for (line, columns, expected) in [
+        ("abcdef", 6, 6),
+        ("abcdefg", 6, 5),
+        ("\tab", 10, 3),
+        ("\tabc", 10, 2),
+        ("関係関係", 8, 12),
+        ("関係関係x", 8, 9),
+        ("", 0, 0),
+        ("a", 0, 0),
+    ] {
+        assert_eq!(fitting(line, columns), expected, "{line:?} {columns}");
+    }
+    let narrow = Page { columns: 20, ..page(true, false) }.text(&[item()]);
+    assert!(narrow.contains("      7 fn show() {\n"), "{narrow}");
+    let wide = SearchItem { text: Some("let value = compute();".into()), ..item() };
+    let cut = Page { columns: 20, ..page(true, false) }.text(&[wide]);
+    assert!(cut.contains("      7 let value =…\n"), "{cut}");
 }
 
 #[test]
