@@ -130,7 +130,7 @@ async fn piped_search_prints_one_plain_line_per_result() {
 }
 
 #[tokio::test]
-async fn search_has_passages_in_json_and_says_that_no_match_is_good() {
+async fn search_has_passages_in_json_and_reports_weak_matches() {
     let (dir, daemon, _raw) = indexed().await;
     let repo = dir.path().join("repo");
     let (code, page, _) = cairn(&daemon.home, &repo, &["--json", "search", "append_record"]);

@@ -51,6 +51,7 @@ mod samples;
 mod sdks;
 mod sealed;
 mod service;
+mod setup;
 mod shell;
 mod shellmode;
 mod stdio;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     chat::{Scripted, calls, configured, text_answer},
     sealed::{self, Daemon, commit_all, git, program, tree, wait_for},
+    terminal::Terminal,
 };
 
 /// A daemon with a repository, or `None` on a machine without a complete sandbox.
@@ -113,9 +114,12 @@ fn requests_of_all_sessions_are_listed_and_answered_by_short_ids() {
     let only = cairn.ok(&["approvals", "--session", &sessions[1][30..]]);
     assert!(only.contains("write the second") && !only.contains("write the first"), "{only}");
     // The oldest comes first.
-    let shown = cairn.ok(&["approvals", "show"]);
-    assert!(shown.contains("one.txt") && shown.contains("+new"), "{shown}");
-    assert!(shown.contains("until the session ends") && shown.contains("from now on"), "{shown}");
+    let oldest = cairn.ok(&["approvals", "show"]);
+    assert!(oldest.contains("one.txt") && oldest.contains("+new"), "{oldest}");
+    assert!(
+        oldest.contains("until the session ends") && oldest.contains("from now on"),
+        "{oldest}"
+    );
     let ids: Vec<&str> = listed.lines().step_by(2).map(|line| &line[..6]).collect();
     assert!(cairn.ok(&["approvals", "answer", ids[0], "yes"]).starts_with("once: "));
     assert_eq!(cairn.cairn(&["run", "watch", &sessions[0][30..]]).0, 0);
@@ -131,6 +135,27 @@ fn requests_of_all_sessions_are_listed_and_answered_by_short_ids() {
     cairn.ok(&["approvals", "answer", ids[1], "no", "--reason", "not now"]);
     cairn.cairn(&["run", "watch", "last"]);
     assert!(!cairn.folder.join("two.txt").exists());
+}
+
+#[test]
+fn terminals_show_what_waits_in_other_sessions() {
+    let write = |name: &str| json!({"path": name, "content": "new\n"});
+    let answers = json!([calls("write_file", &write("one.txt")), text_answer("written")]);
+    let Some(cairn) = repository(&answers, &json!({})) else { return };
+    let session = cairn.ok(&["run", "write a file", "--detach"]).trim().to_owned();
+    cairn.until(&session, "waiting");
+    let home = &cairn.daemon.home;
+    let Some(mut chat) = Terminal::start(home, &cairn.folder, &["chat"]) else { return };
+    let seen = chat.see("'cairn approvals' in another terminal answers");
+    assert!(seen.contains(&format!("session {} waits for you", &session[30..])), "{seen}");
+    let Some(mut watch) = Terminal::start(home, &cairn.folder, &["approvals", "--watch"]) else {
+        return;
+    };
+    watch.see("write a file, session");
+    watch.see("allow? y once");
+    watch.text("y");
+    cairn.until(&session, "completed");
+    assert!(cairn.folder.join("one.txt").exists());
 }
 
 #[test]
@@ -151,7 +176,7 @@ fn sessions_are_named_after_their_first_request_and_found_by_parts_of_their_ids(
         raw.ok("orchestrate.run.start", turn).await;
         session
     });
-    cairn.until(&session, "completed");
+    wait_for("the end", || (cairn.row(&session)["session"]["state"] == "completed").then_some(()));
     let table = cairn.ok(&["sessions"]);
     assert!(table.contains("Fix the parser") && table.contains(&session[30..]), "{table}");
     for name in [&session[30..], &session[..16], &session[4..20], "last"] {

@@ -78,7 +78,7 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
 
 /// Describes the calls that a rule allows: a rule without a pattern covers all calls of its tool.
 pub fn granted(rule: &str) -> String {
-    if rule.is_empty() || rule.contains('(') {
+    if rule.is_empty() || rule.split_once('(').is_some() {
         return plain(rule);
     }
     format!("{}, every call of it", plain(rule))

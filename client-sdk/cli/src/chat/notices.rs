@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cairn_protocol::{
     approval::ApprovalListParams,
+    error::Reason,
     event::AgentEvt,
     model::Part,
     session::Empty,
@@ -42,8 +43,11 @@ impl Chat<'_> {
             let params = ModelListParams { provider: Some(provider.name.clone()) };
             let listing = self.client.model_list(&params);
             match tokio::time::timeout(MODEL_TIMEOUT, listing).await {
-                Ok(Err(error)) => reason = Some(error.to_string()),
-                Ok(Ok(_)) | Err(_) => {}
+                // A server may have no list of its models, and answer all the same.
+                Ok(Err(error)) if error.reason() == Some(Reason::ModelUnavailable.as_str()) => {
+                    reason = Some(error.to_string());
+                }
+                Ok(_) | Err(_) => {}
             }
         }
         if let Some(reason) = reason {

@@ -314,9 +314,10 @@ async fn resolve(
 
 /// Prints each request as it comes; on a terminal it asks for the answer.
 async fn watch(app: &App<'_>, session: Option<SessionName>) -> Result<u8, Failure> {
-    let asks = has_keyboard() && !app.globals.json;
+    let is_prompting = has_keyboard() && !app.globals.json;
     let connector = app.connector();
-    let client = app.connect_with(if asks { connector.approver() } else { connector }).await?;
+    let client =
+        app.connect_with(if is_prompting { connector.approver() } else { connector }).await?;
     app.info("waiting for requests; Ctrl+C ends this");
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
@@ -341,7 +342,7 @@ async fn watch(app: &App<'_>, session: Option<SessionName>) -> Result<u8, Failur
             }
             let session = client.session_get(&Client::session(&approval.session_id)).await?;
             output::print(&row(&approval, &session, Timestamp::now()))?;
-            if asks {
+            if is_prompting {
                 tools::answer(app, &client, &approval, Approver::Keyboard).await?;
             }
         }
