@@ -61,7 +61,7 @@ impl Project {
         let daemon = Daemon::start_in(&home, &[]);
         let project = Self { daemon, folder, _dir: dir };
         // The first command declares the folder and waits for its index.
-        project.output("cairn grep -l ready");
+        project.output("cairn grep --files");
         project
     }
 

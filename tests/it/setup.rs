@@ -16,7 +16,7 @@ fn setup_writes_the_configuration_and_the_running_daemon_answers_with_it() {
     let model = FakeModel::agreeable();
     let daemon = Daemon::start();
     let file = daemon.home.join("config/config.json");
-    let before = "{\n\n  \"llm\": {\"temperature\": 0.5},   \"ann\": true\n}\n";
+    let before = "{\n\n  \"llm\": {\"temperature\": 0.5},   \"exclusions\": [\"x\"]\n}\n";
     tree(&daemon.home, &[("config/config.json", before)]);
     let endpoint = ["--endpoint", &format!("{}/v1", model.address)];
     let run = |args: &[&str]| cairn(&daemon.home, &daemon.home, &[&PROVIDER[..], args].concat());
@@ -26,7 +26,7 @@ fn setup_writes_the_configuration_and_the_running_daemon_answers_with_it() {
     let (code, printed, err) = run(&endpoint);
     assert!(code == 0 && printed.contains("answered: yes"), "{printed}{err}");
     let text = fs::read_to_string(&file).unwrap();
-    assert!(text.contains("   \"ann\": true") && text.contains("\"temperature\": 0.5"), "{text}");
+    assert!(text.contains("   \"exclusions\": [\"x\"]") && text.contains("\"temperature\": 0.5"), "{text}");
     assert!(!text.contains("allowExternal"), "the server is on this machine: {text}");
     assert_eq!(model.latest().body["model"], "tiny");
     // Nothing of the trial remains.
