@@ -266,7 +266,10 @@ fn failures_include_a_hint() {
         fault("unavailable", "connection refused")
     ]));
     let (code, _, err) = cairn.chat(&["-p", "x"], None);
-    assert!(code == 1 && err.contains("qwen9") && err.contains("hint: 'cairn models'"), "{code} {err}");
+    assert!(
+        code == 1 && err.contains("qwen9") && err.contains("hint: 'cairn models'"),
+        "{code} {err}"
+    );
     let (code, _, err) = cairn.chat(&["-p", "x"], None);
     assert!(
         code == 1

@@ -26,7 +26,10 @@ fn setup_writes_the_configuration_and_the_running_daemon_answers_with_it() {
     let (code, printed, err) = run(&endpoint);
     assert!(code == 0 && printed.contains("answered: yes"), "{printed}{err}");
     let text = fs::read_to_string(&file).unwrap();
-    assert!(text.contains("   \"exclusions\": [\"x\"]") && text.contains("\"temperature\": 0.5"), "{text}");
+    assert!(
+        text.contains("   \"exclusions\": [\"x\"]") && text.contains("\"temperature\": 0.5"),
+        "{text}"
+    );
     assert!(!text.contains("allowExternal"), "the server is on this machine: {text}");
     assert_eq!(model.latest().body["model"], "tiny");
     // Nothing of the trial remains.
