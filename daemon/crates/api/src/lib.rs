@@ -5,6 +5,7 @@
 //! of its [`Outgoing`] queue. Dispatch, `rpc.discover`, the JSON Schema files and the protocol
 //! reference all derive from [`methods::table`].
 
+mod approver;
 mod audit;
 mod call_queue;
 mod config;
@@ -19,6 +20,7 @@ mod method;
 pub mod methods;
 mod metrics;
 mod outgoing;
+pub mod params;
 mod progress;
 pub mod reference;
 mod remote;

@@ -30,7 +30,7 @@ use crate::{
     acp,
     admission::{Admission, Authentication},
     auth::{Guard, status_of},
-    mcp::{self, Mcp},
+    mcp::{self, Mcp, OfferedTools},
     remote::{self, Peer, Remote, TlsListener},
     ws,
 };
@@ -108,7 +108,8 @@ pub struct Listeners {
     pub lan: Vec<(TcpListener, Arc<Remote>)>,
 }
 
-/// Serves the API on `listeners` until `shutdown`; then every client gets a close frame.
+/// Serves the API on `listeners` until `shutdown`; then every client gets a close frame. MCP
+/// clients that name no tools are offered `offered`.
 ///
 /// # Errors
 /// A listener cannot be used.
@@ -116,10 +117,11 @@ pub async fn serve(
     listeners: Listeners,
     api: Arc<Api>,
     guard: Guard,
+    offered: OfferedTools,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let sockets = TaskTracker::new();
-    let mcp = Mcp::new(&api, &shutdown);
+    let mcp = Mcp::new(&api, offered, &shutdown);
     let sessions = Arc::new(HttpSessions::default());
     let guard = Arc::new(guard);
     let shared = Shared {
