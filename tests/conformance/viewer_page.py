@@ -30,6 +30,16 @@ class Viewer(Page):
         self.call("Page.navigate", url="http://%s%s%s" % (address, daemon.call("viewer.link")["path"], route))
         self.until("document.querySelector('main .page')")
 
+    def until(self, expression):
+        """As on any page; one that is being replaced by another is asked again."""
+        for _ in range(5):
+            try:
+                return super().until(expression)
+            except RuntimeError as error:
+                if "navigated or closed" not in str(error) and "Cannot find context" not in str(error):
+                    raise
+        return super().until(expression)
+
     def go(self, route):
         self.ask("location.hash = %s; 0" % json.dumps("#" + route))
         self.frames(2)

@@ -56,7 +56,7 @@ impl BrowserConnection {
     }
 
     /// Resolves when the connection must end.
-    pub(super) async fn ended(self: Arc<Self>, evicted: CancellationToken) {
+    pub(super) async fn until_closed(self: Arc<Self>, evicted: CancellationToken) {
         tokio::select! {
             biased;
             () = self.admitted.cancelled() => {}

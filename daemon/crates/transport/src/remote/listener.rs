@@ -153,7 +153,7 @@ fn browser(stream: TlsStream<Socket>, slot: ConnectionSlot) -> (Io, Peer) {
     let connection = Arc::clone(&browser);
     let io = AbortableStream::new(
         stream,
-        move || Arc::clone(&connection).ended(evicted.clone()),
+        move || Arc::clone(&connection).until_closed(evicted.clone()),
         ConnectionGuard::Browser(Arc::clone(&browser)),
     );
     (io, Peer::Browser(browser))

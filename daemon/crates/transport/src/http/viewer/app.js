@@ -98,15 +98,15 @@ function showNavigation() {
 
 function buildNavigation() {
   const brand = link("/", "brand", el("span", "brand-mark"), el("span", "", "Cairn"));
+  const badge = el("span", "badge");
+  badge.setAttribute("aria-hidden", "true");
+  const total = el("span", "unseen");
   const list = el("ul");
   for (const one of PAGES) {
     const hint = el("kbd", "", one.key);
     hint.setAttribute("aria-hidden", "true");
-    one.badge = el("span", "badge");
-    one.badge.setAttribute("aria-hidden", "true");
-    one.badge.hidden = true;
-    one.total = el("span", "unseen");
-    one.node = link(one.route, "", el("span", "nav-icon", icon(one.icon), one.badge), el("span", "nav-name", one.name, one.total), hint);
+    const isInbox = one.route === "/approvals";
+    one.node = link(one.route, "", el("span", "nav-icon", icon(one.icon), isInbox && badge), el("span", "nav-name", one.name, isInbox && total), hint);
     list.append(el("li", one.narrow ? "" : "wide-only", one.node));
   }
   const keys = button("", () => help.showModal(), "keys-button");
@@ -114,11 +114,10 @@ function buildNavigation() {
   const version = el("p", "version faint");
   version.id = "state";
   nav.replaceChildren(brand, list, el("div", "nav-foot", keys, version));
-  const approvals = PAGES.find((one) => one.route === "/approvals");
   watchApprovals((all) => {
-    approvals.badge.hidden = all.length === 0;
-    approvals.badge.textContent = all.length > 99 ? "99+" : String(all.length);
-    approvals.total.textContent = all.length ? `, ${all.length} pending` : "";
+    badge.hidden = all.length === 0;
+    badge.textContent = all.length > 99 ? "99+" : String(all.length);
+    total.textContent = all.length ? `, ${all.length} pending` : "";
   });
 }
 

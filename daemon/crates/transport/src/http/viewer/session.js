@@ -82,7 +82,7 @@ export class SessionPage {
     root.title = this.session.root ?? "";
     this.facts.replaceChildren(...[this.session.root && root, when(this.session.updatedAt), this.model && el("span", "", plain(this.model)),
       this.cost !== undefined && el("span", "", dollars(this.cost))].filter(Boolean));
-    this.state.replaceChildren(chip(this.session.state));
+    this.state.replaceChildren(this.waits ? chip("waiting", "waits for you") : chip(this.session.state));
   }
 
   setState(state) {
@@ -256,9 +256,9 @@ export class SessionPage {
     const { running, model, costMicroUsd, items } = this.conversation;
     const waits = this.conversation.pending.size > 0;
     this.busy.hidden = !running || waits;
-    if (running && waits !== this.waits) {
+    if (waits !== this.waits) {
       this.waits = waits;
-      this.state.replaceChildren(waits ? chip("waiting", "waits for you") : chip(this.session.state));
+      this.showHead();
     }
     this.composer?.setRunning(running);
     if (model !== this.model || costMicroUsd !== this.cost) {

@@ -7,6 +7,7 @@ import { call, Follower } from "./rpc.js";
 const PAGE = 500;
 const MAX_PAGES = 40;
 const MAX_TEXT = 200_000;
+const NARROW = matchMedia("(max-width: 760px)");
 
 export class Trace {
   constructor(session) {
@@ -19,7 +20,7 @@ export class Trace {
     this.busy = new Set();
     // Start time of each command, to show how long its answer took.
     this.startTimes = new Map();
-    this.rows = new Rows("trace", 28, "Records", (at) => this.cells(at), (at) => this.show(at));
+    this.rows = new Rows("trace", NARROW.matches ? 44 : 28, "Records", (at) => this.cells(at), (at) => this.show(at));
     this.detail = scrollable(el("div", "detail"), "Record");
     this.status = el("span", "faint");
     this.node = el("div", "split", this.rows.host, this.detail);
