@@ -5,6 +5,7 @@
 mod agents;
 mod audit_output;
 mod browser;
+mod browser_pages;
 mod chat;
 mod chat_input;
 mod chat_view;

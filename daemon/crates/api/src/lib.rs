@@ -51,7 +51,7 @@ pub use metrics::{FIGURES, Figure};
 pub use outgoing::{Outgoing, SharedText};
 pub use remote::Remote;
 pub use rights::{Right, Rights};
-pub use viewer::Links;
+pub use viewer::{Links, PageConnection};
 
 /// Capacity of the queue of messages for one client. When it is full, the client's calls and
 /// subscriptions wait.

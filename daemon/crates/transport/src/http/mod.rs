@@ -11,7 +11,11 @@ use axum::{
     routing::{any, get},
 };
 use cairn_api::{Api, Connection, Outgoing, Right};
-use cairn_protocol::{error::Failure, remote::PAIR_PATH, rpc};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    remote::PAIR_PATH,
+    rpc,
+};
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -24,6 +28,7 @@ mod sse;
 pub(crate) mod strict;
 pub(crate) mod unauthenticated;
 mod viewer;
+mod viewer_files;
 
 use self::{http_sessions::HttpSessions, linger::Lingering, unauthenticated::Proof};
 use crate::{
@@ -137,6 +142,7 @@ pub async fn serve(
     for (listener, remote) in listeners.lan {
         let listener = TlsListener::new(listener, Arc::clone(&remote))?;
         let router = routes()
+            .merge(viewer::device_routes(&remote))
             .with_state(Shared {
                 authentication: Authentication::Device(Arc::clone(&guard)),
                 ..shared.clone()
@@ -281,8 +287,12 @@ async fn pairing(
     ConnectInfo(peer): ConnectInfo<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
+    let Peer::Machine { channel, .. } = peer else {
+        let text = "a browser pairs by the link of 'cairn pair'";
+        return refusal(&Failure::new(Reason::NotPaired, text));
+    };
     ws::configure(upgrade, MAX_PAIR_MESSAGE)
-        .on_upgrade(move |socket| remote::pair(socket, remote, api, peer.channel))
+        .on_upgrade(move |socket| remote::pair(socket, remote, api, channel))
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {
