@@ -64,7 +64,7 @@ pub async fn open_session(app: &App<'_>, args: &OpenArgs) -> Result<u8, Failure>
 }
 
 /// Opens a page of the viewer.
-async fn show(app: &App<'_>, client: &Client, query: &str, print: bool) -> Result<u8, Failure> {
+async fn show(app: &App<'_>, client: &Client, page: &str, print: bool) -> Result<u8, Failure> {
     let link: Link = client.call("viewer.link", &Empty {}).await?;
     let address = client.connector().target()?.address;
     let url = format!("http://{address}{}{page}", link.path);

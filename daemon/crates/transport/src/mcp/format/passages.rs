@@ -117,6 +117,9 @@ pub fn passages(
     budget: Budget,
 ) -> String {
     let mut page = Page::new(budget);
+    if answer.weak {
+        page.add("[no good match: these are only the nearest; try other words, or grep]");
+    }
     let end = answer.items.len().min(from.saturating_add(k));
     let selected = answer.items.get(from..end).unwrap_or_default();
     let entries = merged(selected);
