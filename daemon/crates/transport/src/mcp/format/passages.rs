@@ -117,9 +117,6 @@ pub fn passages(
     budget: Budget,
 ) -> String {
     let mut page = Page::new(budget);
-    if answer.weak {
-        page.add("[no good match: these are only the nearest; try other words, or grep]");
-    }
     let end = answer.items.len().min(from.saturating_add(k));
     let selected = answer.items.get(from..end).unwrap_or_default();
     let entries = merged(selected);
@@ -142,6 +139,9 @@ pub fn passages(
         included += 1;
     }
     let mut out = page.text;
+    if answer.weak {
+        out.insert_str(0, "[no good match: only the nearest; try other words, or grep]\n");
+    }
     if selected.is_empty() {
         out.push_str("nothing was found; try other words, or grep for exact text\n");
     }
