@@ -114,7 +114,13 @@ async fn deltas(session: &Session) {
     };
     let stop = tokio_util::sync::CancellationToken::new();
     let listeners = cairn_transport::Listeners { local: vec![listener], lan: vec![] };
-    let serving = tokio::spawn(cairn_transport::serve(listeners, api, guard, stop.clone()));
+    let serving = tokio::spawn(cairn_transport::serve(
+        listeners,
+        api,
+        guard,
+        Default::default(),
+        stop.clone(),
+    ));
     let id = session
         .engine()
         .create_session(SessionCreateParams::default())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cairn_protocol::{
+    approval::ApprovalNotice,
     envelope::Envelope,
     git::GitProgress,
     id::SubscriptionId,
@@ -165,7 +166,7 @@ impl Drop for EventStream {
     }
 }
 
-/// Live progress of a request of this connection.
+/// Live progress of a request of this connection, or an approval elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
     /// Progress of an index.
@@ -176,6 +177,9 @@ pub enum Notice {
     Partial(Box<SearchPartial>),
     /// The next lines of a grep search.
     Lines(Box<GrepPartial>),
+    /// An approval of a session that this connection does not follow is pending or was answered;
+    /// for clients that answer approvals.
+    Approval(Box<ApprovalNotice>),
 }
 
 impl Notice {
@@ -187,6 +191,7 @@ impl Notice {
                 .map(Notice::Partial)
                 .or_else(|_| serde_json::from_str(params.get()).map(Notice::Lines))
                 .ok(),
+            rpc::APPROVAL_UPDATED => serde_json::from_str(params.get()).ok().map(Notice::Approval),
             _ => None,
         }
     }
@@ -221,5 +226,19 @@ mod tests {
         assert_eq!(record_json(&spliced, &id).unwrap(), record);
         let elsewhere = format!(r#"{{"seq":7,"subscriptionId":"{id}"}}"#);
         assert_eq!(record_json(&elsewhere, &id).unwrap(), r#"{"seq":7}"#);
+    }
+
+    #[test]
+    fn approval_of_another_session_is_a_notice() {
+        let approval = cairn_protocol::id::ApprovalId::new();
+        let session = cairn_protocol::id::SessionId::new();
+        let text = format!(
+            r#"{{"approvalId":"{approval}","sessionId":"{session}","tool":"run_shell","summary":"make","expiresAt":"2026-11-26T14:00:00Z","decision":"once","later":1}}"#
+        );
+        let params = RawValue::from_string(text).unwrap();
+        let notice = Notice::read(rpc::APPROVAL_UPDATED, &params);
+        let Some(Notice::Approval(notice)) = notice else { panic!("{notice:?}") };
+        assert_eq!((notice.approval_id, notice.tool.as_str()), (approval, "run_shell"));
+        assert!(Notice::read("approval.unknown", &params).is_none());
     }
 }

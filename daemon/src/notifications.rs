@@ -1,6 +1,8 @@
 //! Notifications of unattended runs: on the desktop, and by a webhook. Events are queued with a
-//! bound and sent one after the other, so that a slow receiver delays notifications alone.
+//! bound and sent one after the other, so that a slow receiver delays notifications alone. The
+//! desktop is also notified of other approvals that wait.
 
+mod approvals;
 mod desktop;
 mod webhook;
 
@@ -17,8 +19,9 @@ use webhook::{Secret, Webhook};
 /// Events that wait to be sent; further ones are dropped.
 const MAX_QUEUED: usize = 64;
 
-/// Starts sending the events of an engine's runs; `None` if nothing is configured.
-pub fn start(config: &NotificationsConfig, engine: &Engine) -> Option<JoinHandle<()>> {
+/// Starts sending the events of an engine's runs, and approvals that wait; returns the tasks, none
+/// if nothing is configured.
+pub fn start(config: &NotificationsConfig, engine: &Engine) -> Vec<JoinHandle<()>> {
     let webhook = match open_webhook(config) {
         Ok(webhook) => webhook,
         Err(why) => {
@@ -27,7 +30,7 @@ pub fn start(config: &NotificationsConfig, engine: &Engine) -> Option<JoinHandle
         }
     };
     if webhook.is_none() && !config.desktop {
-        return None;
+        return vec![];
     }
     let (queue, mut events) = mpsc::channel::<RunEvent>(MAX_QUEUED);
     engine.set_run_observer(Arc::new(move |event| {
@@ -36,7 +39,7 @@ pub fn start(config: &NotificationsConfig, engine: &Engine) -> Option<JoinHandle
         }
     }));
     let on_desktop = config.desktop;
-    Some(tokio::spawn(async move {
+    let mut tasks = vec![tokio::spawn(async move {
         while let Some(event) = events.recv().await {
             if on_desktop {
                 desktop::notify(&title(&event), &text(&event)).await;
@@ -45,7 +48,12 @@ pub fn start(config: &NotificationsConfig, engine: &Engine) -> Option<JoinHandle
                 webhook.deliver(&event).await;
             }
         }
-    }))
+    })];
+    if on_desktop {
+        let notices = engine.approval_notices();
+        tasks.push(tokio::spawn(approvals::run(engine.clone(), notices)));
+    }
+    tasks
 }
 
 fn open_webhook(config: &NotificationsConfig) -> Result<Option<Webhook>, String> {

@@ -16,7 +16,7 @@ use cairn_protocol::{
     error::Failure,
     location::{DataRoot, Env},
 };
-use cairn_transport::{Guard, Listeners};
+use cairn_transport::{Guard, Listeners, OfferedTools};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -151,8 +151,14 @@ pub async fn serve(
     let following = tokio::spawn(extensions.clone().follow(engine.clone(), shutdown.clone()));
     let watching =
         tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extensions.clone()));
-    let serving =
-        tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
+    let offered = OfferedTools::of(config.mcp.tools.iter().map(String::as_str));
+    let serving = tokio::spawn(cairn_transport::serve(
+        listeners,
+        api.clone(),
+        guard,
+        offered,
+        shutdown.clone(),
+    ));
     let background = background(config, &engine);
     instance.publish(&addresses, VERSION, env.config_dir())?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
@@ -178,8 +184,7 @@ pub async fn serve(
 /// and the unattended runs that its last stop interrupted.
 fn background(config: &Config, engine: &Engine) -> Vec<JoinHandle<()>> {
     // Notifications come first: the resumed runs publish events.
-    let mut tasks: Vec<_> =
-        notifications::start(&config.notifications, engine).into_iter().collect();
+    let mut tasks = notifications::start(&config.notifications, engine);
     let (collecting, runs) = (engine.clone(), engine.clone());
     tasks.push(tokio::spawn(async move { collecting.keep_log_small().await }));
     tasks.push(tokio::spawn(async move {

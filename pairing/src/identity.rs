@@ -31,8 +31,9 @@ pub enum IdentityError {
     },
 }
 
-/// A key (ECDSA on P-256) and its self-signed certificate. Only the key is stored: the certificate
-/// is created at each start and holds no information that is used.
+/// A key (ECDSA on P-256) and its self-signed certificate. Machines compare the key alone, so that
+/// a certificate may be created at each start; browsers compare certificates, so that a listener
+/// for them stores its own.
 pub struct Identity {
     key: PrivatePkcs8KeyDer<'static>,
     certificate: CertificateDer<'static>,
@@ -65,6 +66,30 @@ impl Identity {
         Self::of(&pair).map(Arc::new).map_err(key)
     }
 
+    /// Loads the key as [`Self::load_or_make`] does, with a certificate that stays the same: it is
+    /// stored beside the key, and replaced if it is not the key's.
+    ///
+    /// # Errors
+    /// Fails when a file is unusable or the key's file holds other content.
+    pub fn load_with_certificate(path: &Path) -> Result<Arc<Self>, IdentityError> {
+        let identity = Self::load_or_make(path)?;
+        let beside = path.with_extension("crt");
+        let file = |cause| IdentityError::File { path: beside.display().to_string(), cause };
+        match std::fs::read(&beside) {
+            Ok(stored) => {
+                let certificate = CertificateDer::from(stored);
+                if Pin::of(&certificate).is_ok_and(|pin| pin == identity.pin) {
+                    let key = identity.key.clone_key();
+                    return Ok(Arc::new(Self { key, certificate, pin: identity.pin }));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(file(error)),
+        }
+        write_private(&beside, &identity.certificate).map_err(file)?;
+        Ok(identity)
+    }
+
     /// Generates a key that is not stored in a file.
     ///
     /// # Errors
@@ -87,6 +112,13 @@ impl Identity {
         self.pin
     }
 
+    /// Returns the SHA-256 of the certificate as browsers show it: pairs of digits with colons.
+    pub fn certificate_fingerprint(&self) -> String {
+        let digest = ring::digest::digest(&ring::digest::SHA256, &self.certificate);
+        let pairs: Vec<String> = digest.as_ref().iter().map(|b| format!("{b:02X}")).collect();
+        pairs.join(":")
+    }
+
     pub(crate) fn chain(&self) -> Vec<CertificateDer<'static>> {
         vec![self.certificate.clone()]
     }
@@ -99,6 +131,26 @@ impl Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stored_certificate_stays_the_same_and_belongs_to_its_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("remote/key.pem");
+        let first = Identity::load_with_certificate(&path).unwrap();
+        let again = Identity::load_with_certificate(&path).unwrap();
+        assert_eq!(first.certificate_fingerprint(), again.certificate_fingerprint());
+        assert_eq!(first.certificate_fingerprint().len(), 32 * 3 - 1);
+        // A certificate that is not stored is another one each time.
+        let unstored = Identity::load_or_make(&path).unwrap();
+        assert_ne!(unstored.certificate_fingerprint(), first.certificate_fingerprint());
+        for content in [b"no certificate".to_vec(), Identity::fresh().unwrap().certificate.to_vec()]
+        {
+            std::fs::write(path.with_extension("crt"), content).unwrap();
+            let renewed = Identity::load_with_certificate(&path).unwrap();
+            assert_eq!(renewed.pin(), first.pin());
+            assert_eq!(Pin::of(&renewed.certificate).unwrap(), first.pin());
+        }
+    }
 
     #[test]
     fn key_is_generated_once() {

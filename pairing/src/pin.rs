@@ -33,6 +33,12 @@ impl Pin {
         Self(bytes)
     }
 
+    /// Returns the pin of a browser's secret. Public keys are no secrets: the prefix, with which no
+    /// key in X.509 encoding begins, keeps one from being presented as a secret.
+    pub fn of_secret(secret: &str) -> Self {
+        Self::of_key(&[b"cairn browser secret\0", secret.as_bytes()].concat())
+    }
+
     /// Returns the 32 bytes of the hash.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -41,7 +41,8 @@ pub struct KeyChanged {
 }
 
 /// Returns the configuration of a listener: it accepts any client that proves possession of its
-/// key; the client's rights are decided by its pin.
+/// key, whose rights are decided by its pin, and browsers, which have no key and so no rights
+/// before they present the secret of a paired one.
 ///
 /// # Errors
 /// Fails when the key is unusable.
@@ -140,6 +141,10 @@ struct AnyKey {
 impl ClientCertVerifier for AnyKey {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
     }
 
     fn verify_client_cert(

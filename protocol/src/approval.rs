@@ -201,6 +201,26 @@ pub struct Resolution {
     pub at: Timestamp,
 }
 
+/// Notification for clients that answer approvals: one of a session that they do not follow is
+/// pending, or was answered. A client that falls behind misses some; `approval.list` has all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalNotice {
+    /// Id of the approval.
+    pub approval_id: ApprovalId,
+    /// Id of the session that requests the call.
+    pub session_id: SessionId,
+    /// Name of the tool.
+    pub tool: String,
+    /// Effect of the call in one line.
+    pub summary: String,
+    /// Time after which it counts as denied.
+    pub expires_at: Timestamp,
+    /// The answer; absent while the approval is pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<ApprovalDecision>,
+}
+
 /// Parameters of the method `approval.list`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

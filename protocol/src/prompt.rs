@@ -46,12 +46,11 @@ pub struct PromptShown {
     pub system: String,
 }
 
-/// Four steps for answering questions of fact, the same in the prompt, in the tools' texts and in
-/// the instructions for MCP clients.
+/// Four steps for answering questions of fact, the same in the prompt and in the tools' texts.
 pub const KNOWLEDGE_LOOP: &str = "For questions of fact: 1. search memory first; 2. search the web too, \
     even if memory had a result; 3. combine both and prefer newer, better supported facts; 4. store new \
     facts that will stay true.";
 
-/// Rules on which tools may write files, the same for Cairn's agents and those of MCP clients.
+/// Rules on which tools may write files.
 pub const WRITING: &str = "Write and edit files with the file tools; use the shell only for what they \
     cannot do. `evaluate` computes: it may read files of the workspace and writes nothing.";

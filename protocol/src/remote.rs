@@ -9,6 +9,8 @@ use crate::{id::DeviceId, time::Timestamp};
 pub const PORT: u16 = 7434;
 /// Path of the WebSocket over which two machines pair.
 pub const PAIR_PATH: &str = "/pair";
+/// Beginning of the fragment that pairs a browser; the code follows.
+pub const PAGE_FRAGMENT: &str = "pair=";
 
 /// A right that a method requires of a client.
 #[derive(
@@ -68,6 +70,13 @@ pub struct PairOffer {
     pub addresses: Vec<String>,
     /// Hash of the daemon's public key.
     pub key: String,
+    /// Path of the viewer on each address, with a code behind `#` that pairs one browser; it is
+    /// valid as long as `code`, and instead of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
+    /// SHA-256 of the listener's certificate, which browsers show with their warning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
 }
 
 /// State of a pairing.
@@ -109,7 +118,7 @@ pub struct Device {
     pub id: DeviceId,
     /// Name of the device.
     pub name: String,
-    /// Hash of the device's public key.
+    /// Hash of the device's public key; of its secret for a browser.
     pub key: String,
     /// Rights of the device.
     pub rights: Vec<Right>,
@@ -118,6 +127,9 @@ pub struct Device {
     /// Number of open connections.
     #[serde(default)]
     pub connections: u64,
+    /// True for a browser, which proves itself by a secret of its own instead of a key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub browser: bool,
 }
 
 /// Parameters of the method `client.revoke`.

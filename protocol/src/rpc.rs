@@ -31,9 +31,12 @@ pub const INDEX_PROGRESS: &str = "index.progress";
 pub const GIT_PROGRESS: &str = "git.progress";
 /// Notification with partial search results.
 pub const SEARCH_PARTIAL: &str = "search.partial";
+/// Notification that an approval of a session that the client does not follow is pending or was
+/// answered.
+pub const APPROVAL_UPDATED: &str = "approval.updated";
 /// All notifications that the daemon sends.
 pub const NOTIFICATIONS: &[&str] =
-    &[EVENT, SYNCED, LAGGED, GONE, INDEX_PROGRESS, GIT_PROGRESS, SEARCH_PARTIAL];
+    &[EVENT, SYNCED, LAGGED, GONE, INDEX_PROGRESS, GIT_PROGRESS, SEARCH_PARTIAL, APPROVAL_UPDATED];
 
 /// A JSON-RPC message with unparsed parts: a request, a notification or an answer. A part that is
 /// null counts as missing.

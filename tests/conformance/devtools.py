@@ -63,13 +63,13 @@ class Page(Peer):
 
 
 @contextlib.contextmanager
-def opened(chromium, kind=Page):
-    """A headless browser with an empty page."""
+def opened(chromium, kind=Page, more=()):
+    """A headless browser with an empty page; `more` are further flags."""
     # Processes of the browser may write there for a moment after it was killed.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
         flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-        flags += ["--remote-debugging-port=0", "--user-data-dir=" + profile, "about:blank"]
+        flags += ["--remote-debugging-port=0", "--user-data-dir=" + profile, *more, "about:blank"]
         browser = subprocess.Popen([chromium, *flags], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True)
         try:
             port = next(m.group(1) for line in browser.stderr if (m := re.search(r"ws://127\.0\.0\.1:(\d+)/", line)))

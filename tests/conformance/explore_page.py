@@ -7,18 +7,16 @@ ROOT is a declared folder with a git repository and hostile names. Prints one JS
 import json
 import sys
 
-from devtools import Page, Peer, opened
+from devtools import opened
+from viewer_page import UNNAMED, Viewer, connect
 
-# Form controls and links that have no name for a screen reader.
-UNNAMED = """[...document.querySelectorAll('button, input, a, [role=link], [role=group], [tabindex="0"], progress')].filter((node) =>
-  !node.hidden && !node.closest('[hidden], dialog') && !(node.getAttribute('aria-label') || node.labels?.length || node.textContent.trim()))
-  .map((node) => node.outerHTML.slice(0, 100))"""
 FITS = "document.documentElement.scrollWidth <= innerWidth && document.querySelector('.report').scrollWidth <= document.querySelector('.report').clientWidth"
 
 
-class Form(Page):
+class Form(Viewer):
     def fill(self, **fields):
         """Fills the fields, empties the others and submits the form."""
+        self.until("document.querySelector('#explore-target')")
         for name in ["target", "since", "branch", "goal"]:
             self.ask("document.querySelector('#explore-%s').value = %s; 0" % (name, json.dumps(fields.get(name, ""))))
         self.ask("document.querySelector('form').requestSubmit(); 0")
@@ -26,25 +24,17 @@ class Form(Page):
     def problem(self, field):
         return self.until("document.querySelector('#explore-%s')?.ariaInvalid === 'true' && document.querySelector('#explore-%s-error').textContent" % (field, field))
 
-    def resize(self, width, height):
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
-        self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
 
 def main(chromium, address, token, root):
-    daemon = Peer("ws://%s/rpc" % address, additional_headers={"Authorization": "Bearer " + token})
-    daemon.call("initialize", protocolVersions=["1"], client={"name": "browser", "version": "1"})
-    link = "http://%s%s" % (address, daemon.call("viewer.link")["path"])
+    daemon = connect(address, token)
     seen = {}
     with opened(chromium, Form) as page:
-        look(page, root, link, seen)
+        page.open(daemon, address)
+        look(page, root, seen)
     print(json.dumps(seen))
 
 
-def look(page, root, link, seen):
-    page.call("Page.enable")
-    page.call("Page.navigate", url=link)
-    page.until("document.readyState === 'complete' && document.querySelector('[data-view=explore]:not([hidden])')")
+def look(page, root, seen):
     page.press("4")
     page.until("document.activeElement?.id === 'explore-target' && document.activeElement.value")
     problems(page, root, seen)
@@ -52,7 +42,7 @@ def look(page, root, link, seen):
     # A clone from this machine needs an approval: meanwhile the explore is cancelled.
     page.fill(target="https://127.0.0.1:9/owner/name.git")
     page.until("document.querySelector('.report')?.innerText.includes('approval is pending')")
-    page.ask("[...document.querySelectorAll('.bar button')].find((one) => one.textContent === 'Cancel').click(); 0")
+    page.click(".bar button", "Cancel")
     seen["stopped"] = page.until("(document.querySelector('.report')?.innerText.match(/The explore has been stopped.*/) ?? [])[0]")
 
     page.press("4")
@@ -63,9 +53,8 @@ def look(page, root, link, seen):
     report(page, seen)
 
     # It is found in the list of sessions again.
-    page.press("Escape")
-    page.until("document.querySelector('.row.session.chosen')")
-    page.press("g")
+    page.press("5")
+    page.choose("repo")
     page.press("Enter")
     seen["reopened"] = page.until("document.querySelector('.report section') && document.querySelector('.report h2').textContent")
 
@@ -95,7 +84,7 @@ def report(page, seen):
     seen["boxes"] = page.ask("document.querySelectorAll('.graph .box').length")
     seen["edges"] = page.ask("document.querySelectorAll('.graph .edge').length")
     seen["page"] = page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true; }); document.querySelector('.report').textContent")
-    seen["images"] = page.ask("document.querySelectorAll('img, script:not([src]), iframe, a[href]').length")
+    seen["images"] = page.ask("document.querySelectorAll('img, script:not([src]), iframe, .report a[href]').length")
     seen["harmed"] = page.ask("window.harmed ?? null")
     seen["hidden"] = page.ask("(document.querySelector('.report').textContent.match(/[\\u202e\\u0007\\u001b]/g) ?? []).length")
     seen["unnamed"] += page.ask(UNNAMED)

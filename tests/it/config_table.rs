@@ -69,6 +69,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("llm.timeout_seconds", "config_keys::failed_requests_are_retried_as_configured"),
     ("llm.tool_calls", "config_keys::costs::tool_calls_are_forced_by_a_schema"),
     ("mcp.listed_tools", "mcp_questions::tools_of_a_large_server_are_looked_up"),
+    ("mcp.tools", "mcp_tools::clients_are_offered_the_tools_of_the_configuration"),
     ("mcp.servers.*.args", "mcp::tools_of_an_official_server_pass_the_gate"),
     ("mcp.servers.*.command", "mcp::tools_of_an_official_server_pass_the_gate"),
     ("mcp.servers.*.env.*", "mcp::tools_of_an_official_server_pass_the_gate"),

@@ -12,11 +12,11 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::sealed::{Daemon, Raw, binary, command, missing, python, tree, wait_for};
 
-fn script(name: &str) -> PathBuf {
+pub fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance").join(name)
 }
 
-fn project(root: &Path) {
+pub fn project(root: &Path) {
     tree(
         root,
         &[(
@@ -47,21 +47,21 @@ fn check(seen: &Value, root: &Path) {
         assert_eq!(seen[name]["error"], false, "{name}: {}", seen[name]);
         seen[name]["text"].as_str().unwrap().to_owned()
     };
-    assert!(text("search").starts_with("1. sample/store.py:1-3"), "{}", text("search"));
+    assert!(text("search").starts_with("sample/store.py:1-3"), "{}", text("search"));
+    assert!(text("search").contains("1|def open_ledger"), "{}", text("search"));
     assert_eq!(text("lines"), "sample/store.py:1: def open_ledger(path):\n");
     assert_eq!(text("symbols"), "sample/store.py:1-3 function open_ledger\n");
-    assert!(
-        text("span").starts_with("sample/store.py:1-2 of 3\n     1| def open_ledger"),
-        "{}",
-        text("span")
-    );
-    assert!(text("explore").contains("Python ") && text("read").contains("1|def open_ledger"));
+    let span = text("span");
+    assert!(span.starts_with("sample/store.py:1-2 of 3\n1|def open_ledger"), "{span}");
+    assert!(!span.contains("more"), "{span}");
+    assert!(text("explore").contains("Python "), "{}", text("explore"));
+    assert!(text("read").starts_with("sample/store.py:2-3 of 3\n2|"), "{}", text("read"));
     let steps: Vec<f64> =
         seen["steps"].as_array().unwrap().iter().map(|s| s[0].as_f64().unwrap()).collect();
     assert!(steps.len() > 3 && steps.windows(2).all(|w| w[0] < w[1]), "{steps:?}");
     assert_eq!(seen["wrong"]["error"], true);
     assert!(
-        seen["wrong"]["text"].as_str().unwrap().contains("unknown field `q`"),
+        seen["wrong"]["text"].as_str().unwrap().contains("has no parameter 'q'"),
         "{}",
         seen["wrong"]
     );
@@ -81,7 +81,8 @@ fn check(seen: &Value, root: &Path) {
     );
     let tools = seen["tools"].as_object().unwrap();
     assert_eq!(tools["search"]["annotations"]["readOnlyHint"], true);
-    assert_eq!(tools["write_file"]["annotations"]["destructiveHint"], true);
+    assert_eq!(tools["write"]["annotations"]["destructiveHint"], true);
+    assert!(!tools.contains_key("write_file"), "the twin of write is listed");
     assert!(!tools.contains_key("search_grep"), "a tool that models are not offered is listed");
     assert_eq!(seen["resources"][0], "cairn://roots");
     // Cancelling a call ends its tool.
@@ -129,14 +130,14 @@ async fn official_client_works_over_http() {
         let dir = tempfile::tempdir().unwrap();
         project(dir.path());
         daemon.client().await.ok("index.addRoot", json!({"path": dir.path()})).await;
-        let url = format!("http://{}/mcp", daemon.address());
+        let url = format!("http://{}/mcp?tools=default,evaluate", daemon.address());
         let mut client = Command::new(&python);
         client.arg(script("mcp_client.py")).args([mode, "http", &url, &daemon.token()]);
         let seen = parse_output(&client.output().unwrap());
         assert_eq!(seen["version"], version);
         // A client that knows the version in advance does not query the server's information.
         let has_instructions =
-            seen["instructions"].as_str().is_some_and(|i| i.contains("`evaluate` computes"));
+            seen["instructions"].as_str().is_some_and(|i| i.contains("`search`"));
         assert_eq!(has_instructions, mode == "legacy");
         check(&seen, dir.path());
         cancelled(&daemon).await;
@@ -212,27 +213,27 @@ fn conformance_suite_fails_only_as_documented() {
     ));
 }
 
-fn configure(home: &Path, config: &Value) {
+pub fn configure(home: &Path, config: &Value) {
     std::fs::create_dir_all(home.join("config")).unwrap();
     std::fs::write(home.join("config/config.json"), config.to_string()).unwrap();
 }
 
 /// Connects to `/mcp/ws` with the protocol itself.
-async fn socket(daemon: &Daemon, query: &str) -> Raw {
+pub async fn socket(daemon: &Daemon, query: &str) -> Raw {
     let url = format!("{}/mcp/ws{query}", daemon.address());
     Raw::connect_at(&url, &[("authorization", &format!("Bearer {}", daemon.token()))])
         .await
         .unwrap()
 }
 
-async fn begin(raw: &mut Raw) {
+pub async fn begin(raw: &mut Raw) {
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "it", "version": "0"}});
     let shaken = raw.call("initialize", hello).await;
     assert_eq!(shaken["result"]["serverInfo"]["name"], "cairn", "{shaken}");
     raw.send_json(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
 }
 
-async fn tool(raw: &mut Raw, name: &str, arguments: Value) -> Value {
+pub async fn tool(raw: &mut Raw, name: &str, arguments: Value) -> Value {
     raw.call("tools/call", json!({"name": name, "arguments": arguments})).await
 }
 
@@ -254,9 +255,9 @@ async fn invalid_requests_get_errors_and_the_daemon_continues() {
     let answer = tool(&mut raw, "serch", json!({})).await;
     assert_eq!(answer["error"]["code"], -32602);
     assert!(answer["error"]["message"].as_str().unwrap().contains("'search'"), "{answer}");
-    let answer = tool(&mut raw, "read_span", json!({"path": "../../etc/passwd"})).await;
+    let answer = tool(&mut raw, "read", json!({"path": "../../etc/passwd"})).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
-    let answer = tool(&mut raw, "write_file", json!({"path": "x", "content": "x"})).await;
+    let answer = tool(&mut raw, "write", json!({"path": "x", "content": "x"})).await;
     assert_eq!(answer["result"]["isError"], true, "nobody could be asked: {answer}");
     assert!(!dir.path().join("x").exists());
     let answer = raw.call("resources/read", json!({"uri": "cairn://nothing"})).await;

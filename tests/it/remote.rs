@@ -1,6 +1,7 @@
 //! Remote control: pairing, the rights of a paired device, and the refusal of all others.
 
 mod attack;
+mod browser;
 mod doors;
 mod machine;
 

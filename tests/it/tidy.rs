@@ -129,6 +129,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     // that outlive every permit.
     ("rmcp", &["cairn-transport", "cairn-daemon"]),
     ("spake2", &["cairn-pairing"]),
+    ("qrcode", &["cairn-command-line"]),
     ("rcgen", &["cairn-pairing"]),
     ("tokio-rustls", &["cairn-transport", "cairn-client-sdk", "cairn-pairing"]),
     ("dagre", &["cairn-command-line"]),

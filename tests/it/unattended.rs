@@ -373,7 +373,9 @@ fn desktop_and_webhook_are_notified_of_questions_and_ends() {
     let write = json!({"path": "new.txt", "content": "new\n"});
     let answers = json!([calls("write_file", &write), text_answer("written")]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/t0ken-in-path", listener.local_addr().unwrap());
+    // A template of a push service, whose braces must reach it.
+    let template = "?template=yes&message=https://den.local:7434{{.data.page}}";
+    let url = format!("http://{}/t0ken-in-path{template}", listener.local_addr().unwrap());
     let Some(mut cairn) = repository(&answers, &json!({})) else { return };
     let home = cairn.daemon.home.clone();
     let secret = home.join("webhook.secret");
@@ -393,10 +395,11 @@ fn desktop_and_webhook_are_notified_of_questions_and_ends() {
     cairn.daemon = Daemon::start_with(&home, &[("PATH", &path)]);
     let session = cairn.ok(&["run", "write 'a' $(file)", "--detach"]).trim().to_owned();
     let (head, body) = received(&listener);
-    assert!(head.starts_with("POST /t0ken-in-path "), "{head}");
+    assert!(head.starts_with(&format!("POST /t0ken-in-path{template} ")), "{head}");
     assert!(head.contains("webhook-signature: v1,"), "{head}");
     assert_eq!((&body["type"], &body["data"]["session"]), (&json!("run.waiting"), &json!(session)));
     assert!(body["data"]["question"].as_str().unwrap().contains("new.txt"), "{body}");
+    assert_eq!(body["data"]["page"], format!("/viewer#/session/{session}"), "{body}");
     cairn.ok(&["run", "answer", &session, "once"]);
     let (_, body) = received(&listener);
     assert_eq!(

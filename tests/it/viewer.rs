@@ -33,14 +33,51 @@ async fn viewer_page_has_strict_headers_and_contains_no_data() {
     assert!(!text.split(" on").skip(1).any(handler), "{text}");
     let assets: Vec<&str> = text.split('"').filter(|part| part.starts_with("/viewer/")).collect();
     assert!(assets.len() >= 2 && text.matches("<script").count() == 1, "{text}");
-    let modules =
-        ["rpc", "trace", "explore", "report", "diagram"].map(|name| format!("/viewer/{name}.js"));
-    for asset in assets.into_iter().chain(modules.iter().map(String::as_str)) {
+    // Every file of the folder is served, whatever imports it.
+    let files = files_of_the_page();
+    assert!(files.len() > 30 && files.contains(&"/viewer/session.js".to_owned()), "{files:?}");
+    for asset in assets.into_iter().chain(files.iter().map(String::as_str)) {
         let mut answer = send(&daemon, &format!("GET {asset}"), &[NO_TOKEN], b"").await;
         assert_eq!(answer.status, 200, "{asset}");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{asset}");
+        if !asset.ends_with(".js") || asset.contains("/vendor/") {
+            continue;
+        }
         let code = answer.text().await;
         assert!(!code.contains("innerHTML") && !code.contains("insertAdjacentHTML"), "{asset}");
     }
+}
+
+/// Lists the addresses of the files in the folder of the page.
+fn files_of_the_page() -> Vec<String> {
+    let base = crate::sdks::project().join("daemon/crates/transport/src/http/viewer");
+    let mut folders = vec![base.clone()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let name = path.strip_prefix(&base).unwrap().to_str().unwrap().to_owned();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if name.contains("LICENSE") || name == "index.html" => {}
+                false => found.push(format!("/viewer/{name}")),
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn unchanged_file_of_the_page_is_not_sent_again() {
+    let daemon = Daemon::start();
+    let first = send(&daemon, "GET /viewer/app.js", &[NO_TOKEN], b"").await;
+    let tag = first.headers["etag"].clone();
+    let mut again =
+        send(&daemon, "GET /viewer/app.js", &[NO_TOKEN, ("If-None-Match", &tag)], b"").await;
+    assert_eq!((again.status, again.text().await.as_str()), (304, ""));
+    let other =
+        send(&daemon, "GET /viewer/app.js", &[NO_TOKEN, ("If-None-Match", "\"0\"")], b"").await;
+    assert_eq!(other.status, 200);
 }
 
 #[tokio::test]

@@ -3,7 +3,15 @@ import { Follow, type FollowOptions } from "./follow.js";
 import { grepLines } from "./lines.js";
 import { Methods } from "./methods.js";
 import { Stream } from "./stream.js";
-import { type GrepItem, type GrepStreamParams, type InitializeResult, type Notifications, PROTOCOL_VERSIONS } from "./types.js";
+import {
+  type GrepItem,
+  type GrepStreamParams,
+  type InitializeResult,
+  type Notifications,
+  PROTOCOL_VERSIONS,
+  type SearchFilters,
+  type SearchItem,
+} from "./types.js";
 
 /** Milliseconds that a call may take, unless another time is given. */
 export const CALL_TIMEOUT_MS = 120_000;
@@ -11,6 +19,8 @@ const VERSION = "0.1.0";
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_STREAM = 65_536;
+const INDEX_PATIENCE_MS = 60_000;
+const INDEX_INTERVAL_MS = 100;
 
 /** One daemon's address and secret. */
 export interface Target {
@@ -31,6 +41,17 @@ export interface ClientOptions {
   protocolVersions?: string[];
   /** The class that opens sockets, where there is none of the platform. */
   webSocket?: typeof WebSocket;
+}
+
+export interface SearchOptions {
+  /** An absolute folder to search in. */
+  root?: string;
+  /** Number of results, 10 by default. */
+  k?: number;
+  /** Only under this path of the root. */
+  path?: string;
+  /** Only this language, such as `rust`. */
+  lang?: string;
 }
 
 /** A notification that belongs to no subscription. */
@@ -162,6 +183,36 @@ export class Client extends Methods {
     return () => this.#listeners.delete(listener);
   }
 
+  /**
+   * Passages that answer a question or define a name, best first, with their text. With `root` in that folder, which is
+   * indexed first if need be; else in all that is indexed.
+   */
+  async search(query: string, { root, k = 10, path, lang }: SearchOptions = {}): Promise<SearchItem[]> {
+    const filters: SearchFilters = { languages: lang === undefined ? [] : [lang] };
+    if (root !== undefined) {
+      const [declared, inside] = await this.#declared(root);
+      filters.roots = [declared];
+      path = [inside, path].filter((part) => part).join("/") || undefined;
+    }
+    if (path !== undefined) filters.pathPrefix = path;
+    const until = Date.now() + INDEX_PATIENCE_MS;
+    for (;;) {
+      const answer = await this.searchHybrid({ query, k, filters, includeText: true });
+      if (root === undefined || answer.complete || Date.now() >= until) return answer.items;
+      await new Promise((resolve) => setTimeout(resolve, INDEX_INTERVAL_MS));
+    }
+  }
+
+  /** The root that has a folder, and the folder's path in it; a folder without one becomes a root. */
+  async #declared(folder: string): Promise<[string, string]> {
+    const { roots } = await this.indexStatus();
+    const enclosing = roots.map((root) => root.path).filter((path) => `${folder}/`.startsWith(`${path}/`));
+    const nearest = enclosing.sort((one, other) => other.length - one.length)[0];
+    if (nearest !== undefined) return [nearest, folder.slice(nearest.length + 1)];
+    await this.indexAddRoot({ path: folder });
+    return [folder, ""];
+  }
+
   /** All lines of `search.grepStream`, in order, part by part. `requestId` is a name that no other search has. */
   grepLines(params: GrepStreamParams): AsyncGenerator<GrepItem[], void, undefined> {
     return grepLines(this, params);
@@ -237,12 +288,33 @@ export class Client extends Methods {
 async function socketClass(options: ClientOptions): Promise<typeof WebSocket> {
   if (options.webSocket !== undefined) return options.webSocket;
   if (typeof WebSocket !== "undefined") return WebSocket;
-  try {
-    const name = "ws";
-    return ((await import(name)) as { WebSocket: typeof WebSocket }).WebSocket;
-  } catch (cause) {
-    throw new CairnError("this platform has no WebSocket; install the package 'ws'", { cause });
+  for (const load of [importHere, importFromProgram]) {
+    const found = await load("ws").catch(() => undefined);
+    if (found !== undefined) return found.WebSocket;
   }
+  throw new CairnError("this platform has no WebSocket; install the package 'ws' (npm install ws)");
+}
+
+type SocketPackage = { WebSocket: typeof WebSocket };
+
+async function importHere(name: string): Promise<SocketPackage> {
+  return (await import(name)) as SocketPackage;
+}
+
+/** Resolves a package from the program that runs: from a symlinked package, Node resolves beside its real folder alone. */
+async function importFromProgram(name: string): Promise<SocketPackage> {
+  // Bundlers for browsers would resolve a literal.
+  const builtin = "node:module";
+  const { createRequire } = (await import(builtin)) as { createRequire(from: string): (name: string) => unknown };
+  const from = [process.argv[1], `${process.cwd()}/program.js`].filter((path) => path !== undefined);
+  for (const path of from) {
+    try {
+      return createRequire(path)(name) as SocketPackage;
+    } catch {
+      // The next folder may have it.
+    }
+  }
+  throw new CairnError(`the package '${name}' is not installed`);
 }
 
 async function openSocket(target: Target, options: ClientOptions): Promise<WebSocket> {

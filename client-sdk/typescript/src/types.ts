@@ -741,6 +741,23 @@ export interface ApprovalListParams {
   sessionId?: SessionId | null;
 }
 
+/** Notification for clients that answer approvals: one of a session that they do not follow is
+ * pending, or was answered. A client that falls behind misses some; `approval.list` has all. */
+export interface ApprovalNotice {
+  /** Id of the approval. */
+  approvalId: ApprovalId;
+  /** Time after which it counts as denied. */
+  expiresAt: Timestamp;
+  /** Id of the session that requests the call. */
+  sessionId: SessionId;
+  /** Effect of the call in one line. */
+  summary: string;
+  /** Name of the tool. */
+  tool: string;
+  /** The answer; absent while the approval is pending. */
+  decision?: ApprovalDecision | null;
+}
+
 /** Parameters of the method `approval.resolve`. */
 export interface ApprovalResolveParams {
   /** Id of the approval. */
@@ -4443,4 +4460,5 @@ export interface Notifications {
   "index.progress": IndexProgress;
   "git.progress": GitProgress;
   "search.partial": AnyPartial;
+  "approval.updated": ApprovalNotice;
 }

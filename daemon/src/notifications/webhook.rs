@@ -173,6 +173,8 @@ fn payload(event: &RunEvent) -> Value {
         "timestamp": event.at,
         "data": {
             "session": run.session_id,
+            // The viewer's page of the session, on whatever address its user reaches it.
+            "page": format!("/viewer#/session/{}", run.session_id),
             "status": run.status,
             "question": event.question,
             "reason": run.reason,

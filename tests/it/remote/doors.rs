@@ -192,8 +192,8 @@ async fn endpoints_of_other_protocols_require_the_same_rights() {
         (400, &json!("right_missing")),
         "{body}"
     );
-    // The viewer, and MCP over HTTP, are for this machine alone.
-    for path in ["/viewer", "/mcp"] {
-        assert_eq!(http(&den, &worker, &format!("GET {path}"), "").await.0, 404, "{path}");
+    // MCP over HTTP is for this machine alone, and so is the link of the viewer here.
+    for (request, status) in [("GET /mcp", 404), ("POST /viewer/session", 404)] {
+        assert_eq!(http(&den, &worker, request, "").await.0, status, "{request}");
     }
 }

@@ -14,7 +14,7 @@ use cairn_protocol::{
 };
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::sealed::{Daemon, command};
+use crate::sealed::{Daemon, command, tree};
 
 /// A machine whose daemon accepts paired devices.
 pub struct Den {
@@ -29,9 +29,19 @@ impl Den {
         Self::start_at("127.0.0.1:0").await
     }
 
+    /// Starts a daemon with a configuration of the user.
+    pub async fn start_with(config: &serde_json::Value) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        tree(&dir.path().join("home"), &[("config/config.json", &config.to_string())]);
+        Self::start_in(dir, "127.0.0.1:0")
+    }
+
     /// Starts a daemon with the given address for devices.
     pub async fn start_at(lan: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), lan)
+    }
+
+    fn start_in(dir: tempfile::TempDir, lan: &str) -> Self {
         let daemon = Daemon::start_in(&dir.path().join("home"), &["--lan", lan, "--name", "den"]);
         let lan = daemon.file().unwrap().addresses[1].clone();
         Self { daemon, lan, _dir: dir }

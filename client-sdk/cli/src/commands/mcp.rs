@@ -32,6 +32,7 @@ Examples:
   cairn mcp install claude                  print the entry for one of them
   cairn mcp install cursor --write          write it; other entries are unchanged, a backup is stored
   cairn mcp --root ~/src/project            the command that such an entry starts
+  cairn mcp --tools default,git_log         with one more tool; 'cairn tools' lists the names
   cairn mcp list                            the servers of the configuration (mcp.servers)
   cairn mcp login tracker                   log in to one of them
 
@@ -47,6 +48,9 @@ pub struct McpArgs {
     /// Work in this folder, which is declared if necessary, or in the root of that id
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Tools to offer: 'default', 'all', or names, with commas between them; else 'mcp.tools'
+    #[arg(long, value_name = "LIST", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    tools: Option<String>,
     /// Also offer 'run_turn', with which the client gives tasks to Cairn's own agent
     #[arg(long)]
     turns: bool,
@@ -77,9 +81,13 @@ pub async fn run(app: &App<'_>, args: McpArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
     let root = root(app, &client, args.root).await?;
     drop(client);
-    let root = root.map(|root| format!("root={}", utf8_percent_encode(&root, NON_ALPHANUMERIC)));
+    let pair = |name: &str, value: String| {
+        format!("{name}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC))
+    };
+    let root = root.map(|root| pair("root", root));
+    let tools = args.tools.map(|tools| pair("tools", tools));
     let turns = args.turns.then(|| "turns=1".to_owned());
-    let query: Vec<String> = root.into_iter().chain(turns).collect();
+    let query: Vec<String> = root.into_iter().chain(tools).chain(turns).collect();
     let path = match query.as_slice() {
         [] => PATH.to_owned(),
         query => format!("{PATH}?{}", query.join("&")),

@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead as _, Write as _},
+    net::{IpAddr, SocketAddr},
     time::Duration,
 };
 
@@ -11,6 +12,7 @@ use cairn_protocol::{
     session::Empty,
 };
 use clap::{Args, ValueEnum};
+use qrcode::render::unicode::Dense1x2;
 
 use crate::{
     app::App,
@@ -25,7 +27,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const EXAMPLES: &str = "\
 Examples:
   cairn serve --lan 0.0.0.0                 listen for paired devices (or listen.lan in the config)
-  cairn pair                                show a code for a device that may observe, prompt and approve
+  cairn pair                                show a code for a device that may observe, prompt and approve,
+                                            and a QR code that opens the viewer on a phone
   cairn pair --rights observe,approve       for one with only these rights
   cairn pair den.local                      on the other machine: enter the code, and trust den.local's daemon
   cairn --host den explore                  any command, there
@@ -33,6 +36,7 @@ Examples:
 
 A code is good for one device, three attempts and two minutes. It is never sent: both machines prove to each other that
 they know it, over their connection, so that no one in between can learn it or impersonate either of them.
+A browser cannot check a pinned key. It warns about the certificate, once: compare its SHA-256 fingerprint with the one shown.
 Rights: observe (look), prompt (start work), approve (answer approvals), admin (change the daemon).";
 
 /// A right, as typed.
@@ -102,6 +106,9 @@ async fn offer(app: &App<'_>, args: PairArgs) -> Result<u8, Failure> {
         output::json(&offer)?;
     } else {
         output::print(&offer_text(&offer, &params.rights))?;
+        if let Some(page) = page_text(&offer, own_address()) {
+            output::print(&page)?;
+        }
     }
     let outcome = tokio::select! {
         outcome = wait(app, &client) => outcome,
@@ -123,6 +130,38 @@ fn offer_text(offer: &PairOffer, rights: &[Right]) -> String {
         offer.key,
         clients::rights(rights)
     )
+}
+
+/// Returns the link of the viewer for a phone or another browser, also as a QR code.
+fn page_text(offer: &PairOffer, own: Option<IpAddr>) -> Option<String> {
+    let (path, certificate) = (offer.page.as_deref()?, offer.certificate.as_deref()?);
+    let url = format!("https://{}{path}", reachable_address(offer.addresses.first()?, own)?);
+    // The weakest correction keeps the code small: a screen is neither dirty nor torn.
+    let code = qrcode::QrCode::with_error_correction_level(url.as_bytes(), qrcode::EcLevel::L);
+    let image = code.ok()?.render::<Dense1x2>().build();
+    Some(format!(
+        "\nin a browser, on a phone or elsewhere:\n\n{image}\n{}\ncertificate (SHA-256) {}\n",
+        plain(&url),
+        plain(certificate)
+    ))
+}
+
+/// Returns an address that another machine can connect to; `None` when the listener is only for
+/// this machine's own addresses that cannot be found out.
+fn reachable_address(listener: &str, own: Option<IpAddr>) -> Option<SocketAddr> {
+    let mut address: SocketAddr = listener.parse().ok()?;
+    if address.ip().is_unspecified() {
+        address.set_ip(own?);
+    }
+    Some(address)
+}
+
+/// Returns this machine's address towards other networks. No packet is sent: connecting a UDP
+/// socket only chooses a route, here to an address that is reserved for documentation.
+fn own_address() -> Option<IpAddr> {
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((std::net::Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 async fn wait(app: &App<'_>, client: &Client) -> Result<(), Failure> {
@@ -222,4 +261,39 @@ fn own_name() -> String {
         name.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default();
     let name: String = name.chars().take(cairn_client_sdk::DEVICE_NAME).collect();
     if name.is_empty() { "a machine".into() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(address: &str) -> PairOffer {
+        PairOffer {
+            code: "1234 5678".into(),
+            expires_at: cairn_protocol::time::Timestamp(0),
+            tries: 3,
+            addresses: vec![address.into()],
+            key: "k".into(),
+            page: Some("/viewer#pair=0123456789abcdef0123456789abcdef".into()),
+            certificate: Some("AB:CD".into()),
+        }
+    }
+
+    #[test]
+    fn link_for_a_browser_names_a_reachable_address() {
+        let own: Option<IpAddr> = Some([192, 168, 0, 7].into());
+        let text = page_text(&offer("0.0.0.0:7434"), own).unwrap();
+        let url = "https://192.168.0.7:7434/viewer#pair=0123456789abcdef0123456789abcdef";
+        assert!(text.contains(url) && text.contains("AB:CD"), "{text}");
+        let text = page_text(&offer("10.0.0.9:7434"), own).unwrap();
+        assert!(text.contains("https://10.0.0.9:7434/viewer#pair="), "{text}");
+        // The code fits a terminal of 80 columns, and 40 lines.
+        let image: Vec<&str> = text.lines().filter(|line| line.contains(['█', '▀', '▄'])).collect();
+        assert!((10..40).contains(&image.len()), "{text}");
+        assert!(image.iter().all(|line| line.chars().count() <= 60), "{text}");
+        assert!(page_text(&offer("0.0.0.0:7434"), None).is_none());
+        // A daemon of an earlier version offers no page.
+        let earlier = PairOffer { page: None, ..offer("10.0.0.9:7434") };
+        assert!(page_text(&earlier, own).is_none());
+    }
 }

@@ -56,19 +56,18 @@ pub async fn run(app: &App<'_>, args: &ViewerArgs) -> Result<u8, Failure> {
 pub async fn open_session(app: &App<'_>, args: &OpenArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
     let page = match &args.session {
-        // The fragment has the secret of the link.
-        Some(name) => format!("?page=session/{}", name.resolve(&client).await?),
+        // The page is behind the secret of the link.
+        Some(name) => format!("/session/{}", name.resolve(&client).await?),
         None => String::new(),
     };
     show(app, &client, &page, args.print).await
 }
 
-/// Opens a page of the viewer, which `query` names.
-async fn show(app: &App<'_>, client: &Client, query: &str, print: bool) -> Result<u8, Failure> {
+/// Opens a page of the viewer.
+async fn show(app: &App<'_>, client: &Client, page: &str, print: bool) -> Result<u8, Failure> {
     let link: Link = client.call("viewer.link", &Empty {}).await?;
     let address = client.connector().target()?.address;
-    let (path, secret) = link.path.split_once('#').unwrap_or((&link.path, ""));
-    let url = format!("http://{address}{path}{query}#{secret}");
+    let url = format!("http://{address}{}{page}", link.path);
     if app.globals.json {
         output::json(
             &serde_json::json!({"url": url, "expiresInSeconds": link.expires_in_seconds}),

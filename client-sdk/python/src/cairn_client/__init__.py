@@ -1,6 +1,7 @@
 """Client of a Cairn daemon: finds it, starts it if need be, calls it, and follows sessions without a gap."""
 
 from . import types
+from .blocking import Cairn, search
 from .client import CALL_TIMEOUT, Client, connect
 from .discovery import Found, discover
 from .errors import (
@@ -20,6 +21,7 @@ from .location import Target, data_root, locate
 
 __all__ = [
     "CALL_TIMEOUT",
+    "Cairn",
     "CairnError",
     "Client",
     "ClosedError",
@@ -39,5 +41,6 @@ __all__ = [
     "discover",
     "ends",
     "locate",
+    "search",
     "types",
 ]

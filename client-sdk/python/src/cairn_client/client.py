@@ -9,7 +9,7 @@ import json
 import os
 import pathlib
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Unpack
 
 import websockets
@@ -42,6 +42,8 @@ _STREAM_QUEUE = 1024
 _NOTICE_QUEUE = 256
 _PARTS = 4
 _RECONNECT_PATIENCE = 10.0
+_INDEX_PATIENCE = 60.0
+_INDEX_INTERVAL = 0.1
 
 Open = Callable[[], Awaitable["Client"]]
 
@@ -270,6 +272,47 @@ class Client(Methods):
         finally:
             self._listeners.discard(queue)
 
+    async def search(
+        self,
+        query: str,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        k: int = 10,
+        path: str | None = None,
+        lang: str | None = None,
+    ) -> list[t.SearchItem]:
+        """Passages that answer a question or define a name, best first, with their text.
+
+        With `root` in that folder, which is indexed first if need be; else in all that is indexed.
+        """
+        filters: t.SearchFilters = {}
+        if root is not None:
+            folder = pathlib.Path(root).resolve()
+            declared, inside = await self._declared(folder)
+            filters["roots"] = [declared]
+            path = str(pathlib.PurePath(inside, path or "")) if inside != "." else path
+        if path is not None:
+            filters["pathPrefix"] = path
+        if lang is not None:
+            filters["languages"] = [lang]
+        until = asyncio.get_running_loop().time() + _INDEX_PATIENCE
+        while True:
+            answer = await self.search_hybrid(query=query, k=k, filters=filters, includeText=True)
+            late = root is not None and not answer["complete"]
+            if not late or asyncio.get_running_loop().time() >= until:
+                return answer["items"]
+            await asyncio.sleep(_INDEX_INTERVAL)
+
+    async def _declared(self, folder: pathlib.Path) -> tuple[str, str]:
+        """The root that has a folder, and the folder's path in it; a folder without one becomes a root."""
+        roots = [pathlib.Path(root["path"]) for root in (await self.index_status())["roots"]]
+        enclosing = [root for root in roots if folder.is_relative_to(root)]
+        if not enclosing:
+            await self.index_add_root(path=str(folder))
+            return str(folder), "."
+        nearest = max(enclosing, key=lambda root: len(root.parts))
+        return str(nearest), str(folder.relative_to(nearest))
+
     async def grep_lines(self, **params: Unpack[t.GrepStreamParams]) -> AsyncIterator[list[t.GrepItem]]:
         """All lines of `search.grepStream`, in order, part by part. `requestId` is a name that no other search has.
 
@@ -370,7 +413,7 @@ class Client(Methods):
 
 def _items(file: t.FileLines) -> Iterator[t.GrepItem]:
     """The lines of a file one by one, as `search.grep` has them."""
-    ranges = file.get("ranges") or itertools.repeat([])
+    ranges: Iterable[list[list[int]]] = file.get("ranges") or itertools.repeat([])
     for line, text, of in zip(file["lines"], file["text"].split("\n"), ranges):
         item: t.GrepItem = {"path": file["path"], "root": file["root"], "line": line, "text": text}
         if of:

@@ -900,6 +900,24 @@ class ApprovalListParams(TypedDict):
     """Lists only the approvals of this session."""
 
 
+class ApprovalNotice(TypedDict):
+    """Notification for clients that answer approvals: one of a session that they do not follow is
+    pending, or was answered. A client that falls behind misses some; `approval.list` has all."""
+
+    approvalId: ApprovalId
+    """Id of the approval."""
+    expiresAt: Timestamp
+    """Time after which it counts as denied."""
+    sessionId: SessionId
+    """Id of the session that requests the call."""
+    summary: str
+    """Effect of the call in one line."""
+    tool: str
+    """Name of the tool."""
+    decision: NotRequired[ApprovalDecision | None]
+    """The answer; absent while the approval is pending."""
+
+
 class ApprovalResolveParams(TypedDict):
     """Parameters of the method `approval.resolve`."""
 

@@ -43,7 +43,7 @@ pub(crate) struct Inner {
     pub(crate) client: OnceLock<ClientInfo>,
     pub(crate) progress: ProgressSubscriptions,
     /// Set for a client that declared that it answers approvals.
-    pub(crate) approver: Mutex<Option<cairn_engine::Approver>>,
+    pub(crate) approver: Mutex<Option<crate::approver::ConnectedApprover>>,
     rights: Rights,
     in_flight: AtomicU32,
     calls: Mutex<HashMap<String, Cancellable>>,

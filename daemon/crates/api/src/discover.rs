@@ -1,6 +1,7 @@
 //! The method table as an OpenRPC document and as one JSON Schema.
 
 use cairn_protocol::{
+    approval::ApprovalNotice,
     error::{ErrorData, Reason},
     git::GitProgress,
     index::IndexProgress,
@@ -32,6 +33,7 @@ fn notifications(schemas: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
         (rpc::INDEX_PROGRESS, schemas.subschema_for::<IndexProgress>()),
         (rpc::GIT_PROGRESS, schemas.subschema_for::<GitProgress>()),
         (rpc::SEARCH_PARTIAL, schemas.subschema_for::<AnyPartial>()),
+        (rpc::APPROVAL_UPDATED, schemas.subschema_for::<ApprovalNotice>()),
     ]
 }
 

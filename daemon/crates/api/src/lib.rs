@@ -5,6 +5,7 @@
 //! of its [`Outgoing`] queue. Dispatch, `rpc.discover`, the JSON Schema files and the protocol
 //! reference all derive from [`methods::table`].
 
+mod approver;
 mod audit;
 mod call_queue;
 mod config;
@@ -19,6 +20,7 @@ mod method;
 pub mod methods;
 mod metrics;
 mod outgoing;
+pub mod params;
 mod progress;
 pub mod reference;
 mod remote;
@@ -49,7 +51,7 @@ pub use metrics::{FIGURES, Figure};
 pub use outgoing::{Outgoing, SharedText};
 pub use remote::Remote;
 pub use rights::{Right, Rights};
-pub use viewer::Links;
+pub use viewer::{Links, PageConnection};
 
 /// Capacity of the queue of messages for one client. When it is full, the client's calls and
 /// subscriptions wait.

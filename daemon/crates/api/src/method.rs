@@ -132,7 +132,7 @@ impl Method {
     {
         let handler = Arc::new(handler);
         let call = move |caller: Caller, params: Option<&RawValue>, audit: Audit| -> Answer {
-            let read = read_params::<P>(name, params);
+            let read = crate::params::read_raw::<P>(params);
             let row = crate::audit::Row::of(name, params, audit);
             let handler = Arc::clone(&handler);
             Box::pin(async move {
@@ -198,60 +198,5 @@ impl Method {
     pub(crate) fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
-    }
-}
-
-/// Parses params by name; missing params are an empty object.
-fn read_params<P: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> Result<P, Failure> {
-    let text = params.map_or("{}", RawValue::get);
-    if !text.trim_start().starts_with('{') {
-        return Err(Failure::new(
-            Reason::InvalidParams,
-            format!("{method}: params must be an object, by name"),
-        ));
-    }
-    // A null field counts as missing, whatever its type makes of null.
-    let without_nulls = text.contains("null").then(|| without_nulls(text)).flatten();
-    let text = without_nulls.as_deref().unwrap_or(text);
-    let mut reader = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let path = error.path().to_string();
-        let at = if path == "." { String::new() } else { format!("{path}: ") };
-        let details = serde_json::json!({"path": path});
-        Failure::new(Reason::InvalidParams, format!("{method}: {at}{}", error.inner()))
-            .with_details(details)
-    })
-}
-
-/// Removes null fields; `None` if there are none.
-fn without_nulls(text: &str) -> Option<String> {
-    let mut fields: std::collections::BTreeMap<String, &RawValue> =
-        serde_json::from_str(text).ok()?;
-    let all = fields.len();
-    fields.retain(|_, value| value.get() != "null");
-    if fields.len() == all { None } else { serde_json::to_string(&fields).ok() }
-}
-
-#[cfg(test)]
-mod tests {
-    use cairn_protocol::{explore::ExploreStartParams, search::SearchParams};
-
-    use super::*;
-
-    #[test]
-    fn null_params_count_as_missing() {
-        let read = |text: &str| {
-            let raw = RawValue::from_string(text.to_owned()).unwrap();
-            read_params::<SearchParams>("m", Some(&raw))
-                .map(|params| (params.query.clone(), params.k))
-        };
-        assert_eq!(
-            read(r#"{"query": "a null b", "k": null}"#).unwrap(),
-            read(r#"{"query": "a null b"}"#).unwrap()
-        );
-        assert!(read(r#"{"query": null}"#).is_err(), "what is needed is needed");
-        let raw = RawValue::from_string(r#"{"root": "/a", "goals": null, "policy": null}"#.into())
-            .unwrap();
-        assert!(read_params::<ExploreStartParams>("m", Some(&raw)).unwrap().goals.is_empty());
     }
 }

@@ -492,7 +492,7 @@ async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeRe
     }
     let api = cx.api();
     if params.capabilities.approvals && cx.rights().contains(Right::Approve) {
-        *crate::connection::lock(&cx.connection.inner.approver) = Some(api.engine.approver());
+        crate::approver::join(&cx);
     }
     Ok(InitializeResult {
         protocol_version: (*version).to_owned(),

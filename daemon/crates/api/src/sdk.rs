@@ -20,7 +20,14 @@ pub fn files() -> Vec<GeneratedFile> {
     let table = Table::new(crate::openrpc());
     vec![
         ("client-sdk/python/src/cairn_client/types.py", python::types(&table)),
-        ("client-sdk/python/src/cairn_client/methods.py", python::methods(&table)),
+        (
+            "client-sdk/python/src/cairn_client/methods.py",
+            python::methods(&table, python::Calling::Async),
+        ),
+        (
+            "client-sdk/python/src/cairn_client/blocking_methods.py",
+            python::methods(&table, python::Calling::Blocking),
+        ),
         ("client-sdk/typescript/src/types.ts", typescript::types(&table)),
         ("client-sdk/typescript/src/methods.ts", typescript::methods(&table)),
     ]

@@ -2,7 +2,7 @@
 //! secret, never the daemon's.
 
 use std::{
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -20,9 +20,10 @@ use crate::{
 
 /// Time within which a link must be opened.
 pub const LINK_LIFE: Duration = Duration::from_secs(60);
-/// Time without requests after which a page needs another link.
+/// Time without a connection after which a page needs another link.
 const PAGE_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
-/// Maximum number of stored links and of stored pages; the oldest is dropped first.
+/// Maximum number of stored links and of stored pages; the oldest is dropped first, and pages that
+/// are connected last.
 const MAX_ENTRIES: usize = 32;
 
 /// Answer of the method `viewer.link`.
@@ -40,7 +41,29 @@ pub struct ViewerLink {
 #[derive(Default)]
 pub struct Links {
     codes: Mutex<Vec<(String, Instant)>>,
-    pages: Mutex<Vec<(String, Instant)>>,
+    pages: Arc<Mutex<Vec<Page>>>,
+}
+
+struct Page {
+    secret: String,
+    /// Time of the exchange, or of the end of the latest connection.
+    used: Instant,
+    connections: u32,
+}
+
+/// A connection of a page, whose secret stays valid while it is open.
+pub struct PageConnection {
+    pages: Arc<Mutex<Vec<Page>>>,
+    secret: String,
+}
+
+impl Drop for PageConnection {
+    fn drop(&mut self) {
+        if let Some(page) = lock(&self.pages).iter_mut().find(|p| p.secret == self.secret) {
+            page.connections = page.connections.saturating_sub(1);
+            page.used = Instant::now();
+        }
+    }
 }
 
 impl Links {
@@ -49,7 +72,13 @@ impl Links {
     /// # Errors
     /// `internal` when the system supplies no randomness.
     pub fn create(&self, now: Instant) -> Result<String, Failure> {
-        store_secret(&mut lock(&self.codes), now)
+        let code = random_secret()?;
+        let mut codes = lock(&self.codes);
+        if codes.len() >= MAX_ENTRIES {
+            codes.remove(0);
+        }
+        codes.push((code.clone(), now));
+        Ok(code)
     }
 
     /// Exchanges a code for the secret of a page and invalidates the code; `None` when it is
@@ -67,18 +96,26 @@ impl Links {
         if now.duration_since(created_at) > LINK_LIFE {
             return Ok(None);
         }
-        store_secret(&mut lock(&self.pages), now).map(Some)
+        let secret = random_secret()?;
+        let mut pages = lock(&self.pages);
+        if pages.len() >= MAX_ENTRIES {
+            let closed = pages.iter().position(|page| page.connections == 0);
+            pages.remove(closed.unwrap_or(0));
+        }
+        pages.push(Page { secret: secret.clone(), used: now, connections: 0 });
+        Ok(Some(secret))
     }
 
-    /// Returns true if a page with this secret is open.
-    pub fn admits(&self, secret: &str, now: Instant) -> bool {
+    /// Admits a connection of the page with this secret; `None` when there is no such page, or it
+    /// was closed for too long.
+    pub fn connect(&self, secret: &str, now: Instant) -> Option<PageConnection> {
         let mut pages = lock(&self.pages);
-        pages.retain(|(_, used)| now.duration_since(*used) <= PAGE_LIFE);
-        let Some(page) = pages.iter_mut().find(|(known, _)| constant_time_eq(known, secret)) else {
-            return false;
-        };
-        page.1 = now;
-        true
+        pages.retain(|page| page.connections > 0 || now.duration_since(page.used) <= PAGE_LIFE);
+        let page = pages.iter_mut().find(|page| constant_time_eq(&page.secret, secret))?;
+        page.connections += 1;
+        page.used = now;
+        let secret = page.secret.clone();
+        Some(PageConnection { pages: Arc::clone(&self.pages), secret })
     }
 }
 
@@ -86,16 +123,11 @@ fn constant_time_eq(known: &str, given: &str) -> bool {
     known.as_bytes().ct_eq(given.as_bytes()).into()
 }
 
-fn store_secret(secrets: &mut Vec<(String, Instant)>, now: Instant) -> Result<String, Failure> {
+fn random_secret() -> Result<String, Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
         .map_err(|e| Failure::new(Reason::Internal, format!("cannot get random bytes: {e}")))?;
-    let secret = hex::encode(bytes);
-    if secrets.len() >= MAX_ENTRIES {
-        secrets.remove(0);
-    }
-    secrets.push((secret.clone(), now));
-    Ok(secret)
+    Ok(hex::encode(bytes))
 }
 
 pub(crate) fn methods() -> Vec<Method> {
@@ -119,15 +151,37 @@ mod tests {
         assert_eq!(links.exchange("", now).unwrap(), None);
         assert_eq!(links.exchange(&code[1..], now).unwrap(), None);
         let secret = links.exchange(&code, now + LINK_LIFE).unwrap().unwrap();
-        assert!(secret != code && links.admits(&secret, now));
+        assert!(secret != code && links.connect(&secret, now).is_some());
         assert_eq!(links.exchange(&code, now).unwrap(), None);
-        assert!(!links.admits(&code, now) && !links.admits("", now));
+        assert!(links.connect(&code, now).is_none() && links.connect("", now).is_none());
         let late = links.create(now).unwrap();
         assert_eq!(
             links.exchange(&late, now + LINK_LIFE + Duration::from_millis(1)).unwrap(),
             None
         );
-        assert!(!links.admits(&secret, now + PAGE_LIFE * 2));
+        assert!(links.connect(&secret, now + PAGE_LIFE * 2).is_none());
+    }
+
+    #[test]
+    fn open_page_outlives_its_time_limit_and_newer_pages() {
+        let links = Links::default();
+        let now = Instant::now();
+        let open = |links: &Links| {
+            let code = links.create(now).unwrap();
+            links.exchange(&code, now).unwrap().unwrap()
+        };
+        let (connected, closed) = (open(&links), open(&links));
+        let day = now + PAGE_LIFE * 2;
+        let connection = links.connect(&connected, now).unwrap();
+        for _ in 0..MAX_ENTRIES - 1 {
+            open(&links);
+        }
+        assert!(links.connect(&closed, now).is_none());
+        // A second connection of the same page, such as a reconnection, a day later.
+        drop(links.connect(&connected, day).expect("the page is open"));
+        drop(connection);
+        assert!(links.connect(&connected, Instant::now()).is_some());
+        assert!(links.connect(&connected, day + PAGE_LIFE * 2).is_none());
     }
 
     #[test]

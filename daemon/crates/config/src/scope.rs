@@ -119,6 +119,7 @@ const USES: &[(&str, Scope, &str)] = &[
     ("mcp.servers.*.timeout_seconds", Daemon, "daemon/src/extensions/mcp.rs"),
     ("mcp.servers.*.trust_annotations", Daemon, "daemon/src/extensions/mcp.rs"),
     ("mcp.servers.*.url", Daemon, LINK),
+    ("mcp.tools", Daemon, "daemon/src/serve.rs"),
     ("models.allowExternal", Daemon, COMPOSE),
     ("models.maxRequestsPerMinute", Daemon, COMPOSE),
     ("models.maxTokensPerDay", Daemon, COMPOSE),

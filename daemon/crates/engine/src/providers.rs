@@ -1,7 +1,7 @@
 //! Models and approvals of sessions.
 
 use cairn_protocol::{
-    approval::{Approval, ApprovalListParams, ApprovalResolveParams},
+    approval::{Approval, ApprovalListParams, ApprovalNotice, ApprovalResolveParams},
     envelope::{Body, Origin},
     error::{Failure, Reason},
     event::AgentEvt,
@@ -13,6 +13,7 @@ use cairn_protocol::{
     turn::{ModelChoice, ProviderInfo, ProviderSet, ProviderSetParams},
 };
 use cairn_trace::{Append, NewRecord};
+use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use crate::{Approver, Engine, session::Request};
@@ -157,6 +158,11 @@ impl Engine {
     /// Registers a connected approver until the returned value is dropped.
     pub fn approver(&self) -> Approver {
         self.inner.harness.approvals().join()
+    }
+
+    /// Subscribes to approvals that are pending and to answers, of all sessions.
+    pub fn approval_notices(&self) -> broadcast::Receiver<ApprovalNotice> {
+        self.inner.harness.approvals().notices()
     }
 
     /// Returns the rules that were granted for good.

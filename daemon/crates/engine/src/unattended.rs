@@ -275,7 +275,7 @@ impl Engine {
     }
 
     /// Returns true if a session's unattended run is active.
-    pub(crate) fn is_unattended(&self, session: &SessionId) -> bool {
+    pub fn is_unattended(&self, session: &SessionId) -> bool {
         let active = &self.inner.unattended.active;
         active.lock().unwrap_or_else(PoisonError::into_inner).contains_key(session)
     }

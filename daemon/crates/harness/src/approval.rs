@@ -16,7 +16,7 @@ use std::{
 };
 
 use cairn_protocol::{
-    approval::{Approval, ApprovalDecision, ApprovalResolveParams, Resolution},
+    approval::{Approval, ApprovalDecision, ApprovalNotice, ApprovalResolveParams, Resolution},
     envelope::{Body, Origin},
     error::{Failure, Reason},
     event::AgentEvt,
@@ -24,7 +24,7 @@ use cairn_protocol::{
     time::Timestamp,
 };
 use cairn_trace::{Append, NewRecord, Trace, TraceError};
-use tokio::sync::oneshot;
+use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -36,12 +36,15 @@ const MAX_SESSIONS: usize = 1024;
 /// person may answer the next day.
 const UNATTENDED_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
+/// Notices that a slow subscriber can be behind; older ones are dropped for it.
+const NOTICE_CAPACITY: usize = 256;
+
 /// An answer with the values of its form, which are not recorded.
 pub(crate) type Answer = (Resolution, FormValues);
 
 /// Open approval requests, and the decisions of sessions and for good.
 pub struct Approvals {
-    trace: Trace,
+    log: ApprovalLog,
     grants: Grants,
     waiting: Mutex<HashMap<ApprovalId, oneshot::Sender<Answer>>>,
     memory: Mutex<HashMap<SessionId, SessionRules>>,
@@ -52,6 +55,51 @@ pub struct Approvals {
     unattended: Arc<Mutex<HashMap<SessionId, usize>>>,
     timeout_ms: AtomicU64,
     stopping: CancellationToken,
+}
+
+/// The log of requests and answers, and the subscribers who are notified after each entry.
+#[derive(Clone)]
+struct ApprovalLog {
+    trace: Trace,
+    notices: broadcast::Sender<ApprovalNotice>,
+}
+
+impl ApprovalLog {
+    fn publish(&self, approval: &Approval, decision: Option<ApprovalDecision>) {
+        let notice = ApprovalNotice {
+            approval_id: approval.approval_id.clone(),
+            session_id: approval.session_id.clone(),
+            tool: approval.tool.clone(),
+            summary: approval.preview.summary.clone(),
+            expires_at: approval.expires_at,
+            decision,
+        };
+        let _no_subscriber = self.notices.send(notice);
+    }
+
+    /// Stores an answer with its event if it is the first.
+    async fn record_resolution(
+        &self,
+        approval: &Approval,
+        resolution: &Resolution,
+    ) -> Result<(), TraceError> {
+        let evt = AgentEvt::ApprovalResolved {
+            approval_id: approval.approval_id.clone(),
+            resolution: resolution.clone(),
+        };
+        let origin = Some(Origin {
+            client: Some(resolution.by.clone()),
+            run_id: approval.run_id.clone(),
+            tool: Some(approval.tool.clone()),
+        });
+        let body = Body::Evt { evt };
+        let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body };
+        let append = Append::new(&approval.session_id, vec![record])
+            .answer(&approval.approval_id, resolution);
+        self.trace.append(append).await?;
+        self.publish(approval, Some(resolution.decision));
+        Ok(())
+    }
 }
 
 /// An open request while its call waits. Dropped without an answer, as by a cancelled future, it is
@@ -68,12 +116,13 @@ impl Drop for OpenQuestion<'_> {
         if self.closed || self.approvals.stopping.is_cancelled() {
             return;
         }
-        let (trace, approval) = (self.approvals.trace.clone(), self.approval.clone());
+        let log = self.approvals.log.clone();
+        let approval = self.approval.clone();
         // Without a runtime the request stays open until the next start.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             let resolution = denial("cancelled", "the call ended");
-            match record_resolution(&trace, &approval, &resolution).await {
+            match log.record_resolution(&approval, &resolution).await {
                 Ok(()) | Err(TraceError::ApprovalResolved) => {}
                 Err(error) => {
                     tracing::warn!(approval = %approval.approval_id, %error, "an approval could not be resolved");
@@ -132,27 +181,6 @@ fn check_form(
     }
 }
 
-/// Stores an answer with its event if it is the first.
-async fn record_resolution(
-    trace: &Trace,
-    approval: &Approval,
-    resolution: &Resolution,
-) -> Result<(), TraceError> {
-    let evt = AgentEvt::ApprovalResolved {
-        approval_id: approval.approval_id.clone(),
-        resolution: resolution.clone(),
-    };
-    let origin = Some(Origin {
-        client: Some(resolution.by.clone()),
-        run_id: approval.run_id.clone(),
-        tool: Some(approval.tool.clone()),
-    });
-    let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } };
-    let append =
-        Append::new(&approval.session_id, vec![record]).answer(&approval.approval_id, resolution);
-    trace.append(append).await.map(drop)
-}
-
 /// Rules and verdicts decided for one session.
 pub(crate) type SessionRules = Arc<Vec<(Rule, Verdict)>>;
 
@@ -196,7 +224,7 @@ impl Approvals {
         stopping: CancellationToken,
     ) -> Self {
         Self {
-            trace,
+            log: ApprovalLog { trace, notices: broadcast::Sender::new(NOTICE_CAPACITY) },
             grants,
             waiting: Mutex::default(),
             memory: Mutex::default(),
@@ -212,6 +240,11 @@ impl Approvals {
     pub fn join(&self) -> Approver {
         self.approvers.fetch_add(1, Ordering::SeqCst);
         Approver(Arc::clone(&self.approvers))
+    }
+
+    /// Subscribes to requests that are pending and to answers, of all sessions.
+    pub fn notices(&self) -> broadcast::Receiver<ApprovalNotice> {
+        self.log.notices.subscribe()
     }
 
     /// Lets the requests of a session wait without a client, until the returned value is dropped.
@@ -257,7 +290,7 @@ impl Approvals {
         params: ApprovalResolveParams,
         by: &str,
     ) -> Result<Approval, Failure> {
-        let mut approval = self.trace.approval(&params.approval_id).await?;
+        let mut approval = self.log.trace.approval(&params.approval_id).await?;
         check_pattern(&approval, params.decision, params.pattern.as_deref())?;
         check_form(&approval, &params, self.is_awaited(&approval.approval_id))?;
         let reason = params.reason.map(|r| r.chars().take(2000).collect());
@@ -269,11 +302,11 @@ impl Approvals {
             pattern: params.pattern,
             at: Timestamp::now(),
         };
-        if let Err(error) = record_resolution(&self.trace, &approval, &resolution).await {
+        if let Err(error) = self.log.record_resolution(&approval, &resolution).await {
             if !matches!(error, TraceError::ApprovalResolved) {
                 return Err(error.into());
             }
-            let first = self.trace.approval(&params.approval_id).await?.resolution;
+            let first = self.log.trace.approval(&params.approval_id).await?.resolution;
             let text = match &first {
                 Some(r) => format!("it was already answered '{}' by {}", r.decision.as_str(), r.by),
                 None => error.to_string(),
@@ -325,8 +358,7 @@ impl Approvals {
     /// # Errors
     /// Errors of the log.
     pub async fn withdraw(&self, approval: &Approval) -> Result<(), Failure> {
-        match record_resolution(&self.trace, approval, &denial("cancelled", "the run ended")).await
-        {
+        match self.log.record_resolution(approval, &denial("cancelled", "the run ended")).await {
             Ok(()) | Err(TraceError::ApprovalResolved) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -338,7 +370,7 @@ impl Approvals {
             return Ok(Arc::clone(rules));
         }
         let before = self.answers.load(Ordering::SeqCst);
-        let texts = self.trace.session_grants(session).await?;
+        let texts = self.log.trace.session_grants(session).await?;
         let lines = texts.iter().flat_map(|text| text.lines());
         let rules = lines.filter_map(|text| Some((text.parse().ok()?, Verdict::Allow))).collect();
         let rules: SessionRules = Arc::new(rules);
@@ -388,7 +420,7 @@ impl Approvals {
         ignore_resolved: bool,
     ) -> Result<Answer, Failure> {
         let known = match &call.call_id {
-            Some(id) if call.resumed => self.trace.approval_of_call(&call.session, id).await?,
+            Some(id) if call.resumed => self.log.trace.approval_of_call(&call.session, id).await?,
             _ => None,
         };
         let known = known.filter(|k| !ignore_resolved || k.resolution.is_none());
@@ -400,12 +432,8 @@ impl Approvals {
             // The request is recorded nevertheless, with its denial.
             let mut question = self.pose(call, intent, rule, sender).await?;
             question.closed = true;
-            record_resolution(
-                &self.trace,
-                &question.approval,
-                &denial("no_approver", "no approver is connected"),
-            )
-            .await?;
+            let resolution = denial("no_approver", "no approver is connected");
+            self.log.record_resolution(&question.approval, &resolution).await?;
             let text = format!(
                 "tool {} needs an approval ({rule}), but no approver is connected",
                 call.name
@@ -419,7 +447,7 @@ impl Approvals {
                 // An answer may have been recorded between the look-up of the request and the start
                 // of the wait.
                 question.closed = true;
-                let now = self.trace.approval(&question.approval.approval_id).await?;
+                let now = self.log.trace.approval(&question.approval.approval_id).await?;
                 if let Some(resolution) = now.resolution {
                     return Ok((resolution, FormValues::new()));
                 }
@@ -428,6 +456,7 @@ impl Approvals {
             }
             None => self.pose(call, intent, rule, sender).await?,
         };
+        self.log.publish(&question.approval, None);
         let outcome = self.wait(call, &question.approval, receiver).await;
         // A request that could not be closed in the log, as on a full disk, stays open: a second
         // attempt would fail as well.
@@ -476,7 +505,7 @@ impl Approvals {
         // Created before the append: if this is dropped during it, the request may be in the log,
         // and its denial is appended after it.
         let mut question = OpenQuestion { approvals: self, approval, closed: false };
-        if let Err(error) = self.trace.append(append).await {
+        if let Err(error) = self.log.trace.append(append).await {
             question.closed = true;
             return Err(error.into());
         }
@@ -506,12 +535,12 @@ impl Approvals {
             return Err(cancelled());
         }
         let resolution = denial(by, why);
-        match record_resolution(&self.trace, approval, &resolution).await {
+        match self.log.record_resolution(approval, &resolution).await {
             Ok(()) if by == "cancelled" => Err(cancelled()),
             Ok(()) => Ok((resolution, FormValues::new())),
             // A client answered first.
             Err(error @ TraceError::ApprovalResolved) => {
-                let stored = self.trace.approval(&approval.approval_id).await?;
+                let stored = self.log.trace.approval(&approval.approval_id).await?;
                 let resolution = stored.resolution.ok_or(error)?;
                 Ok((resolution, FormValues::new()))
             }

@@ -48,9 +48,12 @@ impl Admission {
             Authentication::Device(guard) => {
                 guard.check_origin(headers)?;
                 let peer = parts.extensions.get::<ConnectInfo<Peer>>();
-                let device = peer
-                    .and_then(|peer| peer.0.device.as_ref())
-                    .filter(|d| !d.abort.is_cancelled());
+                // The secret of a browser opens the viewer's own endpoint alone.
+                let device = peer.and_then(|peer| match &peer.0 {
+                    Peer::Machine { device, .. } => device.as_ref(),
+                    Peer::Browser(_) => None,
+                });
+                let device = device.filter(|d| !d.abort.is_cancelled());
                 let stranger =
                     || Failure::new(Reason::NotPaired, "this device is not paired with the daemon");
                 let device = device.ok_or_else(stranger)?;

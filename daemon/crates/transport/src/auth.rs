@@ -71,15 +71,7 @@ impl Guard {
     /// `host_denied`, `origin_denied`.
     pub fn check_own_page(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let host = self.check_host(headers)?;
-        let origin = headers.get(header::ORIGIN).and_then(|o| o.to_str().ok()).unwrap_or_default();
-        let from = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        if from.is_some_and(|from| from.eq_ignore_ascii_case(host)) {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Reason::OriginDenied,
-            format!("origin '{}' is not the viewer's own", origin.escape_default()),
-        ))
+        check_same_origin(headers, host, &["http://", "https://"])
     }
 
     fn host_allowed(&self, host: &str) -> bool {
@@ -110,6 +102,26 @@ impl Guard {
     }
 }
 
+/// Checks that a request over TLS comes from a page that this listener served, by whatever name: a
+/// page of another origin can neither send its own `Origin` nor read the secret of this one.
+///
+/// # Errors
+/// `origin_denied`.
+pub fn check_tls_page(headers: &HeaderMap) -> Result<(), Failure> {
+    let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
+    check_same_origin(headers, host, &["https://"])
+}
+
+fn check_same_origin(headers: &HeaderMap, host: &str, schemes: &[&str]) -> Result<(), Failure> {
+    let origin = headers.get(header::ORIGIN).and_then(|o| o.to_str().ok()).unwrap_or_default();
+    let from = schemes.iter().find_map(|scheme| origin.strip_prefix(scheme));
+    if !host.is_empty() && from.is_some_and(|from| from.eq_ignore_ascii_case(host)) {
+        return Ok(());
+    }
+    let text = format!("origin '{}' is not the viewer's own", origin.escape_default());
+    Err(Failure::new(Reason::OriginDenied, text))
+}
+
 fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let all =
         headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|h| h.to_str().ok());
@@ -136,8 +148,11 @@ pub fn token(headers: &HeaderMap) -> &str {
 /// Returns the HTTP status of a refusal.
 pub fn status_of(failure: &Failure) -> StatusCode {
     match failure.reason {
-        Reason::Unauthorized | Reason::NotPaired => StatusCode::UNAUTHORIZED,
+        Reason::Unauthorized | Reason::NotPaired | Reason::PairingRefused => {
+            StatusCode::UNAUTHORIZED
+        }
         Reason::OriginDenied | Reason::HostDenied | Reason::RightMissing => StatusCode::FORBIDDEN,
+        Reason::InvalidRequest | Reason::InvalidParams => StatusCode::BAD_REQUEST,
         Reason::Overloaded | Reason::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -12,3 +12,4 @@ pub mod ws;
 
 pub use auth::Guard;
 pub use http::{Listeners, ServeError, serve};
+pub use mcp::OfferedTools;

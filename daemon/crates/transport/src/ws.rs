@@ -51,6 +51,15 @@ pub trait Peer: Send + Sync {
     fn handle_message(&self, text: &str) -> impl Future<Output = ()> + Send;
 }
 
+/// A peer with a value that lives as long as its socket.
+pub struct WithGuard<P, G>(pub P, pub G);
+
+impl<P: Peer, G: Send + Sync> Peer for WithGuard<P, G> {
+    async fn handle_message(&self, text: &str) {
+        self.0.handle_message(text).await;
+    }
+}
+
 impl Peer for CloseOnDrop {
     async fn handle_message(&self, text: &str) {
         self.0.handle_message(text).await;

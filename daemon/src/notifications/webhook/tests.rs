@@ -111,6 +111,7 @@ async fn event_is_posted_and_signed_and_repeated_after_a_failure_that_may_pass()
     assert_eq!(body["type"], "run.waiting");
     assert_eq!(body["data"]["session"], event.run.session_id.as_str());
     assert_eq!(body["data"]["status"], "waiting");
+    assert_eq!(body["data"]["page"], format!("/viewer#/session/{}", event.run.session_id.as_str()));
     assert_eq!(body["data"]["question"], "run_shell cargo update");
 }
 

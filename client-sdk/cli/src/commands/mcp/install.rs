@@ -32,6 +32,10 @@ pub struct InstallArgs {
     /// Work in this folder wherever the client is
     #[arg(long, value_name = "DIR", requires = "client")]
     root: Option<PathBuf>,
+    /// Offer these tools: 'default', 'all', or names, with commas between them
+    #[arg(long, value_name = "LIST", requires = "client",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    tools: Option<String>,
 }
 
 /// Clients with known configuration files.
@@ -105,8 +109,11 @@ impl KnownClient {
         }
     }
 
-    fn entry(self, command: &str, root: Option<&str>) -> Entry {
+    fn entry(self, command: &str, root: Option<&str>, tools: Option<&str>) -> Entry {
         let mut args = vec!["mcp".to_owned()];
+        if let Some(tools) = tools {
+            args.extend(["--tools".to_owned(), tools.to_owned()]);
+        }
         if let Some(root) = root.or(self.folder()) {
             args.extend(["--root".to_owned(), root.to_owned()]);
         }
@@ -136,7 +143,7 @@ pub fn run(app: &App<'_>, args: &InstallArgs) -> Result<u8, Failure> {
     };
     let exe = std::env::current_exe()
         .map_err(|e| Failure::failed(format!("this program's own path is unknown: {e}")))?;
-    let entry = client.entry(&scope::utf8(&exe)?, root.as_deref());
+    let entry = client.entry(&scope::utf8(&exe)?, root.as_deref(), args.tools.as_deref());
     let file = client.file(&folders);
     let is_toml = client == KnownClient::Codex;
     if !args.write {
@@ -233,11 +240,13 @@ mod tests {
             // A project file uses the client's working folder; a global one does not.
             assert_eq!(client.folder().is_some(), file.starts_with(&at.here), "{client:?}");
             let text = entry::alone(
-                &client.entry("/bin/cairn", Some("/r")),
+                &client.entry("/bin/cairn", Some("/r"), Some("default,git_log")),
                 *client == KnownClient::Codex,
             )
             .unwrap();
-            for expected in ["/bin/cairn", "mcp", "--root", "/r", "cairn"] {
+            for expected in
+                ["/bin/cairn", "mcp", "--root", "/r", "cairn", "--tools", "default,git_log"]
+            {
                 assert!(text.contains(expected), "{client:?}: {text}");
             }
         }

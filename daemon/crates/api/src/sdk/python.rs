@@ -131,36 +131,72 @@ fn of(shape: &Shape) -> String {
     }
 }
 
-pub fn methods(table: &Table) -> String {
+/// The kinds of a client's methods.
+#[derive(Clone, Copy)]
+pub enum Calling {
+    /// Coroutines.
+    Async,
+    /// Functions that return when the daemon has answered.
+    Blocking,
+}
+
+impl Calling {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Async => "Methods",
+            Self::Blocking => "BlockingMethods",
+        }
+    }
+
+    fn define(self) -> &'static str {
+        match self {
+            Self::Async => "async def",
+            Self::Blocking => "def",
+        }
+    }
+
+    fn call(self) -> &'static str {
+        match self {
+            Self::Async => "await self.call",
+            Self::Blocking => "self.call",
+        }
+    }
+}
+
+pub fn methods(table: &Table, calling: Calling) -> String {
     let mut out = format!(
         "\"\"\"Every method of the daemon, typed.\"\"\"\n{HEAD}\nfrom __future__ import annotations\n\n\
          from typing import Any, Mapping, Unpack\n\nfrom . import types as t\n\n\n\
-         class Methods:\n    \"\"\"Each returns the result documented in the protocol reference, or \
+         class {}:\n    \"\"\"Each returns the result documented in the protocol reference, or \
         raises `RpcError`.\"\"\"\n\n    \
-         async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:\n        \
-         \"\"\"Calls a method by its name on the wire.\"\"\"\n        raise NotImplementedError\n"
+         {} call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:\n        \
+         \"\"\"Calls a method by its name on the wire.\"\"\"\n        raise NotImplementedError\n",
+        calling.class(),
+        calling.define()
     );
     for call in table.calls() {
-        method(&mut out, &call);
+        method(&mut out, &call, calling);
     }
     out
 }
 
-fn method(out: &mut String, call: &Call<'_>) {
+fn method(out: &mut String, call: &Call<'_>, calling: Calling) {
     let result = match &call.result {
         Shape::Reference(name) => format!("t.{name}"),
         other => of(other),
     };
     let _ok = write!(
         out,
-        "\n    async def {}(self, **params: Unpack[t.{}]) -> {result}:\n",
+        "\n    {} {}(self, **params: Unpack[t.{}]) -> {result}:\n",
+        calling.define(),
         call.words().join("_"),
         call.params
     );
     docstring(out, "        ", &format!("`{}`: {}", call.name, call.summary));
     let _ok = writeln!(
         out,
-        "        answer: {result} = await self.call(\"{}\", params)\n        return answer",
+        "        answer: {result} = {}(\"{}\", params)\n        return answer",
+        calling.call(),
         call.name
     );
 }

@@ -32,7 +32,15 @@ impl Remote for Host {
         let code = String::new();
         let key = String::new();
         let addresses = vec![];
-        Ok(PairOffer { code, expires_at: Timestamp::now(), tries: 3, addresses, key })
+        Ok(PairOffer {
+            code,
+            expires_at: Timestamp::now(),
+            tries: 3,
+            addresses,
+            key,
+            page: None,
+            certificate: None,
+        })
     }
 
     fn status(&self) -> PairStatus {

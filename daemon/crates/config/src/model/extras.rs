@@ -50,6 +50,9 @@ section! {
         /// Most tools of one server, and of all such servers together, that a model is offered at
         /// once; it looks further ones up by `tool_lookup`.
         listed_tools: u32 = 20,
+        /// Tools that MCP clients of Cairn are offered: `default`, `all`, or names. A client can
+        /// name others with `cairn mcp --tools`.
+        tools: Vec<String> = vec!["default".into()],
     }
 }
 

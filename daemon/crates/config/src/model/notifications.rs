@@ -17,7 +17,8 @@ section! {
 section! {
     /// Notifications when an unattended run ends or waits for an answer.
     NotificationsConfig "camelCase" {
-        /// Shows a notification on the desktop, by `notify-send` or `osascript`.
+        /// Shows a notification on the desktop, by `notify-send` or `osascript`; also of other
+        /// approvals that have waited for ten seconds.
         desktop: bool = false,
         /// Address to which each event is posted as JSON, signed as Standard Webhooks specifies.
         webhook: Option<String> = None,

@@ -11,7 +11,11 @@ use axum::{
     routing::{any, get},
 };
 use cairn_api::{Api, Connection, Outgoing, Right};
-use cairn_protocol::{error::Failure, remote::PAIR_PATH, rpc};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    remote::PAIR_PATH,
+    rpc,
+};
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -24,13 +28,14 @@ mod sse;
 pub(crate) mod strict;
 pub(crate) mod unauthenticated;
 mod viewer;
+mod viewer_files;
 
 use self::{http_sessions::HttpSessions, linger::Lingering, unauthenticated::Proof};
 use crate::{
     acp,
     admission::{Admission, Authentication},
     auth::{Guard, status_of},
-    mcp::{self, Mcp},
+    mcp::{self, Mcp, OfferedTools},
     remote::{self, Peer, Remote, TlsListener},
     ws,
 };
@@ -108,7 +113,8 @@ pub struct Listeners {
     pub lan: Vec<(TcpListener, Arc<Remote>)>,
 }
 
-/// Serves the API on `listeners` until `shutdown`; then every client gets a close frame.
+/// Serves the API on `listeners` until `shutdown`; then every client gets a close frame. MCP
+/// clients that name no tools are offered `offered`.
 ///
 /// # Errors
 /// A listener cannot be used.
@@ -116,10 +122,11 @@ pub async fn serve(
     listeners: Listeners,
     api: Arc<Api>,
     guard: Guard,
+    offered: OfferedTools,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let sockets = TaskTracker::new();
-    let mcp = Mcp::new(&api, &shutdown);
+    let mcp = Mcp::new(&api, offered, &shutdown);
     let sessions = Arc::new(HttpSessions::default());
     let guard = Arc::new(guard);
     let shared = Shared {
@@ -135,6 +142,7 @@ pub async fn serve(
     for (listener, remote) in listeners.lan {
         let listener = TlsListener::new(listener, Arc::clone(&remote))?;
         let router = routes()
+            .merge(viewer::device_routes(&remote))
             .with_state(Shared {
                 authentication: Authentication::Device(Arc::clone(&guard)),
                 ..shared.clone()
@@ -279,8 +287,12 @@ async fn pairing(
     ConnectInfo(peer): ConnectInfo<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
+    let Peer::Machine { channel, .. } = peer else {
+        let text = "a browser pairs by the link of 'cairn pair'";
+        return refusal(&Failure::new(Reason::NotPaired, text));
+    };
     ws::configure(upgrade, MAX_PAIR_MESSAGE)
-        .on_upgrade(move |socket| remote::pair(socket, remote, api, peer.channel))
+        .on_upgrade(move |socket| remote::pair(socket, remote, api, channel))
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {

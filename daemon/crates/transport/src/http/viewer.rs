@@ -1,15 +1,18 @@
-//! The viewer: a page that shows sessions and their events, explores, approvals, searches and traces.
+//! The viewer: a page on which people follow and steer sessions, answer approvals, search and
+//! explore.
 //!
-//! The page itself contains no secret. A link from `viewer.link` has a code behind `#`, which the
-//! page exchanges for a secret that it stores. Cookies are not used: browsers send them to every
-//! port of a host, and so to any other local server.
+//! The page itself contains no secret. On this machine a link from `viewer.link` has a code behind
+//! `#`, which the page exchanges for a secret that it stores; on another one the link of
+//! `pair.begin` pairs the browser. Cookies are not used: browsers send them to every port of a
+//! host, and so to any other local server.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use axum::{
-    Router,
-    extract::{DefaultBodyLimit, State, WebSocketUpgrade},
-    http::{HeaderMap, HeaderName, header},
+    Extension, Router,
+    body::Bytes,
+    extract::{ConnectInfo, DefaultBodyLimit, State, WebSocketUpgrade},
+    http::{HeaderMap, header},
     response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
@@ -18,50 +21,39 @@ use cairn_protocol::{
     error::{Failure, Reason},
     rpc::BEARER_SUBPROTOCOL,
 };
+use serde::Deserialize;
 
-use super::{Shared, refusal, unauthenticated::Proof};
-use crate::{auth::SUBPROTOCOL, ws};
+use super::{
+    Shared, refusal,
+    unauthenticated::Proof,
+    viewer_files::{FILES, File},
+};
+use crate::{
+    auth::{self, SUBPROTOCOL},
+    remote::{self, Peer, Remote},
+    ws,
+};
 
-/// Rights of the page: everything but administration.
+/// Rights of the page on this machine: everything but administration.
 const RIGHTS: Rights = Rights::of(&[Right::Observe, Right::Prompt, Right::Approve]);
 /// Maximum bytes of a code.
 const MAX_CODE: usize = 128;
+/// Maximum bytes of a request to pair.
+const MAX_PAIRING: usize = 1024;
 
-/// No content from elsewhere, no inline script or style, no framing.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
-     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
-
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const JS: &str = "text/javascript; charset=utf-8";
-
-/// The files of the page: path, type, content.
-const FILES: [(&str, &str, &str); 11] = [
-    ("/viewer", HTML, include_str!("viewer/index.html")),
-    ("/viewer/style.css", CSS, include_str!("viewer/style.css")),
-    ("/viewer/app.js", JS, include_str!("viewer/app.js")),
-    ("/viewer/rpc.js", JS, include_str!("viewer/rpc.js")),
-    ("/viewer/board.js", JS, include_str!("viewer/board.js")),
-    ("/viewer/dom.js", JS, include_str!("viewer/dom.js")),
-    ("/viewer/trace.js", JS, include_str!("viewer/trace.js")),
-    ("/viewer/panes.js", JS, include_str!("viewer/panes.js")),
-    ("/viewer/explore.js", JS, include_str!("viewer/explore.js")),
-    ("/viewer/report.js", JS, include_str!("viewer/report.js")),
-    ("/viewer/diagram.js", JS, include_str!("viewer/diagram.js")),
-];
-
+/// Routes of the listeners for this machine.
 pub fn routes() -> Router<Shared> {
     let mut router = Router::new()
         // A visitor of the bare address gets the page, which explains how to open it.
         .route("/", get(|| async { Redirect::to("/viewer") }))
         .route("/viewer/session", post(exchange).layer(DefaultBodyLimit::max(MAX_CODE)))
         .route("/viewer/rpc", get(upgrade));
-    for (path, kind, content) in FILES {
+    for file in FILES {
         router = router.route(
-            path,
+            file.path,
             get(move |State(shared): State<Shared>, headers: HeaderMap| async move {
                 match shared.guard.check_host(&headers) {
-                    Ok(_) => file(kind, content),
+                    Ok(_) => file.respond(&headers),
                     Err(failure) => refusal(&failure),
                 }
             }),
@@ -70,17 +62,21 @@ pub fn routes() -> Router<Shared> {
     router
 }
 
-fn file(kind: &'static str, content: &'static str) -> Response {
-    let headers: [(HeaderName, &str); 7] = [
-        (header::CONTENT_TYPE, kind),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-cache"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    ];
-    (headers, content).into_response()
+/// Routes of a listener for paired devices. The files of the page are public: a browser that is not
+/// paired yet needs them, and they contain no data.
+pub fn device_routes(remote: &Arc<Remote>) -> Router<Shared> {
+    let mut router = Router::new()
+        .route("/", get(|| async { Redirect::to("/viewer") }))
+        .route("/viewer/pair", post(pair).layer(DefaultBodyLimit::max(MAX_PAIRING)))
+        .route("/viewer/rpc", get(upgrade_paired))
+        .layer(Extension(Arc::clone(remote)));
+    for file in FILES {
+        let respond = |file: &'static File| {
+            get(move |headers: HeaderMap| async move { file.respond(&headers) })
+        };
+        router = router.route(file.path, respond(file));
+    }
+    router
 }
 
 /// Exchanges the code of a link for the secret of a page.
@@ -104,19 +100,83 @@ async fn upgrade(
     proof: Proof,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let admitted = shared.guard.check_own_page(&headers).and_then(|()| {
-        if shared.api.links().admits(secret(&headers), Instant::now()) {
-            proof.mark_authenticated();
-            return Connection::open(&shared.api, RIGHTS);
-        }
-        Err(Failure::new(
+    if let Err(failure) = shared.guard.check_own_page(&headers) {
+        return refusal(&failure);
+    }
+    let Some(page) = shared.api.links().connect(secret(&headers), Instant::now()) else {
+        return refusal(&Failure::new(
             Reason::Unauthorized,
             "the viewer needs a new link; 'cairn viewer' creates one",
-        ))
-    });
-    match admitted {
+        ));
+    };
+    proof.mark_authenticated();
+    match Connection::open(&shared.api, RIGHTS) {
         Ok((connection, out)) => {
-            shared.socket(upgrade, Some(SUBPROTOCOL.to_owned()), ws::CloseOnDrop(connection), out)
+            let peer = ws::WithGuard(ws::CloseOnDrop(connection), page);
+            shared.socket(upgrade, Some(SUBPROTOCOL.to_owned()), peer, out)
+        }
+        Err(failure) => refusal(&failure),
+    }
+}
+
+/// A request of a browser to pair, by the code of the link that it opened.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PairRequest {
+    code: String,
+    /// Name of the browser, unless the person at the daemon chose one.
+    name: String,
+}
+
+async fn pair(
+    State(shared): State<Shared>,
+    Extension(remote): Extension<Arc<Remote>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    match paired(&shared, &remote, &headers, &body).await {
+        Ok(body) => {
+            let kind = (header::CONTENT_TYPE, "application/json");
+            ([kind, (header::CACHE_CONTROL, "no-store")], body).into_response()
+        }
+        Err(failure) => refusal(&failure),
+    }
+}
+
+async fn paired(
+    shared: &Shared,
+    remote: &Arc<Remote>,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Vec<u8>, Failure> {
+    auth::check_tls_page(headers)?;
+    let invalid = |e: serde_json::Error| Failure::new(Reason::InvalidRequest, e.to_string());
+    let request: PairRequest = serde_json::from_slice(body).map_err(invalid)?;
+    let paired = remote::pair_browser(remote, &shared.api, &request.code, &request.name).await?;
+    serde_json::to_vec(&paired).map_err(|e| Failure::new(Reason::Internal, e.to_string()))
+}
+
+async fn upgrade_paired(
+    State(shared): State<Shared>,
+    Extension(remote): Extension<Arc<Remote>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if let Err(failure) = auth::check_tls_page(&headers) {
+        return refusal(&failure);
+    }
+    let (Some(device), Peer::Browser(connection)) = (remote.browser(secret(&headers)), peer) else {
+        return refusal(&Failure::new(
+            Reason::NotPaired,
+            "this browser is not paired with the daemon; 'cairn pair' shows a link",
+        ));
+    };
+    connection.admit(&device);
+    match Connection::open(&shared.api, device.rights()) {
+        Ok((connection, out)) => {
+            let peer = ws::CloseOnDrop(connection);
+            shared.socket(upgrade, Some(SUBPROTOCOL.to_owned()), peer, out)
         }
         Err(failure) => refusal(&failure),
     }

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use cairn_api::{Right, Rights};
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams},
     error::{Failure, Reason},
@@ -31,7 +32,9 @@ use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::{
     client::{Client, rights},
+    explore::Progress,
     forms,
+    pending::{self, REMINDER_INTERVAL},
 };
 use crate::in_process::{InProcessClient, Notification};
 
@@ -64,8 +67,12 @@ pub struct Running {
     call: JoinHandle<Result<ToolResult, Failure>>,
     questions: mpsc::Receiver<Approval>,
     watch: JoinHandle<()>,
-    /// An approver is available while this client is open.
-    _approver: InProcessClient,
+    /// The last question of the call.
+    last_question: Option<Box<Approval>>,
+    /// True if questions are shown to the user of this client; else others answer them.
+    is_approver: bool,
+    /// Receives the questions. An approver is available while this client is open.
+    _follower: InProcessClient,
 }
 
 impl Drop for Running {
@@ -77,22 +84,29 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts a call whose approvals become questions.
-    pub async fn start(client: &Arc<Client>, params: ToolCallParams) -> Result<Self, Failure> {
-        let (approver, events) = InProcessClient::open(&client.host.api, rights())?;
-        approver.initialize(&client.caller.name, &client.caller.version, true).await?;
+    /// Starts a call and follows its approvals, which become questions of an approver.
+    pub async fn start(
+        client: &Arc<Client>,
+        params: ToolCallParams,
+        is_approver: bool,
+    ) -> Result<Self, Failure> {
+        let rights = if is_approver { rights() } else { Rights::of(&[Right::Observe]) };
+        let (follower, events) = InProcessClient::open(&client.host.api, rights)?;
+        let caller = &client.caller;
+        follower.initialize(&caller.name, &caller.version, is_approver).await?;
         let live = Some(After::Word(LiveWord::Live));
         let follow = SubscribeParams { session_id: params.session_id.clone(), after: live };
-        let _followed: SubscribeResult = approver.request("orchestrate.subscribe", &follow).await?;
+        let _followed: SubscribeResult = follower.request("orchestrate.subscribe", &follow).await?;
         let (question_sender, questions) = mpsc::channel(MAX_QUESTIONS);
         let watch =
             tokio::spawn(watch(events, question_sender, Arc::clone(client), params.clone()));
         let under = client.api.clone();
         let call = tokio::spawn(async move { under.request("tool.call", &params).await });
-        Ok(Self { call, questions, watch, _approver: approver })
+        Ok(Self { call, questions, watch, last_question: None, is_approver, _follower: follower })
     }
 
-    /// Waits for the end of the call or for its next question.
+    /// Waits for the end of the call or for its next question. A pending question is reported to
+    /// the agent at once and in intervals, so that its client does not give up.
     pub async fn next_step(
         mut self,
         client: &Arc<Client>,
@@ -101,11 +115,17 @@ impl Running {
     ) -> Result<Step, Failure> {
         // Servers send no requests since this version.
         let inline = context.protocol_version().is_some_and(|v| v >= ProtocolVersion::V_2026_07_28);
+        let mut progress = Progress::of(&context.meta, &context.peer);
         loop {
-            let approval = match self.next().await? {
-                Next::Done(result) => return Ok(Step::Done(result)),
+            let approval = match self.next(&mut progress).await? {
+                Next::Done(result) => return self.done(client, result).await,
                 Next::Question(approval) => approval,
             };
+            progress.step(&pending::text(&approval)).await;
+            self.last_question = Some(approval.clone());
+            if !self.is_approver {
+                continue;
+            }
             if inline {
                 return client
                     .host
@@ -117,17 +137,33 @@ impl Running {
             let answer = tokio::select! {
                 answer = context.peer.create_elicitation(question) => answer,
                 // Another client answered, or the deadline passed.
-                outcome = &mut self.call => return join_outcome(outcome).map(Step::Done),
+                outcome = &mut self.call => return self.done(client, join_outcome(outcome)?).await,
             };
             let answer = answer.map_err(|e| e.to_string());
             resolve(client, &approval, answer).await;
         }
     }
 
-    async fn next(&mut self) -> Result<Next, Failure> {
-        tokio::select! {
-            outcome = &mut self.call => join_outcome(outcome).map(Next::Done),
-            Some(approval) = self.questions.recv() => Ok(Next::Question(Box::new(approval))),
+    async fn done(&self, client: &Client, result: ToolResult) -> Result<Step, Failure> {
+        Ok(Step::Done(match &self.last_question {
+            Some(question) => pending::with_reason(client, question, result).await,
+            None => result,
+        }))
+    }
+
+    async fn next(&mut self, progress: &mut Progress) -> Result<Next, Failure> {
+        let mut reminder = tokio::time::interval(REMINDER_INTERVAL);
+        reminder.tick().await;
+        loop {
+            tokio::select! {
+                outcome = &mut self.call => return join_outcome(outcome).map(Next::Done),
+                Some(approval) = self.questions.recv() => {
+                    return Ok(Next::Question(Box::new(approval)));
+                }
+                _ = reminder.tick() => if let Some(question) = &self.last_question {
+                    progress.step(&pending::text(question)).await;
+                },
+            }
         }
     }
 }
@@ -427,8 +463,8 @@ pub async fn resume(
         .and_then(|a| serde_json::from_value::<ElicitResult>(a.clone()).map_err(|e| e.to_string()));
     resolve(client, &waiting.approval, answer).await;
     let mut running = waiting.running;
-    match running.next().await? {
-        Next::Done(result) => Ok(Step::Done(result)),
+    match running.next(&mut Progress::none()).await? {
+        Next::Done(result) => running.done(client, result).await,
         Next::Question(approval) => client
             .host
             .parked

@@ -139,10 +139,9 @@ impl Client {
         Ok(session)
     }
 
-    /// Lists the registered tools that models are offered.
+    /// Lists the registered tools, including those that models are offered under other names.
     pub async fn tools(&self) -> Result<Vec<ToolInfo>, Failure> {
-        let mut tools = self.api.request::<Page<ToolInfo>>("tool.list", &Empty {}).await?.data;
-        tools.retain(|t| !t.hidden);
+        let tools = self.api.request::<Page<ToolInfo>>("tool.list", &Empty {}).await?.data;
         let read_only_tools =
             tools.iter().filter(|t| t.read_only).map(|t| t.name.clone()).collect();
         *self.read_only_tools.lock().unwrap_or_else(PoisonError::into_inner) = read_only_tools;

@@ -31,12 +31,11 @@ pub const NAME: &str = "explore";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Explore {
-    /// Goals in plain words; each becomes a search whose best results are reported.
+    /// Questions about it.
     #[serde(default)]
     goals: Vec<String>,
-    /// A git revision: the answer then begins with what changed between it and the work tree.
+    /// A git revision: begins with what changed.
     since: Option<String>,
-    /// The root to explore, an id or a path; required when several are declared.
     root: Option<String>,
 }
 
@@ -68,7 +67,7 @@ impl Drop for AbortOnDrop {
 /// `root_ambiguous` when the root is unclear, and the errors of the explore.
 pub async fn call(
     client: &Client,
-    arguments: Value,
+    arguments: &Value,
     context: &RequestContext<RoleServer>,
 ) -> Result<String, Failure> {
     let args: Explore = builtin_tools::arguments(NAME, arguments)?;
@@ -128,11 +127,16 @@ impl Progress {
         Self { to: meta.get_progress_token().map(|token| (token, peer.clone())), steps: 0.0 }
     }
 
+    /// Creates a reporter without a receiver.
+    pub fn none() -> Self {
+        Self { to: None, steps: 0.0 }
+    }
+
     /// Reports one more step.
     pub async fn step(&mut self, message: &str) {
         self.steps += 1.0;
         let Some((token, peer)) = &self.to else { return };
-        let message: String = message.chars().filter(|c| !c.is_control()).take(200).collect();
+        let message: String = message.chars().filter(|c| !c.is_control()).take(300).collect();
         let notification =
             ProgressNotificationParam::new(token.clone(), self.steps).with_message(message);
         if let Err(error) = peer.notify_progress(notification).await {

@@ -3,19 +3,20 @@
 use std::fmt::Write as _;
 
 use cairn_protocol::{
-    content::Span,
     id::RootId,
     index::RootStatus,
     map::MapAnswer,
-    search::{GrepAnswer, SearchAnswer, SearchItem, SymbolsAnswer},
+    search::{GrepAnswer, SymbolsAnswer},
 };
 
 /// Maximum bytes of one answer, some 8,000 tokens.
 pub const MAX_ANSWER: usize = 32 * 1024;
+/// Tokens of an answer: least, default and most.
+const TOKENS: (u32, u32, u32) = (200, 3000, 8000);
+/// Bytes that count as one token, as in repository maps.
+const TOKEN_BYTES: usize = 4;
 /// Maximum characters of a line of a passage or match.
 const MAX_LINE: usize = 200;
-/// Maximum lines of a passage.
-const MAX_PASSAGE_LINES: usize = 30;
 
 /// The form of locations.
 pub enum LocationStyle {
@@ -35,18 +36,48 @@ impl LocationStyle {
     }
 }
 
+/// The size that an answer may have.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget(usize);
+
+impl Budget {
+    /// The budget of a requested number of tokens.
+    pub fn tokens(requested: Option<u32>) -> Self {
+        let (least, default, most) = TOKENS;
+        let tokens = requested.unwrap_or(default).clamp(least, most);
+        Self(tokens as usize * TOKEN_BYTES)
+    }
+
+    /// Its bytes.
+    pub fn bytes(self) -> usize {
+        self.0
+    }
+}
+
 /// A text of bounded size that states when it was truncated.
-struct Page(String);
+struct Page {
+    text: String,
+    budget: Budget,
+}
 
 impl Page {
-    /// Appends a line or block; false when there is no space left.
+    fn new(budget: Budget) -> Self {
+        Self { text: String::new(), budget }
+    }
+
+    /// Appends a line or block; false when there is no space left. The first one always fits, so
+    /// that every answer makes progress; a line has a maximum length.
     fn add(&mut self, text: &str) -> bool {
-        if self.0.len() + text.len() >= MAX_ANSWER {
+        if !self.text.is_empty() && !self.fits(text) {
             return false;
         }
-        self.0.push_str(text);
-        self.0.push('\n');
+        self.text.push_str(text);
+        self.text.push('\n');
         true
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        self.text.len() + text.len() < self.budget.bytes()
     }
 }
 
@@ -74,72 +105,6 @@ pub fn bounded(text: String, bytes: usize, more: &str) -> String {
     format!("{}\n[cut: {end} of {} bytes; {more}]", &text[..end], text.len())
 }
 
-/// Selects the most informative line of a passage: the one with most matches, else the first
-/// non-trivial one.
-fn best_line(item: &SearchItem) -> Option<String> {
-    let text = item.text.as_deref()?;
-    let mut at = 0;
-    let mut best: Option<(usize, &str)> = None;
-    for full in text.split_inclusive('\n') {
-        let from = at;
-        let to = at + full.len();
-        at = to;
-        if full.chars().filter(|c| c.is_alphanumeric()).count() < 3 {
-            continue;
-        }
-        let inside = |h: &&[u32; 2]| (h[0] as usize) >= from && (h[0] as usize) < to;
-        let hits = item.highlights.iter().filter(inside).count();
-        if best.is_none_or(|(best_hits, _)| hits > best_hits) {
-            best = Some((hits, full));
-        }
-    }
-    best.map(|(_, text)| short(text))
-}
-
-/// Formats the answer of `search`: `k` results starting at `from`.
-pub fn passages(
-    answer: &SearchAnswer,
-    style: &LocationStyle,
-    from: usize,
-    k: usize,
-    text: bool,
-) -> String {
-    let mut page = Page(String::new());
-    let selected = answer.items.iter().enumerate().skip(from).take(k);
-    let mut last = from;
-    for (at, item) in selected {
-        let location = style.name(&item.root, &item.path);
-        let mut entry = format!("{}. {location}:{}-{}", at + 1, item.start_line, item.end_line);
-        if let Some(symbol) = &item.symbol {
-            let _ok = write!(entry, "  {} {}", symbol.kind, line(&symbol.name));
-        }
-        if item.changed {
-            entry.push_str("  (changed since)");
-        }
-        if text {
-            let lines = item.text.as_deref().unwrap_or_default().lines();
-            let first = item.text_start_line.unwrap_or(item.start_line);
-            lines.take(MAX_PASSAGE_LINES).zip(first..).for_each(|(text, number)| {
-                let _ok = write!(entry, "\n{number:>6}| {}", short_keeping_indent(text));
-            });
-        } else if let Some(best_line) = best_line(item) {
-            let _ok = write!(entry, "\n   {best_line}");
-        }
-        if !page.add(&entry) {
-            break;
-        }
-        last = at + 1;
-    }
-    let mut out = page.0;
-    if last == from {
-        out.push_str("nothing was found; try other words, or search_lines for exact text\n");
-    } else if answer.items.len() > last {
-        let _ok = writeln!(out, "[more: the same call with cursor=\"{last}\"]");
-    }
-    incomplete(&mut out, answer.complete);
-    out
-}
-
 /// Formats a line of a file, keeping its indentation, with bounded length.
 fn short_keeping_indent(text: &str) -> String {
     let text = line(&text.replace('\t', "    "));
@@ -153,11 +118,9 @@ fn incomplete(out: &mut String, complete: bool) {
     }
 }
 
-/// Formats the answer of `search_lines`.
-pub fn lines(answer: &GrepAnswer, style: &LocationStyle) -> String {
-    let mut page = Page(String::new());
-    let mut included = 0;
-    for item in &answer.items {
+/// Adds matching lines to a page until one does not fit; returns their number.
+fn add_lines(page: &mut Page, answer: &GrepAnswer, style: &LocationStyle) -> usize {
+    for (included, item) in answer.items.iter().enumerate() {
         let location = style.name(&item.root, &item.path);
         let first = item.line.saturating_sub(u32::try_from(item.before.len()).unwrap_or(0));
         let around = |(text, number): (&String, u32)| {
@@ -169,29 +132,41 @@ pub fn lines(answer: &GrepAnswer, style: &LocationStyle) -> String {
             let _ok = write!(entry, "\n{}", around((text, number)).trim_end());
         }
         if !page.add(&entry) {
-            break;
+            return included;
         }
-        included += 1;
     }
-    let mut out = page.0;
+    answer.items.len()
+}
+
+/// Returns the number of matching lines that fit into the budget.
+pub fn fitting_lines(answer: &GrepAnswer, style: &LocationStyle, budget: Budget) -> usize {
+    add_lines(&mut Page::new(budget), answer, style)
+}
+
+/// Formats the answer of `grep`.
+pub fn lines(answer: &GrepAnswer, style: &LocationStyle, budget: Budget) -> String {
+    let mut page = Page::new(budget);
+    add_lines(&mut page, answer, style);
+    let mut out = page.text;
     if answer.items.is_empty() {
-        out.push_str("no lines match\n");
-    } else if included < answer.items.len() {
+        out.push_str("no lines match; search finds by meaning\n");
+    } else if let Some(cursor) = &answer.next_cursor {
         let _ok = writeln!(
             out,
-            "[cut at {included} of {} lines: narrow it with path or globs, or request fewer with k]",
-            answer.items.len()
+            "[more lines match: narrow with path or glob, or continue with cursor=\"{cursor}\"]"
         );
-    } else if let Some(cursor) = &answer.next_cursor {
-        let _ok = writeln!(out, "[more: the same call with cursor=\"{cursor}\"]");
+    }
+    if !answer.unreadable.is_empty() {
+        let _ok = writeln!(out, "[{} files could not be read]", answer.unreadable.len());
     }
     incomplete(&mut out, answer.complete);
     out
 }
 
 /// Formats the answer of `symbols`.
-pub fn symbols(answer: &SymbolsAnswer, style: &LocationStyle, k: usize) -> String {
-    let mut page = Page(String::new());
+pub fn symbols(answer: &SymbolsAnswer, style: &LocationStyle, k: usize, budget: Budget) -> String {
+    let mut page = Page::new(budget);
+    let mut included = 0;
     for item in &answer.items {
         let location = style.name(&item.root, &item.path);
         let inside =
@@ -206,38 +181,20 @@ pub fn symbols(answer: &SymbolsAnswer, style: &LocationStyle, k: usize) -> Strin
         if !page.add(&entry) {
             break;
         }
+        included += 1;
     }
-    let mut out = page.0;
+    let mut out = page.text;
+    let total = answer.items.len();
     if answer.items.is_empty() {
         out.push_str("no definition matches; search finds by meaning\n");
-    } else if answer.items.len() >= k {
-        let _ok = writeln!(out, "[there may be more: use a larger k, or path or kinds]");
+    } else if included < total {
+        let left_out = total - included;
+        let _ok =
+            writeln!(out, "[{left_out} left out: narrow with path or kind, or raise maxTokens]");
+    } else if total >= k {
+        out.push_str("[there may be more: raise k, or narrow with path or kind]\n");
     }
     incomplete(&mut out, answer.complete);
-    out
-}
-
-/// Formats the answer of `read_span`; `open` if the caller did not choose the end.
-pub fn span(span: &Span, open: bool) -> String {
-    if span.end_line < span.start_line {
-        let lines = span.total_lines.map_or_else(String::new, |n| format!(", it has {n}"));
-        return format!("{} has no line {}{lines}\n", line(&span.path), span.start_line);
-    }
-    let mut page = Page(String::new());
-    let total = span.total_lines.map_or_else(String::new, |n| format!(" of {n}"));
-    page.add(&format!("{}:{}-{}{total}", line(&span.path), span.start_line, span.end_line));
-    let mut next = span.start_line;
-    for text in span.text.lines() {
-        if !page.add(&format!("{next:>6}| {}", printable(text))) {
-            break;
-        }
-        next += 1;
-    }
-    let mut out = page.0;
-    let at_end = span.total_lines.is_some_and(|n| next > n);
-    if !at_end && (open || span.truncated || next <= span.end_line) {
-        let _ok = writeln!(out, "[more: the same call with start={next}]");
-    }
     out
 }
 
@@ -251,9 +208,9 @@ fn printable(text: &str) -> String {
     if text.chars().nth(MAX_FILE_LINE).is_some() { format!("{visible}…") } else { visible }
 }
 
-/// Formats the answer of `repo_map`.
+/// Formats the answer of `map`.
 pub fn map(answer: &MapAnswer) -> String {
-    let mut out = bounded(answer.text.clone(), MAX_ANSWER, "reduce it with budget");
+    let mut out = bounded(answer.text.clone(), MAX_ANSWER, "reduce it with maxTokens");
     if out.is_empty() {
         out.push_str("the map is empty: no definitions are known\n");
     }
@@ -261,8 +218,14 @@ pub fn map(answer: &MapAnswer) -> String {
     out
 }
 
+mod command;
+mod file;
+mod passages;
 mod relations;
 
+pub use command::command;
+pub use file::{file, span};
+pub use passages::passages;
 pub use relations::{calls, impact, references};
 
 #[cfg(test)]

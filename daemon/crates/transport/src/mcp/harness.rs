@@ -15,81 +15,87 @@ use rmcp::{
 use serde_json::Value;
 
 use super::{
+    actions::RegisteredCall,
     approve::{self, Running},
     builtin_tools,
     client::Client,
-    format,
+    format::{self, Budget},
+    offered::{self, OfferedTools},
     server::{error_result, failure_result, hint, protocol_error},
 };
 
-/// Calls a registered tool.
+/// Calls a registered tool; `request` is the client's request for it.
 ///
 /// # Errors
 /// The tool does not exist; failures of a tool are results.
 pub async fn call(
     client: &Arc<Client>,
     request: CallToolRequestParams,
+    called: RegisteredCall,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    // The client answers a question of an earlier request.
-    if let Some(state) = &request.request_state {
-        return match client.host.parked.take(state, &request) {
-            Ok(parked) => {
-                finished(approve::resume(parked, &request, client).await, client, &request.name)
-                    .await
-            }
-            Err(failure) => Ok(failure_result(&failure).into()),
-        };
-    }
-    let session_id = match client.session().await {
-        Ok(session) => session,
-        Err(failure) => return Ok(failure_result(&failure).into()),
-    };
-    let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
-    let params = ToolCallParams { session_id, name: request.name.clone().into_owned(), arguments };
-    let needs_approval = approve::supports_elicitation(context)
-        && !client.is_read_only(&params.name).await.unwrap_or(false);
-    if !needs_approval {
-        let result: Result<ToolResult, Failure> = client.api.request("tool.call", &params).await;
-        return finished(result.map(approve::Step::Done), client, &request.name).await;
-    }
-    let step = match Running::start(client, params).await {
-        Ok(running) => running.next_step(client, &request, context).await,
-        Err(failure) => Err(failure),
-    };
-    finished(step, client, &request.name).await
-}
-
-/// Converts the outcome of a step to the client's answer.
-async fn finished(
-    step: Result<approve::Step, Failure>,
-    client: &Client,
-    requested: &str,
-) -> Result<CallToolResponse, ErrorData> {
+    let budget = called.max_tokens.map(|tokens| Budget::tokens(Some(tokens)));
+    let step = step(client, &request, called, context).await;
     match step {
         Ok(approve::Step::QuestionPending(question)) => Ok((*question).into()),
         Ok(approve::Step::Done(result)) => match &result.error {
             Some(error) if error.reason == Reason::UnknownTool.as_str() => {
-                Err(protocol_error(&unknown(client, requested).await))
+                Err(protocol_error(&unknown(client, &request.name, None).await))
             }
-            _ => Ok(render(result).into()),
+            _ => Ok(render(result, budget).into()),
         },
         Err(failure) => Ok(failure_result(&failure).into()),
     }
 }
 
-/// Builds the failure for an unknown tool, naming the closest one that is offered.
-async fn unknown(client: &Client, requested: &str) -> Failure {
-    let to_mcp_tool = client.tools().await.unwrap_or_default();
-    let mut names: Vec<&str> = builtin_tools::names().collect();
-    names.extend(to_mcp_tool.iter().map(|t| t.name.as_str()));
+async fn step(
+    client: &Arc<Client>,
+    request: &CallToolRequestParams,
+    called: RegisteredCall,
+    context: &RequestContext<RoleServer>,
+) -> Result<approve::Step, Failure> {
+    // The client answers a question of an earlier request.
+    if let Some(state) = &request.request_state {
+        let parked = client.host.parked.take(state, request)?;
+        return approve::resume(parked, request, client).await;
+    }
+    let session_id = client.session().await?;
+    let RegisteredCall { name, arguments, .. } = called;
+    let params = ToolCallParams { session_id, name, arguments };
+    if client.is_read_only(&params.name).await.unwrap_or(false) {
+        let result: ToolResult = client.api.request("tool.call", &params).await?;
+        return Ok(approve::Step::Done(result));
+    }
+    let is_approver = approve::supports_elicitation(context);
+    let running = Running::start(client, params, is_approver).await?;
+    running.next_step(client, request, context).await
+}
+
+/// Builds the failure for a tool that is not offered: how to have it, or the closest one.
+pub async fn unknown(client: &Client, requested: &str, offered: Option<&OfferedTools>) -> Failure {
+    let registered = client.tools().await.unwrap_or_default();
     let excerpt: String = requested.chars().take(64).collect();
-    let near = nearest(names.into_iter(), &excerpt)
-        .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
-    Failure::new(
-        Reason::UnknownTool,
-        format!("there is no tool '{}'{near}", excerpt.escape_default()),
-    )
+    let excerpt = excerpt.escape_default();
+    let exists = builtin_tools::find(requested).is_some()
+        || registered.iter().any(|tool| tool.name == requested);
+    let instead = offered::replacement(requested)
+        .filter(|name| offered.is_none_or(|offered| offered.has_builtin(name)));
+    let text = match (instead, offered) {
+        (Some(instead), _) => format!("there is no tool '{excerpt}' here; use '{instead}'"),
+        (None, Some(offered)) if exists => format!(
+            "the tool '{excerpt}' is not offered to this client; the user can offer it: \
+             'cairn mcp --tools {list}', '/mcp?tools={list}', or mcp.tools in the configuration",
+            list = offered.with(requested)
+        ),
+        _ => {
+            let mut names: Vec<&str> = builtin_tools::names().collect();
+            names.extend(registered.iter().map(|tool| tool.name.as_str()));
+            let near = nearest(names.into_iter(), requested)
+                .map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
+            format!("there is no tool '{excerpt}'{near}")
+        }
+    };
+    Failure::new(Reason::UnknownTool, text)
 }
 
 fn nearest<'n>(names: impl Iterator<Item = &'n str>, requested: &str) -> Option<&'n str> {
@@ -99,10 +105,13 @@ fn nearest<'n>(names: impl Iterator<Item = &'n str>, requested: &str) -> Option<
 }
 
 /// Renders a tool's result for a model: its text if it has one, else its JSON.
-fn render(result: ToolResult) -> CallToolResult {
+fn render(result: ToolResult, budget: Option<Budget>) -> CallToolResult {
     if let Some(error) = result.error {
         let reason = Reason::ALL.iter().copied().find(|r| r.as_str() == error.reason);
         return error_result(&error.reason, &error.message, reason.map_or("", hint));
+    }
+    if let Some(text) = format::command(&result.output, budget.unwrap_or(Budget::tokens(None))) {
+        return CallToolResult::success(vec![ContentBlock::text(text)]);
     }
     let mut text = match result.output {
         Value::Object(mut fields) if fields.get("content").is_some_and(Value::is_string) => {
@@ -137,7 +146,7 @@ mod tests {
 
     fn of(output: Value, truncated: bool) -> CallToolResult {
         let meta = ToolMeta { truncated, ..ToolMeta::default() };
-        render(ToolResult { ok: true, output, error: None, meta })
+        render(ToolResult { ok: true, output, error: None, meta }, None)
     }
 
     #[test]
@@ -159,12 +168,9 @@ mod tests {
             message: "nobody".into(),
             retryable: false,
         };
-        let result = render(ToolResult {
-            ok: false,
-            output: Value::Null,
-            error: Some(error),
-            meta: ToolMeta::default(),
-        });
+        let meta = ToolMeta::default();
+        let output = Value::Null;
+        let result = render(ToolResult { ok: false, output, error: Some(error), meta }, None);
         assert!(
             result.is_error == Some(true) && text(&result).contains("permissions.allow"),
             "{}",

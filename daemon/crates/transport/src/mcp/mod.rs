@@ -3,6 +3,7 @@
 //! The module acts through [`crate::in_process`] only: rights, gate, audit and log apply as they do
 //! to any client.
 
+mod actions;
 mod approve;
 mod builtin_tools;
 mod client;
@@ -10,8 +11,12 @@ mod explore;
 mod format;
 mod forms;
 mod harness;
+mod lookups;
+mod offered;
+mod pending;
 mod references;
 mod resources;
+mod schema;
 mod server;
 mod socket;
 mod turn;
@@ -30,6 +35,7 @@ use rmcp::transport::streamable_http_server::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use offered::OfferedTools;
 pub use server::Server;
 pub use socket::run as run_socket;
 
@@ -45,6 +51,8 @@ pub struct Host {
     api: Arc<Api>,
     sessions: tokio::sync::Mutex<client::Sessions>,
     parked: approve::Parked,
+    /// The tools that a client is offered unless its connection names others.
+    offered: OfferedTools,
     /// Approvals that are being shown to a person.
     open_questions: Mutex<HashSet<ApprovalId>>,
 }
@@ -57,12 +65,14 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// Creates the server over `api`, which runs until `shutdown`.
-    pub fn new(api: &Arc<Api>, shutdown: &CancellationToken) -> Self {
+    /// Creates the server over `api`, which runs until `shutdown`; clients that name no tools are
+    /// offered `offered`.
+    pub fn new(api: &Arc<Api>, offered: OfferedTools, shutdown: &CancellationToken) -> Self {
         let host = Arc::new(Host {
             api: Arc::clone(api),
             sessions: tokio::sync::Mutex::default(),
             parked: approve::Parked::default(),
+            offered,
             open_questions: Mutex::default(),
         });
         let limit = usize::try_from(api.limits().max_message_bytes).unwrap_or(usize::MAX);

@@ -1,60 +1,53 @@
-//! Built-in tools for the graph of the code: uses, callers, callees, and dependent files.
+//! The default tool for the graph of the code: uses, callers, callees, and dependent files.
 
 use cairn_protocol::{
     calls::{CallsAnswer, CallsParams},
-    error::Failure,
+    error::{Failure, Reason},
     search::{ImpactAnswer, ImpactParams, ReferencesAnswer, ReferencesParams},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{client::Client, format};
+use super::{
+    client::Client,
+    format::{self, Budget},
+};
 
-/// Results of either tool: default and maximum.
+/// Results: default and maximum.
 const LIMITS: (u32, u32) = (50, 500);
+/// Steps of calls, and of imports: default and maximum.
+const CALL_STEPS: (u32, u32) = (1, 5);
+const IMPORT_STEPS: (u32, u32) = (3, 20);
 
 /// Arguments of the tool `references`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct References {
-    /// Name of the definition, as `name` or `Type.name`.
+    /// `name` or `Type.name`.
     symbol: Option<String>,
-    /// File with the definition, if several have the name or with `line`.
+    /// Its file, if several have the name.
     path: Option<String>,
-    /// A line inside of the definition, from 1.
+    /// Instead of `symbol`: a line of it in `path`.
     line: Option<u32>,
-    /// The relation: `uses`, `callers` or `callees`; `uses` by default.
+    /// `uses` by default; `dependents`: files that import `path`.
     #[serde(default)]
     kind: RelationKind,
-    /// Steps of calls that `callers` and `callees` follow, 1 to 5; 1 by default.
+    /// Steps of calls or imports.
     depth: Option<u32>,
-    /// Number of results, 1 to 500; 50 by default.
     k: Option<u32>,
-    /// The root to search, an id or a path.
+    max_tokens: Option<u32>,
     root: Option<String>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 enum RelationKind {
     #[default]
     Uses,
     Callers,
     Callees,
-}
-
-/// Arguments of the tool `impact`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Impact {
-    /// The file that would change.
-    path: String,
-    /// Steps of imports, 1 to 20; 3 by default.
-    depth: Option<u32>,
-    /// Number of files, 1 to 500; 50 by default.
-    k: Option<u32>,
-    /// The root to search, an id or a path.
-    root: Option<String>,
+    Dependents,
 }
 
 /// Calls the tool `references`.
@@ -62,6 +55,7 @@ pub struct Impact {
 /// # Errors
 /// The errors of the underlying call.
 pub async fn references(client: &Client, args: References) -> Result<String, Failure> {
+    let budget = Budget::tokens(args.max_tokens);
     let root = client.root(args.root.as_deref()).await?.map(|root| root.root.to_string());
     let k = args.k.unwrap_or(LIMITS.0).clamp(1, LIMITS.1);
     let method = match args.kind {
@@ -75,8 +69,9 @@ pub async fn references(client: &Client, args: References) -> Result<String, Fai
                 k,
             };
             let answer: ReferencesAnswer = client.api.request("search.references", &params).await?;
-            return Ok(format::references(&answer));
+            return Ok(format::references(&answer, budget));
         }
+        RelationKind::Dependents => return dependents(client, args).await,
         RelationKind::Callers => "search.callers",
         RelationKind::Callees => "search.callees",
     };
@@ -85,25 +80,26 @@ pub async fn references(client: &Client, args: References) -> Result<String, Fai
         symbol: args.symbol,
         path: args.path,
         line: args.line,
-        depth: args.depth.unwrap_or(1).clamp(1, 5),
+        depth: args.depth.unwrap_or(CALL_STEPS.0).clamp(1, CALL_STEPS.1),
         k,
     };
     let answer: CallsAnswer = client.api.request(method, &params).await?;
-    Ok(format::calls(&answer))
+    Ok(format::calls(&answer, budget))
 }
 
-/// Calls the tool `impact`.
-///
-/// # Errors
-/// The errors of the underlying call.
-pub async fn impact(client: &Client, args: Impact) -> Result<String, Failure> {
+/// Lists the files that depend on a file.
+async fn dependents(client: &Client, args: References) -> Result<String, Failure> {
+    let Some(path) = args.path else {
+        let text = "references: the kind 'dependents' needs 'path', the file that would change";
+        return Err(Failure::new(Reason::InvalidParams, text));
+    };
     let root = client.root(args.root.as_deref()).await?.map(|root| root.root.to_string());
     let params = ImpactParams {
         root,
-        path: args.path,
-        depth: args.depth.unwrap_or(3).clamp(1, 20),
+        path,
+        depth: args.depth.unwrap_or(IMPORT_STEPS.0).clamp(1, IMPORT_STEPS.1),
         k: args.k.unwrap_or(LIMITS.0).clamp(1, LIMITS.1),
     };
     let answer: ImpactAnswer = client.api.request("search.impact", &params).await?;
-    Ok(format::impact(&answer))
+    Ok(format::impact(&answer, Budget::tokens(args.max_tokens)))
 }

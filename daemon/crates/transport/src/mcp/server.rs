@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use cairn_protocol::{
     error::{Failure, Reason},
-    prompt::{KNOWLEDGE_LOOP, WRITING},
     tool::ToolInfo,
 };
 use rmcp::{
@@ -17,12 +16,16 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
-    Host, builtin_tools,
+    Host,
+    actions::{self, RegisteredCall},
+    builtin_tools,
     client::{Caller, Client, LazyClient},
-    explore, harness, resources, turn,
+    explore, harness,
+    offered::OfferedTools,
+    resources, schema, turn,
 };
 
 /// Maximum bytes of a tool's description.
@@ -36,18 +39,23 @@ pub struct Server {
     root: Option<String>,
     /// True if the client is offered turns of Cairn's own agent.
     turns: bool,
+    /// The tools that the connection is offered; those of the configuration when absent.
+    offered: Option<OfferedTools>,
     http: bool,
 }
 
 impl Server {
     /// Creates a server for a connection with this query: `root=…`, an id or a path in which it
-    /// works, and `turns=1`, which offers turns.
+    /// works, `tools=…`, the tools that it is offered, and `turns=1`, which offers turns.
     pub fn for_query(host: Arc<Host>, query: Option<&str>) -> Self {
+        let client = LazyClient::default();
         let root = root_of(query);
-        Self { host, client: LazyClient::default(), root, turns: offers_turns(query), http: false }
+        let turns = offers_turns(query);
+        let offered = OfferedTools::of_query(query);
+        Self { host, client, root, turns, offered, http: false }
     }
 
-    /// Creates a server for streamable HTTP, where each request can name a root (`/mcp?root=…`).
+    /// Creates a server for streamable HTTP, where each request can have its own query.
     pub fn over_http(host: Arc<Host>) -> Self {
         Self { http: true, ..Self::for_query(host, None) }
     }
@@ -65,7 +73,17 @@ impl Server {
 
     fn has_turns(&self, context: &RequestContext<RoleServer>) -> bool {
         let parts = context.extensions.get::<http::request::Parts>();
-        self.turns || parts.is_some_and(|parts| offers_turns(parts.uri.query()))
+        self.turns
+            || parts.is_some_and(|parts| offers_turns(parts.uri.query()))
+            || self.offered(context).names(turn::NAME)
+    }
+
+    /// Returns the tools that a request is offered: by its own query, by that of its connection, or
+    /// by the configuration.
+    fn offered(&self, context: &RequestContext<RoleServer>) -> OfferedTools {
+        let parts = context.extensions.get::<http::request::Parts>();
+        let by_request = parts.and_then(|parts| OfferedTools::of_query(parts.uri.query()));
+        by_request.or_else(|| self.offered.clone()).unwrap_or_else(|| self.host.offered.clone())
     }
 
     async fn call(
@@ -78,13 +96,31 @@ impl Server {
             Err(failure) => return Ok(failure_result(&failure).into()),
         };
         let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
-        let outcome = match &*request.name {
-            turn::NAME if self.has_turns(context) => turn::call(&client, arguments, context).await,
-            explore::NAME => explore::call(&client, arguments, context).await,
-            name if builtin_tools::find(name).is_some() => {
-                builtin_tools::call(&client, name, arguments).await
+        let offered = self.offered(context);
+        let name = &*request.name;
+        let outcome = match builtin_tools::find(name) {
+            None if name == turn::NAME && self.has_turns(context) => {
+                turn::call(&client, &arguments, context).await
             }
-            _ => return harness::call(&client, request, context).await,
+            None if offered.has_registered(name) => {
+                let name = name.to_owned();
+                let call = RegisteredCall { name, arguments, max_tokens: None };
+                return harness::call(&client, request, call, context).await;
+            }
+            Some(tool) if offered.has_builtin(name) => {
+                match actions::translated(tool, &arguments) {
+                    Ok(Some(call)) => return harness::call(&client, request, call, context).await,
+                    Ok(None) if name == explore::NAME => {
+                        explore::call(&client, &arguments, context).await
+                    }
+                    Ok(None) => builtin_tools::call(&client, name, &arguments).await,
+                    Err(failure) => Err(failure),
+                }
+            }
+            _ => {
+                let failure = harness::unknown(&client, name, Some(&offered)).await;
+                return Err(protocol_error(&failure));
+            }
         };
         Ok(outcome.map_or_else(|failure| failure_result(&failure), text_result).into())
     }
@@ -112,7 +148,8 @@ pub fn text_result(text: String) -> CallToolResult {
 /// Returns the remedy for a failure, in terms of this protocol.
 pub fn hint(reason: Reason) -> &'static str {
     match reason {
-        Reason::InvalidParams => "see the tool's input schema",
+        // The message names the argument and its range.
+        Reason::InvalidParams => "",
         Reason::RootNotFound => {
             "the resource cairn://roots lists the declared roots; 'cairn mcp --root DIR' declares one"
         }
@@ -124,7 +161,7 @@ pub fn hint(reason: Reason) -> &'static str {
         }
         Reason::UnknownTool => "tools/list lists the tools",
         Reason::NoApprover => {
-            "the user must allow it: in a client that can ask (cairn chat, cairn tools call), or by a rule in permissions.allow"
+            "no one can answer now: let the user open 'cairn approvals --watch', 'cairn viewer' or a chat and repeat the call, or allow it by a rule in permissions.allow"
         }
         other => other.hint(),
     }
@@ -156,36 +193,6 @@ pub fn protocol_error(failure: &Failure) -> ErrorData {
     }
 }
 
-/// Reduces a parameter schema for models: it removes what they do not need and what some clients
-/// cannot read, such as a type union with `null` and integer formats.
-pub fn simplify_schema(schema: Value) -> Map<String, Value> {
-    let Value::Object(mut fields) = schema else { return Map::new() };
-    fields.remove("$schema");
-    fields.remove("title");
-    // Clients may reject a schema without a type.
-    fields.entry("type").or_insert_with(|| "object".into());
-    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
-        properties.values_mut().filter_map(Value::as_object_mut).for_each(simplify);
-    }
-    fields
-}
-
-fn simplify(field: &mut Map<String, Value>) {
-    let types = field.get("type").and_then(Value::as_array);
-    let mut named = types.into_iter().flatten().filter(|t| *t != "null");
-    if let (Some(only), None) = (named.next().cloned(), named.next()) {
-        field.insert("type".into(), only);
-    }
-    if field.get("default").is_some_and(Value::is_null) {
-        field.remove("default");
-    }
-    let width =
-        |f: &Value| f.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int"));
-    if field.get("format").is_some_and(width) {
-        field.remove("format");
-    }
-}
-
 /// Renders a registered tool as MCP defines it.
 fn to_mcp_tool(info: ToolInfo) -> Tool {
     let mut text = info.description;
@@ -197,20 +204,37 @@ fn to_mcp_tool(info: ToolInfo) -> Tool {
         .read_only(info.read_only)
         .destructive(!info.read_only)
         .open_world(info.network);
-    Tool::new(info.name, text, simplify_schema(info.input_schema)).with_annotations(hints)
+    Tool::new(info.name, text, schema::simplified(info.input_schema)).with_annotations(hints)
 }
 
-const INSTRUCTIONS: &str = "Cairn searches the declared folders (roots) of this machine from an index that \
-follows every change, and runs tools under the user's rules.\n\
-\n\
-To find code, call `search` with a question or names first; `search_lines` is for exact text and regular \
-expressions, `symbols` for definitions and the outline of a file. Results are ranked `path:line` \
-locations: read them with `read_span`, and get more with `k` or the cursor at the end of a result. \
-`references` gives the uses, callers and callees of a definition, `impact` the files that depend on one. \
-`repo_map` and `explore` describe the structure of a project.\n\
-\n\
-A tool that changes something may need permission: if the user must be asked, the call waits. A denial \
-is final: do not try another way around it. Edit a file only after reading it.";
+/// When each tool is better than an agent's own, as lines that follow the tools that are offered.
+const INSTRUCTIONS: &[(&[&str], &str)] = &[
+    (&["search"], "`search`: you know the idea, not the words. One question beats several greps."),
+    (
+        &["grep", "symbols"],
+        "`grep`: exact text, every occurrence. `symbols`: where a name is defined.",
+    ),
+    (&["references"], "`references`: before you change a definition or a file."),
+    (&["map", "explore"], "`map`, `explore`: once, in an unknown project."),
+    (&["read"], "`read`: the lines that a result names, not the file."),
+    (
+        &["edit", "write", "run"],
+        "`edit`, `write`, `run` follow the user's rules and may wait for an approval. A denial is \
+            final: do not work around it.",
+    ),
+];
+
+fn instructions(offered: &OfferedTools) -> String {
+    let first = "Cairn answers from an index of the declared folders that follows every change. \
+        Answers are path:line with text, then notes in brackets: what was left out and how to get \
+        it. `maxTokens` limits an answer (200 to 8,000; 3,000 by default); `root` names one of \
+        several roots (cairn://roots).";
+    let lines = INSTRUCTIONS
+        .iter()
+        .filter(|(tools, _)| tools.iter().any(|tool| offered.has_builtin(tool)))
+        .map(|(_, text)| format!("\n* {text}"));
+    std::iter::once(first.to_owned()).chain(lines).collect()
+}
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
@@ -219,7 +243,7 @@ impl ServerHandler for Server {
             Implementation::new("cairn", self.host.api.host().version.clone()).with_title("Cairn");
         ServerConfig::new(capabilities)
             .with_server_info(about)
-            .with_instructions(format!("{INSTRUCTIONS}\n\n{WRITING}\n\n{KNOWLEDGE_LOOP}"))
+            .with_instructions(instructions(self.offered.as_ref().unwrap_or(&self.host.offered)))
     }
 
     async fn list_tools(
@@ -228,11 +252,21 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let client = self.client(&context).await.map_err(|f| protocol_error(&f))?;
-        let mut tools: Vec<Tool> = builtin_tools::tools();
+        let offered = self.offered(&context);
         let registered = client.tools().await.map_err(|f| protocol_error(&f))?;
-        let is_builtin = |name: &str| name == explore::NAME || builtin_tools::find(name).is_some();
+        let is_registered = |name: &str| registered.iter().any(|tool| tool.name == name);
+        let mut tools: Vec<Tool> = builtin_tools::tools()
+            .filter(|(tool, _)| offered.has_builtin(tool.name))
+            .filter(|(tool, _)| tool.registered.is_none_or(is_registered))
+            .map(|(_, listed)| listed)
+            .collect();
         tools.extend(self.has_turns(&context).then(turn::tool));
-        tools.extend(registered.into_iter().filter(|t| !is_builtin(&t.name)).map(to_mcp_tool));
+        let others = registered.into_iter().filter(|tool| {
+            builtin_tools::find(&tool.name).is_none()
+                && offered.has_registered(&tool.name)
+                && (!tool.hidden || offered.names(&tool.name))
+        });
+        tools.extend(others.map(to_mcp_tool));
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -281,24 +315,7 @@ impl ServerHandler for Server {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn schema_is_simplified() {
-        let input = json!({"$schema": "x", "title": "T", "properties": {
-            "k": {"type": ["integer", "null"], "format": "uint32", "default": null, "minimum": 0},
-            "either": {"type": ["integer", "string"]},
-            "type": {"type": "string", "format": "uri"},
-        }});
-        let expected = json!({"type": "object", "properties": {
-            "k": {"type": "integer", "minimum": 0},
-            "either": {"type": ["integer", "string"]},
-            "type": {"type": "string", "format": "uri"},
-        }});
-        assert_eq!(Value::Object(simplify_schema(input)), expected);
-    }
 
     #[test]
     fn root_is_parsed_from_a_query() {

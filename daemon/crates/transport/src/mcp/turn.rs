@@ -21,7 +21,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{builtin_tools, client::Client, explore::Progress, format, server::simplify_schema};
+use super::{
+    builtin_tools, client::Client, explore::Progress, format, pending, schema::simplified,
+};
 use crate::in_process::{InProcessClient, Notification};
 
 /// Name of the tool.
@@ -45,7 +47,7 @@ pub fn tool() -> Tool {
         an approval is asked in the user's other clients of Cairn, and denied if there is none.";
     let hints = ToolAnnotations::new().read_only(false).destructive(true).open_world(true);
     let schema = schemars::schema_for!(RunTurn).to_value();
-    Tool::new(NAME, text, simplify_schema(schema)).with_title("Run a turn").with_annotations(hints)
+    Tool::new(NAME, text, simplified(schema)).with_annotations(hints)
 }
 
 /// Cancels a turn whose caller is gone.
@@ -75,7 +77,7 @@ impl Drop for CancelOnDrop {
 /// `invalid_params`, and the reason why the turn did not complete.
 pub async fn call(
     client: &Client,
-    arguments: Value,
+    arguments: &Value,
     context: &RequestContext<RoleServer>,
 ) -> Result<String, Failure> {
     let args: RunTurn = builtin_tools::arguments(NAME, arguments)?;
@@ -144,8 +146,8 @@ async fn follow(
                 return Ok((**result).clone());
             }
             Some(AgentEvt::ToolCall { name, .. }) => progress.step(name).await,
-            Some(AgentEvt::ApprovalRequired { .. }) => {
-                progress.step("an approval is pending").await
+            Some(AgentEvt::ApprovalRequired { approval }) => {
+                progress.step(&pending::text(approval)).await
             }
             Some(AgentEvt::Interrupted { op }) if op == "turn" => {
                 let text = "the daemon stopped before the turn finished";

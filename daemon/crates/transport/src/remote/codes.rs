@@ -7,6 +7,7 @@ use std::{
 };
 
 use cairn_protocol::remote::{PairState, Right};
+use subtle::ConstantTimeEq as _;
 
 /// Lifetime of a code.
 pub const CODE_LIFETIME: Duration = Duration::from_secs(120);
@@ -39,9 +40,22 @@ pub enum Refusal {
     /// The code has no attempts left.
     #[error("the code is no longer valid: it was tried {MAX_ATTEMPTS} times")]
     Void,
+    /// The code of a page is not the active one's.
+    #[error("the link was already used, or is older than two minutes")]
+    WrongPage,
     /// Too many codes were created.
     #[error("{MAX_CODES} codes were created within an hour")]
     TooMany,
+}
+
+/// The two ways to use one offer: a machine proves that it knows the short code, a browser sends
+/// the long one.
+#[derive(Debug, Clone)]
+pub struct NewCodes {
+    /// Digits that a person can type; it is never sent.
+    pub machine: String,
+    /// 128 random bits as hexadecimal digits, which cannot be guessed: attempts are not counted.
+    pub page: String,
 }
 
 /// A counted attempt, to be passed to [`Codes::end`] or [`Codes::accept`].
@@ -54,6 +68,7 @@ pub struct Attempt {
 struct Current {
     serial: u64,
     code: String,
+    page_code: String,
     terms: Terms,
     until: Instant,
     remaining_attempts: u32,
@@ -75,7 +90,7 @@ impl Codes {
     ///
     /// # Errors
     /// [`Refusal::TooMany`]; the earlier code stays active.
-    pub fn begin(&mut self, now: Instant, code: String, terms: Terms) -> Result<(), Refusal> {
+    pub fn begin(&mut self, now: Instant, codes: NewCodes, terms: Terms) -> Result<(), Refusal> {
         while self
             .created
             .front()
@@ -93,7 +108,8 @@ impl Codes {
         let state = PairState::Waiting;
         self.current = Some(Current {
             serial,
-            code,
+            code: codes.machine,
+            page_code: codes.page,
             terms,
             until,
             remaining_attempts: MAX_ATTEMPTS,
@@ -139,6 +155,19 @@ impl Codes {
         let current = self.active(now)?;
         if current.serial != which.serial {
             return Err(Refusal::NoCode);
+        }
+        current.state = PairState::Paired;
+        Ok(current.terms.clone())
+    }
+
+    /// Completes the pairing of a browser that sent the page's code.
+    ///
+    /// # Errors
+    /// The code is not that of the active offer, or there is none.
+    pub fn accept_page(&mut self, now: Instant, code: &str) -> Result<Terms, Refusal> {
+        let current = self.active(now).map_err(|_| Refusal::WrongPage)?;
+        if !bool::from(current.page_code.as_bytes().ct_eq(code.as_bytes())) {
+            return Err(Refusal::WrongPage);
         }
         current.state = PairState::Paired;
         Ok(current.terms.clone())

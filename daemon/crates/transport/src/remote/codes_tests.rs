@@ -8,9 +8,16 @@ fn terms() -> Terms {
     Terms { rights: vec![Right::Observe], name: None }
 }
 
+fn new_codes(machine: &str) -> NewCodes {
+    NewCodes { machine: machine.into(), page: PAGE.into() }
+}
+
+/// Code of the page in these tests.
+const PAGE: &str = "0123456789abcdef0123456789abcdef";
+
 fn codes_with_one(now: Instant) -> Codes {
     let mut codes = Codes::default();
-    codes.begin(now, "12345678".into(), terms()).unwrap();
+    codes.begin(now, new_codes("12345678"), terms()).unwrap();
     codes
 }
 
@@ -26,6 +33,26 @@ fn code_admits_one_device() {
     assert_eq!(codes.attempt(now), Err(Refusal::NoCode));
     codes.end(second);
     assert_eq!(codes.state(now), (PairState::Paired, 0));
+}
+
+#[test]
+fn page_code_pairs_one_browser_and_excludes_the_machine_code() {
+    let now = Instant::now();
+    let mut codes = codes_with_one(now);
+    let (running, _) = codes.attempt(now).unwrap();
+    for wrong in ["", "12345678", &PAGE[1..]] {
+        assert_eq!(codes.accept_page(now, wrong), Err(Refusal::WrongPage));
+    }
+    assert_eq!(codes.accept_page(now, PAGE), Ok(terms()));
+    assert_eq!(codes.accept_page(now, PAGE), Err(Refusal::WrongPage));
+    assert_eq!(codes.accept(now, running), Err(Refusal::NoCode));
+    assert_eq!(codes.state(now), (PairState::Paired, 0));
+    // The machine's code excludes the page's in the same way, and both expire together.
+    let mut codes = codes_with_one(now);
+    let (machine, _) = codes.attempt(now).unwrap();
+    codes.accept(now, machine).unwrap();
+    assert_eq!(codes.accept_page(now, PAGE), Err(Refusal::WrongPage));
+    assert_eq!(codes_with_one(now).accept_page(now + CODE_LIFETIME, PAGE), Err(Refusal::WrongPage));
 }
 
 #[test]

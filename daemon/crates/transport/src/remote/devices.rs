@@ -31,6 +31,30 @@ struct StoredDevice {
     key: Pin,
     rights: Vec<Right>,
     paired_at: Timestamp,
+    /// True if `key` is the hash of a browser's secret.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    browser: bool,
+}
+
+/// The proof by which a device is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    /// The key of a machine, which its TLS handshake proves.
+    Machine(Pin),
+    /// The hash of the secret that a browser sends.
+    Browser(Pin),
+}
+
+impl Credential {
+    fn pin(self) -> Pin {
+        match self {
+            Self::Machine(pin) | Self::Browser(pin) => pin,
+        }
+    }
+
+    fn is_browser(self) -> bool {
+        matches!(self, Self::Browser(_))
+    }
 }
 
 #[derive(Debug)]
@@ -72,9 +96,9 @@ impl Entry {
 
     /// Renders the device for clients.
     pub fn to_device(&self) -> Device {
-        let StoredDevice { id, name, key, rights, paired_at } = self.stored.clone();
+        let StoredDevice { id, name, key, rights, paired_at, browser } = self.stored.clone();
         let connections = self.open.load(Ordering::Relaxed);
-        Device { id, name, key: key.to_string(), rights, paired_at, connections }
+        Device { id, name, key: key.to_string(), rights, paired_at, connections, browser }
     }
 }
 
@@ -108,22 +132,37 @@ impl Devices {
         })
     }
 
-    pub fn find(&self, key: &Pin) -> Option<Arc<Entry>> {
-        lock(&self.list).iter().find(|e| e.stored.key == *key).cloned()
+    pub fn find(&self, credential: Credential) -> Option<Arc<Entry>> {
+        let matches = |e: &&Arc<Entry>| {
+            e.stored.browser == credential.is_browser() && e.stored.key == credential.pin()
+        };
+        lock(&self.list).iter().find(matches).cloned()
     }
 
     pub fn list(&self) -> Vec<Device> {
         lock(&self.list).iter().map(|e| e.to_device()).collect()
     }
 
-    /// Adds a device, or replaces the rights of one with the same key.
+    /// Adds a device, or replaces the rights of one with the same credential.
     ///
     /// # Errors
     /// `storage_failed`, `overloaded`; the device is not added then.
-    pub fn add(&self, name: String, key: Pin, rights: Vec<Right>) -> Result<Device, Failure> {
+    pub fn add(
+        &self,
+        name: String,
+        credential: Credential,
+        rights: Vec<Right>,
+    ) -> Result<Device, Failure> {
         let _one = lock(&self.writing);
-        let stored =
-            StoredDevice { id: DeviceId::new(), name, key, rights, paired_at: Timestamp::now() };
+        let key = credential.pin();
+        let stored = StoredDevice {
+            id: DeviceId::new(),
+            name,
+            key,
+            rights,
+            paired_at: Timestamp::now(),
+            browser: credential.is_browser(),
+        };
         let entry = Entry::new(stored);
         let mut next: Vec<_> = lock(&self.list).clone();
         next.retain(|e| e.stored.key != key);
@@ -178,33 +217,52 @@ mod tests {
     #[test]
     fn devices_persist_until_revoked() {
         let dir = tempfile::tempdir().unwrap();
-        let a = Pin::of_key(b"a");
-        let b = Pin::of_key(b"b");
+        let a = Credential::Machine(Pin::of_key(b"a"));
+        let b = Credential::Machine(Pin::of_key(b"b"));
         let first = devices(dir.path());
         let device = first.add("laptop".into(), a, vec![Right::Observe]).unwrap();
         first.add("phone".into(), b, vec![Right::Approve]).unwrap();
         let second = devices(dir.path());
         assert_eq!(second.list(), first.list());
-        let entry = second.find(&a).unwrap();
+        let entry = second.find(a).unwrap();
         assert!(entry.rights().contains(Right::Observe) && !entry.rights().contains(Right::Prompt));
         second.revoke(&device.id).unwrap();
-        assert!(entry.abort.is_cancelled() && second.find(&a).is_none());
+        assert!(entry.abort.is_cancelled() && second.find(a).is_none());
         assert_eq!(second.revoke(&device.id).unwrap_err().reason, Reason::DeviceNotFound);
         let remaining = devices(dir.path());
-        assert!(remaining.find(&a).is_none() && remaining.find(&b).is_some());
+        assert!(remaining.find(a).is_none() && remaining.find(b).is_some());
+    }
+
+    #[test]
+    fn browser_is_found_by_its_secret_and_never_by_a_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = devices(dir.path());
+        let pin = Pin::of_secret("secret");
+        all.add("phone".into(), Credential::Browser(pin), vec![Right::Observe]).unwrap();
+        let machine = Pin::of_key(b"laptop's key");
+        all.add("laptop".into(), Credential::Machine(machine), vec![Right::Admin]).unwrap();
+        let all = devices(dir.path());
+        assert!(all.find(Credential::Browser(pin)).is_some());
+        assert!(all.find(Credential::Machine(pin)).is_none());
+        assert!(all.find(Credential::Browser(machine)).is_none());
+        // A public key is not accepted as a secret, nor a secret as a key.
+        assert!(all.find(Credential::Browser(Pin::of_secret("laptop's key"))).is_none());
+        assert!(all.find(Credential::Machine(Pin::of_key(b"secret"))).is_none());
+        let browsers: Vec<bool> = all.list().iter().map(|d| d.browser).collect();
+        assert_eq!(browsers, [true, false]);
     }
 
     #[test]
     fn repeated_pairing_replaces_rights() {
         let dir = tempfile::tempdir().unwrap();
         let devices = devices(dir.path());
-        let key = Pin::of_key(b"a");
+        let key = Credential::Machine(Pin::of_key(b"a"));
         devices.add("a".into(), key, vec![Right::Admin]).unwrap();
-        let before = devices.find(&key).unwrap();
+        let before = devices.find(key).unwrap();
         devices.add("a".into(), key, vec![Right::Observe]).unwrap();
         assert!(
             before.abort.is_cancelled()
-                && !devices.find(&key).unwrap().rights().contains(Right::Admin)
+                && !devices.find(key).unwrap().rights().contains(Right::Admin)
         );
         assert_eq!(devices.list().len(), 1);
     }
@@ -213,18 +271,19 @@ mod tests {
     fn failed_write_rejects_addition_but_not_revocation() {
         let dir = tempfile::tempdir().unwrap();
         let devices = devices(dir.path());
-        let key = Pin::of_key(b"a");
+        let key = Credential::Machine(Pin::of_key(b"a"));
         let device = devices.add("a".into(), key, vec![Right::Observe]).unwrap();
         // A folder in its place prevents writing.
         let path = dir.path().join("remote/devices.json");
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir_all(path.join("x")).unwrap();
-        let refused = devices.add("b".into(), Pin::of_key(b"b"), vec![Right::Observe]);
+        let refused =
+            devices.add("b".into(), Credential::Machine(Pin::of_key(b"b")), vec![Right::Observe]);
         assert_eq!(refused.unwrap_err().reason, Reason::StorageFailed);
         assert_eq!(devices.list().len(), 1);
-        let entry = devices.find(&key).unwrap();
+        let entry = devices.find(key).unwrap();
         assert_eq!(devices.revoke(&device.id).unwrap_err().reason, Reason::StorageFailed);
-        assert!(entry.abort.is_cancelled() && devices.find(&key).is_none());
+        assert!(entry.abort.is_cancelled() && devices.find(key).is_none());
         assert!(Devices::open(path).is_err());
     }
 }

@@ -14,6 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     Remote,
     abortable_stream::AbortableStream,
+    browser::BrowserConnection,
     connection_limit::{ConnectionLimit, ConnectionSlot},
     devices,
 };
@@ -22,23 +23,29 @@ use crate::http::linger::{Lingering, Socket};
 /// Time limit of a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Lifetime of an unpaired connection, enough for pairing.
-const UNPAIRED_LIFETIME: Duration = Duration::from_secs(30);
+pub(super) const UNPAIRED_LIFETIME: Duration = Duration::from_secs(30);
 /// Capacity of the queue of established connections.
 const QUEUE_CAPACITY: usize = 16;
 
 /// The other end of a connection.
 #[derive(Debug, Clone)]
-pub struct Peer {
-    /// Both keys and the data unique to this connection.
-    pub channel: Channel,
-    /// The device, if it was paired when it connected.
-    pub device: Option<Arc<devices::Entry>>,
+pub enum Peer {
+    /// A machine, which proved a key.
+    Machine {
+        /// Both keys and the data unique to this connection.
+        channel: Channel,
+        /// The device, if it was paired when it connected.
+        device: Option<Arc<devices::Entry>>,
+    },
+    /// A browser, which has no key.
+    Browser(Arc<BrowserConnection>),
 }
 
 /// The guard that a connection holds while it is open.
 pub enum ConnectionGuard {
     Device(devices::Open),
     Unpaired(ConnectionSlot),
+    Browser(Arc<BrowserConnection>),
 }
 
 pub type Io = AbortableStream<TlsStream<Socket>, ConnectionGuard>;
@@ -112,7 +119,7 @@ fn identify(
     slot: ConnectionSlot,
 ) -> Option<(Io, Peer)> {
     let connection = stream.get_ref().1;
-    let client: Pin = peer_pin(connection)?;
+    let Some(client) = peer_pin(connection) else { return Some(browser(stream, slot)) };
     let binding = exporter(connection).ok()?;
     let channel = Channel { client, server, binding };
     let device = remote.device(&client);
@@ -136,7 +143,20 @@ fn identify(
             AbortableStream::new(stream, over, ConnectionGuard::Unpaired(slot))
         }
     };
-    Some((io, Peer { channel, device }))
+    Some((io, Peer::Machine { channel, device }))
+}
+
+/// Wraps the connection of a client without a key.
+fn browser(stream: TlsStream<Socket>, slot: ConnectionSlot) -> (Io, Peer) {
+    let evicted = slot.abort.clone();
+    let browser = BrowserConnection::new(slot);
+    let connection = Arc::clone(&browser);
+    let io = AbortableStream::new(
+        stream,
+        move || Arc::clone(&connection).until_closed(evicted.clone()),
+        ConnectionGuard::Browser(Arc::clone(&browser)),
+    );
+    (io, Peer::Browser(browser))
 }
 
 impl Listener for TlsListener {

@@ -1,6 +1,7 @@
 //! Remote control: connections from the network, and the pairing of devices.
 
 mod abortable_stream;
+mod browser;
 mod codes;
 mod connection_limit;
 mod devices;
@@ -17,18 +18,19 @@ use cairn_pairing::{Identity, IdentityError, Pin, TlsError, exchange, server_con
 use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
-    remote::{Device, DeviceRef, PairBeginParams, PairOffer, PairStatus},
+    remote::{Device, DeviceRef, PAGE_FRAGMENT, PairBeginParams, PairOffer, PairStatus},
     time::Timestamp,
 };
 use rustls::ServerConfig;
 
+pub use browser::{BrowserConnection, pair_browser};
 pub use devices::Entry;
 pub use listener::{Peer, TlsListener};
 pub use pair::pair;
 
 use self::{
-    codes::{Codes, Refusal, Terms},
-    devices::Devices,
+    codes::{Codes, NewCodes, Refusal, Terms},
+    devices::{Credential, Devices},
 };
 
 /// The reason why remote control is unavailable.
@@ -86,7 +88,7 @@ impl Remote {
         let path: PathBuf = root.devices_json();
         let listening = match lan {
             Some(Lan { addresses, name }) => {
-                let identity = Identity::load_or_make(&root.daemon_key())?;
+                let identity = Identity::load_with_certificate(&root.daemon_key())?;
                 let tls = server_config(&identity)?;
                 Some(Listening { identity, tls, addresses, name })
             }
@@ -106,7 +108,17 @@ impl Remote {
     }
 
     fn device(&self, key: &Pin) -> Option<Arc<Entry>> {
-        self.devices.find(key)
+        self.devices.find(Credential::Machine(*key))
+    }
+
+    /// Returns the paired browser with this secret.
+    pub fn browser(&self, secret: &str) -> Option<Arc<Entry>> {
+        self.devices.find(Credential::Browser(Pin::of_secret(secret)))
+    }
+
+    /// Returns the daemon's display name.
+    fn name(&self) -> String {
+        self.listening.as_ref().map(|l| l.name.clone()).unwrap_or_default()
     }
 
     fn pairing(&self) -> MutexGuard<'_, Pairing> {
@@ -133,8 +145,10 @@ impl cairn_api::Remote for Remote {
         let listening = self.listening.as_ref().ok_or_else(off)?;
         let name = params.name.map(|name| sanitise_name(&name)).transpose()?;
         let code = random_code()?;
+        let page = browser::random_hex::<16>()?;
+        let codes = NewCodes { machine: code.clone(), page: page.clone() };
         let mut pairing = self.pairing();
-        pairing.codes.begin(Instant::now(), code.clone(), Terms { rights: params.rights, name })?;
+        pairing.codes.begin(Instant::now(), codes, Terms { rights: params.rights, name })?;
         pairing.device = None;
         let life = i64::try_from(codes::CODE_LIFETIME.as_millis()).unwrap_or(i64::MAX);
         Ok(PairOffer {
@@ -143,6 +157,8 @@ impl cairn_api::Remote for Remote {
             tries: codes::MAX_ATTEMPTS,
             addresses: listening.addresses.clone(),
             key: listening.identity.pin().to_string(),
+            page: Some(format!("/viewer#{PAGE_FRAGMENT}{page}")),
+            certificate: Some(listening.identity.certificate_fingerprint()),
         })
     }
 

@@ -17,7 +17,8 @@ use serde_json::json;
 
 use super::{
     Remote,
-    codes::{Attempt, Codes},
+    codes::{Attempt, Codes, Terms},
+    devices::Credential,
     sanitise_name,
 };
 
@@ -73,24 +74,39 @@ async fn exchange(
     finished.check_client(&proof.confirm).map_err(refused)?;
     let terms = accept(&mut remote.pairing().codes, which)?;
     drop(trying);
-    let keeper = Arc::clone(remote);
-    let name = terms.name.unwrap_or(called);
-    let params = json!({"name": name, "key": channel.client.to_string(), "rights": terms.rights});
-    let add = move || keeper.devices.add(name, channel.client, terms.rights);
-    let added = async {
-        let failed = |e| Failure::new(Reason::Internal, format!("the device was not stored: {e}"));
-        tokio::task::spawn_blocking(add).await.map_err(failed)?
-    };
-    let device = api.audited("pair.complete", params, added).await?;
-    remote.pairing().device = Some(device.clone());
-    let server = remote.listening.as_ref().map(|l| l.name.clone()).unwrap_or_default();
+    let credential = Credential::Machine(channel.client);
+    let device = add_device(remote, api, terms, called, credential).await?;
+    let server = remote.name();
     let granted = Granted { id: device.id.clone(), rights: device.rights.clone(), server };
     let granted = serde_json::to_string(&granted).unwrap_or_default();
     send(socket, &Welcome { confirm: finished.server_proof(&granted), granted }).await?;
     Ok(device)
 }
 
-fn accept(codes: &mut Codes, which: Attempt) -> Result<super::Terms, Failure> {
+/// Stores a device that proved its code, and reports it to the person at the daemon.
+pub async fn add_device(
+    remote: &Arc<Remote>,
+    api: &Api,
+    terms: Terms,
+    declared_name: String,
+    credential: Credential,
+) -> Result<Device, Failure> {
+    let name = terms.name.unwrap_or(declared_name);
+    let rights = terms.rights;
+    let (Credential::Machine(pin) | Credential::Browser(pin)) = credential;
+    let params = json!({"name": name, "key": pin.to_string(), "rights": rights});
+    let devices = Arc::clone(remote);
+    let add = move || devices.devices.add(name, credential, rights);
+    let added = async {
+        let failed = |e| Failure::new(Reason::Internal, format!("the device was not stored: {e}"));
+        tokio::task::spawn_blocking(add).await.map_err(failed)?
+    };
+    let device = api.audited("pair.complete", params, added).await?;
+    remote.pairing().device = Some(device.clone());
+    Ok(device)
+}
+
+fn accept(codes: &mut Codes, which: Attempt) -> Result<Terms, Failure> {
     Ok(codes.accept(Instant::now(), which)?)
 }
 

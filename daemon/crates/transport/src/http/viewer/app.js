@@ -1,98 +1,204 @@
-// Selects the displayed view and handles keys.
-import { Board } from "./board.js";
-import { el } from "./dom.js";
+// Opens the page that the address names, and handles keys and the connection.
+import { announce, button, el, icon, link } from "./dom.js";
 import { Explore } from "./explore.js";
-import { Approvals, Search, Sessions } from "./panes.js";
-import { Report } from "./report.js";
-import { call, enter, methods, on } from "./rpc.js";
-import { Trace } from "./trace.js";
+import { Home } from "./home.js";
+import { Inbox } from "./inbox.js";
+import { loadApprovals, refresh, repeat, watchApprovals } from "./poll.js";
+import { AccessError, enter, isLink, may, methods, on } from "./rpc.js";
+import { Schedules } from "./schedules.js";
+import { Search } from "./search.js";
+import { SessionPage } from "./session.js";
+import { Sessions } from "./sessions.js";
+import { Start } from "./start.js";
 
-const LOOK_MS = 2_000;
+/** Pages of the navigation: address, name, icon, key; those without `narrow` are reached from Home on a narrow screen. */
+const PAGES = [
+  { route: "/", name: "Home", icon: "home", key: "1", narrow: true },
+  { route: "/approvals", name: "Approvals", icon: "inbox", key: "2", narrow: true },
+  { route: "/search", name: "Search", icon: "search", key: "3", narrow: true },
+  { route: "/explore", name: "Explore", icon: "explore", key: "4", allowed: () => Explore.isAllowed(methods) },
+  { route: "/sessions", name: "Sessions", icon: "sessions", key: "5", narrow: true },
+  { route: "/schedules", name: "Schedules", icon: "schedules", key: "6" },
+  { route: "/new", name: "New", icon: "plus", key: "c", narrow: true, allowed: () => may("orchestrate.run.start") },
+];
+
 const main = document.getElementById("main");
+const nav = document.getElementById("nav");
+const banner = document.getElementById("banner");
 const help = document.getElementById("help");
-const waiting = document.getElementById("waiting");
-const views = { sessions: new Sessions(openSession), approvals: new Approvals(), search: new Search(), explore: new Explore(openReport), board: new Board(openSession, () => go("approvals")) };
 let current;
+let exploreForm;
 
-function show(view, name) {
-  if (current === view) return;
-  current?.close?.();
-  current = view;
-  main.replaceChildren(view.bar, view.node);
-  for (const tab of document.querySelectorAll("[data-view]")) tab.toggleAttribute("aria-current", tab.dataset.view === name);
-  main.focus();
-  view.entered?.();
-  Promise.resolve(view.begin()).catch((error) => showStatus(error.message));
+function pageOf(address) {
+  const [path, query] = address.replace(/^#/, "").split("?");
+  const [, first = "", second, third] = path.split("/").map((part) => decodeURIComponent(part));
+  switch (first) {
+    case "": return new Home();
+    case "approvals": return new Inbox(second);
+    case "sessions": return new Sessions();
+    case "session": return openSession(second, third === "records" ? "records" : "conversation");
+    case "search": return new Search(new URLSearchParams(query));
+    case "explore": return (exploreForm ??= new Explore((session) => openExplore(session)));
+    case "schedules": return new Schedules();
+    case "new": return new Start();
+    default: return new Home();
+  }
 }
 
-function showStatus(text) {
-  document.getElementById("state").textContent = text;
-}
-
-/** Opens the report of an explore, or the records of another session. */
-async function openSession(session) {
-  const status = await call("orchestrate.explore.status", { sessionId: session.sessionId }).catch(() => undefined);
-  if (status?.runId) openReport(session);
-  else openTrace(session);
-}
-
-function openTrace(session) {
-  history.pushState({ trace: true }, "");
-  show(new Trace(session), "sessions");
-}
-
-function openReport(session) {
-  history.pushState({ trace: true }, "");
-  const started = current === views.explore;
-  const retry = (report, reason, message) => {
-    // Its form still has what was entered.
-    if (!started || current !== report) return;
-    go("explore");
-    views.explore.fail(reason, message);
+function openSession(id, view) {
+  const page = new SessionPage(id ?? "", view);
+  const started = startedExplore === id;
+  startedExplore = undefined;
+  page.onExploreFailed = (reason, message) => {
+    // The form of an explore that was just started still has what was entered.
+    if (!started || current !== page) return;
+    location.hash = "#/explore";
+    afterRoute = () => exploreForm?.fail(reason, message);
   };
-  show(new Report(session, { records: openTrace, retry }), "sessions");
+  return page;
 }
 
-function go(name) {
-  show(views[name], name);
+let startedExplore;
+let afterRoute;
+
+function openExplore(session) {
+  startedExplore = session.sessionId;
+  location.hash = `#/session/${session.sessionId}`;
 }
 
-for (const tab of document.querySelectorAll("[data-view]")) tab.onclick = () => go(tab.dataset.view);
-window.onpopstate = () => go("sessions");
+function route() {
+  const page = pageOf(location.hash);
+  current?.close?.();
+  const isFirst = !current;
+  current = page;
+  main.replaceChildren(page.node);
+  const heading = page.node.querySelector("h1");
+  document.title = heading && heading.textContent !== "Home" ? `${heading.textContent} · Cairn` : "Cairn";
+  showNavigation();
+  page.begin();
+  afterRoute?.();
+  afterRoute = undefined;
+  // A field that the page has focused stays so; otherwise reading begins at the page.
+  if (!isFirst && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
+}
+
+const isCurrent = (one) => {
+  const path = location.hash.replace(/^#/, "").split("?")[0] || "/";
+  return one.route === "/" ? path === "/" : path === one.route || path.startsWith(`${one.route}/`) || (one.route === "/sessions" && path.startsWith("/session/"));
+};
+
+function showNavigation() {
+  for (const one of PAGES) {
+    if (!one.node) continue;
+    one.node.hidden = one.allowed ? !one.allowed() : false;
+    if (isCurrent(one)) one.node.setAttribute("aria-current", "page");
+    else one.node.removeAttribute("aria-current");
+  }
+}
+
+function buildNavigation() {
+  const brand = link("/", "brand", el("span", "brand-mark"), el("span", "", "Cairn"));
+  const badge = el("span", "badge");
+  badge.setAttribute("aria-hidden", "true");
+  const total = el("span", "unseen");
+  const list = el("ul");
+  for (const one of PAGES) {
+    const hint = el("kbd", "", one.key);
+    hint.setAttribute("aria-hidden", "true");
+    const isInbox = one.route === "/approvals";
+    one.node = link(one.route, "", el("span", "nav-icon", icon(one.icon), isInbox && badge), el("span", "nav-name", one.name, isInbox && total), hint);
+    list.append(el("li", one.narrow ? "" : "wide-only", one.node));
+  }
+  const keys = button("", () => help.showModal(), "keys-button");
+  keys.append(icon("keys"), el("span", "", "Keys"), el("kbd", "", "?"));
+  const version = el("p", "version faint");
+  version.id = "state";
+  nav.replaceChildren(brand, list, el("div", "nav-foot", keys, version));
+  watchApprovals((all) => {
+    badge.hidden = all.length === 0;
+    badge.textContent = all.length > 99 ? "99+" : String(all.length);
+    total.textContent = all.length ? `, ${all.length} pending` : "";
+  });
+}
+
+/** Shows the state of the connection: nothing while it works. */
+function showState(state, detail) {
+  const version = document.getElementById("state");
+  if (state === "open") {
+    banner.hidden = true;
+    if (version) version.textContent = `Cairn ${detail}`;
+    return;
+  }
+  banner.hidden = false;
+  banner.className = state;
+  banner.textContent = state === "denied" ? detail : "The connection is lost. Trying again…";
+}
+
+function isTyping(target) {
+  return target.closest?.("input:not([type=checkbox]), textarea, select") !== null;
+}
+
+/** Moves the focus among the entries of a page. */
+function moveFocus(key) {
+  const entries = [...main.querySelectorAll("[data-row]")];
+  const at = entries.indexOf(document.activeElement);
+  const next = { j: at + 1, ArrowDown: at + 1, k: at - 1, ArrowUp: at - 1, g: 0, Home: 0, G: entries.length - 1, End: entries.length - 1 }[key];
+  if (next === undefined || !entries.length) return false;
+  entries[Math.max(0, Math.min(next, entries.length - 1))].focus();
+  return true;
+}
 
 document.onkeydown = (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || help.open) return;
-  const tab = { 1: "sessions", 2: "approvals", 3: "search", 4: "explore", 5: "board" }[event.key];
-  if (tab && !document.querySelector(`[data-view=${tab}]`).hidden) go(tab);
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || help.open) return;
+  // A control that has the focus takes its own keys.
+  if ((event.key === "Enter" || event.key === " ") && event.target.closest?.("a, button, summary, [role=link]")) return;
+  const page = PAGES.find((one) => one.key === event.key && (!one.allowed || one.allowed()));
+  if (page) location.hash = `#${page.route}`;
   else if (event.key === "?") help.showModal();
   else if (event.key === "/") {
-    go("search");
-    views.search.field.select();
-  } else if (event.key === "Escape" && (current instanceof Trace || current instanceof Report)) history.back();
-  else if (event.target instanceof HTMLButtonElement && event.key === "Enter") return;
-  else if (!current?.key(event.key)) return;
+    if (current instanceof Search) current.field.select();
+    else location.hash = "#/search";
+  } else if (current?.key?.(event.key) || moveFocus(event.key)) {
+    // Handled by the page.
+  } else if (event.key === "Escape") history.back();
+  else return;
   event.preventDefault();
 };
 
-async function look() {
-  const count = await views.approvals.begin();
-  waiting.hidden = count === 0;
-  waiting.textContent = String(count);
-  if ((current === views.sessions && current.first()) || current === views.board) await current.begin();
-}
+window.addEventListener("hashchange", () => {
+  // A link that is opened in the tab of a page that is already there.
+  if (isLink(location.hash)) location.reload();
+  else if (current) route();
+});
 
-on.state = showStatus;
+on.state = showState;
 on.open = () => {
-  document.querySelector("[data-view=explore]").hidden = !Explore.isAllowed(methods);
-  if (current) Promise.resolve(current.begin()).catch((error) => showStatus(error.message));
-  look().catch(() => {});
+  showNavigation();
+  if (current) refresh();
 };
 
+function noAccess(error) {
+  banner.hidden = true;
+  nav.hidden = true;
+  main.replaceChildren(el("div", "page", el("div", "gate card", el("span", "brand-mark"), el("h1", "", "Cairn"), el("p", "", error.message))));
+}
+
+buildNavigation();
 try {
-  await enter();
-  go("sessions");
-  setInterval(() => document.hidden || look().catch(() => {}), LOOK_MS);
+  const remark = await enter().catch((error) => {
+    if (error instanceof AccessError) throw error;
+    // The daemon may only be starting: the connection is retried, and reported meanwhile.
+    return new Promise((resolve) => {
+      const { open } = on;
+      on.open = () => {
+        on.open = open;
+        resolve();
+      };
+    });
+  });
+  route();
+  repeat(loadApprovals);
+  if (remark) announce(remark, "bad");
 } catch (error) {
-  showStatus("no access");
-  main.replaceChildren(el("p", "notice", error.message));
+  noAccess(error);
 }

@@ -59,7 +59,7 @@ function box(component, name, roles, centre, height) {
   const x = centre.x - WIDTH / 2;
   const y = centre.y - height / 2;
   const label = fitted([component.name || component.path, component.role].filter(Boolean).join(": "), 200);
-  return svg("g", { class: `box ${kind}`, role: "link", tabindex: 0, "aria-label": label },
+  return svg("g", { class: `box ${kind}`, role: "link", tabindex: 0 },
     svg("title", {}, label),
     svg("rect", { x, y, width: WIDTH, height, rx: 6 }),
     svg("text", { x: x + 12, y: y + 24 }, fitted(name, 22)),

@@ -52,7 +52,7 @@ export class Explore {
     this.roots = el("datalist", "");
     this.roots.id = "explore-roots";
     this.target.input.setAttribute("list", "explore-roots");
-    this.submit = el("button", "main", "Explore Codebase");
+    this.submit = el("button", "main", "Explore");
     this.submit.type = "submit";
     const form = el("form", "", this.target.node, this.roots, el("div", "fields", this.since.node, this.branch.node), this.goal.node, this.submit);
     form.noValidate = true;
@@ -61,9 +61,8 @@ export class Explore {
       this.start();
     };
     form.onkeydown = (event) => event.stopPropagation();
-    this.node = el("div", "start", el("h2", "", "Explore Codebase"),
-      el("p", "", "Reads a codebase without a model and reports its purpose, components, entrypoints, files to read first, commands and conventions."), form);
-    this.bar = el("div", "bar", el("span", "faint", "Nothing in the folder is changed or run."));
+    this.node = el("div", "page", el("header", "page-head", el("h1", "", "Explore a codebase")), el("div", "page-body",
+      el("p", "", "Reads a codebase without a model and reports its purpose, components, entrypoints, files to read first, commands and conventions. Nothing in the folder is changed or run."), form));
   }
 
   /** Returns true if this page may start an explore. */

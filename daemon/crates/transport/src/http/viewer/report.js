@@ -1,7 +1,8 @@
 // An explore: its progress while it runs, then its report.
 import { diagram } from "./diagram.js";
 import { button, el as raw, plain } from "./dom.js";
-import { call, listen } from "./rpc.js";
+import { count, number } from "./format.js";
+import { call, Follower, may } from "./rpc.js";
 
 const OPERATION = "explore";
 /** Finished steps that stay visible. */
@@ -14,8 +15,6 @@ function el(tag, names, ...children) {
   return raw(tag, names, ...children.flat(2).map((child) => (typeof child === "string" ? plain(child) : child)));
 }
 
-const number = (n) => Number(n ?? 0).toLocaleString("en");
-const count = (n, noun) => `${number(n)} ${noun}${n === 1 ? "" : "s"}`;
 const change = (one) => `+${number(one.addedLines)} −${number(one.deletedLines)} lines`;
 const position = (one) => (one.line ? `${one.path}:${one.line}` : one.path);
 const title = (component) => component.name?.trim() || component.path;
@@ -31,23 +30,20 @@ const list = (items, names = "") => (items.length ? el("ul", `entries ${names}`.
 const files = (all) => list((all ?? []).map((one) => [path(position(one)), faint(one.reason)]));
 
 export class Report {
-  /** `records(session)` shows the trace, and `retry(reason, message)` goes back to the form with a failure. */
-  constructor(session, { records, retry }) {
+  /** `failed(reason, message)` receives the failure of the explore. */
+  constructor(session, { failed }) {
     this.session = session;
     this.id = session.sessionId;
-    this.retry = retry;
+    this.hooks = { failed };
     this.node = raw("div", "report");
     this.node.tabIndex = 0;
     this.node.setAttribute("role", "region");
     this.node.setAttribute("aria-label", "Report");
-    this.cancel = button("Cancel", () => this.abort());
+    this.cancel = button("Cancel the explore", () => this.abort());
     this.cancel.hidden = true;
     this.state = raw("span", "faint");
-    this.bar = raw("div", "bar", button("Back", () => history.back()), el("strong", "", session.title || this.id), this.state, this.cancel,
-      button("Records", () => records(session)));
-    this.after = 0;
+    this.bar = raw("div", "bar", this.state, this.cancel);
     this.reset();
-    this.unsubscribe = listen((method, params) => this.receive(method, params));
   }
 
   reset() {
@@ -61,18 +57,17 @@ export class Report {
     this.notices = [];
   }
 
-  /** Runs after each connection: shows the report, or follows the explore until there is one. */
+  /** Shows the report, or follows the explore until there is one. */
   async begin() {
     const status = await call("orchestrate.explore.status", { sessionId: this.id });
     if (status.summary) return this.show(status.summary);
-    const { subscriptionId } = await call("orchestrate.subscribe", { sessionId: this.id, after: this.after });
-    this.subscription = subscriptionId;
-    if (!this.outcome) this.paint();
+    this.paint();
+    this.follower = new Follower(this.id, 0, { take: (record) => this.receive(record) });
+    await this.follower.resume();
   }
 
   close() {
-    this.unsubscribe();
-    if (this.subscription) call("orchestrate.unsubscribe", { subscriptionId: this.subscription }).catch(() => {});
+    this.follower?.close();
   }
 
   async abort() {
@@ -86,9 +81,8 @@ export class Report {
     }
   }
 
-  receive(method, record) {
-    if (method !== "orchestrate.event" || record.subscriptionId !== this.subscription || !record.seq || this.isComplete) return;
-    this.after = record.seq;
+  receive(record) {
+    if (!record.seq || this.isComplete) return;
     if (record.kind === "Cmd") {
       this.labels.set(record.id, words(record.cmd));
       return;
@@ -125,7 +119,7 @@ export class Report {
     if (evt.type === "interrupted") this.end("interrupted", "The daemon stopped; the explore can be resumed in a terminal.");
     if (evt.type === "error" && evt.op === OPERATION) {
       this.end("failed", evt.message);
-      this.retry(this, evt.reason, evt.message);
+      this.hooks.failed?.(evt.reason, evt.message);
     }
   }
 
@@ -147,7 +141,7 @@ export class Report {
   }
 
   paint() {
-    this.cancel.hidden = false;
+    this.cancel.hidden = !may("orchestrate.explore.abort");
     const total = Math.max(this.planned, this.done + this.running.size);
     if (!this.bars) {
       this.bars = raw("progress", "");
@@ -176,7 +170,8 @@ export class Report {
   show(summary) {
     this.isComplete = true;
     this.cancel.hidden = true;
-    this.state.textContent = "completed";
+    this.bar.hidden = true;
+    this.follower?.close();
     this.node.replaceChildren(...report(summary));
     this.node.scrollTop = 0;
   }

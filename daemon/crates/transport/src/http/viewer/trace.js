@@ -1,10 +1,13 @@
-// One session: its records as a timeline, live, and the result of a replay.
-import { button, diff, el, Rows } from "./dom.js";
-import { call, listen } from "./rpc.js";
+// The records of a session as a timeline, live, and the result of a replay.
+import { diff, scrollable } from "./code.js";
+import { button, el, lines, plain } from "./dom.js";
+import { Rows } from "./rows.js";
+import { call, Follower } from "./rpc.js";
 
 const PAGE = 500;
 const MAX_PAGES = 40;
 const MAX_TEXT = 200_000;
+const NARROW = matchMedia("(max-width: 760px)");
 
 export class Trace {
   constructor(session) {
@@ -17,43 +20,40 @@ export class Trace {
     this.busy = new Set();
     // Start time of each command, to show how long its answer took.
     this.startTimes = new Map();
-    this.rows = new Rows("trace", (at) => this.cells(at), (at) => this.show(at));
-    this.detail = el("div", "detail");
+    this.rows = new Rows("trace", NARROW.matches ? 44 : 28, "Records", (at) => this.cells(at), (at) => this.show(at));
+    this.detail = scrollable(el("div", "detail"), "Record");
     this.status = el("span", "faint");
     this.node = el("div", "split", this.rows.host, this.detail);
-    const name = el("strong", "", session.title || this.id);
-    this.bar = el("div", "bar", button("Back", () => history.back()), name, el("span", "faint", session.root ?? ""), this.status,
-      button("Replay", () => this.replay()));
+    this.bar = el("div", "bar", this.status, button("Replay and compare", () => this.replay()));
     this.rows.size(session.headSeq);
     this.rows.follow = session.state === "running";
-    this.deaf = listen((method, params) => this.hear(method, params));
   }
 
-  /** Runs after each connection: follows new records. */
   async begin() {
-    const { subscriptionId, headSeq } = await call("orchestrate.subscribe", { sessionId: this.id, after: "live" });
-    this.subscription = subscriptionId;
-    this.grow(headSeq);
+    this.follower = new Follower(this.id, this.session.headSeq, { take: (record) => this.take(record) });
+    this.grow(this.session.headSeq);
+    if (this.rows.count) this.rows.choose(this.rows.follow ? this.rows.count - 1 : 0);
+    await this.follower.resume();
   }
 
   close() {
-    this.deaf();
-    if (this.subscription) call("orchestrate.unsubscribe", { subscriptionId: this.subscription }).catch(() => {});
+    this.follower?.close();
+    this.rows.close();
   }
 
-  hear(method, params) {
-    if (method !== "orchestrate.event" || params.subscriptionId !== this.subscription || !params.seq) return;
-    const page = this.pages.get(Math.floor((params.seq - 1) / PAGE));
-    if (page && page.length === (params.seq - 1) % PAGE) {
-      page.push(params);
-      this.note(params);
+  take(record) {
+    if (!record.seq) return;
+    const page = this.pages.get(Math.floor((record.seq - 1) / PAGE));
+    if (page && page.length === (record.seq - 1) % PAGE) {
+      page.push(record);
+      this.note(record);
     }
-    this.grow(params.seq);
+    this.grow(record.seq);
   }
 
   grow(head) {
     if (head > this.rows.count) this.rows.size(head);
-    this.status.textContent = `${this.rows.count.toLocaleString()} records`;
+    this.status.textContent = `${this.rows.count.toLocaleString("en")} records`;
     this.rows.later();
   }
 
@@ -110,10 +110,10 @@ export class Trace {
     const tone = evt.type === "error" ? "bad" : /completed|result/.test(evt.type) ? "good" : "mark";
     return [
       el("span", "right faint", String(record.seq)),
-      el("span", "faint", record.ts.slice(11, 23)),
+      el("span", "faint", new Date(record.ts).toLocaleTimeString([], { hour12: false })),
       el("span", "right faint", this.took(record, at)),
-      el("span", "", record.origin?.tool ?? record.origin?.client ?? ""),
-      el("span", tone, [record.kind === "Cmd" ? "command" : "", evt.type, evt.op ?? evt.name ?? ""].filter(Boolean).join(" ")),
+      el("span", "", plain(record.origin?.tool ?? record.origin?.client ?? "")),
+      el("span", tone, plain([record.kind === "Cmd" ? "command" : "", evt.type, evt.op ?? evt.name ?? ""].filter(Boolean).join(" "))),
       el("span", "", words(evt)),
     ];
   }
@@ -125,9 +125,9 @@ export class Trace {
     this.seen = at;
     const evt = record.evt ?? {};
     const change = evt.diff ?? evt.approval?.preview?.diff;
-    const text = JSON.stringify(record, null, 2);
+    const text = lines(JSON.stringify(record, null, 2));
     this.detail.replaceChildren(
-      el("strong", "", `${record.seq} ${evt.type ?? record.cmd?.type ?? ""}`),
+      el("h2", "record-title", plain(`${record.seq} ${evt.type ?? record.cmd?.type ?? ""}`)),
       change ? diff(change) : "",
       el("pre", "", text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}\n… ${text.length - MAX_TEXT} more characters` : text),
     );
@@ -144,13 +144,13 @@ export class Trace {
         el("p", report.identical ? "good" : "bad",
           report.identical ? `the same: ${report.compared} steps compared` : `different after ${report.compared} steps compared`),
         ...(first
-          ? [el("p", "", `${first.what} (record ${first.seq}) at ${first.path || "/"}`),
-             el("pre", "diff", el("span", "cut", `- ${first.recorded}`), el("span", "add", `+ ${first.now}`))]
+          ? [el("p", "", plain(`${first.what} (record ${first.seq}) at ${first.path || "/"}`)),
+             el("pre", "compared", el("span", "cut", lines(`- ${first.recorded}`)), el("span", "add", lines(`+ ${first.now}`)))]
           : []),
       );
       if (first?.seq) this.rows.choose(first.seq - 1, true);
     } catch (error) {
-      this.detail.replaceChildren(el("p", "bad", error.message));
+      this.detail.replaceChildren(el("p", "bad", plain(error.message)));
     }
   }
 
@@ -166,5 +166,5 @@ export class Trace {
 function words(evt) {
   const result = evt.result && typeof evt.result === "object" ? evt.result.status : evt.result;
   const text = evt.message ?? evt.text ?? evt.approval?.preview?.summary ?? result ?? evt.details ?? evt.data ?? evt.arguments ?? "";
-  return (typeof text === "string" ? text : JSON.stringify(text)).slice(0, 300).replace(/\s+/g, " ");
+  return plain((typeof text === "string" ? text : JSON.stringify(text)).slice(0, 300));
 }

@@ -7,14 +7,14 @@ use cairn_protocol::{
     search::{ImpactAnswer, ReferenceConfidence, ReferenceItem, ReferencesAnswer, SymbolItem},
 };
 
-use super::{Page, incomplete, line, short};
+use super::{Budget, Page, incomplete, line, short};
 
 /// Other definitions of a name that an answer lists.
 const MAX_OTHERS: usize = 5;
 
 fn head(definition: &SymbolItem) -> String {
     let SymbolItem { kind, name, path, start_line, end_line, .. } = definition;
-    format!("{kind} {}  {}:{start_line}-{end_line}", line(name), line(path))
+    format!("{}:{start_line}-{end_line} {kind} {}", line(path), line(name))
 }
 
 fn certainty(confidence: ReferenceConfidence) -> &'static str {
@@ -28,7 +28,7 @@ fn certainty(confidence: ReferenceConfidence) -> &'static str {
 /// Appends the notes at the end of an answer.
 fn notes(out: &mut String, is_cut: bool, others: &[SymbolItem], complete: bool) {
     if is_cut {
-        out.push_str("[there are more: use a larger k]\n");
+        out.push_str("[there are more: raise k or maxTokens]\n");
     }
     if !others.is_empty() {
         let _ok =
@@ -42,8 +42,8 @@ fn notes(out: &mut String, is_cut: bool, others: &[SymbolItem], complete: bool) 
 }
 
 /// Formats the uses of a definition.
-pub fn references(answer: &ReferencesAnswer) -> String {
-    let mut page = Page(String::new());
+pub fn references(answer: &ReferencesAnswer, budget: Budget) -> String {
+    let mut page = Page::new(budget);
     page.add(&head(&answer.definition));
     let mut is_cut = answer.truncated;
     for item in &answer.items {
@@ -62,7 +62,7 @@ pub fn references(answer: &ReferencesAnswer) -> String {
             break;
         }
     }
-    let mut out = page.0;
+    let mut out = page.text;
     if answer.items.is_empty() {
         out.push_str("no uses were found\n");
     }
@@ -71,8 +71,8 @@ pub fn references(answer: &ReferencesAnswer) -> String {
 }
 
 /// Formats callers or callees.
-pub fn calls(answer: &CallsAnswer) -> String {
-    let mut page = Page(String::new());
+pub fn calls(answer: &CallsAnswer, budget: Budget) -> String {
+    let mut page = Page::new(budget);
     page.add(&head(&answer.definition));
     let mut is_cut = answer.truncated;
     for item in &answer.items {
@@ -81,9 +81,9 @@ pub fn calls(answer: &CallsAnswer) -> String {
         let inside =
             item.container.as_deref().map_or_else(String::new, |c| format!(" in {}", line(c)));
         let lines: Vec<String> = item.lines.iter().map(u32::to_string).collect();
+        let steps = if item.steps > 1 { format!("  step {}", item.steps) } else { String::new() };
         let entry = format!(
-            "{}. {}:{} {} {}{inside}{via}  calls at {}{}",
-            item.steps,
+            "{}:{} {} {}{inside}{via}  calls at {}{}{steps}",
             line(&item.path),
             item.line,
             item.kind,
@@ -96,7 +96,7 @@ pub fn calls(answer: &CallsAnswer) -> String {
             break;
         }
     }
-    let mut out = page.0;
+    let mut out = page.text;
     if answer.items.is_empty() {
         out.push_str("none were found\n");
     }
@@ -112,16 +112,16 @@ pub fn calls(answer: &CallsAnswer) -> String {
 }
 
 /// Formats the files that depend on a file.
-pub fn impact(answer: &ImpactAnswer) -> String {
-    let mut page = Page(String::new());
+pub fn impact(answer: &ImpactAnswer, budget: Budget) -> String {
+    let mut page = Page::new(budget);
     let mut is_cut = answer.truncated;
     for item in &answer.items {
-        if !page.add(&format!("{}. {}", item.steps, line(&item.path))) {
+        if !page.add(&format!("{}  step {}", line(&item.path), item.steps)) {
             is_cut = true;
             break;
         }
     }
-    let mut out = page.0;
+    let mut out = page.text;
     if answer.items.is_empty() {
         let _ok = writeln!(out, "no file imports {}", line(&answer.path));
     }

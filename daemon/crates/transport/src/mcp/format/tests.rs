@@ -1,6 +1,9 @@
 //! Answers are short and bounded and state how to continue.
 
-use cairn_protocol::search::{GrepItem, SymbolItem, SymbolRef};
+use cairn_protocol::{
+    content::Span,
+    search::{GrepItem, SearchAnswer, SearchItem, SymbolItem, SymbolRef},
+};
 use serde_json::json;
 
 use super::*;
@@ -18,36 +21,85 @@ fn answer(n: usize) -> SearchAnswer {
     SearchAnswer { items: (1..=n).map(item).collect(), complete: true, ..SearchAnswer::default() }
 }
 
+fn formatted(answer: &SearchAnswer, from: usize, k: usize, tokens: u32) -> String {
+    passages(answer, &LocationStyle::Relative, from, k, Budget::tokens(Some(tokens)))
+}
+
+const ROOMY: u32 = 8000;
+
 #[test]
-fn passages_show_location_and_best_line() {
+fn passages_begin_with_location_and_have_their_text() {
     let mut one = answer(1);
     one.items[0].symbol = Some(SymbolRef { name: "go".into(), kind: "function".into() });
-    let text = passages(&one, &LocationStyle::Relative, 0, 10, false);
-    assert_eq!(text, "1. src/f1.rs:1-4  function go\n   let wanted = 2;\n");
-    let text = passages(&one, &LocationStyle::Relative, 0, 10, true);
-    assert!(text.contains("\n     2|     let first = 1;\n"), "{text}");
+    let text = formatted(&one, 0, 10, ROOMY);
+    assert_eq!(
+        text,
+        "src/f1.rs:1-4 function go\n1|{\n2|    let first = 1;\n3|    let wanted = 2;\n4|}\n"
+    );
+}
+
+#[test]
+fn results_of_one_definition_are_one_entry() {
+    let mut all = answer(4);
+    let symbol = Some(SymbolRef { name: "go".into(), kind: "function".into() });
+    for (index, (from, to)) in [(10, 40), (50, 60), (12, 20)].into_iter().enumerate() {
+        let item = &mut all.items[index];
+        item.path = "src/a.rs".into();
+        item.start_line = from;
+        item.end_line = to;
+        item.symbol = symbol.clone().filter(|_| index < 2);
+    }
+    let text = formatted(&all, 0, 4, ROOMY);
+    assert!(text.starts_with("src/a.rs:10-40 function go (also 50-60)\n"), "{text}");
+    assert_eq!(text.matches("src/").count(), 2, "{text}");
+    // A definition of the same name elsewhere is another one.
+    all.items[1].path = "src/b.rs".into();
+    assert_eq!(formatted(&all, 0, 4, ROOMY).matches("src/").count(), 3);
 }
 
 #[test]
 fn truncated_answer_states_cursor() {
-    let text = passages(&answer(11), &LocationStyle::Relative, 0, 10, false);
-    assert!(text.contains("10. src/f10.rs") && !text.contains("f11.rs"), "{text}");
-    assert!(text.ends_with("[more: the same call with cursor=\"10\"]\n"), "{text}");
-    let text = passages(&answer(11), &LocationStyle::Relative, 10, 10, false);
-    assert!(text.starts_with("11. src/f11.rs") && !text.contains("more"), "{text}");
-    assert!(
-        passages(&answer(0), &LocationStyle::Relative, 0, 10, false).contains("nothing was found")
-    );
+    let text = formatted(&answer(11), 0, 10, ROOMY);
+    assert!(text.contains("src/f10.rs") && !text.contains("f11.rs"), "{text}");
+    assert!(text.ends_with("[more results: cursor=\"10\"]\n"), "{text}");
+    let text = formatted(&answer(11), 10, 10, ROOMY);
+    assert!(text.starts_with("src/f11.rs") && !text.contains("more"), "{text}");
+    assert!(formatted(&answer(0), 0, 10, ROOMY).contains("nothing was found"));
+    assert!(formatted(&answer(3), 3, 10, ROOMY).contains("nothing was found"));
     let late = SearchAnswer { complete: false, ..answer(1) };
-    assert!(passages(&late, &LocationStyle::Relative, 0, 10, false).contains("still being built"));
+    assert!(formatted(&late, 0, 10, ROOMY).contains("still being built"));
 }
 
 #[test]
-fn answers_are_bounded() {
+fn long_passages_are_shortened_around_the_best_match() {
+    let mut one = answer(5);
+    let text: String = (1..=60).map(|n| format!("line number {n}\n")).collect();
+    let at = u32::try_from(text.find("number 40").unwrap()).unwrap();
+    for item in &mut one.items {
+        item.start_line = 1;
+        item.end_line = 60;
+        item.text = Some(text.clone());
+        item.highlights = vec![[at, at + 6]];
+    }
+    let text = formatted(&one, 0, 5, ROOMY);
+    let first = text.split("src/f2.rs").next().unwrap();
+    assert!(first.starts_with("src/f1.rs:1-60\n1|line number 1\n…\n31|"), "{first}");
+    assert!(first.contains("\n40|line number 40\n"), "{first}");
+    let last = text.split("src/f5.rs").nth(1).unwrap();
+    assert!(last.contains("\n38|") && last.contains("\n45|") && !last.contains("\n46|"), "{last}");
+    assert!(text.contains("[… marks lines left out: read has them]"), "{text}");
+}
+
+#[test]
+fn answers_fit_into_their_budget() {
     let mut many = answer(50);
     many.items.iter_mut().for_each(|i| i.text = Some(("y".repeat(150) + "\n").repeat(2000)));
-    let text = passages(&many, &LocationStyle::Relative, 0, 50, true);
-    assert!(text.len() < MAX_ANSWER + 200 && text.contains("cursor="), "{}", text.len());
+    for tokens in [200, 1000, 3000, 8000, 1_000_000] {
+        let bytes = (tokens as usize).min(8000) * 4;
+        let text = formatted(&many, 0, 50, tokens);
+        assert!(text.len() < bytes + 200 && text.contains("cursor="), "{tokens}: {}", text.len());
+        assert!(text.starts_with("src/f1.rs:1-4\n"), "{text}");
+    }
     let line = GrepItem {
         path: "a".into(),
         root: RootId("root_1".into()),
@@ -63,11 +115,14 @@ fn answers_are_bounded() {
         complete: true,
         ..GrepAnswer::default()
     };
-    let text = lines(&one, &LocationStyle::Relative);
-    assert!(text.starts_with("a-2- b\na:3: zzz") && text.contains("…\na-4- c\n[more: "), "{text}");
+    let budget = Budget::tokens(None);
+    let text = lines(&one, &LocationStyle::Relative, budget);
+    assert!(text.starts_with("a-2- b\na:3: zzz") && text.contains("…\na-4- c\n[more "), "{text}");
     let all = GrepAnswer { items: vec![line; 500], complete: true, ..GrepAnswer::default() };
-    let text = lines(&all, &LocationStyle::Relative);
-    assert!(text.len() < MAX_ANSWER + 200 && text.contains("of 500 lines"), "{}", text.len());
+    let fitting = fitting_lines(&all, &LocationStyle::Relative, budget);
+    let text = lines(&all, &LocationStyle::Relative, budget);
+    assert!(text.len() < budget.bytes() + 200 && fitting < 100, "{fitting}, {}", text.len());
+    assert_eq!(text.matches("a:3:").count(), fitting);
 }
 
 #[test]
@@ -75,13 +130,9 @@ fn control_characters_are_removed() {
     let mut one = answer(1);
     one.items[0].path = "a\u{1b}[31m\nb".into();
     one.items[0].text = Some("evil \u{1b}]0;x\u{7} text".into());
-    for text in [true, false] {
-        let text = passages(&one, &LocationStyle::Relative, 0, 1, text);
-        assert!(
-            !text.contains('\u{1b}') && !text.contains('\u{7}') && text.starts_with("1. a[31mb:"),
-            "{text:?}"
-        );
-    }
+    let text = formatted(&one, 0, 1, ROOMY);
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text:?}");
+    assert!(text.starts_with("a[31mb:"), "{text:?}");
 }
 
 #[test]
@@ -96,15 +147,31 @@ fn span_states_where_it_continues() {
         content_hash: None,
         changed: None,
     };
-    let text = span(&of("x\ny\n", 1, 2, Some(2)), true);
-    assert_eq!(text, "a.rs:1-2 of 2\n     1| x\n     2| y\n");
-    assert!(
-        span(&of("x\ny\n", 1, 2, Some(9)), true).ends_with("[more: the same call with start=3]\n")
-    );
-    assert!(!span(&of("x\ny\n", 1, 2, Some(9)), false).contains("more"));
-    assert!(span(&of("", 5, 4, Some(2)), true).contains("has no line 5, it has 2"));
-    let long = span(&of(&"w".repeat(1000).add_lines(100), 1, 100, Some(100)), false);
-    assert!(long.len() < MAX_ANSWER + 100 && long.contains("start="), "{}", long.len());
+    let budget = Budget::tokens(None);
+    let text = span(&of("x\ny\n", 1, 2, Some(2)), false, budget);
+    assert_eq!(text, "a.rs:1-2 of 2\n1|x\n2|y\n");
+    let open = span(&of("x\ny\n", 1, 2, Some(9)), false, budget);
+    assert!(open.ends_with("[more: the same call with line=3]\n"), "{open}");
+    assert!(!span(&of("x\ny\n", 1, 2, Some(9)), true, budget).contains("more"));
+    let past = span(&of("", 5, 4, Some(2)), false, budget);
+    assert_eq!(past, "a.rs has no line 5; it has 2\n");
+    let long = of(&"w".repeat(1000).add_lines(100), 1, 100, Some(100));
+    let long = span(&long, true, budget);
+    assert!(long.len() < budget.bytes() + 200 && long.contains("line="), "{}", long.len());
+}
+
+#[test]
+fn registered_result_of_a_file_is_formatted_like_a_span() {
+    let of = |output: serde_json::Value| {
+        let meta = cairn_protocol::tool::ToolMeta::default();
+        let result = cairn_protocol::tool::ToolResult { ok: true, output, error: None, meta };
+        file("a.rs", result, 2, false, Budget::tokens(None)).unwrap()
+    };
+    let output = json!({"content": "2|x|y\n3|\tz\n", "path": "a.rs", "start_line": 2, "end_line": 3,
+        "total_lines": 9, "truncated": true});
+    assert_eq!(of(output), "a.rs:2-3 of 9\n2|x|y\n3|\tz\n[more: the same call with line=4]\n");
+    let binary = json!({"path": "a.rs", "binary": true, "bytes": 12});
+    assert_eq!(of(binary), "a.rs is binary, 12 bytes\n");
 }
 
 trait Lines {
@@ -125,8 +192,14 @@ fn definitions_are_rendered_as_lists() {
     }))
     .unwrap();
     let one = SymbolsAnswer { items: vec![item], complete: true, ..SymbolsAnswer::default() };
-    assert_eq!(symbols(&one, &LocationStyle::Relative, 9), "a.rs:1-2 function go in Thing\n");
-    assert!(symbols(&one, &LocationStyle::Relative, 1).contains("larger k"));
+    let of = |answer: &SymbolsAnswer, k| {
+        symbols(answer, &LocationStyle::Relative, k, Budget::tokens(Some(200)))
+    };
+    assert_eq!(of(&one, 9), "a.rs:1-2 function go in Thing\n");
+    assert!(of(&one, 1).contains("raise k"));
+    let many = SymbolsAnswer { items: vec![one.items[0].clone(); 100], ..one };
+    let text = of(&many, 200);
+    assert!(text.len() < 1000 && text.contains("left out: narrow"), "{text}");
 }
 
 fn definition() -> SymbolItem {
@@ -150,16 +223,17 @@ fn calls_state_steps_certainty_and_what_was_left_out() {
         "truncated": false, "complete": true, "tookUs": 1, "others": [definition()],
     }))
     .unwrap();
-    let text = calls(&answer);
+    let budget = Budget::tokens(None);
+    let text = calls(&answer, budget);
     assert_eq!(
         text,
-        "function go[2J  a.rs:1-9\n1. b.rs:1 function f1  calls at 3, 4\n\
-         1. b.rs:2 function f2  via f1  calls at 3, 4  (ambiguous)\n\
+        "a.rs:1-9 function go[2J\nb.rs:1 function f1  calls at 3, 4\n\
+         b.rs:2 function f2  via f1  calls at 3, 4  (ambiguous)\n\
          [7 more calls lead out of the repository, or to any of many definitions]\n\
          [1 more definitions have this name; choose by path:\n  a.rs:1 function\n]\n"
     );
     answer.items = vec![answer.items[0].clone(); 5_000];
-    let text = calls(&answer);
+    let text = calls(&answer, budget);
     assert!(text.len() < MAX_ANSWER + 400 && text.contains("there are more"), "{}", text.len());
 }
 
@@ -173,12 +247,12 @@ fn uses_and_dependents_are_bounded() {
         "definition": definition(), "items": vec![item; 5_000], "truncated": false, "complete": false, "tookUs": 1,
     }))
     .unwrap();
-    let text = references(&answer);
+    let text = references(&answer, Budget::tokens(None));
     assert!(text.contains("a.rs:3 call in f  (likely): go();\n"), "{}", &text[..200]);
     assert!(text.len() < MAX_ANSWER + 400 && text.contains("there are more"));
     let none: cairn_protocol::search::ImpactAnswer = serde_json::from_value(json!({
         "path": "a.rs", "items": [], "truncated": false, "complete": true, "tookUs": 1,
     }))
     .unwrap();
-    assert_eq!(impact(&none), "no file imports a.rs\n");
+    assert_eq!(impact(&none, Budget::tokens(None)), "no file imports a.rs\n");
 }

@@ -1,0 +1,541 @@
+"""Every method of the daemon, typed."""
+# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-methods --test generated.
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Unpack
+
+from . import types as t
+
+
+class BlockingMethods:
+    """Each returns the result documented in the protocol reference, or raises `RpcError`."""
+
+    def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Calls a method by its name on the wire."""
+        raise NotImplementedError
+
+    def discover(self, **params: Unpack[t.Empty]) -> Any:
+        """`rpc.discover`: This table as an OpenRPC document."""
+        answer: Any = self.call("rpc.discover", params)
+        return answer
+
+    def daemon_status(self, **params: Unpack[t.Empty]) -> t.DaemonStatus:
+        """`daemon.status`: Version, addresses, roots and data locations."""
+        answer: t.DaemonStatus = self.call("daemon.status", params)
+        return answer
+
+    def daemon_stats(self, **params: Unpack[t.Empty]) -> t.DaemonStats:
+        """`daemon.stats`: Memory, connections, log and index figures."""
+        answer: t.DaemonStats = self.call("daemon.stats", params)
+        return answer
+
+    def daemon_stop(self, **params: Unpack[t.Empty]) -> t.Empty:
+        """`daemon.stop`: Stops the daemon gracefully."""
+        answer: t.Empty = self.call("daemon.stop", params)
+        return answer
+
+    def config_get(self, **params: Unpack[t.ConfigGetParams]) -> t.ConfigAnswer:
+        """`config.get`: The effective configuration and the source of each value."""
+        answer: t.ConfigAnswer = self.call("config.get", params)
+        return answer
+
+    def config_reload(self, **params: Unpack[t.Empty]) -> t.ConfigReloaded:
+        """`config.reload`: Reloads the configuration files."""
+        answer: t.ConfigReloaded = self.call("config.reload", params)
+        return answer
+
+    def index_add_root(self, **params: Unpack[t.AddRootParams]) -> t.IndexReceipt:
+        """`index.addRoot`: Declares a folder as a root and indexes it; `index.progress` follows."""
+        answer: t.IndexReceipt = self.call("index.addRoot", params)
+        return answer
+
+    def index_remove_root(self, **params: Unpack[t.RootRef]) -> t.IndexReceipt:
+        """`index.removeRoot`: Removes a root and deletes its index."""
+        answer: t.IndexReceipt = self.call("index.removeRoot", params)
+        return answer
+
+    def index_rebuild(self, **params: Unpack[t.RootRef]) -> t.IndexReceipt:
+        """`index.rebuild`: Rebuilds a root's index; `index.progress` follows."""
+        answer: t.IndexReceipt = self.call("index.rebuild", params)
+        return answer
+
+    def index_status(self, **params: Unpack[t.IndexStatusParams]) -> t.IndexStatus:
+        """`index.status`: The progress of each index."""
+        answer: t.IndexStatus = self.call("index.status", params)
+        return answer
+
+    def index_list(self, **params: Unpack[t.Empty]) -> t.PageOfRootStatus:
+        """`index.list`: The declared roots."""
+        answer: t.PageOfRootStatus = self.call("index.list", params)
+        return answer
+
+    def search_lexical(self, **params: Unpack[t.SearchParams]) -> t.SearchAnswer:
+        """`search.lexical`: Passages by their words (BM25)."""
+        answer: t.SearchAnswer = self.call("search.lexical", params)
+        return answer
+
+    def search_semantic(self, **params: Unpack[t.SearchParams]) -> t.SearchAnswer:
+        """`search.semantic`: Passages by meaning."""
+        answer: t.SearchAnswer = self.call("search.semantic", params)
+        return answer
+
+    def search_hybrid(self, **params: Unpack[t.SearchParams]) -> t.SearchAnswer:
+        """`search.hybrid`: Passages by words and meaning."""
+        answer: t.SearchAnswer = self.call("search.hybrid", params)
+        return answer
+
+    def search_grep(self, **params: Unpack[t.GrepParams]) -> t.GrepAnswer:
+        """`search.grep`: Lines by text or regular expression."""
+        answer: t.GrepAnswer = self.call("search.grep", params)
+        return answer
+
+    def search_grep_stream(self, **params: Unpack[t.GrepStreamParams]) -> t.GrepStreamEnd:
+        """`search.grepStream`: All lines by text or regular expression, sent by `search.partial` while the search runs."""
+        answer: t.GrepStreamEnd = self.call("search.grepStream", params)
+        return answer
+
+    def search_symbols(self, **params: Unpack[t.SymbolsParams]) -> t.SymbolsAnswer:
+        """`search.symbols`: Definitions by name, or the outline of a file."""
+        answer: t.SymbolsAnswer = self.call("search.symbols", params)
+        return answer
+
+    def search_references(self, **params: Unpack[t.ReferencesParams]) -> t.ReferencesAnswer:
+        """`search.references`: Uses of a definition, by scope and imports, with the certainty of each."""
+        answer: t.ReferencesAnswer = self.call("search.references", params)
+        return answer
+
+    def search_callers(self, **params: Unpack[t.CallsParams]) -> t.CallsAnswer:
+        """`search.callers`: Definitions that call a definition, with the certainty of each."""
+        answer: t.CallsAnswer = self.call("search.callers", params)
+        return answer
+
+    def search_callees(self, **params: Unpack[t.CallsParams]) -> t.CallsAnswer:
+        """`search.callees`: Definitions that a definition calls, with the certainty of each."""
+        answer: t.CallsAnswer = self.call("search.callees", params)
+        return answer
+
+    def search_impact(self, **params: Unpack[t.ImpactParams]) -> t.ImpactAnswer:
+        """`search.impact`: Files that import a file, directly or by others."""
+        answer: t.ImpactAnswer = self.call("search.impact", params)
+        return answer
+
+    def search_map(self, **params: Unpack[t.MapParams]) -> t.MapAnswer:
+        """`search.map`: The files and definitions that others, or the files being edited, refer to most."""
+        answer: t.MapAnswer = self.call("search.map", params)
+        return answer
+
+    def content_get_span(self, **params: Unpack[t.SpanParams]) -> t.Span:
+        """`content.getSpan`: A bounded range of lines of a file."""
+        answer: t.Span = self.call("content.getSpan", params)
+        return answer
+
+    def fs_list_dir(self, **params: Unpack[t.ListDirParams]) -> t.DirListing:
+        """`fs.listDir`: A bounded listing of a folder."""
+        answer: t.DirListing = self.call("fs.listDir", params)
+        return answer
+
+    def git_clone(self, **params: Unpack[t.CloneParams]) -> t.CloneReceipt:
+        """`git.clone`: Clones into the workspaces folder; `git.progress` follows."""
+        answer: t.CloneReceipt = self.call("git.clone", params)
+        return answer
+
+    def git_status(self, **params: Unpack[t.GitStatusParams]) -> t.GitStatus:
+        """`git.status`: Branch, head and changed files."""
+        answer: t.GitStatus = self.call("git.status", params)
+        return answer
+
+    def explore_start(self, **params: Unpack[t.ExploreStartParams]) -> t.RunReceipt:
+        """`orchestrate.explore.start`: Starts an explore of a folder or a repository; events follow in the session."""
+        answer: t.RunReceipt = self.call("orchestrate.explore.start", params)
+        return answer
+
+    def explore_status(self, **params: Unpack[t.SessionRef]) -> t.ExploreStatus:
+        """`orchestrate.explore.status`: The state of an explore."""
+        answer: t.ExploreStatus = self.call("orchestrate.explore.status", params)
+        return answer
+
+    def explore_abort(self, **params: Unpack[t.SessionRef]) -> t.ExploreStatus:
+        """`orchestrate.explore.abort`: Stops an explore; `stopped` is its last event."""
+        answer: t.ExploreStatus = self.call("orchestrate.explore.abort", params)
+        return answer
+
+    def command(self, **params: Unpack[t.CommandParams]) -> t.CommandReceipt:
+        """`orchestrate.command`: Runs one command in a session; its events follow."""
+        answer: t.CommandReceipt = self.call("orchestrate.command", params)
+        return answer
+
+    def session_create(self, **params: Unpack[t.SessionCreateParams]) -> t.Session:
+        """`session.create`: Creates a session."""
+        answer: t.Session = self.call("session.create", params)
+        return answer
+
+    def session_list(self, **params: Unpack[t.PageParams]) -> t.PageOfSession:
+        """`session.list`: Sessions, newest first."""
+        answer: t.PageOfSession = self.call("session.list", params)
+        return answer
+
+    def session_get(self, **params: Unpack[t.SessionRef]) -> t.Session:
+        """`session.get`: One session."""
+        answer: t.Session = self.call("session.get", params)
+        return answer
+
+    def session_resume(self, **params: Unpack[t.SessionRef]) -> t.RunReceipt:
+        """`session.resume`: Resumes an interrupted session."""
+        answer: t.RunReceipt = self.call("session.resume", params)
+        return answer
+
+    def session_delete(self, **params: Unpack[t.SessionRef]) -> t.Empty:
+        """`session.delete`: Deletes a session with its log."""
+        answer: t.Empty = self.call("session.delete", params)
+        return answer
+
+    def session_search(self, **params: Unpack[t.HistoryParams]) -> t.HistoryAnswer:
+        """`session.search`: Searches the log: questions, answers, commands, approvals, commits, changed files."""
+        answer: t.HistoryAnswer = self.call("session.search", params)
+        return answer
+
+    def session_export(self, **params: Unpack[t.TraceExportParams]) -> t.TraceExportPart:
+        """`session.export`: A session's log as JSONL, in parts."""
+        answer: t.TraceExportPart = self.call("session.export", params)
+        return answer
+
+    def session_set_mcp_servers(self, **params: Unpack[t.SetMcpServersParams]) -> t.SessionMcpServers:
+        """`session.setMcpServers`: Replaces the MCP servers of a session, which end with it."""
+        answer: t.SessionMcpServers = self.call("session.setMcpServers", params)
+        return answer
+
+    def worktree_create(self, **params: Unpack[t.WorktreeCreateParams]) -> t.Worktree:
+        """`worktree.create`: Creates a work tree of a repository on a new branch, as a root."""
+        answer: t.Worktree = self.call("worktree.create", params)
+        return answer
+
+    def worktree_list(self, **params: Unpack[t.Empty]) -> t.PageOfWorktree:
+        """`worktree.list`: The work trees that were created, with their changes."""
+        answer: t.PageOfWorktree = self.call("worktree.list", params)
+        return answer
+
+    def worktree_diff(self, **params: Unpack[t.WorktreeRef]) -> t.WorktreeDiff:
+        """`worktree.diff`: The changes of a work tree since it was created."""
+        answer: t.WorktreeDiff = self.call("worktree.diff", params)
+        return answer
+
+    def worktree_apply(self, **params: Unpack[t.WorktreeRef]) -> t.WorktreeDiff:
+        """`worktree.apply`: Applies the changes of a work tree to the files of its repository."""
+        answer: t.WorktreeDiff = self.call("worktree.apply", params)
+        return answer
+
+    def worktree_remove(self, **params: Unpack[t.WorktreeRemoveParams]) -> t.WorktreeRemoved:
+        """`worktree.remove`: Removes a work tree; its branch remains unless it is merged."""
+        answer: t.WorktreeRemoved = self.call("worktree.remove", params)
+        return answer
+
+    def tool_list(self, **params: Unpack[t.Empty]) -> t.PageOfToolInfo:
+        """`tool.list`: The registered tools."""
+        answer: t.PageOfToolInfo = self.call("tool.list", params)
+        return answer
+
+    def tool_call(self, **params: Unpack[t.ToolCallParams]) -> t.ToolResult:
+        """`tool.call`: Calls a tool and waits for its result."""
+        answer: t.ToolResult = self.call("tool.call", params)
+        return answer
+
+    def run_start(self, **params: Unpack[t.RunStartParams]) -> t.RunReceipt:
+        """`orchestrate.run.start`: Starts a turn of an agent in a session; `run_completed` is its last event."""
+        answer: t.RunReceipt = self.call("orchestrate.run.start", params)
+        return answer
+
+    def run_status(self, **params: Unpack[t.SessionRef]) -> t.RunStatus:
+        """`orchestrate.run.status`: The state of a session's turns."""
+        answer: t.RunStatus = self.call("orchestrate.run.status", params)
+        return answer
+
+    def run_cancel(self, **params: Unpack[t.TurnRef]) -> t.RunStatus:
+        """`orchestrate.run.cancel`: Cancels a running or queued turn."""
+        answer: t.RunStatus = self.call("orchestrate.run.cancel", params)
+        return answer
+
+    def run_steer(self, **params: Unpack[t.SteerParams]) -> t.RunStatus:
+        """`orchestrate.run.steer`: Adds a message to a running turn, which its model receives next."""
+        answer: t.RunStatus = self.call("orchestrate.run.steer", params)
+        return answer
+
+    def session_fork(self, **params: Unpack[t.ForkParams]) -> t.Session:
+        """`session.fork`: Creates a session from the history of another, up to a turn."""
+        answer: t.Session = self.call("session.fork", params)
+        return answer
+
+    def session_archive(self, **params: Unpack[t.ArchiveParams]) -> t.Session:
+        """`session.archive`: Archives a session, or restores it."""
+        answer: t.Session = self.call("session.archive", params)
+        return answer
+
+    def session_clear(self, **params: Unpack[t.SessionRef]) -> t.Empty:
+        """`session.clear`: Clears a session's conversation; its log is retained."""
+        answer: t.Empty = self.call("session.clear", params)
+        return answer
+
+    def session_compress(self, **params: Unpack[t.SessionRef]) -> t.Compressed:
+        """`session.compress`: Replaces a session's conversation with a summary."""
+        answer: t.Compressed = self.call("session.compress", params)
+        return answer
+
+    def background_list(self, **params: Unpack[t.SessionRef]) -> t.PageOfBackgroundCommand:
+        """`background.list`: Background commands of a session, oldest first."""
+        answer: t.PageOfBackgroundCommand = self.call("background.list", params)
+        return answer
+
+    def background_output(self, **params: Unpack[t.BackgroundOutputParams]) -> t.BackgroundOutput:
+        """`background.output`: New output of a background command."""
+        answer: t.BackgroundOutput = self.call("background.output", params)
+        return answer
+
+    def background_stop(self, **params: Unpack[t.BackgroundRef]) -> t.BackgroundCommand:
+        """`background.stop`: Stops a background command, and waits until it has ended."""
+        answer: t.BackgroundCommand = self.call("background.stop", params)
+        return answer
+
+    def approval_list(self, **params: Unpack[t.ApprovalListParams]) -> t.PageOfApproval:
+        """`approval.list`: Pending approvals, newest first."""
+        answer: t.PageOfApproval = self.call("approval.list", params)
+        return answer
+
+    def approval_resolve(self, **params: Unpack[t.ApprovalResolveParams]) -> t.Approval:
+        """`approval.resolve`: Answers an approval; the first answer counts."""
+        answer: t.Approval = self.call("approval.resolve", params)
+        return answer
+
+    def sandbox_probe(self, **params: Unpack[t.Empty]) -> t.SandboxProbe:
+        """`sandbox.probe`: The sandbox for commands on this machine, and what it does not prevent."""
+        answer: t.SandboxProbe = self.call("sandbox.probe", params)
+        return answer
+
+    def permission_list(self, **params: Unpack[t.Empty]) -> t.PageOfGrantedRule:
+        """`permission.list`: Permanently granted rules."""
+        answer: t.PageOfGrantedRule = self.call("permission.list", params)
+        return answer
+
+    def permission_revoke(self, **params: Unpack[t.RevokeParams]) -> t.Empty:
+        """`permission.revoke`: Revokes a granted rule."""
+        answer: t.Empty = self.call("permission.revoke", params)
+        return answer
+
+    def provider_list(self, **params: Unpack[t.Empty]) -> t.PageOfProviderInfo:
+        """`provider.list`: The available model providers."""
+        answer: t.PageOfProviderInfo = self.call("provider.list", params)
+        return answer
+
+    def provider_current(self, **params: Unpack[t.ProviderCurrentParams]) -> t.ModelChoice:
+        """`provider.current`: The model of a session."""
+        answer: t.ModelChoice = self.call("provider.current", params)
+        return answer
+
+    def provider_set(self, **params: Unpack[t.ProviderSetParams]) -> t.ProviderSet:
+        """`provider.set`: Changes the model of a session from its next turn on."""
+        answer: t.ProviderSet = self.call("provider.set", params)
+        return answer
+
+    def model_list(self, **params: Unpack[t.ModelListParams]) -> t.PageOfModelInfo:
+        """`model.list`: The models of a provider."""
+        answer: t.PageOfModelInfo = self.call("model.list", params)
+        return answer
+
+    def prompt_show(self, **params: Unpack[t.PromptShowParams]) -> t.PromptShown:
+        """`prompt.show`: The system text of a session's next turn."""
+        answer: t.PromptShown = self.call("prompt.show", params)
+        return answer
+
+    def prompt_set(self, **params: Unpack[t.PromptSetParams]) -> t.PromptShown:
+        """`prompt.set`: Replaces the base of a session's system text; its conversation is cleared."""
+        answer: t.PromptShown = self.call("prompt.set", params)
+        return answer
+
+    def prompt_append(self, **params: Unpack[t.PromptAppendParams]) -> t.PromptShown:
+        """`prompt.append`: Adds to a session's system text."""
+        answer: t.PromptShown = self.call("prompt.append", params)
+        return answer
+
+    def prompt_refresh(self, **params: Unpack[t.SessionRef]) -> t.PromptShown:
+        """`prompt.refresh`: Refreshes the time, the project and the map in a session's system text."""
+        answer: t.PromptShown = self.call("prompt.refresh", params)
+        return answer
+
+    def session_board(self, **params: Unpack[t.BoardParams]) -> t.Board:
+        """`session.board`: The sessions with what they work on, what they cost, and who waits for an answer."""
+        answer: t.Board = self.call("session.board", params)
+        return answer
+
+    def unattended_start(self, **params: Unpack[t.UnattendedStartParams]) -> t.RunReceipt:
+        """`unattended.start`: Starts a turn that goes on without the client, and further ones until a check succeeds."""
+        answer: t.RunReceipt = self.call("unattended.start", params)
+        return answer
+
+    def unattended_list(self, **params: Unpack[t.Empty]) -> t.PageOfUnattendedRun:
+        """`unattended.list`: The unattended runs, newest first."""
+        answer: t.PageOfUnattendedRun = self.call("unattended.list", params)
+        return answer
+
+    def unattended_stop(self, **params: Unpack[t.SessionRef]) -> t.UnattendedRun:
+        """`unattended.stop`: Stops an unattended run: cancels its turn, and starts no other."""
+        answer: t.UnattendedRun = self.call("unattended.stop", params)
+        return answer
+
+    def schedule_add(self, **params: Unpack[t.ScheduleAddParams]) -> t.Schedule:
+        """`schedule.add`: Adds a schedule: a request that starts at set times."""
+        answer: t.Schedule = self.call("schedule.add", params)
+        return answer
+
+    def schedule_list(self, **params: Unpack[t.Empty]) -> t.PageOfSchedule:
+        """`schedule.list`: The schedules with their next times, latest runs and missed times."""
+        answer: t.PageOfSchedule = self.call("schedule.list", params)
+        return answer
+
+    def schedule_remove(self, **params: Unpack[t.ScheduleRef]) -> t.Empty:
+        """`schedule.remove`: Removes a schedule; its active run continues."""
+        answer: t.Empty = self.call("schedule.remove", params)
+        return answer
+
+    def schedule_run(self, **params: Unpack[t.ScheduleRef]) -> t.ScheduleEntry:
+        """`schedule.run`: Starts a run of a schedule now."""
+        answer: t.ScheduleEntry = self.call("schedule.run", params)
+        return answer
+
+    def memory_search(self, **params: Unpack[t.MemorySearchParams]) -> t.PageOfMemoryEntry:
+        """`memory.search`: Searches the knowledge store."""
+        answer: t.PageOfMemoryEntry = self.call("memory.search", params)
+        return answer
+
+    def memory_list(self, **params: Unpack[t.MemoryListParams]) -> t.PageOfMemoryEntry:
+        """`memory.list`: Entries of the knowledge store, by name."""
+        answer: t.PageOfMemoryEntry = self.call("memory.list", params)
+        return answer
+
+    def memory_keywords(self, **params: Unpack[t.MemoryKeywordsParams]) -> t.PageOfMemoryKeyword:
+        """`memory.keywords`: Keywords of the knowledge store, most used first."""
+        answer: t.PageOfMemoryKeyword = self.call("memory.keywords", params)
+        return answer
+
+    def memory_load(self, **params: Unpack[t.MemoryRef]) -> t.MemoryText:
+        """`memory.load`: An entry of the knowledge store."""
+        answer: t.MemoryText = self.call("memory.load", params)
+        return answer
+
+    def memory_save(self, **params: Unpack[t.MemoryWriteParams]) -> t.MemoryChange:
+        """`memory.save`: Creates or replaces an entry."""
+        answer: t.MemoryChange = self.call("memory.save", params)
+        return answer
+
+    def memory_append(self, **params: Unpack[t.MemoryWriteParams]) -> t.MemoryChange:
+        """`memory.append`: Appends to an entry, or creates it."""
+        answer: t.MemoryChange = self.call("memory.append", params)
+        return answer
+
+    def memory_delete(self, **params: Unpack[t.MemoryRef]) -> t.MemoryChange:
+        """`memory.delete`: Deletes an entry."""
+        answer: t.MemoryChange = self.call("memory.delete", params)
+        return answer
+
+    def skill_list(self, **params: Unpack[t.Empty]) -> t.PageOfSkillInfo:
+        """`skill.list`: All skills, and whether they are offered to agents."""
+        answer: t.PageOfSkillInfo = self.call("skill.list", params)
+        return answer
+
+    def plugin_list(self, **params: Unpack[t.Empty]) -> t.PageOfPluginInfo:
+        """`plugin.list`: The agent plugins of the user, and what each brings."""
+        answer: t.PageOfPluginInfo = self.call("plugin.list", params)
+        return answer
+
+    def mcp_list(self, **params: Unpack[t.Empty]) -> t.PageOfMcpServerInfo:
+        """`mcp.list`: The MCP servers of the configuration, with their state and logins."""
+        answer: t.PageOfMcpServerInfo = self.call("mcp.list", params)
+        return answer
+
+    def mcp_login(self, **params: Unpack[t.McpServerRef]) -> t.McpLogin:
+        """`mcp.login`: Starts a login to an MCP server; the user opens the address that is returned."""
+        answer: t.McpLogin = self.call("mcp.login", params)
+        return answer
+
+    def mcp_finish_login(self, **params: Unpack[t.McpFinishLoginParams]) -> t.McpAccount:
+        """`mcp.finishLogin`: Waits until the user has logged in, and stores the login."""
+        answer: t.McpAccount = self.call("mcp.finishLogin", params)
+        return answer
+
+    def mcp_logout(self, **params: Unpack[t.McpServerRef]) -> t.McpAccount:
+        """`mcp.logout`: Deletes the login to an MCP server."""
+        answer: t.McpAccount = self.call("mcp.logout", params)
+        return answer
+
+    def trace_list(self, **params: Unpack[t.PageParams]) -> t.PageOfSession:
+        """`trace.list`: Traces, newest first; a trace id is a session id."""
+        answer: t.PageOfSession = self.call("trace.list", params)
+        return answer
+
+    def trace_get(self, **params: Unpack[t.TraceGetParams]) -> t.TracePage:
+        """`trace.get`: A page of records."""
+        answer: t.TracePage = self.call("trace.get", params)
+        return answer
+
+    def trace_export(self, **params: Unpack[t.TraceExportParams]) -> t.TraceExportPart:
+        """`trace.export`: A trace as JSONL, in parts."""
+        answer: t.TraceExportPart = self.call("trace.export", params)
+        return answer
+
+    def trace_import(self, **params: Unpack[t.TraceImportParams]) -> t.Session:
+        """`trace.import`: Imports an export, at once or in parts."""
+        answer: t.Session = self.call("trace.import", params)
+        return answer
+
+    def trace_replay(self, **params: Unpack[t.ReplayParams]) -> t.ReplayReport:
+        """`trace.replay`: Replays a trace without the network and names the first difference."""
+        answer: t.ReplayReport = self.call("trace.replay", params)
+        return answer
+
+    def trace_blob(self, **params: Unpack[t.BlobParams]) -> t.BlobPart:
+        """`trace.blob`: A part of a large result."""
+        answer: t.BlobPart = self.call("trace.blob", params)
+        return answer
+
+    def storage_usage(self, **params: Unpack[t.UsageParams]) -> t.DiskUsage:
+        """`storage.usage`: What the data on disk consists of."""
+        answer: t.DiskUsage = self.call("storage.usage", params)
+        return answer
+
+    def storage_collect(self, **params: Unpack[t.CollectParams]) -> t.Collected:
+        """`storage.collect`: Removes the sessions beyond the limits of `retention`, packs old ones and frees their space."""
+        answer: t.Collected = self.call("storage.collect", params)
+        return answer
+
+    def audit_query(self, **params: Unpack[t.AuditQueryParams]) -> t.PageOfAuditEntry:
+        """`audit.query`: The audit of tool calls."""
+        answer: t.PageOfAuditEntry = self.call("audit.query", params)
+        return answer
+
+    def viewer_link(self, **params: Unpack[t.Empty]) -> t.ViewerLink:
+        """`viewer.link`: Creates a link that opens the viewer in a browser, once and within a minute."""
+        answer: t.ViewerLink = self.call("viewer.link", params)
+        return answer
+
+    def pair_begin(self, **params: Unpack[t.PairBeginParams]) -> t.PairOffer:
+        """`pair.begin`: Creates a code that pairs one device, once."""
+        answer: t.PairOffer = self.call("pair.begin", params)
+        return answer
+
+    def pair_status(self, **params: Unpack[t.Empty]) -> t.PairStatus:
+        """`pair.status`: The state of the latest code."""
+        answer: t.PairStatus = self.call("pair.status", params)
+        return answer
+
+    def pair_cancel(self, **params: Unpack[t.Empty]) -> t.PairStatus:
+        """`pair.cancel`: Cancels the latest code."""
+        answer: t.PairStatus = self.call("pair.cancel", params)
+        return answer
+
+    def client_list(self, **params: Unpack[t.Empty]) -> t.PageOfDevice:
+        """`client.list`: The paired devices."""
+        answer: t.PageOfDevice = self.call("client.list", params)
+        return answer
+
+    def client_revoke(self, **params: Unpack[t.DeviceRef]) -> t.Empty:
+        """`client.revoke`: Removes a paired device and closes its connections."""
+        answer: t.Empty = self.call("client.revoke", params)
+        return answer

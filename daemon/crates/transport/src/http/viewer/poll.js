@@ -1,0 +1,60 @@
+// What pages repeat while they are visible: pending approvals for the badge, and the data of the page that is open.
+import { call } from "./rpc.js";
+
+const INTERVAL_MS = 2_000;
+/** An answer that takes long is requested less often: at most this share of the time is spent on it. */
+const SHARE = 10;
+const MAX_INTERVAL_MS = 30_000;
+
+/** Pending approvals, newest first. */
+export let approvals = [];
+const listeners = new Set();
+const tasks = new Set();
+
+/** Runs `act` now and then repeatedly; the returned function ends that. */
+export function repeat(act) {
+  const task = { act, timer: undefined };
+  tasks.add(task);
+  run(task);
+  return () => {
+    clearTimeout(task.timer);
+    tasks.delete(task);
+  };
+}
+
+async function run(task) {
+  clearTimeout(task.timer);
+  if (task.busy) return;
+  task.busy = true;
+  const began = performance.now();
+  await Promise.resolve(document.hidden ? undefined : task.act()).catch(() => {});
+  task.busy = false;
+  const pause = Math.min(MAX_INTERVAL_MS, Math.max(INTERVAL_MS, (performance.now() - began) * SHARE));
+  if (tasks.has(task)) task.timer = setTimeout(() => run(task), pause);
+}
+
+/** Repeats everything at once: after a reconnection, and when the page becomes visible. */
+export function refresh() {
+  for (const task of tasks) run(task);
+}
+document.addEventListener("visibilitychange", () => document.hidden || refresh());
+
+/** Subscribes to the pending approvals; the returned function unsubscribes. */
+export function watchApprovals(listen) {
+  listeners.add(listen);
+  listen(approvals);
+  return () => listeners.delete(listen);
+}
+
+export async function loadApprovals() {
+  const { data } = await call("approval.list", {});
+  const former = approvals.map((approval) => approval.approvalId).join();
+  approvals = data.filter((approval) => !approval.resolution);
+  if (former !== approvals.map((approval) => approval.approvalId).join()) for (const listen of listeners) listen(approvals);
+}
+
+/** Removes an approval that was answered, without waiting for the next list. */
+export function removeApproval(id) {
+  approvals = approvals.filter((approval) => approval.approvalId !== id);
+  for (const listen of listeners) listen(approvals);
+}
