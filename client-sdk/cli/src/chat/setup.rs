@@ -108,6 +108,24 @@ fn display_options(
     }
 }
 
+/// Returns the session that the flags name, or a new one.
+async fn session(
+    app: &App<'_>,
+    client: &Client,
+    args: &ChatArgs,
+    location: &Path,
+) -> Result<Session, Failure> {
+    if let Some(name) = &args.session {
+        let id = name.resolve(client).await?;
+        return Ok(client.session_get(&Client::session(&id)).await?);
+    }
+    if args.go_on {
+        let local_file = local::path(app.data_root()?.path(), location);
+        return continued_session(client, &local_file, location).await;
+    }
+    create_session(app, client, args, location).await
+}
+
 /// Opens the chat that the flags describe.
 pub async fn chat<'a>(
     app: &'a App<'a>,
@@ -123,15 +141,7 @@ pub async fn chat<'a>(
         ));
     }
     let data_root = app.data_root()?;
-    let session = if let Some(name) = &args.session {
-        let id = name.resolve(&client).await?;
-        client.session_get(&Client::session(&id)).await?
-    } else if args.go_on {
-        let local_file = local::path(data_root.path(), &location);
-        continued_session(&client, &local_file, &location).await?
-    } else {
-        create_session(app, &client, args, &location).await?
-    };
+    let session = session(app, &client, args, &location).await?;
     if let Some(tree) = &session.worktree {
         location = PathBuf::from(&tree.path);
     }

@@ -506,10 +506,7 @@ impl Harness {
                 Err(failure) => return Err(failure),
             }
         }
-        let command = intent
-            .and_then(|i| audited::shell_line(&i.preview))
-            .or_else(|| audited::code(entry, call))
-            .or_else(|| audited::paths(&paths));
+        let command = audited::subject(intent.as_ref(), (entry, call), &paths);
         if call.grants.unconfined {
             by = DecidedBy::Unconfined(Box::new(by));
         }
