@@ -13,7 +13,7 @@ use super::builtin_tools::{BuiltinTool, arguments};
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     path: String,
-    /// Without line numbers.
+    /// The text to replace, without line numbers.
     old: String,
     new: String,
     /// Replaces every occurrence.
