@@ -16,7 +16,7 @@ pub struct Edit {
     /// The text to replace, without line numbers.
     old: String,
     new: String,
-    /// Replaces every occurrence.
+    /// Replaces every occurrence of `old`.
     #[serde(default)]
     all: bool,
 }
