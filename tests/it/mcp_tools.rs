@@ -182,7 +182,7 @@ async fn errors_name_the_argument_and_the_way_out() {
         ),
         ("search", json!({}), "the parameter 'query' is missing"),
         ("search", json!({"query": "x", "max_tokens": 9}), "did you mean 'maxTokens'?"),
-        ("grep", json!({"pattern": "("}), "grep"),
+        ("grep", json!({"pattern": "("}), "set fixedStrings"),
         ("read", json!({"path": "nosuch.py"}), "nosuch.py"),
         ("read", json!({"path": "../../../etc/passwd"}), "hint: "),
         (

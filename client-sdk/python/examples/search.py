@@ -8,8 +8,7 @@ import cairn_client
 
 async def main(query: str) -> None:
     async with cairn_client.connect() as cairn:
-        found = await cairn.search_hybrid(query=query, k=5)
-        for hit in found["items"]:
+        for hit in await cairn.search(query, k=5):
             print(f"{hit['path']}:{hit['startLine']}-{hit['endLine']}  {hit['score']:.2f}")
 
 

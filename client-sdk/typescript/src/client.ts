@@ -198,7 +198,9 @@ export class Client extends Methods {
     const until = Date.now() + INDEX_PATIENCE_MS;
     for (;;) {
       const answer = await this.searchHybrid({ query, k, filters, includeText: true });
-      if (root === undefined || answer.complete || Date.now() >= until) return answer.items;
+      // A daemon that starts has no results yet; a folder of the caller's choice is searched completely.
+      const isLate = !answer.complete && (root !== undefined || answer.items.length === 0);
+      if (!isLate || Date.now() >= until) return answer.items;
       await new Promise((resolve) => setTimeout(resolve, INDEX_INTERVAL_MS));
     }
   }

@@ -298,7 +298,8 @@ class Client(Methods):
         until = asyncio.get_running_loop().time() + _INDEX_PATIENCE
         while True:
             answer = await self.search_hybrid(query=query, k=k, filters=filters, includeText=True)
-            late = root is not None and not answer["complete"]
+            # A daemon that starts has no results yet; a folder of the caller's choice is searched completely.
+            late = not answer["complete"] and (root is not None or not answer["items"])
             if not late or asyncio.get_running_loop().time() >= until:
                 return answer["items"]
             await asyncio.sleep(_INDEX_INTERVAL)

@@ -134,9 +134,9 @@ fn of(shape: &Shape) -> String {
 /// The kinds of a client's methods.
 #[derive(Clone, Copy)]
 pub enum Calling {
-    /// Coroutines.
+    /// The methods are coroutines.
     Async,
-    /// Functions that return when the daemon has answered.
+    /// The methods return when the daemon has answered.
     Blocking,
 }
 

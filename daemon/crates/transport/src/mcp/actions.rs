@@ -13,10 +13,10 @@ use super::builtin_tools::{BuiltinTool, arguments};
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     path: String,
-    /// Without line numbers.
+    /// The text to replace, without line numbers.
     old: String,
     new: String,
-    /// Replaces every occurrence.
+    /// Replaces every occurrence of `old`.
     #[serde(default)]
     all: bool,
 }

@@ -151,7 +151,7 @@ pub async fn call(client: &Arc<Client>, name: &str, input: &Value) -> Result<Str
 mod tests {
     use super::*;
 
-    /// What OpenAI's functions, Gemini's declarations and Anthropic's names have in common.
+    /// The subset that OpenAI's functions, Gemini's declarations and Anthropic's names share.
     #[test]
     fn every_client_accepts_the_schemas() {
         assert!(names().count() <= 12);

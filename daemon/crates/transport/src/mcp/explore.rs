@@ -31,7 +31,7 @@ pub const NAME: &str = "explore";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Explore {
-    /// Questions about it.
+    /// Questions about the project.
     #[serde(default)]
     goals: Vec<String>,
     /// A git revision: begins with what changed.

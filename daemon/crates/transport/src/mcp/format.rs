@@ -48,7 +48,6 @@ impl Budget {
         Self(tokens as usize * TOKEN_BYTES)
     }
 
-    /// Its bytes.
     pub fn bytes(self) -> usize {
         self.0
     }

@@ -31,7 +31,7 @@ const LINE_LIMITS: (u32, u32) = (50, 500);
 const SYMBOL_LIMITS: (u32, u32) = (30, 200);
 /// Most lines that one call of `read` returns; the budget usually ends it before.
 const MAX_READ_LINES: u32 = 1000;
-/// Tokens of `map`.
+/// Tokens of a map by default.
 const MAP_TOKENS: u32 = 1024;
 
 /// Time to wait for results while an index is being created, and the interval of retries.
@@ -44,7 +44,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Search {
     /// A short question, names, or both.
     query: String,
-    /// Only under it.
+    /// Only under this folder or file.
     path: Option<String>,
     lang: Option<String>,
     /// Results, 1 to 50; 8 by default.
@@ -58,7 +58,7 @@ pub struct Search {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Grep {
-    /// A regular expression.
+    /// A regular expression, unless `fixedStrings`.
     pattern: String,
     path: Option<String>,
     /// Such as `*.rs`; `!` excludes.
@@ -84,7 +84,7 @@ pub struct Symbols {
     /// A name or a part of one.
     query: Option<String>,
     path: Option<String>,
-    /// Such as `function`.
+    /// Such as `function` or `struct`.
     kind: Option<String>,
     k: Option<u32>,
     max_tokens: Option<u32>,
@@ -96,9 +96,9 @@ pub struct Symbols {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Read {
     path: String,
-    /// First line.
+    /// The first line, from 1.
     line: Option<u32>,
-    /// Number of lines.
+    /// The number of lines to return.
     lines: Option<u32>,
     max_tokens: Option<u32>,
     root: Option<String>,

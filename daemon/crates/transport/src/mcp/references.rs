@@ -23,7 +23,7 @@ const IMPORT_STEPS: (u32, u32) = (3, 20);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct References {
-    /// `name` or `Type.name`.
+    /// A name, or `Type.name` for a member.
     symbol: Option<String>,
     /// Its file, if several have the name.
     path: Option<String>,

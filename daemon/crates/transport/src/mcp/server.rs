@@ -160,6 +160,7 @@ pub fn hint(reason: Reason) -> &'static str {
             "the user must declare the folder: 'cairn index add DIR', or start this server as 'cairn mcp --root DIR'"
         }
         Reason::UnknownTool => "tools/list lists the tools",
+        Reason::BadPattern => "escape it, or set fixedStrings to search for the text itself",
         Reason::NoApprover => {
             "no one can answer now: let the user open 'cairn approvals --watch', 'cairn viewer' or a chat and repeat the call, or allow it by a rule in permissions.allow"
         }
