@@ -57,7 +57,8 @@ export class SessionPage {
       else if (this.isExplore) this.open(new Report(session, { failed: (reason, message) => this.exploreFailed(reason, message) }));
       else await this.openConversation();
     } catch (error) {
-      this.content.replaceChildren(failure(error, () => this.begin()));
+      const text = error.reason === "session_not_found" ? "There is no such session: it may have been deleted." : error.message;
+      this.content.replaceChildren(failure({ message: text }, () => this.begin()));
     }
   }
 
