@@ -47,7 +47,7 @@ def look(page, daemon, address, session, seen):
     page.press("Escape")
     page.press("Escape")
     page.press("2")
-    seen["asked"] = page.until("document.querySelector('.inbox .approval')?.innerText")
+    seen["asked"] = page.until("document.querySelector('.inbox .approval')?.innerText.includes('watched') && document.querySelector('.inbox .approval').innerText")
     page.ready_to_answer()
     page.press("y")
     page.until("document.querySelector('.empty-title')?.textContent === 'Nothing waits for you'")

@@ -93,7 +93,7 @@ async fn viewer_works_by_keyboard_in_a_browser() {
     assert_eq!(seen["address"], "/viewer#/", "{seen}");
     let text = |name: &str| seen[name].as_str().unwrap_or_else(|| panic!("{name}: {seen}"));
     assert_eq!(seen["before"], 0, "{seen}");
-    assert!(text("call").contains("List") && text("call").contains("results"), "{seen}");
+    assert!(text("call").contains("List") && text("call").contains("1 result"), "{seen}");
     assert!(text("inline").contains("made.txt"), "{seen}");
     // The inbox names the session and its folder, the rule, and what each answer stores.
     for part in ["made.txt", "watched", "repo", "Stores nothing", "Until the session ends", "+1"] {

@@ -1394,7 +1394,7 @@ export interface DaemonStatus {
 export interface Device {
   /** Id of the device at this daemon. */
   id: DeviceId;
-  /** Hash of the device's public key. */
+  /** Hash of the device's public key; of its secret for a browser. */
   key: string;
   /** Name of the device. */
   name: string;
@@ -1402,6 +1402,8 @@ export interface Device {
   pairedAt: Timestamp;
   /** Rights of the device. */
   rights: Array<Right>;
+  /** True for a browser, which proves itself by a secret of its own instead of a key. */
+  browser?: boolean;
   /** Number of open connections. */
   connections?: number;
 }
@@ -3007,6 +3009,11 @@ export interface PairOffer {
   key: string;
   /** Number of wrong attempts after which the code becomes void. */
   tries: number;
+  /** SHA-256 of the listener's certificate, which browsers show with their warning. */
+  certificate?: string | null;
+  /** Path of the viewer on each address, with a code behind `#` that pairs one browser; it is
+   * valid as long as `code`, and instead of it. */
+  page?: string | null;
 }
 
 /** State of a pairing. */

@@ -1603,13 +1603,15 @@ class Device(TypedDict):
     id: DeviceId
     """Id of the device at this daemon."""
     key: str
-    """Hash of the device's public key."""
+    """Hash of the device's public key; of its secret for a browser."""
     name: str
     """Name of the device."""
     pairedAt: Timestamp
     """Time of the pairing."""
     rights: list[Right]
     """Rights of the device."""
+    browser: NotRequired[bool]
+    """True for a browser, which proves itself by a secret of its own instead of a key."""
     connections: NotRequired[int]
     """Number of open connections."""
 
@@ -3304,6 +3306,11 @@ class PairOffer(TypedDict):
     """Hash of the daemon's public key."""
     tries: int
     """Number of wrong attempts after which the code becomes void."""
+    certificate: NotRequired[str | None]
+    """SHA-256 of the listener's certificate, which browsers show with their warning."""
+    page: NotRequired[str | None]
+    """Path of the viewer on each address, with a code behind `#` that pairs one browser; it is
+    valid as long as `code`, and instead of it."""
 
 PairState: TypeAlias = Literal[
     "none",  # No code was requested yet.

@@ -96,7 +96,8 @@ export class Inbox {
   }
 
   key(key) {
-    if (this.card?.key(key)) return true;
+    // What is not visible is not answered: on a narrow screen the list hides the approval.
+    if ((!NARROW.matches || this.requested) && this.card?.key(key)) return true;
     if (key === "Enter" && this.data[this.rows.at]) {
       this.openPage();
       return true;

@@ -57,7 +57,8 @@ export class SessionPage {
       else if (this.isExplore) this.open(new Report(session, { failed: (reason, message) => this.exploreFailed(reason, message) }));
       else await this.openConversation();
     } catch (error) {
-      this.content.replaceChildren(failure(error, () => this.begin()));
+      const text = error.reason === "session_not_found" ? "There is no such session: it may have been deleted." : error.message;
+      this.content.replaceChildren(failure({ message: text }, () => this.begin()));
     }
   }
 
@@ -104,8 +105,17 @@ export class SessionPage {
     this.scroller.onscroll = () => this.scrolled();
     this.composer = may("orchestrate.run.start") ? new Composer(this.id) : undefined;
     this.content.replaceChildren(this.scroller, el("div", "floating", this.latest),
-      this.composer?.node ?? el("p", "faint notice", "This page may look at sessions, not start work: its right 'prompt' is missing."));
+      this.interrupted(), this.composer?.node ?? el("p", "faint notice", "This page may look at sessions, not start work: its right 'prompt' is missing."));
     await this.loadTail();
+  }
+
+  /** Offers to resume a session that the end of the daemon interrupted. */
+  interrupted() {
+    if (this.session.state !== "interrupted" || !may("session.resume")) return "";
+    const notice = el("div", "notice actions", el("span", "warn", "The daemon stopped while this session was running."), button("Resume", async () => {
+      await call("session.resume", { sessionId: this.id }).then(() => notice.remove(), (error) => announce(error.message, "bad"));
+    }, "main"));
+    return notice;
   }
 
   fetch(after, limit = PAGE) {
