@@ -148,17 +148,12 @@ pub async fn serve(
     let lan = control.listener.map(|listener| (listener, control.remote)).into_iter().collect();
     let listeners = Listeners { local: sockets, lan };
     let guard = guard(config, &options, &instance.token);
+    let offered = OfferedTools::of(config.mcp.tools.iter().map(String::as_str));
     let following = tokio::spawn(extensions.clone().follow(engine.clone(), shutdown.clone()));
     let watching =
         tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extensions.clone()));
-    let offered = OfferedTools::of(config.mcp.tools.iter().map(String::as_str));
-    let serving = tokio::spawn(cairn_transport::serve(
-        listeners,
-        api.clone(),
-        guard,
-        offered,
-        shutdown.clone(),
-    ));
+    let serving = cairn_transport::serve(listeners, api.clone(), guard, offered, shutdown.clone());
+    let serving = tokio::spawn(serving);
     let background = background(config, &engine);
     instance.publish(&addresses, VERSION, env.config_dir())?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);

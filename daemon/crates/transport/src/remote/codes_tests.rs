@@ -90,7 +90,7 @@ fn new_code_ends_attempts_of_old_one() {
     let now = Instant::now();
     let mut codes = codes_with_one(now);
     let (old, _) = codes.attempt(now).unwrap();
-    codes.begin(now, "87654321".into(), terms()).unwrap();
+    codes.begin(now, new_codes("87654321"), terms()).unwrap();
     assert_eq!(codes.accept(now, old), Err(Refusal::NoCode));
     codes.end(old);
     assert_eq!(codes.state(now), (PairState::Waiting, MAX_ATTEMPTS));
@@ -104,10 +104,10 @@ fn codes_are_limited_per_hour() {
     let now = Instant::now();
     let mut codes = Codes::default();
     for _ in 0..MAX_CODES {
-        codes.begin(now, String::new(), terms()).unwrap();
+        codes.begin(now, new_codes(""), terms()).unwrap();
     }
-    assert_eq!(codes.begin(now + HOUR / 2, String::new(), terms()), Err(Refusal::TooMany));
-    codes.begin(now + HOUR, String::new(), terms()).unwrap();
+    assert_eq!(codes.begin(now + HOUR / 2, new_codes(""), terms()), Err(Refusal::TooMany));
+    codes.begin(now + HOUR, new_codes(""), terms()).unwrap();
 }
 
 #[derive(Debug, Clone)]
@@ -148,7 +148,7 @@ proptest! {
             match step {
                 Step::Begin => {
                     let within = created.iter().filter(|at| now.saturating_duration_since(**at) < HOUR).count();
-                    let codes_with_one = codes.begin(now, "1".into(), terms()).is_ok();
+                    let codes_with_one = codes.begin(now, new_codes("1"), terms()).is_ok();
                     prop_assert_eq!(codes_with_one, within < MAX_CODES);
                     if codes_with_one {
                         created.push(now);

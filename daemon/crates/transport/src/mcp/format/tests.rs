@@ -256,3 +256,11 @@ fn uses_and_dependents_are_bounded() {
     .unwrap();
     assert_eq!(impact(&none, Budget::tokens(None)), "no file imports a.rs\n");
 }
+
+#[test]
+fn weak_answers_say_so_first() {
+    let weak = SearchAnswer { weak: true, ..answer(2) };
+    let text = formatted(&weak, 0, 10, ROOMY);
+    assert!(text.starts_with("[no good match: only the nearest; "), "{text}");
+    assert!(text.contains("\nsrc/f1.rs:1-4"), "{text}");
+}
