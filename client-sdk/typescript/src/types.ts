@@ -150,7 +150,7 @@ export type AgentCmd =
     type: "search_grep";
     /** Text, or a regular expression with `isRegex`; at most 4 KiB. */
     pattern: string;
-    /** Lines of context around each match, at most 20. */
+    /** Lines of context around each match, at most 100. */
     contextLines?: number;
     /** Counts only: `items` stays empty and `counts` has the lines per file. */
     countOnly?: boolean;
@@ -159,7 +159,8 @@ export type AgentCmd =
     /** Further filters; `kinds` does not apply. */
     filters?: SearchFilters | null;
     /** Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
-     * (`U`), `dot_all` (`s`). */
+     * (`U`), `dot_all` (`s`), `invert` (`v`, lines that do not match). With `files` and
+     * `countOnly` nothing is searched: `counts` has each file of the scope, with 0 lines. */
     flags?: Array<string>;
     /** True if `pattern` is a regular expression. */
     isRegex?: boolean;
@@ -800,7 +801,8 @@ export interface AuditEntry {
   truncated: boolean;
   /** Time of the request. */
   ts: Timestamp;
-  /** Command line and folder of a shell call, with secrets removed. */
+  /** Command line and folder of a shell call, or the code that a call runs, with secrets
+   * removed; else the paths of the call as it names them. */
   command?: string | null;
   /** Exit code of the command, if any. */
   exitCode?: number | null;
@@ -2096,7 +2098,7 @@ export interface GrepItem {
 export interface GrepParams {
   /** Text, or a regular expression with `isRegex`; at most 4 KiB. */
   pattern: string;
-  /** Lines of context around each match, at most 20. */
+  /** Lines of context around each match, at most 100. */
   contextLines?: number;
   /** Counts only: `items` stays empty and `counts` has the lines per file. */
   countOnly?: boolean;
@@ -2105,7 +2107,8 @@ export interface GrepParams {
   /** Further filters; `kinds` does not apply. */
   filters?: SearchFilters | null;
   /** Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
-   * (`U`), `dot_all` (`s`). */
+   * (`U`), `dot_all` (`s`), `invert` (`v`, lines that do not match). With `files` and
+   * `countOnly` nothing is searched: `counts` has each file of the scope, with 0 lines. */
   flags?: Array<string>;
   /** True if `pattern` is a regular expression. */
   isRegex?: boolean;
@@ -2985,6 +2988,9 @@ export interface PageParams {
   archived?: boolean;
   /** Cursor from the `nextCursor` of the previous page. */
   cursor?: string | null;
+  /** Lists only entries whose id begins or ends with this, 4 to 36 characters; `ses_` may be
+   * omitted at the beginning. */
+  id?: string | null;
   /** Maximum number of entries, at most 500. */
   limit?: number | null;
 }
@@ -3670,6 +3676,9 @@ export interface SearchAnswer {
   degraded?: Array<string>;
   /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
+  /** True if the items are the nearest ones but none of them contains much of the query, so that
+   * they probably do not answer it. Never set for a semantic search. */
+  weak?: boolean;
 }
 
 /** Filters of a search; a result must match all that are given. */
@@ -3807,7 +3816,8 @@ export interface SessionCreateParams {
   requestId?: string | null;
   /** Declared root in which the session's commands work: a path or root id. */
   root?: string | null;
-  /** Title for people, at most 200 characters. */
+  /** Title for people, at most 200 characters; the first line of the first turn's input if
+   * absent or empty. */
   title?: string | null;
   /** Work tree of the repository in `root` in which the session works instead. */
   worktree?: WorktreeUse | null;

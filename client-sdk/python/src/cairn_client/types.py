@@ -165,7 +165,7 @@ class AgentCmdSearchGrep(TypedDict):
     pattern: str
     """Text, or a regular expression with `isRegex`; at most 4 KiB."""
     contextLines: NotRequired[int]
-    """Lines of context around each match, at most 20."""
+    """Lines of context around each match, at most 100."""
     countOnly: NotRequired[bool]
     """Counts only: `items` stays empty and `counts` has the lines per file."""
     cursor: NotRequired[str | None]
@@ -174,7 +174,8 @@ class AgentCmdSearchGrep(TypedDict):
     """Further filters; `kinds` does not apply."""
     flags: NotRequired[list[str]]
     """Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
-    (`U`), `dot_all` (`s`)."""
+    (`U`), `dot_all` (`s`), `invert` (`v`, lines that do not match). With `files` and
+    `countOnly` nothing is searched: `counts` has each file of the scope, with 0 lines."""
     isRegex: NotRequired[bool]
     """True if `pattern` is a regular expression."""
     k: NotRequired[int]
@@ -964,7 +965,8 @@ class AuditEntry(TypedDict):
     ts: Timestamp
     """Time of the request."""
     command: NotRequired[str | None]
-    """Command line and folder of a shell call, with secrets removed."""
+    """Command line and folder of a shell call, or the code that a call runs, with secrets
+    removed; else the paths of the call as it names them."""
     exitCode: NotRequired[int | None]
     """Exit code of the command, if any."""
     millis: NotRequired[int | None]
@@ -2342,7 +2344,7 @@ class GrepParams(TypedDict):
     pattern: str
     """Text, or a regular expression with `isRegex`; at most 4 KiB."""
     contextLines: NotRequired[int]
-    """Lines of context around each match, at most 20."""
+    """Lines of context around each match, at most 100."""
     countOnly: NotRequired[bool]
     """Counts only: `items` stays empty and `counts` has the lines per file."""
     cursor: NotRequired[str | None]
@@ -2351,7 +2353,8 @@ class GrepParams(TypedDict):
     """Further filters; `kinds` does not apply."""
     flags: NotRequired[list[str]]
     """Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
-    (`U`), `dot_all` (`s`)."""
+    (`U`), `dot_all` (`s`), `invert` (`v`, lines that do not match). With `files` and
+    `countOnly` nothing is searched: `counts` has each file of the scope, with 0 lines."""
     isRegex: NotRequired[bool]
     """True if `pattern` is a regular expression."""
     k: NotRequired[int]
@@ -3280,6 +3283,9 @@ class PageParams(TypedDict):
     """Includes archived entries in the list."""
     cursor: NotRequired[str | None]
     """Cursor from the `nextCursor` of the previous page."""
+    id: NotRequired[str | None]
+    """Lists only entries whose id begins or ends with this, 4 to 36 characters; `ses_` may be
+    omitted at the beginning."""
     limit: NotRequired[int | None]
     """Maximum number of entries, at most 500."""
 
@@ -3985,6 +3991,9 @@ class SearchAnswer(TypedDict):
     is complete."""
     restricted: NotRequired[bool]
     """True if rules hide some of the requested paths, which are omitted."""
+    weak: NotRequired[bool]
+    """True if the items are the nearest ones but none of them contains much of the query, so that
+    they probably do not answer it. Never set for a semantic search."""
 
 
 class SearchFilters(TypedDict):
@@ -4131,7 +4140,8 @@ class SessionCreateParams(TypedDict):
     root: NotRequired[str | None]
     """Declared root in which the session's commands work: a path or root id."""
     title: NotRequired[str | None]
-    """Title for people, at most 200 characters."""
+    """Title for people, at most 200 characters; the first line of the first turn's input if
+    absent or empty."""
     worktree: NotRequired[WorktreeUse | None]
     """Work tree of the repository in `root` in which the session works instead."""
 
