@@ -140,12 +140,12 @@ async fn names_of_earlier_versions_lead_to_the_present_tools() {
 async fn answers_have_the_passage_within_a_budget() {
     let fixture = Fixture::start(&json!({})).await;
     let root = fixture.dir.path().join("root");
-    let body: String = (0..3000).map(|n| format!("    ledger_row_{n} = {n}\n")).collect();
-    std::fs::write(root.join("long.py"), format!("def fill_ledger():\n{body}")).unwrap();
     let mut raw = fixture.client("").await;
     let found = tool(&mut raw, "search", json!({"query": "opens the ledger of accounts"})).await;
     assert!(text(&found).contains("def open_ledger(path):"), "{found}");
     assert!(found["result"].get("structuredContent").is_none(), "the answer is sent twice");
+    let body: String = (0..3000).map(|n| format!("    ledger_row_{n} = {n}\n")).collect();
+    std::fs::write(root.join("long.py"), format!("def fill_ledger():\n{body}")).unwrap();
     let found = tool(&mut raw, "search", json!({"query": "ledger", "maxTokens": 200})).await;
     assert!(text(&found).len() < 1200, "{found}");
     let lines = loop {

@@ -97,7 +97,7 @@ pub enum Command {
     Refs(references::RefsArgs),
     /// List the files that depend on a file
     Impact(references::ImpactArgs),
-    /// Show the most relevant files and definitions, within a number of tokens
+    /// Show the most relevant files and definitions, in a number of tokens
     Map(map::MapArgs),
     /// Measure how well a search answers queries with known answers
     Eval(eval::EvalArgs),
@@ -113,7 +113,7 @@ pub enum Command {
     Approvals(approvals::ApprovalsArgs),
     /// List, compare, apply and remove the work trees of chats
     Worktrees(worktrees::WorktreesArgs),
-    /// Start a request that goes on without a terminal; watch, answer and stop such runs
+    /// Start a request that goes on without a terminal
     Run(Box<run::RunArgs>),
     /// Start requests at set times
     Schedule(schedule::ScheduleArgs),
@@ -143,7 +143,7 @@ pub enum Command {
     Discover(discover::DiscoverArgs),
     /// Open the viewer, or one session in it, in a browser
     Open(viewer::OpenArgs),
-    /// Find a model, write the configuration and try it; offer the tools to other agents
+    /// Find a model, write the configuration, try it, connect other agents
     Setup(setup::SetupArgs),
     /// Show sessions, approvals, searches and traces in a browser
     Viewer(viewer::ViewerArgs),

@@ -221,7 +221,11 @@ mod tests {
         for reason in Reason::ALL {
             let hint = hint_for_people(reason.as_str()).unwrap_or(reason.hint());
             let words = hint.split([' ', ',', ';', ':', '(', ')', '\'']);
-            for word in words.filter(|word| word.contains('.') && !word.ends_with('.')) {
+            let is_key = |word: &&str| {
+                let mut parts = word.split('.');
+                word.contains('.') && parts.all(|part| part.starts_with(char::is_alphabetic))
+            };
+            for word in words.filter(is_key) {
                 let last = word.rsplit('.').next().unwrap_or_default();
                 let is_setting = schema.contains(&format!("\"{last}\""));
                 assert!(is_setting || word.ends_with(".json"), "{}: {hint}", reason.as_str());

@@ -1,6 +1,6 @@
 //! Background commands and live output, as a model and a client see them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use cairn_engine::{DomainAccess, TurnSettings};
 use cairn_llm::{ScriptedAnswer, ScriptedCall, Step};
@@ -63,7 +63,13 @@ async fn model_is_notified_of_an_end_once() {
     let mut watch = stage.watch(0).await;
     watch.until(|evt| matches!(evt, AgentEvt::BackgroundFinished { .. }).then_some(())).await;
     assert_eq!(ends(&stage).await, [(BackgroundState::Exited, Some(3))]);
-    assert!(stage.engine.is_idle());
+    // The command is among the running ones until just after its record.
+    let idle = async {
+        while !stage.engine.is_idle() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), idle).await.unwrap();
     stage.turn("and now").await;
     let first = notes(&stage);
     assert_eq!(first.len(), 1, "{first:?}");

@@ -119,7 +119,8 @@ export class ApprovalCard {
     }
     add("once", "Allow once", "y", "Stores nothing.", "main");
     if (grants) {
-      const rule = fitted(grants.split("\n").join(", "), 240);
+      // Complete, since it is what the answer grants.
+      const rule = grants.split("\n").join(", ");
       add("session", "Allow for this session", "a", `Until the session ends: ${rule}`);
       add("always", "Always allow", "", `Stores a rule that stays until it is revoked: ${rule}`);
     }

@@ -258,7 +258,7 @@ fn uses_and_dependents_are_bounded() {
 }
 
 #[test]
-fn weak_answers_say_so_first() {
+fn weak_answers_begin_with_a_note() {
     let weak = SearchAnswer { weak: true, ..answer(2) };
     let text = formatted(&weak, 0, 10, ROOMY);
     assert!(text.starts_with("[no good match: only the nearest; "), "{text}");
