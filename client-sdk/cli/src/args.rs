@@ -16,15 +16,8 @@ use crate::{
 
 /// Exit codes, as shown in the help.
 const EXIT_CODES: &str = "\
-Exit codes:
-    0  done
-    1  it failed (grep, search: nothing matched)
-    2  invalid usage: arguments, patterns, URLs
-    3  not found, or refused by policy
-    4  the daemon cannot be reached or started
-    5  another daemon is already running (serve)
-  130  interrupted
-
+Exit codes: 0 done, 1 failed or nothing found, 2 invalid usage, 3 not found or refused by policy, 4 no daemon can be
+reached or started, 5 another daemon runs already (serve), 130 interrupted.
 Data folder: $CAIRN_HOME, else the platform's data folder; 'cairn status' shows it.";
 
 /// Search and explore code, and let a model work on it under your rules, by a daemon on this machine.
