@@ -49,14 +49,18 @@ def many(page, daemon, address, root, seen, count):
     seen["next"] = page.until("document.querySelector('.approval-title')?.textContent")
 
 
+def open_inbox(page, daemon, address):
+    page.call("Page.enable")
+    page.call("Page.addScriptToEvaluateOnNewDocument", source=SPY)
+    page.open(daemon, address)
+    page.go("/approvals")
+    page.ready_to_answer()
+
+
 def two(page, daemon, address, root, seen, chromium):
     with opened(chromium, Viewer) as other:
         for one in [page, other]:
-            one.call("Page.enable")
-            one.call("Page.addScriptToEvaluateOnNewDocument", source=SPY)
-            one.open(daemon, address)
-            one.go("/approvals")
-            one.ready_to_answer()
+            open_inbox(one, daemon, address)
         # The second browser has not heard yet that the approval was answered.
         other.ask("window.dropped.push('approval.list'); 0")
         page.press("y")
@@ -67,11 +71,7 @@ def two(page, daemon, address, root, seen, chromium):
 
 
 def network(page, daemon, address, root, seen, _):
-    page.call("Page.enable")
-    page.call("Page.addScriptToEvaluateOnNewDocument", source=SPY)
-    page.open(daemon, address)
-    page.go("/approvals")
-    page.ready_to_answer()
+    open_inbox(page, daemon, address)
     # The answer is sent, and the connection ends before its confirmation arrives.
     page.ask("window.answers = 0; window.sent = (socket, method) => { if (method !== 'approval.resolve') return; window.answers += 1; if (window.answers === 1) { socket.onmessage = null; setTimeout(() => socket.close(), 300); } }; 0")
     page.press("y")

@@ -197,6 +197,11 @@ async fn grep_takes_the_flags_of_ripgrep_with_their_meaning() {
         assert_eq!(ours, expected, "{flags:?} {err}");
         assert_eq!(Some(code), theirs.status.code(), "{flags:?}");
     }
+    // Exit codes of JSON are those of the text.
+    for (flags, expected) in [(&["--files"] as &[&str], 0), (&["-c", "absent"], 1), (&["foo"], 0)] {
+        let (code, _, err) = cairn(&daemon.home, &repo, &[&["--json", "grep"], flags].concat());
+        assert_eq!(code, expected, "{flags:?} {err}");
+    }
     for (flags, hint) in [
         (&["-A", "101", "x"] as &[&str], "0 to 100"),
         (&["-o", "-v", "x"], "cannot be used with"),

@@ -15,8 +15,8 @@ use crate::{
 
 /// Digits of a short id. The last ones of an id are random.
 const SHORT: usize = 6;
-/// Fewest digits that name a session.
-const MIN_DIGITS: usize = 4;
+/// Fewest digits that name a session or a request.
+pub const MIN_DIGITS: usize = 4;
 /// Sessions that are listed if several have the part.
 const MAX_LISTED: u32 = 10;
 
@@ -88,13 +88,31 @@ impl SessionName {
     }
 }
 
+/// Returns the id of the session that a flag names, if it is given.
+///
+/// # Errors
+/// As [`SessionName::resolve`].
+pub async fn resolve(
+    client: &Client,
+    name: Option<&SessionName>,
+) -> Result<Option<SessionId>, Failure> {
+    match name {
+        Some(name) => name.resolve(client).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 fn row(session: &Session) -> String {
     format!("{}  {}  {}", session.session_id, when::short(session.updated_at), title(session))
 }
 
 /// Returns the short form of an id, which names the session in commands.
 pub fn short(id: &SessionId) -> &str {
-    let id = id.as_str();
+    last_digits(id.as_str())
+}
+
+/// Returns the digits of an id that stand for it in lists.
+pub fn last_digits(id: &str) -> &str {
     &id[id.len().saturating_sub(SHORT)..]
 }
 

@@ -7,14 +7,13 @@ use cairn_protocol::{
     approval::ApprovalListParams,
     error::Reason,
     event::AgentEvt,
-    model::Part,
     session::Empty,
     trace::TraceGetParams,
     turn::{ModelListParams, ProviderCurrentParams},
 };
 use console::style;
 
-use super::{Chat, markdown::Markdown, screen::Out};
+use super::{Chat, markdown::Markdown, resume, screen::Out};
 use crate::{exit::Failure, render::output::plain, session_name};
 
 /// Records in which the last turn is looked for.
@@ -99,10 +98,7 @@ impl Chat<'_> {
         for evt in page.data.iter().filter_map(|record| record.body.evt()) {
             match evt {
                 AgentEvt::TurnAccepted { input, .. } => {
-                    question = input.iter().rev().find_map(|part| match part {
-                        Part::Text { text } => Some(text.clone()),
-                        Part::Image { .. } => None,
-                    });
+                    question = resume::typed(input).map(str::to_owned);
                     answer = None;
                 }
                 AgentEvt::RunCompleted { result } => answer = result.final_output.clone(),

@@ -108,15 +108,18 @@ async fn describe(client: &Client, session: Session) -> Result<Option<Earlier>, 
     });
     let Some(first) = inputs.next() else { return Ok(None) };
     let turns = 1 + inputs.count();
-    // The typed text follows the context, and pictures follow it.
-    let text = first.iter().rev().find_map(|part| match part {
-        Part::Text { text } => Some(text.as_str()),
-        Part::Image { .. } => None,
-    });
-    let mut lines = text.unwrap_or_default().lines();
+    let mut lines = typed(first).unwrap_or_default().lines();
     let line = lines.find(|l| !l.trim().is_empty()).unwrap_or_default();
     let words: String = plain(line.trim()).chars().take(MAX_WORDS).collect();
     Ok(Some(Earlier { session, words, turns, is_partial: page.next_after.is_some() }))
+}
+
+/// Returns the text that the user typed: it follows the context, and pictures follow it.
+pub fn typed(input: &[Part]) -> Option<&str> {
+    input.iter().rev().find_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        Part::Image { .. } => None,
+    })
 }
 
 /// Describes a time that has passed.

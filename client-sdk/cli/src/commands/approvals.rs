@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 use cairn_client_sdk::Client;
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    id::SessionId,
     session::Session,
     time::Timestamp,
 };
@@ -20,15 +21,11 @@ use crate::{
         output::{self, plain},
         when,
     },
-    session_name::{self, SessionName},
+    session_name::{self, MIN_DIGITS, SessionName},
 };
 
 /// Interval in which `--watch` reads the list.
 const POLL_INTERVAL: Duration = Duration::from_millis(700);
-/// Digits of a short id. The last ones of an id are random.
-const SHORT: usize = 6;
-/// Fewest digits that name a request.
-const MIN_DIGITS: usize = 4;
 
 const HELP: &str = "\
   cairn approvals                     what waits for an answer, and in which session
@@ -117,11 +114,10 @@ pub async fn run(app: &App<'_>, args: ApprovalsArgs) -> Result<u8, Failure> {
 }
 
 /// Returns the requests that wait, the oldest first.
-async fn pending(client: &Client, session: Option<&SessionName>) -> Result<Vec<Approval>, Failure> {
-    let session_id = match session {
-        Some(name) => Some(name.resolve(client).await?),
-        None => None,
-    };
+pub async fn pending(
+    client: &Client,
+    session_id: Option<SessionId>,
+) -> Result<Vec<Approval>, Failure> {
     let params = ApprovalListParams { session_id, resolved: false };
     let mut all = client.approval_list(&params).await?.data;
     all.retain(|approval| approval.resolution.is_none());
@@ -130,7 +126,7 @@ async fn pending(client: &Client, session: Option<&SessionName>) -> Result<Vec<A
 }
 
 async fn list(app: &App<'_>, client: &Client, session: Option<SessionName>) -> Result<u8, Failure> {
-    let all = pending(client, session.as_ref()).await?;
+    let all = pending(client, session_name::resolve(client, session.as_ref()).await?).await?;
     if app.globals.json {
         output::json(&serde_json::json!({ "data": all }))?;
         return Ok(OK);
@@ -288,7 +284,8 @@ fn find(all: Vec<Approval>, name: &str) -> Result<Approval, Failure> {
     }
 }
 
-async fn resolve(
+/// Sends an answer, and prints it.
+pub async fn resolve(
     client: &Client,
     approval: &Approval,
     decision: ApprovalDecision,
@@ -319,6 +316,7 @@ async fn watch(app: &App<'_>, session: Option<SessionName>) -> Result<u8, Failur
     let client =
         app.connect_with(if is_prompting { connector.approver() } else { connector }).await?;
     app.info("waiting for requests; Ctrl+C ends this");
+    let session = session_name::resolve(&client, session.as_ref()).await?;
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -329,7 +327,7 @@ async fn watch(app: &App<'_>, session: Option<SessionName>) -> Result<u8, Failur
             _ = &mut interrupt => return Ok(INTERRUPTED),
             _ = poll.tick() => {}
         }
-        let waiting = pending(&client, session.as_ref()).await?;
+        let waiting = pending(&client, session.clone()).await?;
         // Answered requests are forgotten, so that the set has a bound.
         seen.retain(|id| waiting.iter().any(|approval| approval.approval_id.as_str() == *id));
         for approval in waiting {
@@ -350,6 +348,5 @@ async fn watch(app: &App<'_>, session: Option<SessionName>) -> Result<u8, Failur
 }
 
 fn short(approval: &Approval) -> &str {
-    let id = approval.approval_id.as_str();
-    &id[id.len().saturating_sub(SHORT)..]
+    session_name::last_digits(approval.approval_id.as_str())
 }

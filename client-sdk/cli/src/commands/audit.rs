@@ -53,10 +53,7 @@ pub struct AuditArgs {
 
 pub async fn run(app: &App<'_>, args: AuditArgs) -> Result<u8, Failure> {
     let client = app.connect().await?;
-    let session = match &args.session {
-        Some(name) => Some(name.resolve(&client).await?),
-        None => None,
-    };
+    let session = session_name::resolve(&client, args.session.as_ref()).await?;
     let mut reader = Reader { session, last: args.after, open: BTreeSet::new() };
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);

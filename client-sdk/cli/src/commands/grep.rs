@@ -96,9 +96,10 @@ pub struct GrepArgs {
 const MAX_CONTEXT: u32 = 100;
 
 fn context_lines(text: &str) -> Result<u32, String> {
-    text.parse().ok().filter(|n| *n <= MAX_CONTEXT).ok_or_else(|| {
-        format!("a number of lines from 0 to {MAX_CONTEXT}; 'cairn chat' and editors show more")
-    })
+    text.parse()
+        .ok()
+        .filter(|n| *n <= MAX_CONTEXT)
+        .ok_or_else(|| format!("a number of lines from 0 to {MAX_CONTEXT}"))
 }
 
 impl GrepArgs {
@@ -148,6 +149,8 @@ struct PageInfo {
     next_cursor: Option<String>,
     #[serde(default)]
     items: Vec<serde::de::IgnoredAny>,
+    #[serde(default)]
+    counts: Vec<serde::de::IgnoredAny>,
 }
 
 pub async fn run(app: &App<'_>, args: GrepArgs) -> Result<u8, Failure> {
@@ -210,18 +213,16 @@ async fn pages(
         let raw: Box<RawValue> = client.call("search.grep", &params).await?;
         let unfit = |e: serde_json::Error| Failure::failed(format!("search.grep: {e}"));
         let end: PageInfo = serde_json::from_str(raw.get()).map_err(unfit)?;
-        found.lines += end.items.len() as u64;
-        if params.count_only {
-            found.lines += end.total;
-        }
+        found.lines += match output.args.files {
+            true => end.counts.len() as u64,
+            false if params.count_only => end.total,
+            false => end.items.len() as u64,
+        };
         if app.globals.json {
             output::line(raw.get())?;
         } else {
             let answer: GrepAnswer = serde_json::from_str(raw.get()).map_err(unfit)?;
             found.unreadable += answer.unreadable.len();
-            if output.args.files {
-                found.lines += answer.counts.len() as u64;
-            }
             output::print(&output.page(answer))?;
         }
         remaining = remaining.saturating_sub(end.items.len() as u64);

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use cairn_client_sdk::{Client, Item, Record};
 use cairn_protocol::{
-    approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    approval::ApprovalDecision,
     event::AgentEvt,
     id::SessionId,
     session::{Empty, Session, SessionCreateParams, WorktreeUse},
@@ -342,10 +342,7 @@ async fn resolve(
     answer: Option<ApprovalDecision>,
     reason: Option<String>,
 ) -> Result<u8, Failure> {
-    let params =
-        ApprovalListParams { session_id: Some(session.clone()), ..ApprovalListParams::default() };
-    let pending = client.approval_list(&params).await?.data;
-    let oldest = pending.into_iter().rev().find(|approval| approval.resolution.is_none());
+    let oldest = approvals::pending(client, Some(session.clone())).await?.into_iter().next();
     let Some(approval) = oldest else {
         app.info("the session does not wait for an answer");
         return Ok(REFUSED);
@@ -355,15 +352,5 @@ async fn resolve(
         output::print(&approvals::details(&approval, &session))?;
         return Ok(OK);
     };
-    let params = ApprovalResolveParams {
-        approval_id: approval.approval_id.clone(),
-        decision,
-        reason,
-        pattern: None,
-        values: std::collections::BTreeMap::new(),
-    };
-    client.approval_resolve(&params).await?;
-    let summary = plain(&approval.preview.summary);
-    output::line(&format!("{}: {summary}", decision.as_str()))?;
-    Ok(OK)
+    approvals::resolve(client, &approval, decision, reason, false).await
 }

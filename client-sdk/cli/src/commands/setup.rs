@@ -3,13 +3,13 @@
 use std::{fs, path::Path, time::Duration};
 
 use cairn_client_sdk::{Client, Item};
-use cairn_config::DiskFiles;
+use cairn_config::{DiskFiles, Files};
 use cairn_protocol::{
     event::AgentEvt,
     id::SessionId,
     index::{AddRootParams, RootRef},
     session::{Empty, SessionCreateParams},
-    turn::{ExecutionPolicy, Input, RunStartParams},
+    turn::{ExecutionPolicy, Input, RunResult, RunStartParams, TurnRef},
 };
 use clap::Args;
 use console::style;
@@ -29,12 +29,12 @@ mod providers;
 
 use providers::{Found, Location};
 
-/// Maximum bytes of a configuration file.
-const MAX_FILE: u64 = 8 * 1024 * 1024;
 /// The request that tries a model.
 const TRIAL: &str = "Answer with one word: ready";
 /// Time limit of the trial. A large local model is loaded first.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longest wait for the end of a trial that was cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 const HELP: &str = "\
 Model servers on this machine (Ollama, LM Studio, llama.cpp, vLLM, Jan) and keys in the environment (ANTHROPIC_API_KEY,
@@ -135,23 +135,32 @@ fn choose(app: &App<'_>, args: &SetupArgs) -> Result<Option<Found>, Failure> {
     Ok(chosen.and_then(|at| found.into_iter().nth(at)))
 }
 
-/// Writes settings into a JSON file, whose comments and other settings remain.
+/// The files of the disk, one of them with another text.
+struct Changed<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Files for Changed<'_> {
+    fn read(&self, path: &Path) -> std::io::Result<Option<String>> {
+        if path == self.file { Ok(Some(self.text.to_owned())) } else { DiskFiles.read(path) }
+    }
+}
+
+/// Writes settings into a JSON file, whose other settings and layout remain. Nothing is written if
+/// the configuration would be invalid.
 fn write(
     app: &App<'_>,
     file: &Path,
     settings: &[(String, serde_json::Value)],
 ) -> Result<(), Failure> {
     let io = |error: std::io::Error| Failure::path(file, &error);
-    let before = match fs::metadata(file) {
-        Ok(about) if about.len() > MAX_FILE => {
-            return Err(Failure::usage(format!("{} has more than 8 MiB", file.display())));
-        }
-        Ok(_) => fs::read_to_string(file).map_err(io)?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(io(error)),
-    };
+    let before = DiskFiles.read(file).map_err(io)?.unwrap_or_default();
     let text = with_settings(&before, settings)
         .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+    let inputs = app.host.config_inputs(&app.globals, Some(current_dir()?));
+    cairn_config::load(&inputs, &Changed { file, text: &text })
+        .map_err(|error| Failure::usage(format!("the configuration was not changed: {error}")))?;
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(io)?;
     // A file is complete or not there; the permissions of an existing one remain.
@@ -161,14 +170,7 @@ fn write(
         new.as_file().set_permissions(about.permissions()).map_err(io)?;
     }
     let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    new.persist(&target).map_err(|error| io(error.error))?;
-    // An invalid value is reported now and not at the next start.
-    let inputs = app.host.config_inputs(&app.globals, Some(current_dir()?));
-    if let Err(error) = cairn_config::load(&inputs, &DiskFiles) {
-        fs::write(&target, &before).map_err(io)?;
-        return Err(Failure::usage(format!("the configuration was not changed: {error}")));
-    }
-    Ok(())
+    new.persist(&target).map(drop).map_err(|error| io(error.error))
 }
 
 /// Returns the text of a configuration file with other values of some settings.
@@ -217,10 +219,12 @@ async fn try_model(app: &App<'_>, choice: &Found) -> Result<(), Failure> {
     let session = client.session_create(&params).await?.session_id;
     let outcome = tokio::time::timeout(TRIAL_TIMEOUT, answer(&client, &session)).await;
     if outcome.is_err() {
-        // The run ends with its session.
-        app.info("the model did not answer in time");
+        // A session whose run is active cannot be deleted.
+        let turn = TurnRef { session_id: session.clone(), turn_id: None };
+        client.run_cancel(&turn).await?;
+        let _late = tokio::time::timeout(CANCEL_TIMEOUT, completed(&client, &session)).await;
     }
-    let _running = client.session_delete(&Client::session(&session)).await;
+    client.session_delete(&Client::session(&session)).await?;
     client.index_remove_root(&RootRef { root: path, request_id: None }).await?;
     let why = match outcome {
         Ok(Ok(answer)) => {
@@ -244,19 +248,26 @@ async fn answer(client: &Client, session: &SessionId) -> Result<String, Failure>
         policy: Some(policy),
         metadata: std::collections::BTreeMap::new(),
     };
-    let mut follow = client.follow(session, 0);
     client.run_start(&params).await?;
+    let result = completed(client, session).await?;
+    match result.error {
+        None => Ok(result.final_output.unwrap_or_default()),
+        Some(error) => {
+            let hint = hint_for_people(&error.reason).unwrap_or(&error.hint);
+            Err(Failure::with_reason(&error.reason, error.message.clone()).hint(hint))
+        }
+    }
+}
+
+/// Waits for the end of the session's run.
+async fn completed(client: &Client, session: &SessionId) -> Result<RunResult, Failure> {
+    let mut follow = client.follow(session, 0);
     loop {
         let Item::Event(record) = follow.next().await? else { continue };
         let Ok(envelope) = record.envelope() else { continue };
-        let Some(AgentEvt::RunCompleted { result }) = envelope.body.evt() else { continue };
-        return match &result.error {
-            None => Ok(result.final_output.clone().unwrap_or_default()),
-            Some(error) => {
-                let hint = hint_for_people(&error.reason).unwrap_or(&error.hint);
-                Err(Failure::with_reason(&error.reason, error.message.clone()).hint(hint))
-            }
-        };
+        if let Some(AgentEvt::RunCompleted { result }) = envelope.body.evt() {
+            return Ok((**result).clone());
+        }
     }
 }
 

@@ -148,7 +148,7 @@ async fn retry_while_indexing<A, W: Future<Output = Result<A, Failure>>>(
 fn offset(cursor: Option<&str>) -> Result<u32, Failure> {
     let Some(cursor) = cursor else { return Ok(0) };
     let bad = || {
-        let text = "search: 'cursor' was not returned by a search; leave it out to start anew";
+        let text = "search: 'cursor' was not returned by a search; leave it out to start over";
         Failure::new(Reason::InvalidParams, text)
     };
     cursor.parse().ok().filter(|n| *n < MAX_K).ok_or_else(bad)
