@@ -14,7 +14,7 @@ pub const MAX_GREP_K: u32 = 10_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchParams {
-    /// Words, an identifier, a path or a question; at most 4 KiB.
+    /// Words, an identifier, a path, a question or the text of an issue; at most 64 KiB.
     pub query: String,
     /// Maximum number of results, 1 to 200.
     #[serde(default = "default_k")]
@@ -31,13 +31,15 @@ pub struct SearchParams {
     /// Fusion of the two lists of a hybrid search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fusion: Option<Fusion>,
-    /// True reduces each further result of a file by a fifth, instead of by 4 % up to three times.
+    /// True reduces each further result of a file by a fifth, instead of by 6 % (8 % for the text
+    /// of an issue) up to three times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diversify: Option<bool>,
     /// Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mmr: Option<f64>,
-    /// Returns the contribution of each feature to the score of each item.
+    /// Returns the kind of the query, and the contribution of each feature to the score of each
+    /// item.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
     /// Name for `search.partial` notifications; none are sent when omitted.
@@ -120,10 +122,31 @@ pub struct SearchAnswer {
     /// True if rules hide some of the requested paths, which are omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
+    /// Kind of the query, which selects the weights. Only with `explain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<QueryKind>,
     /// True if the items are the nearest ones but none of them contains much of the query, so that
     /// they probably do not answer it. Never set for a semantic search.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub weak: bool,
+}
+
+/// Kind of a query. Each kind has its own candidates and weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueryKind {
+    /// One identifier, possibly qualified: `TypeAdapter`, `Foo::bar`, `parse_header()`. The
+    /// definitions of exactly that name come first.
+    Identifier,
+    /// One path, possibly with a line: `src/main.rs:42`.
+    Path,
+    /// A question about use (`how do I run this with docker`), which documents answer.
+    Use,
+    /// Words, a sentence, or another question.
+    Text,
+    /// A text of several lines: an issue, a log, a stack trace. Its title, the names, paths and
+    /// messages in it count more than the rest.
+    Issue,
 }
 
 /// One result: a range of lines.
@@ -177,7 +200,11 @@ pub struct Share {
     /// result itself and its name; `fileName` is set if the complete name of the file (of its
     /// folder for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`
     /// and `nameMeaning` are the similarity of the file's best window, the result and its name;
-    /// `line` is the part of the query that one line covers, from six tenths on; `definition`
+    /// `line` is the part of the query, or of a line that it quotes, that one line covers, from
+    /// six tenths on; `definitionOf` marks the definition of the query's only name, and `literal`
+    /// a window that contains that name; `fileNames` counts the definitions of its file whose
+    /// names are in the query; `namedPath` is set if the file's path is in the query; `document`
+    /// marks a document; `definition`
     /// marks a result that is a definition; `container` marks a type or module that contains
     /// others; `size` is the length, up to ten lines; `rerank` is the similarity by the
     /// re-scoring model; `repeat` is the reduction of a further result of the same file, with

@@ -1,6 +1,6 @@
 //! `cairn search`: passages by words and meaning.
 
-use std::time::Duration;
+use std::{io::Read as _, time::Duration};
 
 use cairn_protocol::search::{SearchAnswer, SearchFilters, SearchParams};
 use clap::{Args, ValueEnum};
@@ -19,6 +19,8 @@ use crate::{
 
 /// Maximum lines of a passage on a terminal.
 const LINES: usize = 6;
+/// Maximum bytes of a query that the daemon accepts.
+const MAX_QUERY: u64 = 64 * 1024;
 /// Time limit of highlighting.
 const PAINTING: Duration = Duration::from_millis(25);
 
@@ -28,6 +30,7 @@ Examples:
   cairn search parse_config --mode lexical -k 5
   cairn search retry with backoff -l rust --path src/net --text
   cairn --json search 'open the database' | jq -r '.items[].path'
+  gh issue view 123 | cairn search -
 
 The search covers the indexed folder around the current one. If there is none, the git repository around it (or the
 folder itself) is indexed first. With --json each result has its passage in 'text'.
@@ -64,7 +67,7 @@ impl Mode {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SearchArgs {
-    /// Words, an identifier, or a question
+    /// Words, a name, a path, a question or the text of an issue; '-' reads it from standard input
     #[arg(required = true, value_name = "QUERY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     query: Vec<String>,
     /// Kind of search: words, meaning, or both
@@ -102,6 +105,21 @@ pub struct SearchArgs {
     explain: bool,
 }
 
+/// The query in the arguments, or on standard input for `-`.
+fn query(arguments: &[String]) -> Result<String, Failure> {
+    if arguments != ["-"] {
+        return Ok(arguments.join(" "));
+    }
+    let mut text = Vec::new();
+    // One byte more than the daemon accepts, so that it refuses what is too long.
+    std::io::stdin()
+        .lock()
+        .take(MAX_QUERY + 1)
+        .read_to_end(&mut text)
+        .map_err(|e| Failure::failed(format!("standard input cannot be read: {e}")))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     let (client, here) = app.connect_here().await?;
     let at = args.root.as_deref().map_or(Location::Around(&here), Location::Root);
@@ -121,7 +139,7 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
         context_lines: args.context,
         diversify: args.diversify.then_some(true),
         explain: args.explain || person,
-        ..SearchParams::new(args.query.join(" "))
+        ..SearchParams::new(query(&args.query)?)
     };
     let raw: Box<RawValue> = client.call(args.mode.method(), &params).await?;
     let answer: SearchAnswer = serde_json::from_str(raw.get())

@@ -21,11 +21,15 @@ use crate::rank::Mode;
 /// Candidates of each list, unless `k` needs more.
 const CANDIDATES_PER_LIST: usize = 200;
 
+/// Candidates of each line that the text of an issue quotes.
+const QUOTED: usize = 10;
+
 /// A definition that overlaps a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     pub name: String,
     pub kind: String,
+    pub container: Option<String>,
     pub start_line: u32,
     pub end_line: u32,
 }
@@ -49,6 +53,8 @@ pub struct Candidate {
     pub counts: Vec<[u16; 3]>,
     /// Cosine with the query, if the chunk has a vector.
     pub cosine: Option<f32>,
+    /// True if it contains a definition or a line that the query names.
+    pub named: bool,
 }
 
 /// The position of a window, its chunk id and its cosine.
@@ -77,9 +83,12 @@ fn collect_root(
 ) -> Result<Vec<Candidate>, Failure> {
     let (words, nearest) = lists(query, root, on_list)?;
     let mut positions = words;
-    let seen: FxHashSet<Position> = positions.iter().copied().collect();
-    positions.extend(nearest.iter().map(|n| n.0).filter(|p| !seen.contains(p)));
+    let mut seen: FxHashSet<Position> = positions.iter().copied().collect();
+    let (snapshot, chunks) = (&query.roots[root].snapshot, &query.named[root].chunks);
+    let named = chunks.iter().filter_map(|chunk| snapshot.find(*chunk as u64));
+    positions.extend(nearest.iter().map(|n| n.0).chain(named).filter(|p| seen.insert(*p)));
     let mut candidates = at_positions(query, root, &positions);
+    candidates.iter_mut().for_each(|c| c.named = chunks.contains(&c.chunk));
     if !query.vector.is_empty() {
         let mut known: FxHashMap<i64, f32> =
             nearest.iter().map(|(_, chunk, cosine)| (*chunk, *cosine)).collect();
@@ -111,9 +120,13 @@ fn lists(
     let by_words = || {
         let hits =
             lexical::candidates(&state.snapshot, &query.terms[root], limit, files, &query.cancel)?;
-        let positions: Vec<Position> =
-            hits.iter().map(|h| Position { segment: h.segment, doc: h.doc }).collect();
+        let mut positions: Vec<Position> = hits.iter().map(Position::from).collect();
         emit(Corpus::Lex, &positions)?;
+        let mut seen: FxHashSet<Position> = positions.iter().copied().collect();
+        for terms in query.quoted_terms(root) {
+            let hits = lexical::candidates(&state.snapshot, &terms, QUOTED, files, &query.cancel)?;
+            positions.extend(hits.iter().map(Position::from).filter(|p| seen.insert(*p)));
+        }
         Ok::<_, Failure>(positions)
     };
     if query.vector.is_empty() {
@@ -199,6 +212,7 @@ fn at_positions(query: &Query<'_>, root: usize, positions: &[Position]) -> Vec<C
             spans: Vec::new(),
             counts: in_path.iter().map(|n| [0, 0, *n]).collect(),
             cosine: None,
+            named: false,
         });
     }
     by_position.sort_unstable();
@@ -247,11 +261,17 @@ fn count_terms(
 /// When the database cannot be read.
 pub fn spans(conn: &Connection, candidate: &Candidate) -> Result<Vec<Span>, StoreError> {
     let mut get = conn.prepare_cached(
-        "SELECT name, kind, start_line, end_line FROM symbol
+        "SELECT name, kind, container, start_line, end_line FROM symbol
          WHERE file_id = ? AND start_line <= ? AND end_line >= ? ORDER BY start_line, end_line DESC",
     )?;
     let rows = get.query_map((candidate.file, candidate.end_line, candidate.start_line), |r| {
-        Ok(Span { name: r.get(0)?, kind: r.get(1)?, start_line: r.get(2)?, end_line: r.get(3)? })
+        Ok(Span {
+            name: r.get(0)?,
+            kind: r.get(1)?,
+            container: r.get(2)?,
+            start_line: r.get(3)?,
+            end_line: r.get(4)?,
+        })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

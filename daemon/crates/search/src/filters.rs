@@ -9,8 +9,10 @@ use cairn_index_base::FileSet;
 use cairn_index_base::{FileEntry, FileTable};
 use cairn_symbols::KINDS;
 
-/// Maximum bytes of a query or pattern.
+/// Maximum bytes of a name or pattern.
 pub const MAX_QUERY: usize = 4096;
+/// Maximum bytes of the query of a search, which may be the text of an issue.
+const MAX_SEARCH: usize = 64 * 1024;
 const MAX_CONTEXT: u32 = 50;
 const MAX_FILTERS: usize = 200;
 
@@ -25,7 +27,7 @@ pub fn invalid(field: &str, what: impl std::fmt::Display) -> Failure {
 /// # Errors
 /// `invalid_params` that names the field.
 pub fn check_search(params: &SearchParams) -> Result<(), Failure> {
-    check_text("query", &params.query)?;
+    check_length("query", &params.query, MAX_SEARCH)?;
     check_k(params.k, MAX_K)?;
     if params.context_lines > MAX_CONTEXT {
         return Err(invalid("contextLines", format_args!("must be at most {MAX_CONTEXT}")));
@@ -41,11 +43,13 @@ pub fn check_search(params: &SearchParams) -> Result<(), Failure> {
 /// # Errors
 /// `invalid_params` that names the field.
 pub fn check_text(field: &str, text: &str) -> Result<(), Failure> {
+    check_length(field, text, MAX_QUERY)
+}
+
+fn check_length(field: &str, text: &str, most: usize) -> Result<(), Failure> {
     match text.len() {
         0 => Err(invalid(field, "must not be empty")),
-        n if n > MAX_QUERY => {
-            Err(invalid(field, format_args!("has {n} bytes; the limit is {MAX_QUERY}")))
-        }
+        n if n > most => Err(invalid(field, format_args!("has {n} bytes; the limit is {most}"))),
         _ if text.trim().is_empty() && field == "query" => Err(invalid(field, "must not be blank")),
         _ => Ok(()),
     }

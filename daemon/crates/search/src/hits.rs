@@ -3,6 +3,7 @@
 
 use std::collections::hash_map::Entry;
 use std::io::Read;
+use std::sync::Arc;
 
 use cairn_protocol::content::EntryKind;
 use cairn_protocol::error::Failure;
@@ -13,6 +14,7 @@ use cairn_workspace::language_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::candidates::{Candidate, Span};
+use crate::parsed::QueryKind;
 use crate::query::Query;
 use crate::rank::{self, Passage};
 use crate::ranking::Ranking;
@@ -25,10 +27,17 @@ const MAX_TEXT: usize = 64 * 1024;
 /// Maximum number of highlights of an item.
 const MAX_HIGHLIGHTS: usize = 500;
 
-/// A file of the answer, with the line ranges that are already in the answer.
+/// Ranks up to which a passage may extend an earlier one of its file, instead of being a result of
+/// its own; its minimum share of that one's score; the lines between them, and the lines of both.
+const MERGED_RANKS: usize = 20;
+const MIN_SHARE: f32 = 0.7;
+const MAX_GAP: u32 = 3;
+const MAX_MERGED: u32 = 60;
+
+/// A file of the answer, with the positions of its passages in the answer.
 struct AnswerFile {
-    state: Option<FileState>,
-    ranges: Vec<(u32, u32)>,
+    state: Option<Arc<FileState>>,
+    chosen: Vec<usize>,
 }
 
 /// The state of a file in the index compared with the disk.
@@ -38,38 +47,26 @@ struct FileState {
     changed: bool,
 }
 
+/// A passage of the answer.
+struct Chosen<'a> {
+    passage: &'a Passage,
+    score: f32,
+    state: Arc<FileState>,
+    symbol: Option<&'a Span>,
+    lines: (u32, u32),
+}
+
 /// Builds the first `k` items of a query from the ranked passages.
 ///
 /// # Errors
 /// `cancelled`, or when the database cannot be read.
 pub fn build(query: &Query<'_>, ranking: &Ranking) -> Result<Vec<SearchItem>, Failure> {
-    let mut files: FxHashMap<(usize, u32), AnswerFile> = FxHashMap::default();
-    let mut texts: FxHashSet<u64> = FxHashSet::default();
     let mut items = Vec::new();
-    for (i, score) in &ranking.scored {
-        if items.len() >= query.params.k as usize {
-            break;
-        }
-        query.cancel.check()?;
-        let passage = &ranking.passages[*i];
-        let c = &ranking.candidates[passage.candidate];
+    for chosen in choose(query, ranking)? {
+        let c = &ranking.candidates[chosen.passage.candidate];
         let index = &query.roots[c.root].index;
-        let file = match files.entry((c.root, c.file)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(slot) => {
-                slot.insert(AnswerFile { state: current_state(index, c)?, ranges: Vec::new() })
-            }
-        };
-        let Some(state) = &file.state else { continue };
-        let (symbol, range) = answer_range(c, passage, state.changed);
-        // Neither the same text nor the same lines appear twice.
-        if file.ranges.iter().any(|r| overlaps_by_half(*r, range))
-            || passage.fingerprint.is_some_and(|fingerprint| !texts.insert(fingerprint))
-        {
-            continue;
-        }
         let loaded;
-        let text = match ranking.texts.get(&passage.candidate) {
+        let text = match ranking.texts.get(&chosen.passage.candidate) {
             Some(text) => text,
             None => {
                 let Some(text) = packed::text_of(&*index.readers.get()?, c.chunk)? else {
@@ -79,15 +76,70 @@ pub fn build(query: &Query<'_>, ranking: &Ranking) -> Result<Vec<SearchItem>, Fa
                 &loaded
             }
         };
-        let mut item = item(query, index, c, text, (symbol, range), state);
-        item.score = f64::from(*score);
+        let mut item = item(query, index, c, text, (chosen.symbol, chosen.lines), &chosen.state);
+        item.score = f64::from(chosen.score);
         if query.params.explain {
-            item.explain = passage.features.shares(ranking.weights(query.mode), *score);
+            item.explain = chosen.passage.features.shares(ranking.weights(query), chosen.score);
         }
-        file.ranges.push(range);
         items.push(item);
     }
     Ok(items)
+}
+
+/// The passages of the answer: neither the same text nor the same lines appear twice, and near
+/// passages of a file are one.
+fn choose<'a>(query: &Query<'_>, ranking: &'a Ranking) -> Result<Vec<Chosen<'a>>, Failure> {
+    let mut files: FxHashMap<(usize, u32), AnswerFile> = FxHashMap::default();
+    let mut texts: FxHashSet<u64> = FxHashSet::default();
+    let mut all: Vec<Chosen<'a>> = Vec::new();
+    let weights = ranking.weights(query);
+    // Without the reduction of further results of a file.
+    let quality = |passage: &Passage| passage.features.score(weights);
+    for (rank, (i, score)) in ranking.scored.iter().enumerate() {
+        if all.len() >= query.params.k as usize {
+            break;
+        }
+        query.cancel.check()?;
+        let passage = &ranking.passages[*i];
+        let c = &ranking.candidates[passage.candidate];
+        let file = match files.entry((c.root, c.file)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(slot) => {
+                let state = current_state(&query.roots[c.root].index, c)?.map(Arc::new);
+                slot.insert(AnswerFile { state, chosen: Vec::new() })
+            }
+        };
+        let Some(state) = &file.state else { continue };
+        let (symbol, lines) = answer_range(c, passage, state.changed);
+        let is_known = |at: &usize| overlaps_by_half(all[*at].lines, lines);
+        if file.chosen.iter().any(is_known)
+            || passage.fingerprint.is_some_and(|fingerprint| !texts.insert(fingerprint))
+        {
+            continue;
+        }
+        let can_merge = rank < MERGED_RANKS
+            && !state.changed
+            && query.parsed.kind != QueryKind::Identifier
+            && query.filters.kinds.is_empty();
+        let merged = file.chosen.iter().find_map(|at| {
+            let is_as_good = quality(passage) >= MIN_SHARE * quality(all[*at].passage);
+            Some((*at, merged(all[*at].lines, lines).filter(|_| is_as_good && can_merge)?))
+        });
+        if let Some((at, lines)) = merged {
+            all[at].lines = lines;
+            continue;
+        }
+        file.chosen.push(all.len());
+        all.push(Chosen { passage, score: *score, state: Arc::clone(state), symbol, lines });
+    }
+    Ok(all)
+}
+
+/// The range over two near ones, if it is short enough for one result.
+fn merged(a: (u32, u32), b: (u32, u32)) -> Option<(u32, u32)> {
+    let both = (a.0.min(b.0), a.1.max(b.1));
+    let gap = a.0.max(b.0).saturating_sub(a.1.min(b.1) + 1);
+    (gap <= MAX_GAP && both.1 - both.0 < MAX_MERGED).then_some(both)
 }
 
 /// True if two ranges share at least half of the shorter one.
@@ -253,6 +305,15 @@ mod tests {
                 && !overlaps_by_half((1, 4), (5, 9))
                 && !overlaps_by_half((50, 60), (1, 9))
         );
+    }
+
+    #[test]
+    fn near_ranges_are_merged_unless_they_are_long() {
+        assert_eq!(merged((1, 10), (14, 20)), Some((1, 20)));
+        assert_eq!(merged((14, 20), (1, 10)), Some((1, 20)));
+        assert_eq!(merged((1, 10), (8, 20)), Some((1, 20)));
+        assert_eq!(merged((1, 10), (15, 20)), None);
+        assert_eq!([merged((1, 30), (31, 60)), merged((1, 30), (31, 61))], [Some((1, 60)), None]);
     }
 
     #[test]

@@ -6,10 +6,12 @@ use cairn_index_base::{CancelFlag, FileSet, FileTable};
 use cairn_protocol::error::Failure;
 use cairn_protocol::search::SearchParams;
 use cairn_text_index::Snapshot;
-use cairn_tokenizer::words::{Stem, query_stems};
+use cairn_tokenizer::words::Stem;
 
 use crate::filters::Filters;
 use crate::lexical::{self, Term};
+use crate::named::Named;
+use crate::parsed::{ParsedQuery, QueryKind};
 use crate::rank::{Mode, Ranker};
 use crate::root_index::RootIndex;
 
@@ -20,6 +22,9 @@ pub struct Query<'a> {
     pub mode: Mode,
     pub filters: Filters,
     pub roots: Vec<QueryRoot>,
+    pub parsed: ParsedQuery,
+    /// The files and windows of each root that the query names; empty for a semantic search.
+    pub named: Vec<Named>,
     /// Terms of each root.
     pub terms: Vec<Vec<Term>>,
     /// The query's vector; empty for a lexical search.
@@ -55,28 +60,51 @@ impl<'a> Query<'a> {
             .map(|index| QueryRoot::open(index, &filters))
             .collect::<Result<Vec<_>, _>>()?;
         cancel.check()?;
-        let stems = query_stems(&params.query);
-        let terms = roots.iter().map(|root| lexical::terms(&root.snapshot, &stems)).collect();
+        let parsed = ParsedQuery::new(&params.query);
+        let terms =
+            roots.iter().map(|root| lexical::terms(&root.snapshot, &parsed.words)).collect();
+        let named = match mode {
+            Mode::Semantic => roots.iter().map(|_| Named::default()).collect(),
+            _ => roots
+                .iter()
+                .map(|root| Named::find(root, &parsed))
+                .collect::<Result<Vec<_>, _>>()?,
+        };
         let mut query = Self {
             params,
             mode,
             filters,
             roots,
+            parsed,
+            named,
             terms,
             vector: Vec::new(),
             by_table: None,
             cancel,
         };
         if let Some(index) = indexes.first().filter(|_| mode != Mode::Lexical) {
-            let (embedder, text) = (&index.opts.embedder, [params.query.as_bytes()]);
-            query.vector = embedder.embed(&text)?;
-            query.by_table = embedder.is_transformer().then(|| embedder.table().embed(&text));
+            let (embedder, text) = (&index.opts.embedder, [query.parsed.embedded.as_bytes()]);
+            let vector = embedder.embed(&text)?;
+            let by_table = embedder.is_transformer().then(|| embedder.table().embed(&text));
+            (query.vector, query.by_table) = (vector, by_table);
         }
         Ok(query)
     }
 
     pub fn ranker(&self) -> Ranker<'_> {
-        Ranker::new(&self.params.query, &self.terms, self.mode)
+        Ranker::new(&self.parsed, &self.terms, &self.named, self.mode)
+    }
+
+    /// The terms of each line that the text of an issue quotes.
+    pub fn quoted_terms(&self, root: usize) -> Vec<Vec<Term>> {
+        if self.parsed.kind != QueryKind::Issue {
+            return Vec::new();
+        }
+        let terms = |stems: &Vec<Stem>| {
+            let all = self.terms[root].iter();
+            all.filter(|t| stems.contains(&t.stem)).cloned().collect()
+        };
+        self.parsed.quotes.iter().map(terms).collect()
     }
 
     /// True if a stem is a word of the query.

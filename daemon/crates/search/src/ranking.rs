@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::candidates::Candidate;
 use crate::hits;
+use crate::parsed::QueryKind;
 use crate::query::Query;
 use crate::rank::{self, Mode, Passage, Repeat, Scored, Weights};
 use crate::reading::read_best;
@@ -58,7 +59,8 @@ impl Ranking {
         let rest = base.order.iter().skip(most);
         passages
             .extend(rest.map(|(i, _)| rank::window_passage(&ranker, *i, &candidates[*i], &base)));
-        let scored = sorted(&candidates, &passages, Weights::of(query.mode, false));
+        let scored =
+            sorted(&candidates, &passages, Weights::of(query.mode, query.parsed.kind, false));
         let unscored = Self { candidates, passages, scored, texts, rescored: Rescored::Off };
         let mut ranking = rescore(query, unscored)?;
         let mut scores = vec![0.0; ranking.passages.len()];
@@ -85,8 +87,11 @@ impl Ranking {
     /// # Errors
     /// When the database cannot be read.
     pub fn diversified(mut self, query: &Query<'_>) -> Result<Self, Failure> {
-        let repeat =
-            if query.params.diversify == Some(true) { Repeat::DIVERSE } else { Repeat::DEFAULT };
+        let repeat = match query.parsed.kind {
+            _ if query.params.diversify == Some(true) => Repeat::DIVERSE,
+            QueryKind::Issue => Repeat::ISSUE,
+            _ => Repeat::DEFAULT,
+        };
         rank::diversify(&mut self.scored, repeat, |i| {
             let c = &self.candidates[self.passages[i].candidate];
             (c.root, c.file)
@@ -120,8 +125,8 @@ impl Ranking {
     }
 
     /// The weights of the features.
-    pub fn weights(&self, mode: Mode) -> &'static Weights {
-        Weights::of(mode, self.rescored.counts())
+    pub fn weights(&self, query: &Query<'_>) -> &'static Weights {
+        Weights::of(query.mode, query.parsed.kind, self.rescored.counts())
     }
 
     /// The indexed text of a passage.

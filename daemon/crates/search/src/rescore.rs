@@ -196,7 +196,7 @@ pub fn rescore(query: &Query<'_>, mut ranking: Ranking) -> Result<Ranking, Failu
         ranking.passages[*i].features.rerank = cosine.map_or(0.0, |cosine| (cosine - low) / range);
     }
     ranking.scored =
-        ranking::sorted(&ranking.candidates, &ranking.passages, ranking.weights(query.mode));
+        ranking::sorted(&ranking.candidates, &ranking.passages, ranking.weights(query));
     Ok(ranking)
 }
 

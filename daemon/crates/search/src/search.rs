@@ -124,7 +124,8 @@ impl Indexes {
         let restricted = indexes.iter().any(|index| !index.root.view().is_complete());
         let took_us = started.elapsed().as_micros() as u64;
         let weak = !items.is_empty() && ranking.is_weak(&query);
-        Ok(SearchAnswer { items, complete, degraded, took_us, restricted, weak })
+        let kind = params.explain.then_some(query.parsed.kind);
+        Ok(SearchAnswer { items, complete, degraded, took_us, restricted, kind, weak })
     }
 }
 

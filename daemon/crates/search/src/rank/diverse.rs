@@ -15,8 +15,10 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// The default, which only prefers other files of equal quality.
-    pub const DEFAULT: Self = Self { factor: 0.96, max_repeats: 3 };
+    /// The default, which prefers other files of similar quality.
+    pub const DEFAULT: Self = Self { factor: 0.94, max_repeats: 3 };
+    /// For the text of an issue, whose words are in many passages of one file.
+    pub const ISSUE: Self = Self { factor: 0.92, max_repeats: 3 };
     /// For requests for results from many files.
     pub const DIVERSE: Self = Self { factor: 0.8, max_repeats: i32::MAX };
 }

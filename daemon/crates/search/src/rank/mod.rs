@@ -11,6 +11,8 @@ mod windows;
 
 use cairn_protocol::search::Share;
 
+use crate::parsed::QueryKind;
+
 pub use diverse::{Repeat, diversify, mmr};
 pub use passages::{
     Passage, SemanticContext, by_definitions, is_returned_complete, window_passage,
@@ -59,8 +61,19 @@ pub struct Features {
     pub name_meaning: f32,
     /// Share of its name that is in the query.
     pub name: f32,
-    /// 1 if its name is the query or one of its identifiers.
+    /// 1 if its name is the query or one of its identifiers; less for a name in another case or
+    /// container, or of less weight in a long query.
     pub exact: f32,
+    /// The same for a definition that starts in its window, if the query is one name.
+    pub definition_of: f32,
+    /// 1 for a window that contains the query's only name literally.
+    pub literal: f32,
+    /// How many definitions with names of the query its file has, 0 to 1.
+    pub file_names: f32,
+    /// 1 if the query contains its file's path, less if the path means several files.
+    pub named_path: f32,
+    /// 1 for a document.
+    pub document: f32,
     /// 1 for a definition, 0 for a window.
     pub definition: f32,
     /// 1 for a type or a module, since queries ask for members more often than for their
@@ -90,6 +103,11 @@ pub struct Weights {
     name_meaning: f32,
     name: f32,
     exact: f32,
+    definition_of: f32,
+    literal: f32,
+    file_names: f32,
+    named_path: f32,
+    document: f32,
     definition: f32,
     container: f32,
     size: f32,
@@ -113,9 +131,60 @@ const HYBRID: Weights = Weights {
     name_meaning: 0.75,
     name: 0.0,
     exact: 0.25,
+    definition_of: 3.0,
+    literal: 0.5,
+    file_names: 0.0,
+    named_path: 0.4,
+    document: 0.0,
     definition: 0.01,
     container: -0.64,
     size: 0.76,
+    rerank: 0.0,
+};
+const ISSUE: Weights = Weights {
+    window_words: 0.42,
+    file_words: 0.28,
+    file_meaning: 0.14,
+    path: 0.54,
+    file_name: 0.11,
+    window_names: 0.0,
+    words: -0.19,
+    line: 0.1,
+    meaning: 0.35,
+    name_meaning: 0.68,
+    name: -0.12,
+    exact: 0.22,
+    definition_of: 0.0,
+    literal: 0.0,
+    file_names: 0.16,
+    named_path: 0.4,
+    document: 0.0,
+    definition: -0.2,
+    container: -0.63,
+    size: 0.83,
+    rerank: 0.0,
+};
+const USE: Weights = Weights {
+    window_words: 0.85,
+    file_words: 0.05,
+    file_meaning: 0.0,
+    path: 0.0,
+    file_name: 0.26,
+    window_names: 0.0,
+    words: 0.31,
+    line: 0.33,
+    meaning: 0.39,
+    name_meaning: 1.7,
+    name: -0.31,
+    exact: 0.25,
+    definition_of: 0.0,
+    literal: 0.0,
+    file_names: 0.0,
+    named_path: 0.0,
+    document: 0.72,
+    definition: -0.79,
+    container: -0.64,
+    size: -0.45,
     rerank: 0.0,
 };
 const LEXICAL: Weights = Weights {
@@ -131,6 +200,11 @@ const LEXICAL: Weights = Weights {
     name_meaning: 0.0,
     name: 0.35,
     exact: 0.25,
+    definition_of: 3.0,
+    literal: 0.5,
+    file_names: 0.0,
+    named_path: 0.4,
+    document: 0.0,
     definition: 0.15,
     container: -0.62,
     size: 0.68,
@@ -149,6 +223,11 @@ const SEMANTIC: Weights = Weights {
     name_meaning: 0.94,
     name: 0.0,
     exact: 0.0,
+    definition_of: 0.0,
+    literal: 0.0,
+    file_names: 0.0,
+    named_path: 0.0,
+    document: 0.0,
     definition: -0.13,
     container: -0.6,
     size: 0.98,
@@ -169,18 +248,31 @@ const RESCORED: Weights = Weights {
     name_meaning: 0.64,
     name: 0.0,
     exact: 0.25,
+    definition_of: 0.0,
+    literal: 0.0,
+    file_names: 0.0,
+    named_path: 0.0,
+    document: 0.0,
     definition: 0.05,
     container: -0.71,
     size: 0.77,
     rerank: 0.28,
 };
 
+/// Names of the features that the path's factor does not apply to.
+const DEFINITION_OF: &str = "definitionOf";
+const LITERAL: &str = "literal";
+
 impl Weights {
-    /// The weights of a kind of search; `rescored` applies to hybrid searches only.
-    pub fn of(mode: Mode, rescored: bool) -> &'static Self {
+    /// The weights of a kind of search and query; `rescored` applies to hybrid searches only.
+    pub fn of(mode: Mode, kind: QueryKind, rescored: bool) -> &'static Self {
         match mode {
             Mode::Hybrid if rescored => &RESCORED,
-            Mode::Hybrid => &HYBRID,
+            Mode::Hybrid => match kind {
+                QueryKind::Issue => &ISSUE,
+                QueryKind::Use => &USE,
+                _ => &HYBRID,
+            },
             Mode::Lexical => &LEXICAL,
             Mode::Semantic => &SEMANTIC,
         }
@@ -189,7 +281,7 @@ impl Weights {
 
 impl Features {
     /// Each feature by its name on the wire, with its value and weight.
-    fn named(&self, w: &Weights) -> [(&'static str, f32, f32); 16] {
+    fn named(&self, w: &Weights) -> [(&'static str, f32, f32); 21] {
         [
             ("windowWords", self.window_words, w.window_words),
             ("fileWords", self.file_words, w.file_words),
@@ -203,6 +295,11 @@ impl Features {
             ("nameMeaning", self.name_meaning, w.name_meaning),
             ("name", self.name, w.name),
             ("exact", self.exact, w.exact),
+            (DEFINITION_OF, self.definition_of, w.definition_of),
+            (LITERAL, self.literal, w.literal),
+            ("fileNames", self.file_names, w.file_names),
+            ("namedPath", self.named_path, w.named_path),
+            ("document", self.document, w.document),
             ("definition", self.definition, w.definition),
             ("container", self.container, w.container),
             ("size", self.size, w.size),
@@ -210,9 +307,13 @@ impl Features {
         ]
     }
 
-    /// The score: the weighted sum times the path's factor.
+    /// The score: the weighted sum times the path's factor, which a definition of the query's only
+    /// name is exempt from.
     pub fn score(&self, w: &Weights) -> f32 {
-        self.named(w).iter().map(|(_, value, weight)| value * weight).sum::<f32>() * self.prior
+        let all = self.named(w);
+        let sum: f32 = all.iter().map(|(_, value, weight)| value * weight).sum();
+        let exempt = self.definition_of * w.definition_of + self.literal * w.literal;
+        (sum - exempt) * self.prior + exempt
     }
 
     /// Each feature by its name, and the path's factor as `prior`.
@@ -236,7 +337,15 @@ impl Features {
             .map(|(feature, value, weight)| Share {
                 feature: feature.to_owned(),
                 value: f64::from(value),
-                share: f64::from(value * weight * self.prior),
+                share: f64::from(
+                    value
+                        * weight
+                        * if [DEFINITION_OF, LITERAL].contains(&feature) {
+                            1.0
+                        } else {
+                            self.prior
+                        },
+                ),
             })
             .collect();
         let unrepeated = self.score(w);
@@ -269,7 +378,7 @@ mod tests {
             prior: 0.3,
             ..Features::default()
         };
-        let w = Weights::of(Mode::Hybrid, false);
+        let w = Weights::of(Mode::Hybrid, QueryKind::Text, false);
         for (score, share_count) in [(f.score(w), 4), (0.9 * f.score(w), 5)] {
             let shares = f.shares(w, score);
             let sum: f64 = shares.iter().map(|s| s.share).sum();

@@ -1,5 +1,6 @@
 //! The text of a window, indexed by line.
 
+use super::windows::Quote;
 use crate::candidates::Candidate;
 use crate::lexical::Term;
 use cairn_text_index::packed::WindowContext;
@@ -58,14 +59,21 @@ impl<'a> Page<'a> {
         Self { text, surrounding, first_line: c.start_line, starts, words_before, hits, terms }
     }
 
-    /// The line of a range that covers most of the query, preceded by its coverage by rarity.
-    pub(super) fn best_line(&self, (from, to): (u32, u32)) -> (f32, u32) {
+    /// The line of a range that covers most of one of the quoted lines, preceded by the share by
+    /// rarity.
+    pub(super) fn best_line(&self, lines: (u32, u32), quotes: &[Quote]) -> (f32, u32) {
+        let best = quotes.iter().map(|quote| self.best_line_of(lines, quote));
+        best.reduce(|a, b| if b.0 > a.0 { b } else { a }).unwrap_or((0.0, 0))
+    }
+
+    fn best_line_of(&self, (from, to): (u32, u32), quote: &Quote) -> (f32, u32) {
         let (mut best, mut covered) = ((0.0, 0), 0.0);
         // The last line of each term; lines are in order.
         let (mut seen, mut line) = (vec![u32::MAX; self.terms.len()], u32::MAX);
-        for (at, term) in
-            self.hits.iter().filter(|(at, _)| (from..=to).contains(&(self.first_line + at)))
-        {
+        let is_in = |(at, term): &&(u32, u16)| {
+            quote.terms[*term as usize] && (from..=to).contains(&(self.first_line + at))
+        };
+        for (at, term) in self.hits.iter().filter(is_in) {
             if *at != line {
                 line = *at;
                 covered = 0.0;
@@ -77,7 +85,7 @@ impl<'a> Page<'a> {
                 best = (covered, self.first_line + at);
             }
         }
-        best
+        (best.0 / quote.total, best.1)
     }
 
     /// The text of a range that overlaps the window, in parts, as far as its frame contains it.
@@ -149,11 +157,16 @@ mod tests {
             spans: Vec::new(),
             counts: Vec::new(),
             cosine: None,
+            named: false,
         };
         let term = |word: &[u8]| Term { stem: words::stemmed(word), chunks: 1, rarity: 1.0 };
         let terms = [term(b"beta"), term(b"gamma")];
         let page = Page::new(&c, &context, &terms);
-        assert_eq!([page.best_line((11, 14)), page.best_line((11, 13))], [(2.0, 14), (1.0, 11)]);
+        let quotes = [Quote { terms: vec![true, true], total: 2.0 }];
+        let best_line = |lines| page.best_line(lines, &quotes);
+        assert_eq!([best_line((11, 14)), best_line((11, 13))], [(1.0, 14), (0.5, 11)]);
+        let two = [Quote { terms: vec![false, true], total: 1.0 }];
+        assert_eq!(page.best_line((11, 13), &two), (0.0, 0));
         assert_eq!(page.section((11, 14)), (text, vec![3, 1], 5));
         assert_eq!(page.section((11, 12)), (&b"alpha beta\n\n"[..], vec![1, 0], 2));
         assert_eq!(page.section((13, 13)), (&b"beta\n"[..], vec![1, 0], 1));

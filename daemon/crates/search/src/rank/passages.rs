@@ -6,10 +6,12 @@ use super::windows::{Base, K1, Ranker};
 use super::{Features, Mode};
 use crate::candidates::{Candidate, Span};
 use crate::lexical::Term;
+use crate::parsed::{QueryKind, QueryName};
 use cairn_text_index::chunk;
 use cairn_text_index::packed::WindowContext;
 use cairn_tokenizer::words;
 use cairn_vectors::Table;
+use memchr::memmem;
 
 /// Length normalisation of BM25 for passages.
 const B: f32 = 0.5;
@@ -22,6 +24,9 @@ const MAX_COMPLETE: u32 = 60;
 const MAX_ACCIDENTAL: u32 = 10;
 /// Share of the query from which a line counts as a quotation.
 const MIN_COVERAGE: f32 = 0.6;
+/// Factors of a name that differs in case, and of one in another container.
+const OTHER_CASE: f32 = 0.7;
+const OTHER_CONTAINER: f32 = 0.7;
 /// Number of lines from which the size feature is 1.
 const FULL_LENGTH: u32 = 10;
 
@@ -76,11 +81,7 @@ pub fn by_definitions(
 ) -> Vec<Passage> {
     let counted = if ranker.mode == Mode::Semantic { &[] } else { ranker.terms(c) };
     let page = Page::new(c, text, counted);
-    let mut all = vec![window_passage(ranker, at, c, base)];
-    if ranker.mode != Mode::Semantic {
-        let (share, line) = page.best_line((c.start_line, c.end_line));
-        (all[0].features.line, all[0].best_line) = (line_coverage(share / ranker.total(c)), line);
-    }
+    let mut all = vec![read_window(ranker, (at, c), text, &page, base)];
     let path = c.path.replace('/', " ");
     let dot = |pieces: &[&[u8]]| {
         let vector = cairn_vectors::embed_cached(semantics.table, pieces);
@@ -95,11 +96,13 @@ pub fn by_definitions(
     let mut best_name = 0f32;
     for (n, span) in spans.iter().enumerate() {
         let NameMatch { covered, share, exact } = match_name(ranker, c, span);
-        if span.start_line >= c.start_line {
+        let starts_here = span.start_line >= c.start_line;
+        if starts_here {
             best_name = best_name.max(covered * (0.5 + 0.5 * share));
             all[0].features.exact = all[0].features.exact.max(exact);
         }
-        if contains_another(span, spans) {
+        // Of definitions around others only the one that the query names is a result.
+        if contains_another(span, spans) && !(exact > 0.0 && starts_here) {
             continue;
         }
         let lines = (span.start_line.max(c.start_line), span.end_line.min(c.end_line));
@@ -109,8 +112,11 @@ pub fn by_definitions(
         if ranker.mode != Mode::Semantic {
             features.words = passage_bm25(&counts, tokens, ranker.terms(c)) / ranker.total(c);
             (features.name, features.exact) = (share, exact);
-            let best = page.best_line(lines);
-            (features.line, best_line) = (line_coverage(best.0 / ranker.total(c)), best.1);
+            let best = page.best_line(lines, ranker.quotes(c));
+            (features.line, best_line) = (line_coverage(best.0), best.1);
+            if starts_here && ranker.kind == QueryKind::Identifier {
+                features.definition_of = exact;
+            }
         }
         let visible_lines =
             if is_returned_complete(span) { (span.start_line, span.end_line) } else { lines };
@@ -138,6 +144,27 @@ pub fn by_definitions(
         all[0].features.exact = 0.0;
     }
     all
+}
+
+/// A candidate as one passage, with the features that need its text.
+fn read_window(
+    ranker: &Ranker<'_>,
+    (at, c): (usize, &Candidate),
+    text: &WindowContext,
+    page: &Page<'_>,
+    base: &Base,
+) -> Passage {
+    let mut window = window_passage(ranker, at, c, base);
+    if ranker.mode != Mode::Semantic {
+        let (share, line) = page.best_line((c.start_line, c.end_line), ranker.quotes(c));
+        (window.features.line, window.best_line) = (line_coverage(share), line);
+    }
+    if ranker.kind == QueryKind::Identifier {
+        let is_in =
+            |name: &QueryName| memmem::find(text.window_text(), name.name.as_bytes()).is_some();
+        window.features.literal = f32::from(u8::from(ranker.names.iter().all(is_in)));
+    }
+    window
 }
 
 /// True if a definition contains another one of the list.
@@ -192,7 +219,7 @@ struct NameMatch {
     covered: f32,
     /// Share of the name's words that are in the query.
     share: f32,
-    /// 1 if the name is one of the query's identifiers.
+    /// The weight of the query's name that it equals; less if the case or the container differ.
     exact: f32,
 }
 
@@ -201,8 +228,19 @@ fn match_name(ranker: &Ranker<'_>, c: &Candidate, span: &Span) -> NameMatch {
     stems.retain(|s| s.len() > 1);
     let hits = ranker.terms(c).iter().filter(|t| stems.contains(&t.stem));
     let (covered, hit) = hits.fold((0.0, 0.0), |(sum, n), t| (sum + t.rarity, n + 1.0));
-    let exact = ranker.names.iter().any(|n| n.eq_ignore_ascii_case(&span.name));
-    NameMatch { covered, share: hit / stems.len().max(1) as f32, exact: f32::from(u8::from(exact)) }
+    let exact = ranker.names.iter().map(|name| exact_match(name, span)).fold(0.0, f32::max);
+    NameMatch { covered, share: hit / stems.len().max(1) as f32, exact }
+}
+
+/// The weight of a name of the query if a definition has it.
+fn exact_match(name: &QueryName, span: &Span) -> f32 {
+    if !name.name.eq_ignore_ascii_case(&span.name) {
+        return 0.0;
+    }
+    let by_case = if name.name == span.name { 1.0 } else { OTHER_CASE };
+    let last = span.container.as_deref().and_then(|c| c.rsplit(['.', ':', '#', '\\']).next());
+    let is_elsewhere = name.container.is_some() && name.container.as_deref() != last;
+    name.weight * by_case * if is_elsewhere { OTHER_CONTAINER } else { 1.0 }
 }
 
 /// BM25 of a passage from the counts of the terms and its number of words.
@@ -220,7 +258,8 @@ mod tests {
     use super::*;
 
     fn span(name: &str, start_line: u32, end_line: u32) -> Span {
-        Span { name: name.into(), kind: "function".into(), start_line, end_line }
+        let kind = "function".into();
+        Span { name: name.into(), kind, container: None, start_line, end_line }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The factor of a path: code ranks before tests, documents and examples, unless the query asks for
 //! them.
 
+use crate::parsed::{ParsedQuery, QueryKind};
+
 /// Factor of tests, documents, examples and vendored code that the query does not ask for.
 const SECONDARY_FACTOR: f32 = 0.3;
 /// Number of words up to which a query with a word such as `tests` asks for tests; a longer query
@@ -40,14 +42,15 @@ const QUESTIONS: [&str; 15] = [
 ];
 
 impl QueryTopics {
-    pub fn new(query: &str) -> Self {
-        let lower = query.to_lowercase();
+    pub fn new(parsed: &ParsedQuery) -> Self {
+        let lower = parsed.title.to_lowercase();
         let words: Vec<&str> =
             lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
         let has = |accepted: &[&str]| words.iter().any(|w| accepted.contains(w));
         let first = words.first().copied().unwrap_or_default();
-        let (tests, docs, examples) = (has(&TESTS), has(&DOCS), has(&EXAMPLES));
-        let share = match QUESTIONS.contains(&first) {
+        let is_about_use = parsed.kind == QueryKind::Use;
+        let (tests, docs, examples) = (has(&TESTS), is_about_use || has(&DOCS), has(&EXAMPLES));
+        let share = match is_about_use || QUESTIONS.contains(&first) {
             true => 1.0,
             false => (SHORT_QUERY / words.len().max(1) as f32).min(1.0),
         };
@@ -61,29 +64,14 @@ impl QueryTopics {
     }
 }
 
-/// The identifiers of a query in lower case: words with `_` or an inner capital, called or
-/// qualified names, and the only word of a query. Of a qualified name the last part counts.
-pub fn identifiers(query: &str) -> Vec<String> {
-    let part = |c: char| c.is_alphanumeric() || c == '_';
-    let alone = !query.trim().contains(char::is_whitespace);
-    let mut identifiers_found = Vec::new();
-    for word in query.split(char::is_whitespace) {
-        let (bare, called) = match word.find('(') {
-            Some(at) => (&word[..at], true),
-            None => (word.trim_end_matches(|c| !part(c)), false),
-        };
-        let marked = called || ["::", "->", "."].iter().any(|m| bare.contains(m));
-        let Some(name) = bare.rsplit(|c| !part(c)).next().filter(|n| n.len() > 2) else { continue };
-        if alone || marked || name.contains('_') || name.chars().skip(1).any(char::is_uppercase) {
-            identifiers_found.push(name.to_lowercase());
-        }
-    }
-    identifiers_found
-}
-
 /// True for tests, documents, examples, vendored code and data files.
 pub fn is_secondary(path: &str) -> bool {
-    prior(path, &QueryTopics::new("")) < 1.0
+    Classes::of(&path.to_lowercase(), path).any()
+}
+
+/// True for documents.
+pub fn is_document(path: &str) -> bool {
+    Classes::of(&path.to_lowercase(), path).document
 }
 
 /// The factor of a path for a query.
@@ -92,67 +80,109 @@ pub fn prior(path: &str, topics: &QueryTopics) -> f32 {
     if !topics.lower.is_empty() && topics.lower.contains(&lower) {
         return 1.0;
     }
-    let (folders, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
-    let has = |words: &[&str]| folders.split('/').any(|f| words.contains(&f));
-    let stem = name.split('.').next().unwrap_or(name);
-    let test = has(&[
-        "spec",
-        "specs",
-        "__tests__",
-        "testdata",
-        "fixtures",
-        "e2e",
-        "bench",
-        "benches",
-        "benchmarks",
-    ]) || folders.split('/').any(|folder| {
-        has_test_word(folder, &["test", "tests", "testing", "testutil", "testutils"])
-    }) || has_test_word(stem, &["test", "tests"])
-        || ["_spec", "_bench"].iter().any(|e| stem.ends_with(e))
-        || path.ends_with("Test.java")
-        || path.ends_with("Tests.java")
-        || name.contains(".test.")
-        || name.contains(".spec.")
-        || name == "conftest.py";
-    let ending = name.rsplit('.').next().unwrap_or("");
-    let doc = has(&["doc", "docs", "documentation"])
-        || matches!(ending, "md" | "rst" | "txt" | "adoc" | "html" | "css" | "svg" | "po")
-        || ["changelog", "changes", "history", "news", "readme", "license"].contains(&stem);
-    let example = has(&[
-        "example",
-        "examples",
-        "sample",
-        "samples",
-        "demo",
-        "demos",
-        "tutorial",
-        "tutorials",
-    ]);
-    let vendored = has(&[
-        "vendor",
-        "vendored",
-        "third_party",
-        "third-party",
-        "node_modules",
-        "dist",
-        "generated",
-        "gen",
-    ]);
-    let data =
-        matches!(ending, "json" | "yaml" | "yml" | "toml" | "lock" | "cfg" | "ini" | "xml" | "csv");
+    let classes = Classes::of(&lower, path);
     let mut factor = 1.0;
     for (is, requested) in [
-        (test, topics.tests),
-        (doc, topics.docs),
-        (example, topics.examples),
-        (vendored, false),
-        (data, false),
+        (classes.test, topics.tests),
+        (classes.document, topics.docs),
+        (classes.example, topics.examples),
+        (classes.foreign, false),
+        (classes.data, false),
     ] {
         if is {
             factor *= if requested { topics.requested } else { SECONDARY_FACTOR };
         }
     }
     factor
+}
+
+/// The classes of files that rank after the code of a repository.
+#[derive(Debug, Clone, Copy)]
+struct Classes {
+    test: bool,
+    document: bool,
+    example: bool,
+    /// Vendored, generated or outdated code, and stubs.
+    foreign: bool,
+    data: bool,
+}
+
+const TEST_FOLDERS: [&str; 9] =
+    ["spec", "specs", "__tests__", "testdata", "fixtures", "e2e", "bench", "benches", "benchmarks"];
+const EXAMPLE_FOLDERS: [&str; 15] = [
+    "example",
+    "examples",
+    "sample",
+    "samples",
+    "demo",
+    "demos",
+    "tutorial",
+    "tutorials",
+    "docs_src",
+    "playground",
+    "playgrounds",
+    "snippets",
+    "cookbook",
+    "quickstart",
+    "quickstarts",
+];
+const FOREIGN_FOLDERS: [&str; 20] = [
+    "vendor",
+    "vendored",
+    "third_party",
+    "third-party",
+    "thirdparty",
+    "3rdparty",
+    "node_modules",
+    "bower_components",
+    "deps",
+    "extern",
+    "external",
+    "externals",
+    "bundled",
+    "dist",
+    "generated",
+    "gen",
+    "deprecated",
+    "obsolete",
+    "stubs",
+    "typings",
+];
+/// Extensions of scripts whose names may begin with the command `test`.
+const SCRIPTS: [&str; 4] = ["sh", "bash", "zsh", "fish"];
+
+impl Classes {
+    /// The classes of a path, given in lower case as well.
+    fn of(lower: &str, path: &str) -> Self {
+        let (folders, name) = lower.rsplit_once('/').unwrap_or(("", lower));
+        let has = |words: &[&str]| folders.split('/').any(|f| words.contains(&f));
+        let stem = name.split('.').next().unwrap_or(name);
+        let ending = name.rsplit('.').next().unwrap_or("");
+        let test = has(&TEST_FOLDERS)
+            || folders.split('/').any(|folder| {
+                has_test_word(folder, &["test", "tests", "testing", "testutil", "testutils"])
+            })
+            || (has_test_word(stem, &["test", "tests"]) && !SCRIPTS.contains(&ending))
+            || ["_spec", "_bench"].iter().any(|e| stem.ends_with(e))
+            || path.ends_with("Test.java")
+            || path.ends_with("Tests.java")
+            || name.contains(".test.")
+            || name.contains(".spec.")
+            || name == "conftest.py";
+        let document = has(&["doc", "docs", "documentation"])
+            || matches!(ending, "md" | "rst" | "txt" | "adoc" | "html" | "css" | "svg" | "po")
+            || ["changelog", "changes", "history", "news", "readme", "license"].contains(&stem);
+        let data = matches!(
+            ending,
+            "json" | "yaml" | "yml" | "toml" | "lock" | "cfg" | "ini" | "xml" | "csv"
+        );
+        let (example, foreign) = (has(&EXAMPLE_FOLDERS), has(&FOREIGN_FOLDERS));
+        Self { test, document, example, foreign, data }
+    }
+
+    fn any(self) -> bool {
+        self.test || self.document || self.example || self.foreign || self.data
+    }
 }
 
 /// True if the first or last part of a name is one of the words: `test_server`, `macro_tests`,
@@ -168,26 +198,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_are_distinguished_from_words() {
-        for (query, names) in [
-            ("parse", vec!["parse"]),
-            ("the name of a file", vec![]),
-            ("where is parse_header used", vec!["parse_header"]),
-            ("how does Server::accept work", vec!["accept"]),
-            ("MailQueue::push_back", vec!["push_back"]),
-            ("call getName() first", vec!["getname"]),
-            ("reads the file.", vec![]),
-        ] {
-            assert_eq!(identifiers(query), names, "{query}");
-        }
-    }
-
-    #[test]
     fn secondary_files_rank_lower_unless_the_query_names_them() {
-        let p = |path, query| prior(path, &QueryTopics::new(query));
+        let p = |path, query| prior(path, &QueryTopics::new(&ParsedQuery::new(query)));
         assert_eq!(p("src/server.rs", "start server"), 1.0);
-        for path in ["src/contest.rs", "src/latest_run.rs", "src/attest/sign.rs", "src/protest.go"]
-        {
+        for path in [
+            "src/contest.rs",
+            "src/latest_run.rs",
+            "src/attest/sign.rs",
+            "src/protest.go",
+            "lib/test_server.bash",
+        ] {
             assert_eq!(p(path, "start server"), 1.0, "{path}");
         }
         for path in [
@@ -200,6 +220,9 @@ mod tests {
             "crates/server/src/macro_tests/calls.rs",
             "crates/test-utils/src/lib.rs",
             "server/testutil/start.go",
+            "deps/jemalloc/src/server.c",
+            "playground/hmr/server.ts",
+            "docs_src/server.py",
         ] {
             assert!(p(path, "start server") < 1.0, "{path}");
         }

@@ -4,10 +4,12 @@
 use cairn_protocol::search::Fusion;
 use rustc_hash::FxHashMap;
 
-use super::prior::{QueryTopics, identifiers, prior};
+use super::prior::{QueryTopics, is_document, prior};
 use super::{Features, Mode, Scored};
 use crate::candidates::Candidate;
 use crate::lexical::Term;
+use crate::named::{Named, NamedFile};
+use crate::parsed::{ParsedQuery, QueryKind, QueryName};
 use cairn_tokenizer::words;
 
 /// Weight of names defined in the window relative to words of the body in BM25F.
@@ -21,6 +23,8 @@ const B: f32 = 0.95;
 const DENSE: f32 = 1.6;
 const FILE_WORDS: f32 = 1.0;
 const IN_PATH: f32 = 0.6;
+/// Added for windows with a definition or line that the query names, so that they are read.
+const NAMED: f32 = 1.0;
 /// Minimum assumed difference between the cosines of the farthest and the nearest window, since few
 /// windows say little about the range.
 const RANGE: f32 = 0.2;
@@ -31,11 +35,34 @@ type FileKey = (usize, u32);
 /// The query data of the ranker.
 pub struct Ranker<'a> {
     topics: QueryTopics,
-    /// Identifiers of the query, lower-cased.
-    pub(super) names: Vec<String>,
+    pub(super) kind: QueryKind,
+    pub(super) names: &'a [QueryName],
     /// Terms of each root.
     terms: &'a [Vec<Term>],
+    /// Quoted lines by the terms of each root.
+    quotes: Vec<Vec<Quote>>,
+    /// Named files of each root.
+    named: &'a [Named],
     pub(super) mode: Mode,
+}
+
+/// A line that the query quotes.
+pub(super) struct Quote {
+    /// True for the terms in it, in the order of the terms.
+    pub terms: Vec<bool>,
+    /// Sum of their rarities.
+    pub total: f32,
+}
+
+/// The quoted lines of a query, by the terms of a root.
+fn quotes(parsed: &ParsedQuery, terms: &[Term]) -> Vec<Quote> {
+    let quote = |stems: &Vec<words::Stem>| {
+        let terms_in: Vec<bool> = terms.iter().map(|t| stems.contains(&t.stem)).collect();
+        let rarities = terms.iter().zip(&terms_in).filter(|(_, is_in)| **is_in);
+        let total = rarities.map(|(t, _)| t.rarity).sum::<f32>().max(0.001);
+        Quote { terms: terms_in, total }
+    };
+    parsed.quotes.iter().map(quote).collect()
 }
 
 /// The result of the first step.
@@ -51,10 +78,26 @@ pub struct Base {
 
 impl<'a> Ranker<'a> {
     /// Creates a ranker for a query with its terms in each root.
-    pub fn new(query: &str, terms: &'a [Vec<Term>], mode: Mode) -> Self {
-        let topics = QueryTopics::new(query);
-        let names = identifiers(query);
-        Self { topics, names, terms, mode }
+    pub fn new(
+        parsed: &'a ParsedQuery,
+        terms: &'a [Vec<Term>],
+        named: &'a [Named],
+        mode: Mode,
+    ) -> Self {
+        Self {
+            topics: QueryTopics::new(parsed),
+            kind: parsed.kind,
+            names: &parsed.names,
+            terms,
+            quotes: terms.iter().map(|terms| quotes(parsed, terms)).collect(),
+            named,
+            mode,
+        }
+    }
+
+    /// The quoted lines by the terms of a candidate's root.
+    pub(super) fn quotes(&self, c: &Candidate) -> &[Quote] {
+        &self.quotes[c.root]
     }
 
     /// Computes the features and the first order of the candidates.
@@ -88,8 +131,9 @@ impl<'a> Ranker<'a> {
         let feature = |(i, c): (usize, &Candidate)| {
             let key = (c.root, c.file);
             let (prior, file_name) = *paths.entry(key).or_insert_with(|| {
-                (prior(&c.path, &self.topics), if by_words { self.file_name_match(c) } else { 0.0 })
+                (self.prior(c), if by_words { self.file_name_match(c) } else { 0.0 })
             });
+            let named = self.named_file(c);
             let mut window_features = Features {
                 window_words: words[i],
                 file_words: files.get(&key).copied().unwrap_or(0.0),
@@ -97,6 +141,9 @@ impl<'a> Ranker<'a> {
                 meaning: near[i],
                 prior,
                 file_name,
+                file_names: named.by_names.min(1.0),
+                named_path: named.by_path,
+                document: f32::from(u8::from(is_document(&c.path))),
                 ..Features::default()
             };
             if by_words {
@@ -108,12 +155,28 @@ impl<'a> Ranker<'a> {
                 + DENSE * near[i]
                 + FILE_WORDS * window_features.file_words
                 + IN_PATH * window_features.path;
-            order.push((i, first * window_features.prior));
+            let named = if c.named || self.has_all_parts(c) { NAMED } else { 0.0 };
+            order.push((i, first * window_features.prior + named));
             window_features
         };
         let features = candidates.iter().enumerate().map(feature).collect();
         sort(&mut order, candidates);
         Base { features, order, cosines: known.then_some((min, range)) }
+    }
+
+    /// True for a window with all words of a query that is one name.
+    fn has_all_parts(&self, c: &Candidate) -> bool {
+        self.kind == QueryKind::Identifier && c.counts.iter().all(|n| n[0] > 0)
+    }
+
+    /// The factor of a candidate's path: 1 for a file that the query names.
+    fn prior(&self, c: &Candidate) -> f32 {
+        if self.named_file(c).by_path > 0.0 { 1.0 } else { prior(&c.path, &self.topics) }
+    }
+
+    fn named_file(&self, c: &Candidate) -> NamedFile {
+        let files = self.named.get(c.root).map(|named| &named.files);
+        files.and_then(|files| files.get(&c.file)).copied().unwrap_or_default()
     }
 
     /// 1 if every word of the file's name is among the terms.
@@ -239,9 +302,10 @@ mod tests {
             spans: Vec::new(),
             counts: Vec::new(),
             cosine,
+            named: false,
         };
-        let terms = [Vec::new()];
-        let ranker = Ranker::new("open", &terms, Mode::Hybrid);
+        let (terms, parsed) = ([Vec::new()], ParsedQuery::new("open"));
+        let ranker = Ranker::new(&parsed, &terms, &[], Mode::Hybrid);
         let cosines_of = |all: &[Candidate]| ranker.windows(all, Fusion::Minmax).cosines;
         assert_eq!(cosines_of(&[window(None), window(None)]), None);
         assert_eq!(cosines_of(&[window(Some(0.5))]), Some((0.5, RANGE)));

@@ -106,7 +106,7 @@ fn filters_are_applied_and_copies_appear_once() {
 #[test]
 fn results_are_diversified_on_request() {
     let root = corpus();
-    let query = "cart items total price product amount";
+    let query = "price of items";
     let first = |more: serde_json::Value| -> Vec<String> {
         let mut params = serde_json::json!({"query": query, "k": 4});
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::segment::{Cursor, Segment};
+use super::set::Position;
 use cairn_index_base::CancelFlag;
 use cairn_index_base::FileSet;
 
@@ -26,6 +27,12 @@ pub struct Hit {
     /// Number of its document in the segment.
     pub doc: u32,
     pub score: f32,
+}
+
+impl From<&Hit> for Position {
+    fn from(hit: &Hit) -> Self {
+        Self { segment: hit.segment, doc: hit.doc }
+    }
 }
 
 /// The `k` windows with the highest scores, best first, restricted to `files` if given.
