@@ -12,6 +12,7 @@ mod graph;
 mod grep_peer;
 mod indexing;
 mod maps;
+mod query_kinds;
 mod rebuilds;
 mod references;
 mod rescore;
