@@ -16,14 +16,17 @@ use tokio::{runtime::Runtime, sync::mpsc};
 pub type Body = fn(&[u8]);
 
 /// Name and body of each target.
-pub const TARGETS: [(&str, Body); 4] = [
+pub const TARGETS: [(&str, Body); 5] = [
     ("command_line", command_line),
     ("frame", frame),
     ("parameters", parameters),
     ("import", import),
+    ("manifest", manifest),
 ];
 /// Longest wait for the answers to one message.
 const ANSWERED: Duration = Duration::from_secs(20);
+/// Most bytes that a command or path has beside those of its manifest.
+const MAX_ADDED: usize = 200;
 /// Most parts of a command line.
 const MAX_PARTS: usize = 256;
 
@@ -47,6 +50,15 @@ pub fn command_line(data: &[u8]) {
     if let Ok(pattern) = Pattern::read(text) {
         let _denied = line.parts.iter().filter(|part| pattern.denies(&line, part)).count();
     }
+}
+
+/// Parses the bytes as the manifest that the first byte names.
+pub fn manifest(data: &[u8]) {
+    let Some((name, text)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let name = cairn_agent::MANIFESTS[usize::from(*name) % cairn_agent::MANIFESTS.len()];
+    let longest = cairn_agent::longest_manifest_part(name, text).unwrap_or(0);
+    assert!(longest <= text.len() + MAX_ADDED, "{name}: {longest} bytes of {}", text.len());
 }
 
 /// A daemon's API on an engine that reaches no folder and no model, with a connected client.

@@ -45,6 +45,7 @@ const MAX_OPS: usize = 200;
 const AT_ONCE: usize = 4;
 
 pub(crate) use manifests::is_manifest;
+pub use manifests::{NAMES as MANIFESTS, longest_part as longest_manifest_part};
 
 /// Returns the commands that build, test and run a project according to its manifests: path and
 /// text of each.

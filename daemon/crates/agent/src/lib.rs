@@ -8,4 +8,4 @@ mod loop_guard;
 pub mod prompt;
 
 pub use coder::Coder;
-pub use explorer::Explorer;
+pub use explorer::{Explorer, MANIFESTS, longest_manifest_part};

@@ -150,6 +150,36 @@ fn reader(path: &str) -> Option<Reader> {
     })
 }
 
+/// Names of manifests, one of each form.
+pub const NAMES: [&str; 18] = [
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "CMakeLists.txt",
+    "Makefile",
+    "meson.build",
+    "configure.ac",
+    "Gemfile",
+    "composer.json",
+    "Package.swift",
+    "mix.exs",
+    "Dockerfile",
+    "x.gemspec",
+];
+
+/// The longest line of what a manifest yields: a fuzzer checks that it is no longer than its text.
+pub fn longest_part(name: &str, text: &str) -> Option<usize> {
+    let manifest = reader(name)?(name, text);
+    let starts = manifest.starts.iter().flat_map(|s| &s.candidates);
+    let lists = [&manifest.build, &manifest.test, &manifest.run, &manifest.lint, &manifest.format];
+    starts.chain(lists.into_iter().flatten()).map(String::len).max()
+}
+
 /// Parses every manifest that was read, the outermost and least secondary first.
 pub fn read_all(facts: &Facts) -> Vec<Manifest> {
     let mut all: Vec<Manifest> = facts
