@@ -7,6 +7,8 @@ use crate::id::RootId;
 
 /// Maximum results of one search.
 pub const MAX_K: u32 = 200;
+/// Least and most tokens of an answer that `maxTokens` limits.
+pub const TOKEN_LIMITS: (u32, u32) = (200, 100_000);
 /// Maximum lines of one grep answer.
 pub const MAX_GREP_K: u32 = 10_000;
 
@@ -40,6 +42,13 @@ pub struct SearchParams {
     /// Returns the contribution of each feature to the score of each item.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
+    /// Packs the answer into at most this many tokens, 200 to 100,000: `packed` has the text, and
+    /// `items` those results that it names, without a text of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Number of best results to skip, which continues an answer; `offset` + `k` is at most 200.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset: u32,
     /// Name for `search.partial` notifications; none are sent when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -58,9 +67,16 @@ impl SearchParams {
             diversify: None,
             mmr: None,
             explain: false,
+            max_tokens: None,
+            offset: 0,
             request_id: None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 fn default_k() -> u32 {
@@ -101,6 +117,10 @@ pub struct SearchFilters {
     /// Symbol kinds (`function`, `class`, …): only results inside such a symbol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
+    /// True adds hidden files (`.github/…`, `.eslintrc`), by the same ignore rules; `.git` stays
+    /// left out. The first such request of a root indexes them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
 }
 
 /// Answer of a search.
@@ -124,6 +144,53 @@ pub struct SearchAnswer {
     /// they probably do not answer it. Never set for a semantic search.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub weak: bool,
+    /// Text of the answer within `maxTokens`, if that was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packed: Option<PackedText>,
+    /// Results that did not fit into `maxTokens`, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<Omitted>,
+}
+
+/// An answer as text of bounded size: for each result its location and its most relevant lines,
+/// with `…` and the number of lines where some are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PackedText {
+    /// Complete text, best result first. Locations are relative to the root if one root was
+    /// searched, absolute otherwise.
+    pub text: String,
+    /// Upper estimate of the tokens of `text`, at most `maxTokens`.
+    pub tokens: u32,
+    /// Ranges of lines that `text` contains.
+    pub lines: Vec<PackedLines>,
+}
+
+/// A range of lines in a packed text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PackedLines {
+    /// Index in `items` of the result in whose file the lines are.
+    pub item: u32,
+    /// First line of the range, starting at 1.
+    pub start_line: u32,
+    /// Last line of the range, inclusive.
+    pub end_line: u32,
+}
+
+/// The part of an answer that `maxTokens` left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Omitted {
+    /// Number of results that are neither in `items` nor in the text.
+    pub items: u32,
+    /// Number of lines of the named results that the text leaves out.
+    pub lines: u32,
+    /// Value of `offset` that continues the answer, if results were left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<u32>,
+    /// Description of a request that returns the omitted part.
+    pub hint: String,
 }
 
 /// One result: a range of lines.
@@ -208,7 +275,10 @@ pub struct SearchPartial {
     pub request_id: String,
     /// List that the items come from.
     pub corpus: Corpus,
-    /// The items found so far.
+    /// Root that the list is of; omitted on the last partial, which has the answer of all roots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootId>,
+    /// The items of the list, best first; empty on the last partial only.
     pub items: Vec<SearchItem>,
     /// True on the last partial.
     pub done: bool,

@@ -27,6 +27,9 @@ pub fn invalid(field: &str, what: impl std::fmt::Display) -> Failure {
 pub fn check_search(params: &SearchParams) -> Result<(), Failure> {
     check_text("query", &params.query)?;
     check_k(params.k, MAX_K)?;
+    if params.offset > MAX_K - params.k {
+        return Err(invalid("offset", format_args!("offset + k is more than {MAX_K}")));
+    }
     if params.context_lines > MAX_CONTEXT {
         return Err(invalid("contextLines", format_args!("must be at most {MAX_CONTEXT}")));
     }

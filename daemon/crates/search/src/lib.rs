@@ -4,6 +4,7 @@
 //! queries are blocking methods on it.
 
 mod base_index;
+mod budget;
 mod calls;
 mod candidates;
 mod db;

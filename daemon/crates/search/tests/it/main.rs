@@ -5,6 +5,7 @@
     reason = "a failed step fails the test; notices go to people"
 )]
 
+mod budget;
 mod calls;
 mod fixture;
 mod golden;
