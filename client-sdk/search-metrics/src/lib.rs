@@ -1,6 +1,8 @@
 //! Metrics of ranked search results against known answers: recall, MRR, nDCG and lines read until
 //! the answer, over files and over lines. Pure arithmetic.
 
+pub mod queries;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of results that are scored.
