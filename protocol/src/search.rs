@@ -118,7 +118,7 @@ pub struct SearchFilters {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
     /// True adds hidden files (`.github/…`, `.eslintrc`), by the same ignore rules; `.git` stays
-    /// left out. The first such request of a root indexes them.
+    /// left out. The first such request of a root indexes them. Not for `search.symbols`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
 }

@@ -77,6 +77,8 @@ pub struct Filters {
     pub kinds: Vec<String>,
     /// Ids or paths of roots; empty for all.
     pub roots: Vec<String>,
+    /// True adds the hidden files.
+    pub hidden: bool,
 }
 
 impl Filters {
@@ -121,6 +123,7 @@ impl Filters {
             excluded: glob_set(&negative)?,
             kinds: filters.kinds.iter().map(|name| kind(name)).collect::<Result<_, _>>()?,
             roots: filters.roots,
+            hidden: filters.hidden,
         })
     }
 

@@ -14,6 +14,7 @@ mod filters;
 mod flow;
 mod graph;
 mod grep;
+mod hidden;
 mod hits;
 mod indexes;
 mod ingest;

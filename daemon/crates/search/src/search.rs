@@ -97,7 +97,7 @@ impl Indexes {
         let depth = SearchParams { k: params.k + params.offset, ..params.clone() };
         let params = &depth;
         let filters = Filters::new(params.filters.as_ref(), None)?;
-        let indexes = self.named(&filters.roots)?;
+        let indexes = self.in_scope(&filters, cancel)?;
         let mut states: Vec<Progress> = indexes.iter().map(|index| index.progress()).collect();
         let query = Query::new(params, mode, filters, &indexes, cancel.clone())?;
         let emit = |corpus: Corpus, root: Option<RootId>, items: Vec<SearchItem>| {

@@ -11,6 +11,7 @@ mod fixture;
 mod golden;
 mod graph;
 mod grep_peer;
+mod hidden;
 mod indexing;
 mod maps;
 mod rebuilds;
