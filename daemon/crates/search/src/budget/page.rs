@@ -292,12 +292,11 @@ impl Page {
             block
                 .ranked
                 .extend(unprinted.into_iter().filter(|l| !printed.contains(&l.line.number)));
-            let earlier = block.cost;
+            // A line that closes a gap may cost less than the mark that it removes.
+            let available = remaining + block.cost;
             block.cost = block.cost_of(block.printed);
-            remaining = (remaining + earlier).saturating_sub(block.cost);
-            let before_growth = block.cost;
-            block.grow(before_growth + remaining);
-            remaining -= block.cost - before_growth;
+            block.grow(available);
+            remaining = available - block.cost;
         }
         Ok(Self::render(&blocks))
     }

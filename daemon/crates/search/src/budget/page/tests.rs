@@ -94,7 +94,7 @@ fn least_budget_without_results_is_empty() {
 }
 
 fn passages() -> impl Strategy<Value = Vec<(usize, Vec<(u32, String, f32)>)>> {
-    let line = ("[ -~\té日]{0,90}", 0u8..5);
+    let line = (prop_oneof!["[ -~\té日]{0,90}", "[{}]?"], 0u8..5);
     let lines = (1u32..500, prop::collection::vec(line, 0..120), prop::bool::ANY);
     let passage = (0usize..4, lines).prop_map(|(file, (from, lines, has_gap))| {
         let number = |at: usize| from + at as u32 + if has_gap && at > 2 { 40 } else { 0 };
