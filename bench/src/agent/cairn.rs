@@ -11,8 +11,9 @@ use cairn_search_metrics::ResultSpan;
 
 use super::{EXCLUDED, Transcript, grep::read};
 
-/// Tokens of one search.
-const TOKENS: u32 = 4_000;
+/// Tokens of the only search, and of each of two.
+const ONE_CALL: u32 = 4_000;
+const TWO_CALLS: u32 = 2_000;
 /// Results of one search.
 const RESULTS: u32 = 30;
 /// Lines that are read around the best result.
@@ -49,11 +50,12 @@ impl Index {
         Ok(Self { indexes, root, top: top.to_owned(), _folder: folder })
     }
 
-    fn search(&self, query: &str) -> Result<SearchAnswer, String> {
+    fn search(&self, query: &str, tokens: u32, offset: u32) -> Result<SearchAnswer, String> {
         let roots = vec![self.root.to_string()];
         let params = SearchParams {
             k: RESULTS,
-            max_tokens: Some(TOKENS),
+            offset,
+            max_tokens: Some(tokens),
             filters: Some(SearchFilters { roots, ..SearchFilters::default() }),
             ..SearchParams::new(query)
         };
@@ -62,35 +64,27 @@ impl Index {
 
     /// Searches once.
     pub fn one_call(&self, query: &str, transcript: &mut Transcript<'_>) -> Result<(), String> {
-        let answer = self.search(query)?;
-        add(&answer, transcript);
+        add(&self.search(query, ONE_CALL, 0)?, transcript);
         Ok(())
     }
 
-    /// Searches, and then once more with the names of the best results; if they have no names, reads
-    /// around the best one.
+    /// Searches with half of the tokens. The second call continues with the results that did not
+    /// fit, or reads around the best one if all did.
     pub fn with_follow_up(
         &self,
         query: &str,
         transcript: &mut Transcript<'_>,
     ) -> Result<(), String> {
-        let first = self.search(query)?;
+        let first = self.search(query, TWO_CALLS, 0)?;
         if add(&first, transcript) {
             return Ok(());
         }
-        let names: Vec<&str> = first
-            .items
-            .iter()
-            .filter_map(|item| item.symbol.as_ref())
-            .map(|symbol| &*symbol.name)
-            .take(3)
-            .collect();
-        if let Some(best) = first.items.first().filter(|_| names.is_empty()) {
+        let next = first.omitted.and_then(|omitted| omitted.next_offset);
+        if let Some(offset) = next {
+            add(&self.search(query, TWO_CALLS, offset)?, transcript);
+        } else if let Some(best) = first.items.first() {
             let from = best.start_line.saturating_sub(AROUND).max(1);
             read(&self.top, &best.path, from, best.end_line + AROUND, transcript);
-        } else {
-            let second = self.search(&format!("{query} {}", names.join(" ")))?;
-            add(&second, transcript);
         }
         Ok(())
     }

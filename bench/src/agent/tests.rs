@@ -68,7 +68,7 @@ fn every_policy_finds_a_definition_by_its_words() {
     let [skilled, naive, one, follow_up] = measured[0].efforts;
     assert!(naive.tokens > skilled.tokens, "a complete file is longer than a region of it");
     assert_eq!(one.calls, 1);
-    assert_eq!(one, follow_up);
+    assert_eq!(follow_up.calls, 1);
     // Words that occur nowhere end every policy without an answer.
     let absent = Query { query: "zzqx unheardof".into(), ..query };
     let measured = measure(folder.path(), &[absent]).unwrap();

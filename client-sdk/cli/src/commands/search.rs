@@ -189,3 +189,47 @@ fn omission(omitted: &Omitted) -> String {
     };
     format!("{rest}raise --max-tokens")
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SearchArgs,
+    }
+
+    fn parse(line: &str) -> Result<SearchArgs, clap::Error> {
+        let words = std::iter::once("search").chain(line.split(' '));
+        Line::try_parse_from(words).map(|line| line.args)
+    }
+
+    #[test]
+    fn limits_of_tokens_are_checked() {
+        let args = parse("retry --max-tokens 2000 --offset 8 --hidden").unwrap();
+        assert_eq!((args.max_tokens, args.offset, args.hidden), (Some(2000), 8, true));
+        for line in [
+            "x --max-tokens 0",
+            "x --max-tokens 199",
+            "x --max-tokens 1000000000",
+            "x --max-tokens many",
+            "x --max-tokens 500 --text",
+            "x --offset 200",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn omission_names_the_way_to_the_rest() {
+        let omitted =
+            |items, lines, next_offset| Omitted { items, lines, next_offset, hint: String::new() };
+        let text = omission(&omitted(4, 90, Some(6)));
+        assert_eq!(text, "4 more results: --offset 6, or raise --max-tokens");
+        let text = omission(&omitted(0, 90, None));
+        assert_eq!(text, "90 lines are left out: raise --max-tokens");
+    }
+}

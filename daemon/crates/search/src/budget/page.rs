@@ -10,7 +10,7 @@ use cairn_tokenizer::model_tokens::{Cost, cost, limit, to_tokens};
 /// Tokens that the page leaves free for the note about omitted results.
 const NOTE: u32 = 40;
 /// Part of the remaining budget that one passage may use, in percent.
-const SHARE: Cost = 40;
+const SHARE: Cost = 50;
 /// Least cost for which lines of a passage are printed, not only its location.
 const MIN_PASSAGE: Cost = 4_000;
 /// Maximum characters of a printed line.
