@@ -184,8 +184,11 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
 /// Describes what an answer within `--max-tokens` leaves out, and how to get it.
 fn omission(omitted: &Omitted) -> String {
     let rest = match omitted.next_offset {
-        Some(offset) => format!("{} more results: --offset {offset}, or ", omitted.items),
-        None => format!("{} lines are left out: ", omitted.lines),
+        Some(offset) => {
+            let results = if omitted.items == 1 { "result" } else { "results" };
+            format!("{} more {results}: --offset {offset}, or ", omitted.items)
+        }
+        None => format!("lines left out: {}; ", omitted.lines),
     };
     format!("{rest}raise --max-tokens")
 }
@@ -230,6 +233,6 @@ mod tests {
         let text = omission(&omitted(4, 90, Some(6)));
         assert_eq!(text, "4 more results: --offset 6, or raise --max-tokens");
         let text = omission(&omitted(0, 90, None));
-        assert_eq!(text, "90 lines are left out: raise --max-tokens");
+        assert_eq!(text, "lines left out: 90; raise --max-tokens");
     }
 }

@@ -63,15 +63,30 @@ pub struct Page {
 /// A result on the page.
 struct Block {
     file: usize,
-    location: String,
+    /// Location of the result, and that of its printable lines.
+    location: Heading,
+    heading: Heading,
     /// First and last line that the location names.
     range: (u32, u32),
     /// Printable lines that no better result of the file has, most relevant first.
     ranked: Vec<PricedLine>,
     /// Number of first lines of `ranked` that are printed.
     printed: usize,
-    location_cost: Cost,
     cost: Cost,
+}
+
+/// A line of location and name, with its cost.
+#[derive(Default)]
+struct Heading {
+    text: String,
+    cost: Cost,
+}
+
+impl Heading {
+    fn new(text: &str) -> Self {
+        let text = sanitised(text);
+        Self { cost: cost(&text) + cost("\n"), text }
+    }
 }
 
 /// A line with its cost, including its end.
@@ -89,23 +104,16 @@ enum Part<'a> {
 
 impl Block {
     fn new(file: usize, location: &str) -> Self {
-        let mut block = Self {
+        let location = Heading::new(location);
+        Self {
             file,
-            location: String::new(),
+            cost: location.cost,
+            location,
+            heading: Heading::default(),
             range: (0, 0),
             ranked: Vec::new(),
             printed: 0,
-            location_cost: 0,
-            cost: 0,
-        };
-        block.set_location(location);
-        block
-    }
-
-    fn set_location(&mut self, location: &str) {
-        self.location = sanitised(location);
-        self.location_cost = cost(&self.location) + cost("\n");
-        self.cost = self.location_cost;
+        }
     }
 
     /// Prints the best lines of a result within `most`, or its location alone.
@@ -121,15 +129,10 @@ impl Block {
         let range = (first.number, last.number);
         lines.iter_mut().for_each(|line| line.text = sanitised(&line.text));
         without_printed(&mut lines, self.file, better);
-        let location = std::mem::take(&mut self.location);
-        self.set_location(&source.location(at, Some(range)));
+        self.heading = Heading::new(&source.location(at, Some(range)));
         self.range = range;
         self.ranked = ranked(lines);
         self.grow(most);
-        if self.printed == 0 {
-            self.ranked.clear();
-            self.set_location(&location);
-        }
     }
 
     /// Prints as many lines as `most` allows; never fewer than before.
@@ -148,7 +151,10 @@ impl Block {
         }
         // The cost is not monotone: a line that closes a gap removes its mark. The search ends at a
         // number that fits, if not at the greatest one.
-        if low > self.printed {
+        // A head without any line after it says no more than the location.
+        let has_body = |priced: &PricedLine| priced.line.score < HEAD;
+        let is_useful = low == self.ranked.len() || self.ranked[..low].iter().any(has_body);
+        if low > self.printed && is_useful {
             self.cost = self.cost_of(low);
             self.printed = low;
         }
@@ -182,7 +188,7 @@ impl Block {
 
     /// The cost of the block with its first `n` ranked lines.
     fn cost_of(&self, n: usize) -> Cost {
-        let mut sum = self.location_cost;
+        let mut sum = if n == 0 { self.location.cost } else { self.heading.cost };
         self.each(n, |part| {
             sum += match part {
                 Part::Line(priced) => priced.cost,
@@ -193,7 +199,8 @@ impl Block {
     }
 
     fn write(&self, text: &mut String) {
-        text.push_str(&self.location);
+        let heading = if self.printed == 0 { &self.location } else { &self.heading };
+        text.push_str(&heading.text);
         text.push('\n');
         self.each(self.printed, |part| match part {
             Part::Line(priced) => {
