@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::RootId;
 
+mod packed;
+mod partial;
+
+pub use packed::{Omitted, PackedLines, PackedText};
+pub use partial::{Corpus, GrepCorpus, GrepPartial, SearchPartial};
+
 /// Maximum results of one search.
 pub const MAX_K: u32 = 200;
 /// Least and most tokens of an answer that `maxTokens` limits.
@@ -152,47 +158,6 @@ pub struct SearchAnswer {
     pub omitted: Option<Omitted>,
 }
 
-/// An answer as text of bounded size: for each result its location and its most relevant lines,
-/// with `…` and the number of lines where some are left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PackedText {
-    /// Complete text, best result first. Locations are relative to the root if one root was
-    /// searched, absolute otherwise.
-    pub text: String,
-    /// Upper estimate of the tokens of `text`, at most `maxTokens`.
-    pub tokens: u32,
-    /// Ranges of lines that `text` contains.
-    pub lines: Vec<PackedLines>,
-}
-
-/// A range of lines in a packed text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PackedLines {
-    /// Index in `items` of the result in whose file the lines are.
-    pub item: u32,
-    /// First line of the range, starting at 1.
-    pub start_line: u32,
-    /// Last line of the range, inclusive.
-    pub end_line: u32,
-}
-
-/// The part of an answer that `maxTokens` left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Omitted {
-    /// Number of results that are neither in `items` nor in the text.
-    pub items: u32,
-    /// Number of lines of the named results that the text leaves out.
-    pub lines: u32,
-    /// Value of `offset` that continues the answer, if results were left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_offset: Option<u32>,
-    /// Description of a request that returns the omitted part.
-    pub hint: String,
-}
-
 /// One result: a range of lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -265,57 +230,6 @@ pub struct SymbolRef {
     pub name: String,
     /// Kind of definition: `function`, `method`, `class`, `struct`, …
     pub kind: String,
-}
-
-/// Payload of the live notification `search.partial`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SearchPartial {
-    /// The `requestId` of the search.
-    pub request_id: String,
-    /// List that the items come from.
-    pub corpus: Corpus,
-    /// Root that the list is of; omitted on the last partial, which has the answer of all roots.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<RootId>,
-    /// The items of the list, best first; empty on the last partial only.
-    pub items: Vec<SearchItem>,
-    /// True on the last partial.
-    pub done: bool,
-}
-
-/// Live notification `search.partial` of a `search.grep`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GrepPartial {
-    /// The `requestId` of the search.
-    pub request_id: String,
-    /// Always the value `grep`.
-    pub corpus: GrepCorpus,
-    /// Lines that follow those of the previous partial.
-    pub items: Vec<GrepItem>,
-    /// True on the last partial.
-    pub done: bool,
-}
-
-/// Source of the partials of `search.grep`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum GrepCorpus {
-    /// The files themselves, line by line.
-    Grep,
-}
-
-/// List that a partial comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Corpus {
-    /// Results of the lexical search.
-    Lex,
-    /// Results of the semantic search.
-    Sem,
-    /// Both lists after fusion.
-    Fused,
 }
 
 /// Parameters of the method `search.grep`.
