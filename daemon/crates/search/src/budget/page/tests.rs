@@ -2,8 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Lines of one passage: number, text and score.
+type Lines = Vec<(u32, String, f32)>;
+
 /// Passages by position; each has the file and the lines.
-struct Fixed(Vec<(usize, Vec<(u32, String, f32)>)>);
+struct Fixed(Vec<(usize, Lines)>);
 
 impl Source for Fixed {
     fn count(&self) -> usize {
@@ -29,11 +32,11 @@ impl Source for Fixed {
     }
 }
 
-fn numbered(from: u32, to: u32, text: &str) -> Vec<(u32, String, f32)> {
+fn numbered(from: u32, to: u32, text: &str) -> Lines {
     (from..=to).map(|n| (n, format!("{text} {n}"), 0.0)).collect()
 }
 
-fn pack(passages: Vec<(usize, Vec<(u32, String, f32)>)>, tokens: u32) -> Page {
+fn pack(passages: Vec<(usize, Lines)>, tokens: u32) -> Page {
     Page::pack(&mut Fixed(passages), tokens).unwrap()
 }
 
@@ -93,7 +96,7 @@ fn least_budget_without_results_is_empty() {
     assert_eq!(pack(vec![(0, numbered(1, 9, "a"))], 0).named, 0);
 }
 
-fn passages() -> impl Strategy<Value = Vec<(usize, Vec<(u32, String, f32)>)>> {
+fn passages() -> impl Strategy<Value = Vec<(usize, Lines)>> {
     let line = (prop_oneof!["[ -~\té日]{0,90}", "[{}]?"], 0u8..5);
     let lines = (1u32..500, prop::collection::vec(line, 0..120), prop::bool::ANY);
     let passage = (0usize..4, lines).prop_map(|(file, (from, lines, has_gap))| {
