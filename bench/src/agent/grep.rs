@@ -135,7 +135,7 @@ pub fn naive(top: &Path, query: &str, transcript: &mut Transcript<'_>) -> Result
 pub fn skilled(top: &Path, query: &str, transcript: &mut Transcript<'_>) -> Result<(), String> {
     let mut counted: Vec<(usize, String)> = Vec::new();
     for word in words(query).into_iter().take(MAX_WORDS) {
-        let files = rg(top, &["-l", "-i", "-e", &&word, "--", "."])?.lines().count();
+        let files = rg(top, &["-l", "-i", "-e", &word, "--", "."])?.lines().count();
         counted.push((files, word));
     }
     let counts: String = counted.iter().map(|(n, word)| format!("{word}: {n} files\n")).collect();

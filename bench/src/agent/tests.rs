@@ -63,7 +63,7 @@ fn every_policy_finds_a_definition_by_its_words() {
         kind: "question".into(),
         expected: vec![Expected { path: "src/billing.rs".into(), lines: Some((202, 204)) }],
     };
-    let measured = measure(folder.path(), &[query.clone()]).unwrap();
+    let measured = measure(folder.path(), std::slice::from_ref(&query)).unwrap();
     assert!(measured[0].efforts.iter().all(|e| e.is_solved), "{:?}", measured[0].efforts);
     let [skilled, naive, one, follow_up] = measured[0].efforts;
     assert!(naive.tokens > skilled.tokens, "a complete file is longer than a region of it");
