@@ -62,7 +62,7 @@ impl Index {
         self.indexes.hybrid(&params, &CancelFlag::new(), &|_| ()).map_err(|e| e.message)
     }
 
-    /// Searches once.
+    /// Searches once with the larger budget.
     pub fn one_call(&self, query: &str, transcript: &mut Transcript<'_>) -> Result<(), String> {
         add(&self.search(query, ONE_CALL, 0)?, transcript);
         Ok(())

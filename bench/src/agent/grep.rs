@@ -28,7 +28,7 @@ const STOP_WORDS: &str = " a an and are as at be by can do does for from how i i
     my not of on or so that the there this to use used using was what when where which who why \
     will with you your ";
 
-/// A matching line.
+/// A line that a pattern matches.
 struct Hit {
     path: String,
     line: u32,

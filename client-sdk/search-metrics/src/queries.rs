@@ -52,7 +52,7 @@ struct Relevant {
     end: Option<u32>,
 }
 
-/// Parses the queries.
+/// Parses the lines of a query file.
 ///
 /// # Errors
 /// A description of each invalid line.

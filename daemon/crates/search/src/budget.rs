@@ -25,7 +25,7 @@ const MAX_COMMENT: u32 = 12;
 /// Bytes of a line that are compared with the query.
 const MAX_COMPARED: usize = 400;
 
-/// Checks `maxTokens`.
+/// Checks the range of `maxTokens`.
 ///
 /// # Errors
 /// `invalid_params`.
@@ -39,7 +39,7 @@ pub fn check(params: &SearchParams) -> Result<(), Failure> {
     }
 }
 
-/// A packed answer.
+/// An answer with its text.
 pub struct Packed {
     /// Results that the text names.
     pub items: Vec<SearchItem>,

@@ -46,7 +46,7 @@ pub trait Source {
     fn passage(&mut self, at: usize) -> Result<Passage, Failure>;
 }
 
-/// A packed page.
+/// A page with its measures.
 #[derive(Debug, Default, PartialEq)]
 pub struct Page {
     pub text: String,
@@ -60,7 +60,7 @@ pub struct Page {
     pub folded_lines: u32,
 }
 
-/// A result on the page.
+/// A result as the page has it.
 struct Block {
     file: usize,
     /// Location of the result, and that of its printable lines.
