@@ -57,7 +57,7 @@ pub fn run(folder: &Path, dir: &Path) -> (Indexes, cairn_workspace::Root) {
 /// Parses a sample of the files with tree-sitter, on one thread and without using the trees.
 fn parsing(root: &cairn_workspace::Root, complete: f64) {
     let files = std::sync::Mutex::new(Vec::new());
-    walk(root, &WalkOptions { exclude: vec![], threads: 1 }, &|file| {
+    walk(root, &WalkOptions { exclude: vec![], threads: 1, ..WalkOptions::default() }, &|file| {
         files.lock().expect("one thread").push(root.path.join(&file.rel));
     });
     let mut files = files.into_inner().expect("one thread");
@@ -135,7 +135,7 @@ fn rescan(indexes: &Indexes, root: &cairn_workspace::Root, never: &CancelFlag) {
     let spent = cpu(None) - before;
     let before = cpu(None);
     let start = Instant::now();
-    let options = WalkOptions { exclude: vec![], threads: 2 };
+    let options = WalkOptions { exclude: vec![], threads: 2, ..WalkOptions::default() };
     let seen = walk(root, &options, &|_| ());
     let walk_wall = start.elapsed().as_secs_f64() * 1000.0;
     let walk_spent = cpu(None) - before;

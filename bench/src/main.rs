@@ -4,9 +4,12 @@
 //! Measurements through the daemon need `target/release/cairn`, and those of grep need `rg`. Each
 //! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws
 //! the charts of `docs/benchmarks.md` from there. `cairn-bench mixed` runs everything at once for
-//! `CAIRN_BENCH_SECONDS` seconds and fails if memory or descriptors grow or an event is missing. `cairn-bench tasks` runs the tasks of
+//! `CAIRN_BENCH_SECONDS` seconds and fails if memory or descriptors grow or an event is missing.
+//! `cairn-bench agent` compares the tokens and calls of policies until they have seen an answer;
+//! `cairn-bench tasks` runs the tasks of
 //! `bench/tasks`, by their scripts or by the model of a server.
 
+mod agent;
 mod charts;
 mod chat;
 mod daemon;
@@ -42,6 +45,12 @@ fn main() {
         charts::run().iter().for_each(|path| meter::report(path.display().to_string()));
         return;
     }
+    if std::env::args().nth(1).as_deref() == Some("agent") {
+        let arguments: Vec<String> = args.skip(1).collect();
+        let outcome = agent::run(&arguments);
+        let is_done = outcome.map_err(meter::report).is_ok();
+        std::process::exit(i32::from(!is_done));
+    }
     if std::env::args().nth(1).as_deref() == Some("tasks") {
         let arguments: Vec<String> = args.skip(1).collect();
         let is_done = tasks::run(&arguments).unwrap_or_else(|error| {
@@ -62,6 +71,7 @@ fn main() {
             "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat|worktrees]... [--record]
        cairn-bench mixed
        cairn-bench charts
+       cairn-bench agent [QUERIES --repos FOLDER]
        cairn-bench tasks [TASK]... [--model URL NAME] [--folder FOLDER]",
         );
         std::process::exit(2);

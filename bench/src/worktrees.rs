@@ -99,7 +99,7 @@ fn repository(folder: &Path, at: &Path) -> Vec<PathBuf> {
     let roots = Roots::new(Vec::new());
     let root = roots.declare(folder).expect("a folder");
     let files = std::sync::Mutex::new(Vec::new());
-    walk(&root, &WalkOptions { exclude: vec![], threads: 2 }, &|file| {
+    walk(&root, &WalkOptions { exclude: vec![], threads: 2, ..WalkOptions::default() }, &|file| {
         files.lock().expect("no panic").push(PathBuf::from(&file.rel));
     });
     let mut files = files.into_inner().expect("no panic");
@@ -136,7 +136,7 @@ fn change(tree: &Path, files: &[PathBuf], seed: usize, count: usize) {
 /// Milliseconds of a walk of a tree with a stat of each file, the second of two.
 fn walk_time(tree: &Path) -> f64 {
     let root = Roots::new(Vec::new()).declare(tree).expect("a folder");
-    let options = WalkOptions { exclude: vec![], threads: 2 };
+    let options = WalkOptions { exclude: vec![], threads: 2, ..WalkOptions::default() };
     walk(&root, &options, &|_| {});
     timed(|| walk(&root, &options, &|_| {})).1
 }

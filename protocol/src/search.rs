@@ -5,8 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::RootId;
 
+mod packed;
+mod partial;
+
+pub use packed::{Omitted, PackedLines, PackedText};
+pub use partial::{Corpus, GrepCorpus, GrepPartial, SearchPartial};
+
 /// Maximum results of one search.
 pub const MAX_K: u32 = 200;
+/// Least and most tokens of an answer that `maxTokens` limits.
+pub const TOKEN_LIMITS: (u32, u32) = (200, 100_000);
 /// Maximum lines of one grep answer.
 pub const MAX_GREP_K: u32 = 10_000;
 
@@ -42,6 +50,13 @@ pub struct SearchParams {
     /// item.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
+    /// Packs the answer into at most this many tokens, 200 to 100,000: `packed` has the text, and
+    /// `items` those results that it names, without a text of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Number of best results to skip, which continues an answer; `offset` + `k` is at most 200.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset: u32,
     /// Name for `search.partial` notifications; none are sent when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -60,9 +75,16 @@ impl SearchParams {
             diversify: None,
             mmr: None,
             explain: false,
+            max_tokens: None,
+            offset: 0,
             request_id: None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 fn default_k() -> u32 {
@@ -103,6 +125,10 @@ pub struct SearchFilters {
     /// Symbol kinds (`function`, `class`, …): only results inside such a symbol.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
+    /// True adds hidden files (`.github/…`, `.eslintrc`), by the same ignore rules; `.git` stays
+    /// left out. The first such request of a root indexes them. Not for `search.symbols`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
 }
 
 /// Answer of a search.
@@ -129,6 +155,12 @@ pub struct SearchAnswer {
     /// they probably do not answer it. Never set for a semantic search.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub weak: bool,
+    /// Text of the answer within `maxTokens`, if that was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packed: Option<PackedText>,
+    /// Results that did not fit into `maxTokens`, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<Omitted>,
 }
 
 /// Kind of a query. Each kind has its own candidates and weights.
@@ -225,54 +257,6 @@ pub struct SymbolRef {
     pub name: String,
     /// Kind of definition: `function`, `method`, `class`, `struct`, …
     pub kind: String,
-}
-
-/// Payload of the live notification `search.partial`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SearchPartial {
-    /// The `requestId` of the search.
-    pub request_id: String,
-    /// List that the items come from.
-    pub corpus: Corpus,
-    /// The items found so far.
-    pub items: Vec<SearchItem>,
-    /// True on the last partial.
-    pub done: bool,
-}
-
-/// Live notification `search.partial` of a `search.grep`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GrepPartial {
-    /// The `requestId` of the search.
-    pub request_id: String,
-    /// Always the value `grep`.
-    pub corpus: GrepCorpus,
-    /// Lines that follow those of the previous partial.
-    pub items: Vec<GrepItem>,
-    /// True on the last partial.
-    pub done: bool,
-}
-
-/// Source of the partials of `search.grep`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum GrepCorpus {
-    /// The files themselves, line by line.
-    Grep,
-}
-
-/// List that a partial comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Corpus {
-    /// Results of the lexical search.
-    Lex,
-    /// Results of the semantic search.
-    Sem,
-    /// Both lists after fusion.
-    Fused,
 }
 
 /// Parameters of the method `search.grep`.

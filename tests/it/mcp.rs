@@ -48,7 +48,7 @@ fn check(seen: &Value, root: &Path) {
         seen[name]["text"].as_str().unwrap().to_owned()
     };
     assert!(text("search").starts_with("sample/store.py:1-3"), "{}", text("search"));
-    assert!(text("search").contains("1|def open_ledger"), "{}", text("search"));
+    assert!(text("search").contains("\ndef open_ledger"), "{}", text("search"));
     assert_eq!(text("lines"), "sample/store.py:1: def open_ledger(path):\n");
     assert_eq!(text("symbols"), "sample/store.py:1-3 function open_ledger\n");
     let span = text("span");

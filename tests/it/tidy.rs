@@ -117,6 +117,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("candle-core", &["cairn-vectors", "cairn-code-search"]),
     ("candle-nn", &["cairn-vectors"]),
     ("tokenizers", &["cairn-vectors"]),
+    // In tests only: the real tokenizers that the estimate is compared with.
+    ("tiktoken-rs", &["cairn-tokenizer", "cairn-code-search"]),
     ("landlock", &["cairn-sandbox"]),
     ("seccompiler", &["cairn-sandbox"]),
     ("reedline", &["cairn-command-line"]),

@@ -1,7 +1,9 @@
 //! Metrics of ranked search results against known answers: recall, MRR, nDCG and lines read until
 //! the answer, over files and over lines. Pure arithmetic.
 
-use std::collections::BTreeMap;
+pub mod queries;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of results that are scored.
 pub const DEPTH: usize = 100;
@@ -108,6 +110,9 @@ pub struct Scored {
     pub file_ranks: Vec<Option<usize>>,
     /// Rank of each expected span among the results; empty for a query without lines.
     pub span_ranks: Vec<Option<usize>>,
+    /// Recall of the lines within each budget of tokens, by [`packed_recall`]; empty unless it was
+    /// measured.
+    pub budgets: Vec<f64>,
 }
 
 impl Scored {
@@ -143,7 +148,13 @@ pub fn score(results: &[ResultSpan], expected: &[Expected]) -> Scored {
 
     let spans = expected.iter().all(|w| w.lines.is_some()) && !expected.is_empty();
     if !spans {
-        return Scored { file, span: None, file_ranks, span_ranks: Vec::new() };
+        return Scored {
+            file,
+            span: None,
+            file_ranks,
+            span_ranks: Vec::new(),
+            budgets: Vec::new(),
+        };
     }
     let meets = |f: &ResultSpan, w: &Expected| {
         f.path == w.path && w.lines.is_some_and(|lines| overlaps(f.lines, lines))
@@ -156,6 +167,7 @@ pub fn score(results: &[ResultSpan], expected: &[Expected]) -> Scored {
         span: Some(figures(&by_span, expected.len(), results, &by_span)),
         file_ranks,
         span_ranks: expected.iter().map(rank).collect(),
+        budgets: Vec::new(),
     }
 }
 
@@ -229,6 +241,33 @@ fn overlaps(results: Lines, expected: Lines) -> bool {
     shared >= 1 && shared * 2 >= long.min(answer)
 }
 
+/// Share of the expected ranges of lines of which a text contains at least half; `None` for a query
+/// without lines. `printed` has the ranges of the text in any order, also overlapping ones.
+pub fn packed_recall(printed: &[ResultSpan], expected: &[Expected]) -> Option<f64> {
+    let mut reached = 0;
+    for answer in expected {
+        let (start, end) = answer.lines?;
+        let mut covered = BTreeSet::new();
+        for span in printed.iter().filter(|span| span.path == answer.path) {
+            covered.extend(span.lines.0.max(start)..=span.lines.1.min(end));
+        }
+        reached += usize::from(2 * covered.len() as u64 >= length((start, end)));
+    }
+    (!expected.is_empty()).then(|| reached as f64 / expected.len() as f64)
+}
+
+/// Computes the mean of each column, over the rows that have any.
+fn columns<'a>(rows: impl IntoIterator<Item = &'a [f64]>) -> Vec<f64> {
+    let mut sums: Vec<f64> = Vec::new();
+    let mut count = 0.0;
+    for row in rows.into_iter().filter(|row| !row.is_empty()) {
+        sums.resize(row.len().max(sums.len()), 0.0);
+        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        count += 1.0;
+    }
+    sums.into_iter().map(|sum| sum / count).collect()
+}
+
 /// The mean metrics of one group of queries.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -241,6 +280,9 @@ pub struct Cell {
     pub counts: bool,
     #[serde(flatten)]
     pub figures: Figures,
+    /// Mean recall within each budget, for lines only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<f64>,
 }
 
 /// Metrics over all repositories.
@@ -252,27 +294,34 @@ pub struct Overall {
     pub level: Level,
     #[serde(flatten)]
     pub figures: Figures,
+    /// Mean recall within each budget, for lines only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<f64>,
 }
+
+/// Figures of one query with its recall within budgets.
+type Row<'a> = (Figures, &'a [f64]);
 
 /// Computes one row for each repository, kind and level, in that order.
 pub fn cells<'a>(scored: impl IntoIterator<Item = (&'a str, &'a str, &'a Scored)>) -> Vec<Cell> {
-    let mut groups: BTreeMap<(&str, &str, Level), Vec<Figures>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str, Level), Vec<Row<'a>>> = BTreeMap::new();
     for (repo, kind, one) in scored {
-        groups.entry((repo, kind, Level::File)).or_default().push(one.file);
+        groups.entry((repo, kind, Level::File)).or_default().push((one.file, &[]));
         if let Some(span) = one.span {
-            groups.entry((repo, kind, Level::Span)).or_default().push(span);
+            groups.entry((repo, kind, Level::Span)).or_default().push((span, &one.budgets));
         }
     }
-    let enough = |rows: &[Figures]| rows.len() >= MIN_CELL;
+    let enough = |rows: &[Row<'_>]| rows.len() >= MIN_CELL;
     let all_small = !groups.values().any(|rows| enough(rows));
-    let cell = |((repo, kind, level), rows): (&(&str, &str, Level), &Vec<Figures>)| {
+    let cell = |((repo, kind, level), rows): (&(&str, &str, Level), &Vec<Row<'_>>)| {
         Some(Cell {
             repo: (*repo).to_owned(),
             kind: (*kind).to_owned(),
             level: *level,
             queries: rows.len(),
             counts: all_small || enough(rows),
-            figures: mean(rows)?,
+            figures: mean(rows.iter().map(|row| &row.0))?,
+            budgets: columns(rows.iter().map(|row| row.1)),
         })
     };
     groups.iter().filter_map(cell).collect()
@@ -281,21 +330,24 @@ pub fn cells<'a>(scored: impl IntoIterator<Item = (&'a str, &'a str, &'a Scored)
 /// Computes for each kind the mean of the repositories' means, and for each level the mean over
 /// kinds, so that a large repository or a frequent kind has no more weight than others.
 pub fn overall(cells: &[Cell]) -> Vec<Overall> {
-    let mut kinds: BTreeMap<(&str, Level), Vec<&Figures>> = BTreeMap::new();
+    let mut kinds: BTreeMap<(&str, Level), Vec<&Cell>> = BTreeMap::new();
     for cell in cells.iter().filter(|c| c.counts) {
-        kinds.entry((&cell.kind, cell.level)).or_default().push(&cell.figures);
+        kinds.entry((&cell.kind, cell.level)).or_default().push(cell);
     }
-    let row = |((kind, level), rows): (&(&str, Level), &Vec<&Figures>)| {
+    let row = |((kind, level), rows): (&(&str, Level), &Vec<&Cell>)| {
         Some(Overall {
             kind: Some((*kind).to_owned()),
             level: *level,
-            figures: mean(rows.iter().copied())?,
+            figures: mean(rows.iter().map(|cell| &cell.figures))?,
+            budgets: columns(rows.iter().map(|cell| &*cell.budgets)),
         })
     };
     let mut all: Vec<Overall> = kinds.iter().filter_map(row).collect();
     for level in [Level::File, Level::Span] {
-        let figures = mean(all.iter().filter(|o| o.level == level).map(|o| &o.figures));
-        all.extend(figures.map(|figures| Overall { kind: None, level, figures }));
+        let of_level = || all.iter().filter(|o| o.level == level);
+        let budgets = columns(of_level().map(|o| &*o.budgets));
+        let figures = mean(of_level().map(|o| &o.figures));
+        all.extend(figures.map(|figures| Overall { kind: None, level, figures, budgets }));
     }
     all
 }

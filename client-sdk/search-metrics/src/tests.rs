@@ -152,3 +152,46 @@ fn all_groups_count_when_all_are_small() {
     assert_eq!(overall(&cells).iter().map(|o| o.figures.mrr_at10).collect::<Vec<_>>(), [0.5, 0.5]);
     assert!(overall(&super::cells([])).is_empty());
 }
+
+#[test]
+fn expected_range_counts_if_half_of_it_is_printed() {
+    let expected = [span("a", 11, 20), span("b", 1, 3)];
+    for (printed, recall) in [
+        (&[][..], 0.0),
+        // Five of ten lines are half; one of three is not.
+        (&[("a", 1, 15), ("b", 3, 9)][..], 0.5),
+        (&[("a", 1, 14), ("b", 2, 3)][..], 0.5),
+        (&[("a", 12, 13), ("a", 17, 30), ("b", 1, 2)][..], 1.0),
+        // Lines that are printed twice count once.
+        (&[("a", 11, 13), ("a", 12, 13), ("a", 11, 12)][..], 0.0),
+        (&[("c", 11, 20), ("b", 1, 3)][..], 0.5),
+    ] {
+        assert_eq!(packed_recall(&ranked(printed), &expected), Some(recall), "{printed:?}");
+    }
+    assert_eq!(packed_recall(&[], &files(&["a"])), None);
+    assert_eq!(packed_recall(&[], &[]), None);
+}
+
+#[test]
+fn budgets_are_means_of_repositories_and_kinds() {
+    let spans = [span("a", 1, 2)];
+    let one = |budgets: &[f64]| Scored { budgets: budgets.to_vec(), ..score(&[], &spans) };
+    let (none, half, all) = (one(&[0.0, 0.0]), one(&[0.0, 1.0]), one(&[1.0, 1.0]));
+    let unmeasured = score(&[], &files(&["a"]));
+    let cells = cells([
+        ("r", "doc", &none),
+        ("r", "doc", &half),
+        ("s", "doc", &all),
+        ("s", "use", &all),
+        ("s", "commit", &unmeasured),
+    ]);
+    let overall = overall(&cells);
+    let of = |kind: Option<&str>, level: Level| {
+        let row = overall.iter().find(|o| o.kind.as_deref() == kind && o.level == level).unwrap();
+        row.budgets.clone()
+    };
+    // `doc`: the mean of 0 and 0.5 for `r`, and of 1 and 1 for `s`.
+    assert_eq!(of(Some("doc"), Level::Span), [0.5, 0.75]);
+    assert_eq!(of(None, Level::Span), [0.75, 0.875]);
+    assert!(of(Some("commit"), Level::File).is_empty() && of(None, Level::File).is_empty());
+}

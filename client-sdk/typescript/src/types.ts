@@ -191,8 +191,13 @@ export type AgentCmd =
     includeText?: boolean;
     /** Maximum number of results, 1 to 200. */
     k?: number;
+    /** Packs the answer into at most this many tokens, 200 to 100,000: `packed` has the text, and
+     * `items` those results that it names, without a text of their own. */
+    maxTokens?: number | null;
     /** Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only. */
     mmr?: number | null;
+    /** Number of best results to skip, which continues an answer; `offset` + `k` is at most 200. */
+    offset?: number;
     /** Name for `search.partial` notifications; none are sent when omitted. */
     requestId?: string | null;
   }
@@ -215,8 +220,13 @@ export type AgentCmd =
     includeText?: boolean;
     /** Maximum number of results, 1 to 200. */
     k?: number;
+    /** Packs the answer into at most this many tokens, 200 to 100,000: `packed` has the text, and
+     * `items` those results that it names, without a text of their own. */
+    maxTokens?: number | null;
     /** Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only. */
     mmr?: number | null;
+    /** Number of best results to skip, which continues an answer; `offset` + `k` is at most 200. */
+    offset?: number;
     /** Name for `search.partial` notifications; none are sent when omitted. */
     requestId?: string | null;
   }
@@ -2804,6 +2814,18 @@ export type NameMatch =
   /** The name is similar to the query. */
   | "fuzzy";
 
+/** The part of an answer that `maxTokens` left out. */
+export interface Omitted {
+  /** Description of a request that returns the omitted part. */
+  hint: string;
+  /** Number of results that are neither in `items` nor in the text. */
+  items: number;
+  /** Number of lines of the named results that the text leaves out. */
+  lines: number;
+  /** Value of `offset` that continues the answer, if results were left out. */
+  nextOffset?: number | null;
+}
+
 /** Client, run and tool that caused an entry, as far as known. */
 export interface Origin {
   /** Name of the client that made the request. */
@@ -2836,6 +2858,28 @@ export interface Overview {
   droppedStatements: number;
   /** Statements in reading order, at most 12. */
   statements: Array<Statement>;
+}
+
+/** A range of lines in a packed text. */
+export interface PackedLines {
+  /** Last line of the range, inclusive. */
+  endLine: number;
+  /** Index in `items` of the result in whose file the lines are. */
+  item: number;
+  /** First line of the range, starting at 1. */
+  startLine: number;
+}
+
+/** An answer as text of bounded size: for each result its location and its most relevant lines,
+ * with `…` and the number of lines where some are left out. */
+export interface PackedText {
+  /** Ranges of lines that `text` contains. */
+  lines: Array<PackedLines>;
+  /** Complete text, best result first. Locations are relative to the root if one root was
+   * searched, absolute otherwise. */
+  text: string;
+  /** Upper estimate of the tokens of `text`, at most `maxTokens`. */
+  tokens: number;
 }
 
 /** One page of a list. */
@@ -3674,6 +3718,10 @@ export interface SearchAnswer {
   /** Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer
    * is complete. */
   degraded?: Array<string>;
+  /** Results that did not fit into `maxTokens`, if any. */
+  omitted?: Omitted | null;
+  /** Text of the answer within `maxTokens`, if that was given. */
+  packed?: PackedText | null;
   /** True if rules hide some of the requested paths, which are omitted. */
   restricted?: boolean;
   /** True if the items are the nearest ones but none of them contains much of the query, so that
@@ -3685,6 +3733,9 @@ export interface SearchAnswer {
 export interface SearchFilters {
   /** Glob patterns, of which a file matches any; a leading `!` excludes matching files. */
   globs?: Array<string>;
+  /** True adds hidden files (`.github/…`, `.eslintrc`), by the same ignore rules; `.git` stays
+   * left out. The first such request of a root indexes them. Not for `search.symbols`. */
+  hidden?: boolean;
   /** Symbol kinds (`function`, `class`, …): only results inside such a symbol. */
   kinds?: Array<string>;
   /** Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names
@@ -3747,8 +3798,13 @@ export interface SearchParams {
   includeText?: boolean;
   /** Maximum number of results, 1 to 200. */
   k?: number;
+  /** Packs the answer into at most this many tokens, 200 to 100,000: `packed` has the text, and
+   * `items` those results that it names, without a text of their own. */
+  maxTokens?: number | null;
   /** Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only. */
   mmr?: number | null;
+  /** Number of best results to skip, which continues an answer; `offset` + `k` is at most 200. */
+  offset?: number;
   /** Name for `search.partial` notifications; none are sent when omitted. */
   requestId?: string | null;
 }
@@ -3759,10 +3815,12 @@ export interface SearchPartial {
   corpus: Corpus;
   /** True on the last partial. */
   done: boolean;
-  /** The items found so far. */
+  /** The items of the list, best first; empty on the last partial only. */
   items: Array<SearchItem>;
   /** The `requestId` of the search. */
   requestId: string;
+  /** Root that the list is of; omitted on the last partial, which has the answer of all roots. */
+  root?: RootId | null;
 }
 
 /** Capabilities of a daemon. */

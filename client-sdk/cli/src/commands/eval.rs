@@ -12,7 +12,7 @@ use std::{
 use cairn_client_sdk::Client;
 use cairn_protocol::{
     index::{AddRootParams, IndexState, RootStatus},
-    search::{SearchAnswer, SearchFilters, SearchItem, SearchParams},
+    search::{PackedLines, SearchAnswer, SearchFilters, SearchItem, SearchParams},
 };
 use cairn_search_metrics::{self as metrics, ResultSpan, Scored};
 use clap::Args;
@@ -26,6 +26,8 @@ use crate::{
 };
 use queries::{Queries, Query};
 
+/// Results that answers within a budget are packed of.
+const PACKED_RESULTS: u32 = 50;
 /// Time limit for indexing.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(3600);
 
@@ -37,13 +39,15 @@ Optional fields: \"kind\", \"repo\" (groups of the table), \"query_id\", and \"s
 Examples:
   cairn eval queries.jsonl
   cairn eval queries.jsonl --mode lexical --misses
+  cairn eval queries.jsonl --budget 500,8000
   cairn eval queries.jsonl --repos ~/src          each query's \"repo\" is a folder below ~/src
   cairn --json eval queries.jsonl | jq '.overall[] | select(.kind == null)'
 
 File level: each file counts once, where it came first. Span level, for queries with lines: a result is correct when
 it shares half of the shorter range's lines and has at most 120 lines, or twice the answer's. R@k is found /
 min(correct, k); R, MRR and nDCG look at the first 10; @200L and @400L are the share of queries answered before that
-many lines were printed. Overall is the mean over the kinds of the means over the repositories; a group of fewer than
+many lines were printed. @1k, @2k and @4k (--budget) are the recall of the lines in an answer of so many tokens, as
+'cairn search --max-tokens' prints it: the share of the correct ranges of which it has at least half. Overall is the mean over the kinds of the means over the repositories; a group of fewer than
 10 queries is excluded, unless all are.";
 
 /// Arguments of `cairn eval`.
@@ -65,6 +69,10 @@ pub struct EvalArgs {
     /// Number of results; more than 100 are never scored
     #[arg(short, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100))]
     k: u32,
+    /// Recall of the lines within answers of so many tokens, each a column
+    #[arg(long, value_name = "TOKENS", value_delimiter = ',', default_values_t = [1000, 2000, 4000],
+        value_parser = clap::value_parser!(u32).range(200..=100_000))]
+    budget: Vec<u32>,
     /// List the queries without a correct answer among the first 10
     #[arg(long)]
     misses: bool,
@@ -107,7 +115,7 @@ pub async fn run(app: &App<'_>, args: EvalArgs) -> Result<u8, Failure> {
         return Ok(OK);
     }
     outcome.notes.iter().for_each(|info| app.info(info));
-    let mut text = report::table(&cells);
+    let mut text = report::table(&cells, &args.budget);
     if args.misses {
         text.push_str(&report::misses(&outcome));
     }
@@ -208,7 +216,10 @@ async fn answer(
             .iter()
             .map(|i| ResultSpan { path: i.path.clone(), lines: (i.start_line, i.end_line) })
             .collect();
-        let scored = metrics::score(&results, &query.expected);
+        let mut scored = metrics::score(&results, &query.expected);
+        if scored.span.is_some() {
+            scored.budgets = budgets(client, &query, root, args).await?;
+        }
         outcome.answered.push(Answered { query, scored, items: answer.items });
     }
     progress.set_text("checking which answers were not found");
@@ -217,6 +228,38 @@ async fn answer(
         outcome.notes.push(format!("the index was not up to date for {behind} of {all} queries"));
     }
     Ok(outcome)
+}
+
+/// Measures the recall of a query's lines within each budget.
+async fn budgets(
+    client: &Client,
+    query: &Query,
+    root: &RootStatus,
+    args: &EvalArgs,
+) -> Result<Vec<f64>, Failure> {
+    let mut recalls = Vec::with_capacity(args.budget.len());
+    for tokens in &args.budget {
+        let params = SearchParams {
+            max_tokens: Some(*tokens),
+            ..params(&query.query, root, args.k.min(PACKED_RESULTS))
+        };
+        let answer: SearchAnswer = client
+            .call(args.mode.method(), &params)
+            .await
+            .map_err(|e| Failure::from(e).in_context(&format!("line {}", query.line)))?;
+        recalls.push(metrics::packed_recall(&printed(&answer), &query.expected).unwrap_or(0.0));
+    }
+    Ok(recalls)
+}
+
+/// The ranges of lines that a packed answer prints.
+fn printed(answer: &SearchAnswer) -> Vec<ResultSpan> {
+    let packed = answer.packed.iter().flat_map(|packed| &packed.lines);
+    let span = |range: &PackedLines| {
+        let item = answer.items.get(range.item as usize)?;
+        Some(ResultSpan { path: item.path.clone(), lines: (range.start_line, range.end_line) })
+    };
+    packed.filter_map(span).collect()
 }
 
 fn params(query: &str, root: &RootStatus, k: u32) -> SearchParams {

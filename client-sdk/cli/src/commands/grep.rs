@@ -87,6 +87,9 @@ pub struct GrepArgs {
     /// Only files of this type or language, as in 'rust', 'py' or 'c++'; may be given several times
     #[arg(long = "type", visible_alias = "lang", short = 't', value_name = "NAME")]
     lang: Vec<String>,
+    /// Include hidden files and folders, but never .git
+    #[arg(long)]
+    hidden: bool,
     /// Maximum number of lines; all when not given
     #[arg(short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     k: Option<u64>,
@@ -316,6 +319,7 @@ fn params(args: &GrepArgs, root: &str) -> GrepParams {
         filters: Some(SearchFilters {
             languages: args.lang.clone(),
             globs: args.glob.clone(),
+            hidden: args.hidden,
             roots: vec![root.to_owned()],
             ..SearchFilters::default()
         }),

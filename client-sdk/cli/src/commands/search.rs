@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, time::Duration};
 
-use cairn_protocol::search::{SearchAnswer, SearchFilters, SearchParams};
+use cairn_protocol::search::{Omitted, SearchAnswer, SearchFilters, SearchParams};
 use clap::{Args, ValueEnum};
 use serde_json::value::RawValue;
 
@@ -29,6 +29,7 @@ Examples:
   cairn search where is the token checked
   cairn search parse_config --mode lexical -k 5
   cairn search retry with backoff -l rust --path src/net --text
+  cairn search how are sessions stored --max-tokens 2000
   cairn --json search 'open the database' | jq -r '.items[].path'
   gh issue view 123 | cairn search -
 
@@ -97,6 +98,15 @@ pub struct SearchArgs {
     /// Lines around each passage
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=50))]
     context: u32,
+    /// Include hidden files, such as .github/, but never .git
+    #[arg(long)]
+    hidden: bool,
+    /// Print the answer within this many tokens: the lines that answer, best results first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(200..=100_000), conflicts_with_all = ["text", "context", "explain"])]
+    max_tokens: Option<u32>,
+    /// Skip this many of the best results, to continue an answer
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..200))]
+    offset: u32,
     /// Limit the results of one file
     #[arg(long)]
     diversify: bool,
@@ -134,11 +144,14 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
             globs: args.glob,
             roots: vec![root.root.to_string()],
             kinds: args.kind,
+            hidden: args.hidden,
         }),
-        include_text: args.text || person || app.globals.json,
+        include_text: args.max_tokens.is_none() && (args.text || person || app.globals.json),
+        max_tokens: args.max_tokens,
+        offset: args.offset,
         context_lines: args.context,
         diversify: args.diversify.then_some(true),
-        explain: args.explain || person,
+        explain: args.explain || (person && args.max_tokens.is_none()),
         ..SearchParams::new(query(&args.query)?)
     };
     let raw: Box<RawValue> = client.call(args.mode.method(), &params).await?;
@@ -164,6 +177,13 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     } else if !answer.complete {
         app.info("the index is not complete yet; 'cairn index status' shows its progress");
     }
+    if let Some(packed) = &answer.packed {
+        output::print(&packed.text)?;
+        if let Some(omitted) = &answer.omitted {
+            app.info(&omission(omitted));
+        }
+        return Ok(code);
+    }
     let colours = console::colors_enabled();
     let mut page = Page {
         root: &root.path,
@@ -177,4 +197,60 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     };
     output::print(&page.text(&answer.items))?;
     Ok(code)
+}
+
+/// Describes what an answer within `--max-tokens` leaves out, and how to get it.
+fn omission(omitted: &Omitted) -> String {
+    let rest = match omitted.next_offset {
+        Some(offset) => {
+            let results = if omitted.items == 1 { "result" } else { "results" };
+            format!("{} more {results}: --offset {offset}, or ", omitted.items)
+        }
+        None => format!("lines left out: {}; ", omitted.lines),
+    };
+    format!("{rest}raise --max-tokens")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SearchArgs,
+    }
+
+    fn parse(line: &str) -> Result<SearchArgs, clap::Error> {
+        let words = std::iter::once("search").chain(line.split(' '));
+        Line::try_parse_from(words).map(|line| line.args)
+    }
+
+    #[test]
+    fn limits_of_tokens_are_checked() {
+        let args = parse("retry --max-tokens 2000 --offset 8 --hidden").unwrap();
+        assert_eq!((args.max_tokens, args.offset, args.hidden), (Some(2000), 8, true));
+        for line in [
+            "x --max-tokens 0",
+            "x --max-tokens 199",
+            "x --max-tokens 1000000000",
+            "x --max-tokens many",
+            "x --max-tokens 500 --text",
+            "x --offset 200",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn omission_names_the_way_to_the_rest() {
+        let omitted =
+            |items, lines, next_offset| Omitted { items, lines, next_offset, hint: String::new() };
+        let text = omission(&omitted(4, 90, Some(6)));
+        assert_eq!(text, "4 more results: --offset 6, or raise --max-tokens");
+        let text = omission(&omitted(0, 90, None));
+        assert_eq!(text, "lines left out: 90; raise --max-tokens");
+    }
 }

@@ -207,8 +207,13 @@ class AgentCmdSearchSemantic(TypedDict):
     """Returns the text of each item."""
     k: NotRequired[int]
     """Maximum number of results, 1 to 200."""
+    maxTokens: NotRequired[int | None]
+    """Packs the answer into at most this many tokens, 200 to 100,000: `packed` has the text, and
+    `items` those results that it names, without a text of their own."""
     mmr: NotRequired[float | None]
     """Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only."""
+    offset: NotRequired[int]
+    """Number of best results to skip, which continues an answer; `offset` + `k` is at most 200."""
     requestId: NotRequired[str | None]
     """Name for `search.partial` notifications; none are sent when omitted."""
 
@@ -233,8 +238,13 @@ class AgentCmdSearchHybrid(TypedDict):
     """Returns the text of each item."""
     k: NotRequired[int]
     """Maximum number of results, 1 to 200."""
+    maxTokens: NotRequired[int | None]
+    """Packs the answer into at most this many tokens, 200 to 100,000: `packed` has the text, and
+    `items` those results that it names, without a text of their own."""
     mmr: NotRequired[float | None]
     """Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only."""
+    offset: NotRequired[int]
+    """Number of best results to skip, which continues an answer; `offset` + `k` is at most 200."""
     requestId: NotRequired[str | None]
     """Name for `search.partial` notifications; none are sent when omitted."""
 
@@ -3083,6 +3093,19 @@ NameMatch: TypeAlias = Literal[
 """Method that matches names."""
 
 
+class Omitted(TypedDict):
+    """The part of an answer that `maxTokens` left out."""
+
+    hint: str
+    """Description of a request that returns the omitted part."""
+    items: int
+    """Number of results that are neither in `items` nor in the text."""
+    lines: int
+    """Number of lines of the named results that the text leaves out."""
+    nextOffset: NotRequired[int | None]
+    """Value of `offset` that continues the answer, if results were left out."""
+
+
 class Origin(TypedDict):
     """Client, run and tool that caused an entry, as far as known."""
 
@@ -3112,6 +3135,30 @@ class Overview(TypedDict):
     """Number of statements that were dropped because none of their citations was valid."""
     statements: list[Statement]
     """Statements in reading order, at most 12."""
+
+
+class PackedLines(TypedDict):
+    """A range of lines in a packed text."""
+
+    endLine: int
+    """Last line of the range, inclusive."""
+    item: int
+    """Index in `items` of the result in whose file the lines are."""
+    startLine: int
+    """First line of the range, starting at 1."""
+
+
+class PackedText(TypedDict):
+    """An answer as text of bounded size: for each result its location and its most relevant lines,
+    with `…` and the number of lines where some are left out."""
+
+    lines: list[PackedLines]
+    """Ranges of lines that `text` contains."""
+    text: str
+    """Complete text, best result first. Locations are relative to the root if one root was
+    searched, absolute otherwise."""
+    tokens: int
+    """Upper estimate of the tokens of `text`, at most `maxTokens`."""
 
 
 class PageOfApproval(TypedDict):
@@ -3989,6 +4036,10 @@ class SearchAnswer(TypedDict):
     degraded: NotRequired[list[str]]
     """Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer
     is complete."""
+    omitted: NotRequired[Omitted | None]
+    """Results that did not fit into `maxTokens`, if any."""
+    packed: NotRequired[PackedText | None]
+    """Text of the answer within `maxTokens`, if that was given."""
     restricted: NotRequired[bool]
     """True if rules hide some of the requested paths, which are omitted."""
     weak: NotRequired[bool]
@@ -4001,6 +4052,9 @@ class SearchFilters(TypedDict):
 
     globs: NotRequired[list[str]]
     """Glob patterns, of which a file matches any; a leading `!` excludes matching files."""
+    hidden: NotRequired[bool]
+    """True adds hidden files (`.github/…`, `.eslintrc`), by the same ignore rules; `.git` stays
+    left out. The first such request of a root indexes them. Not for `search.symbols`."""
     kinds: NotRequired[list[str]]
     """Symbol kinds (`function`, `class`, …): only results inside such a symbol."""
     languages: NotRequired[list[str]]
@@ -4065,8 +4119,13 @@ class SearchParams(TypedDict):
     """Returns the text of each item."""
     k: NotRequired[int]
     """Maximum number of results, 1 to 200."""
+    maxTokens: NotRequired[int | None]
+    """Packs the answer into at most this many tokens, 200 to 100,000: `packed` has the text, and
+    `items` those results that it names, without a text of their own."""
     mmr: NotRequired[float | None]
     """Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only."""
+    offset: NotRequired[int]
+    """Number of best results to skip, which continues an answer; `offset` + `k` is at most 200."""
     requestId: NotRequired[str | None]
     """Name for `search.partial` notifications; none are sent when omitted."""
 
@@ -4079,9 +4138,11 @@ class SearchPartial(TypedDict):
     done: bool
     """True on the last partial."""
     items: list[SearchItem]
-    """The items found so far."""
+    """The items of the list, best first; empty on the last partial only."""
     requestId: str
     """The `requestId` of the search."""
+    root: NotRequired[RootId | None]
+    """Root that the list is of; omitted on the last partial, which has the answer of all roots."""
 
 
 class ServerCapabilities(TypedDict):

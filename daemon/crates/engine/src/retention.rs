@@ -76,15 +76,16 @@ impl Engine {
             .into_iter()
             .filter_map(|status| {
                 let folder = self.inner.indexes.folder(&status.root).ok()?;
-                Some((status.root, status.path, folder))
+                let hidden = self.inner.indexes.hidden_folder(&status.root);
+                Some((status.root, status.path, [folder, hidden]))
             })
             .collect();
         let shared = self.inner.indexes.shared_folders();
         let sizes = tokio::task::spawn_blocking(move || {
-            let size = |(root, path, folder): (_, _, std::path::PathBuf)| IndexUsage {
+            let size = |(root, path, folders): (_, _, [std::path::PathBuf; 2])| IndexUsage {
                 root,
                 path,
-                bytes: folder_bytes(&folder),
+                bytes: folders.iter().map(|folder| folder_bytes(folder)).sum(),
             };
             let mut sizes: Vec<IndexUsage> = folders.into_iter().map(size).collect();
             sizes.sort_by_key(|usage| std::cmp::Reverse(usage.bytes));

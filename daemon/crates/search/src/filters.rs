@@ -29,6 +29,9 @@ pub fn invalid(field: &str, what: impl std::fmt::Display) -> Failure {
 pub fn check_search(params: &SearchParams) -> Result<(), Failure> {
     check_length("query", &params.query, MAX_SEARCH)?;
     check_k(params.k, MAX_K)?;
+    if params.offset > MAX_K - params.k {
+        return Err(invalid("offset", format_args!("offset + k is more than {MAX_K}")));
+    }
     if params.context_lines > MAX_CONTEXT {
         return Err(invalid("contextLines", format_args!("must be at most {MAX_CONTEXT}")));
     }
@@ -78,6 +81,8 @@ pub struct Filters {
     pub kinds: Vec<String>,
     /// Ids or paths of roots; empty for all.
     pub roots: Vec<String>,
+    /// True adds the hidden files.
+    pub hidden: bool,
 }
 
 impl Filters {
@@ -122,6 +127,7 @@ impl Filters {
             excluded: glob_set(&negative)?,
             kinds: filters.kinds.iter().map(|name| kind(name)).collect::<Result<_, _>>()?,
             roots: filters.roots,
+            hidden: filters.hidden,
         })
     }
 

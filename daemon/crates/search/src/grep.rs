@@ -99,7 +99,7 @@ impl Indexes {
         // outdated.
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
-        let (scopes, complete) = self.scopes(&filters, &job.query)?;
+        let (scopes, complete) = self.scopes(&filters, &job)?;
         let files = target_files(&scopes, &filters, job.after.as_ref());
         if job.lists_files {
             lock(&job.results).files = (0..files.len()).map(|n| (n, FileHits::default())).collect();
@@ -148,7 +148,7 @@ impl Indexes {
         job.ranges &= params.with_ranges;
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
-        let (scopes, complete) = self.scopes(&filters, &job.query)?;
+        let (scopes, complete) = self.scopes(&filters, &job)?;
         let files = target_files(&scopes, &filters, job.after.as_ref());
         let location = |at: usize| {
             let (scope, file): Target<'_> = files[at];
@@ -176,13 +176,13 @@ impl Indexes {
     }
 
     /// The roots to search, and true if their file lists are complete.
-    fn scopes(&self, filters: &Filters, query: &Query) -> Result<(Vec<Scope>, bool), Failure> {
+    fn scopes(&self, filters: &Filters, job: &Job<'_>) -> Result<(Vec<Scope>, bool), Failure> {
         let (mut scopes, mut complete) = (Vec::new(), true);
-        for index in self.named(&filters.roots)? {
+        for index in self.in_scope(filters, job.cancel)? {
             let state = index.progress();
             complete &= state.walked_once && state.state != Some(IndexState::Failed);
             let conn = index.readers.get().map_err(|e| state.error.unwrap_or_else(|| e.into()))?;
-            let skips = index.grams.skippable_files(query);
+            let skips = index.grams.skippable_files(&job.query);
             let table = index.files(&conn)?;
             drop(conn);
             let opener = index.root.opener()?;
@@ -202,12 +202,15 @@ fn target_files<'a>(
     after: Option<&Cursor>,
 ) -> Vec<Target<'a>> {
     let mut files = Vec::new();
-    let first = after.and_then(|c| scopes.iter().position(|s| *s.index.root.id.0 == *c.root));
+    // A root and its hidden files have the same position.
+    let position = |root: &str| scopes.iter().position(|s| *s.index.root.id.0 == *root);
+    let first = after.and_then(|c| position(&c.root));
     for (n, scope) in scopes.iter().enumerate() {
-        if first.is_some_and(|f| n < f) {
+        let root = position(&scope.index.root.id.0);
+        if first.is_some() && root < first {
             continue;
         }
-        let from = match after.filter(|_| first == Some(n)) {
+        let from = match after.filter(|_| first.is_some() && first == root) {
             Some(cursor) => scope.table.files.partition_point(|f| *f.path < *cursor.path),
             None => 0,
         };
@@ -215,6 +218,10 @@ fn target_files<'a>(
             !scope.skips.contains(f.id) && filters.matches(f) && scope.view.shows(&f.path)
         };
         files.extend(scope.table.files[from..].iter().filter(is_target).map(|f| (n, f)));
+    }
+    if filters.hidden {
+        let root = |n: usize| position(&scopes[n].index.root.id.0);
+        files.sort_by(|a, b| root(a.0).cmp(&root(b.0)).then_with(|| a.1.path.cmp(&b.1.path)));
     }
     files
 }

@@ -39,6 +39,8 @@ pub struct IndexOptions {
     pub embedder: Arc<Embedder>,
     /// A second model that re-scores the best results of a hybrid search; off unless set.
     pub rescorer: Option<Arc<Rescorer>>,
+    /// Index the hidden files that a walk leaves out, and no others.
+    pub(crate) hidden_only: bool,
     /// Watch the file system for changes.
     pub watch: bool,
     /// Seconds between two full walks, which find changes that the watch missed; 0 disables them.
@@ -84,6 +86,7 @@ impl IndexOptions {
             greps: Arc::new(ThreadBudget::new(GREPS * threads)),
             active_passes: Arc::default(),
             exclude: Vec::new(),
+            hidden_only: false,
             max_file_bytes: 1024 * 1024,
             min_shared_files: 256,
             threads,
@@ -109,7 +112,11 @@ impl IndexOptions {
     }
 
     pub(crate) fn walk_options(&self) -> WalkOptions {
-        WalkOptions { exclude: self.exclude.clone(), threads: self.threads }
+        WalkOptions {
+            exclude: self.exclude.clone(),
+            threads: self.threads,
+            hidden_only: self.hidden_only,
+        }
     }
 }
 
@@ -169,6 +176,8 @@ pub struct Indexes {
     pub(crate) roots: Roots,
     pub(crate) rebuilds: Mutex<FxHashMap<RootId, Rebuild>>,
     pub(crate) bases: Bases,
+    /// Indexes of hidden files, by [`crate::hidden`].
+    pub(crate) hidden: Mutex<FxHashMap<RootId, Running>>,
     /// Roots that are being added by another thread.
     adding: Mutex<HashSet<RootId>>,
     add_finished: Condvar,
@@ -185,6 +194,7 @@ impl Indexes {
             roots: Roots::default(),
             rebuilds: Mutex::default(),
             bases: Bases::default(),
+            hidden: Mutex::default(),
             adding: Mutex::default(),
             add_finished: Condvar::new(),
         }
@@ -250,6 +260,7 @@ impl Indexes {
         let freezing = lock(&self.bases.freezing);
         let Some(running) = lock(&self.roots).remove(id) else { return Ok(false) };
         drop(freezing);
+        self.remove_hidden(id);
         let rebuild = lock(&self.rebuilds).remove(id);
         if let Some(rebuild) = &rebuild {
             rebuild.stop();
@@ -377,19 +388,7 @@ impl Indexes {
     fn request(&self, id: &RootId, job: Job) -> Result<(Arc<RootIndex>, u64), Failure> {
         let roots = lock(&self.roots);
         let running = roots.get(id).ok_or_else(|| not_found(&id.0))?;
-        let ticket = {
-            let mut progress = lock(&running.index.progress);
-            progress.requested += 1;
-            // Waiting for an answer to this request must not end with the failure of an earlier
-            // one.
-            if progress.state == Some(IndexState::Failed) {
-                progress.state = Some(IndexState::Indexing);
-            }
-            progress.requested
-        };
-        // A full queue already contains a scan, and one scan answers all earlier requests.
-        let _full = running.jobs.try_send(job);
-        Ok((Arc::clone(&running.index), ticket))
+        Ok(request(running, job))
     }
 
     /// The status of one root's index, or of all sorted by path.
@@ -440,12 +439,14 @@ impl Indexes {
     pub fn close(&self) {
         let rebuilds = std::mem::take(&mut *lock(&self.rebuilds));
         rebuilds.values().for_each(Rebuild::stop);
+        let hidden = std::mem::take(&mut *lock(&self.hidden));
         let all = std::mem::take(&mut *lock(&self.roots));
-        for running in all.values() {
+        let all: Vec<Running> = all.into_values().chain(hidden.into_values()).collect();
+        for running in &all {
             running.index.stop.store(true, std::sync::atomic::Ordering::Relaxed);
             let _ = running.jobs.try_send(Job::Wake);
         }
-        for mut running in all.into_values() {
+        for mut running in all {
             running.stop();
             running.index.readers.clear();
         }
@@ -487,6 +488,22 @@ impl Indexes {
             .filter(|l| names.is_empty() || names.iter().any(|n| matches(l, n)))
             .collect())
     }
+}
+
+/// Passes a job to the worker of an index; returns the number of the pass that answers it.
+pub(crate) fn request(running: &Running, job: Job) -> (Arc<RootIndex>, u64) {
+    let ticket = {
+        let mut progress = lock(&running.index.progress);
+        progress.requested += 1;
+        // Waiting for an answer to this request must not end with the failure of an earlier one.
+        if progress.state == Some(IndexState::Failed) {
+            progress.state = Some(IndexState::Indexing);
+        }
+        progress.requested
+    };
+    // A full queue already contains a scan, and one scan answers all earlier requests.
+    let _full = running.jobs.try_send(job);
+    (Arc::clone(&running.index), ticket)
 }
 
 impl Drop for Indexes {

@@ -4,6 +4,7 @@
 //! queries are blocking methods on it.
 
 mod base_index;
+mod budget;
 mod calls;
 mod candidates;
 mod db;
@@ -13,6 +14,7 @@ mod filters;
 mod flow;
 mod graph;
 mod grep;
+mod hidden;
 mod hits;
 mod indexes;
 mod ingest;

@@ -106,6 +106,11 @@ impl Folders {
         self.dir.join(name)
     }
 
+    /// The folder of the index of a root's hidden files; its name is that of no other index.
+    pub fn of_hidden(&self, id: &RootId) -> PathBuf {
+        self.dir.join(format!("{}.hidden", id.0))
+    }
+
     /// No base is deleted until the guard is dropped.
     pub fn lock_bases(&self) -> MutexGuard<'_, ()> {
         lock(&self.choosing)

@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use cairn_index_base::CancelFlag;
 use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::id::RootId;
 use cairn_protocol::index::IndexState;
 use cairn_protocol::search::{Corpus, SearchAnswer, SearchItem, SearchParams, SearchPartial};
 
+use crate::budget;
 use crate::candidates::{self, Candidate};
 use crate::filters::{Filters, check_search};
 use crate::hits;
@@ -90,23 +92,42 @@ impl Indexes {
     ) -> Result<SearchAnswer, Failure> {
         let started = Instant::now();
         check_search(params)?;
+        budget::check(params)?;
+        // Results before the offset are ranked as well, because the answer continues after them.
+        let depth = SearchParams { k: params.k + params.offset, ..params.clone() };
+        let params = &depth;
         let filters = Filters::new(params.filters.as_ref(), None)?;
-        let indexes = self.named(&filters.roots)?;
+        let indexes = self.in_scope(&filters, cancel)?;
         let mut states: Vec<Progress> = indexes.iter().map(|index| index.progress()).collect();
         let query = Query::new(params, mode, filters, &indexes, cancel.clone())?;
-        let emit = |corpus: Corpus, items: Vec<SearchItem>, done: bool| {
+        let emit = |corpus: Corpus, root: Option<RootId>, items: Vec<SearchItem>| {
+            let done = root.is_none();
             if let Some(request_id) = params.request_id.clone() {
-                partial(SearchPartial { request_id, corpus, items, done });
+                partial(SearchPartial { request_id, corpus, root, items, done });
             }
         };
         let on_list = |corpus: Corpus, candidates: Vec<Candidate>| {
-            emit(corpus, hits::build(&query, &Ranking::of_list(&query, candidates))?, false);
+            let Some(first) = candidates.first() else { return Ok(()) };
+            let root = query.roots[first.root].index.root.id.clone();
+            let items = hits::build(&query, &Ranking::of_list(&query, candidates))?;
+            // An empty list has no news for its reader.
+            if !items.is_empty() {
+                emit(corpus, Some(root), items);
+            }
             Ok(())
         };
         let emits_lists = mode == Mode::Hybrid && params.request_id.is_some();
         let candidates = candidates::collect(&query, emits_lists.then_some(&on_list))?;
         let ranking = Ranking::new(&query, candidates)?.diversified(&query)?;
-        let items = hits::build(&query, &ranking)?;
+        let mut items = hits::build(&query, &ranking)?;
+        items.drain(..items.len().min(params.offset as usize));
+        let mut answer = SearchAnswer::default();
+        if let Some(tokens) = params.max_tokens {
+            let packed = budget::pack(params, &indexes, items, tokens, cancel)?;
+            items = packed.items;
+            answer.packed = Some(packed.text);
+            answer.omitted = packed.omitted;
+        }
         // The state after the search counts as well: parts that were added during the search were
         // not seen.
         states.extend(indexes.iter().map(|index| index.progress()));
@@ -120,12 +141,12 @@ impl Indexes {
             Mode::Semantic => Corpus::Sem,
             Mode::Hybrid => Corpus::Fused,
         };
-        emit(corpus, items.clone(), true);
+        emit(corpus, None, items.clone());
         let restricted = indexes.iter().any(|index| !index.root.view().is_complete());
         let took_us = started.elapsed().as_micros() as u64;
         let weak = !items.is_empty() && ranking.is_weak(&query);
         let kind = params.explain.then_some(query.parsed.kind);
-        Ok(SearchAnswer { items, complete, degraded, took_us, restricted, kind, weak })
+        Ok(SearchAnswer { items, complete, degraded, took_us, restricted, kind, weak, ..answer })
     }
 }
 

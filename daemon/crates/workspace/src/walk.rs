@@ -25,6 +25,12 @@ use crate::{
 /// Most paths that [`WalkReport::unreadable`] names.
 pub const MAX_UNREADABLE: usize = 100;
 
+/// Most hidden files that a walk yields.
+pub const MAX_HIDDEN: u64 = 5_000;
+
+/// Folders of version control, or the file in their place.
+const VERSION_CONTROL: [&str; 4] = [".git", ".hg", ".svn", ".jj"];
+
 /// Options of a walk.
 #[derive(Debug, Clone, Default)]
 pub struct WalkOptions {
@@ -32,9 +38,17 @@ pub struct WalkOptions {
     pub exclude: Vec<String>,
     /// Threads to use; 0 for as many as there are processors, at most 12.
     pub threads: usize,
+    /// Yields the files that are left out only because they or their folders are hidden, and no
+    /// others, at most [`MAX_HIDDEN`] of them. The folders of version control stay left out.
+    pub hidden_only: bool,
 }
 
 impl WalkOptions {
+    /// The options of the walk that leaves hidden files out.
+    fn visible(&self) -> Self {
+        Self { hidden_only: false, ..self.clone() }
+    }
+
     /// Checks the globs.
     ///
     /// # Errors
@@ -82,6 +96,7 @@ pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> 
     let refuse = |text: String| unreadable.add(text);
     if rules_are_readable(&root.path, &IGNORE_FILES) {
         let list = unreadable.clone();
+        let visible = opts.hidden_only.then(|| Ignore::build(root, &opts.visible()));
         let mut walk = builder(root, &root.path, opts);
         pass_traps(&mut walk, root, &IGNORE_FILES, move |dir| list.add(trapped(dir)));
         walk.build_parallel().run(|| {
@@ -101,6 +116,15 @@ pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> 
                     invalid.fetch_add(1, Ordering::Relaxed);
                     return WalkState::Continue;
                 };
+                if let Some(visible) = &visible {
+                    if !is_hidden(&rel) || visible.is_walked(&rel, false) {
+                        return WalkState::Continue;
+                    }
+                    if files.load(Ordering::Relaxed) >= MAX_HIDDEN {
+                        refuse(format!("more than {MAX_HIDDEN} hidden files: the others"));
+                        return WalkState::Quit;
+                    }
+                }
                 match entry.metadata() {
                     Ok(meta) => {
                         let stat = FileStat::of_std(&meta);
@@ -132,6 +156,12 @@ pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> 
     }
 }
 
+/// True if a path has a hidden component, which is none of version control.
+fn is_hidden(rel: &str) -> bool {
+    let mut parts = rel.split('/').filter(|part| part.starts_with('.')).peekable();
+    parts.peek().is_some() && parts.all(|part| !VERSION_CONTROL.contains(&part))
+}
+
 /// Paths that could not be read.
 #[derive(Default)]
 struct Unreadable {
@@ -157,6 +187,8 @@ fn trapped(dir: &Path) -> String {
 pub struct Ignore {
     root: Root,
     rules: Mutex<Rules>,
+    /// The rules of the walk that leaves hidden files out, if this one yields only those.
+    visible: Option<Box<Self>>,
 }
 
 struct Rules {
@@ -173,6 +205,7 @@ impl Ignore {
         Ignore {
             root: root.clone(),
             rules: Mutex::new(Rules { matcher, readable: HashMap::new() }),
+            visible: opts.hidden_only.then(|| Box::new(Self::build(root, &opts.visible()))),
         }
     }
 
@@ -183,6 +216,12 @@ impl Ignore {
             return is_dir;
         }
         if self.root.is_blocked(&self.root.path.join(rel)) {
+            return false;
+        }
+        if let Some(visible) = &self.visible
+            && !is_dir
+            && (!is_hidden(rel) || visible.is_walked(rel, false))
+        {
             return false;
         }
         let mut rules = self.rules.lock().unwrap_or_else(|e| e.into_inner());
@@ -223,7 +262,7 @@ pub(crate) fn rel_of(root: &Path, path: &Path) -> Option<String> {
 pub(crate) fn builder(root: &Root, base: &Path, opts: &WalkOptions) -> WalkBuilder {
     let mut walk = WalkBuilder::new(base);
     walk.threads(opts.threads).current_dir(&root.path).add_custom_ignore_filename(".rgignore");
-    walk.overrides(exclusions(root, &opts.exclude));
+    walk.overrides(exclusions(root, &opts.exclude)).hidden(!opts.hidden_only);
     walk
 }
 
@@ -248,7 +287,11 @@ pub(crate) fn pass_traps(
 ) {
     let root = root.clone();
     walk.filter_entry(move |entry| {
-        if root.is_blocked(entry.path()) {
+        let is_version_control = || {
+            let name = entry.file_name().to_str();
+            name.is_some_and(|name| VERSION_CONTROL.contains(&name)) && entry.depth() > 0
+        };
+        if root.is_blocked(entry.path()) || is_version_control() {
             return false;
         }
         let fine = !entry.file_type().is_some_and(|t| t.is_dir())

@@ -14,18 +14,22 @@ use crate::render::output::plain;
 const WIDTH: usize = 100;
 
 /// Renders a row for each group, then the overall rows.
-pub fn table(cells: &[Cell]) -> String {
+pub fn table(cells: &[Cell], budgets: &[u32]) -> String {
     let wide = |least: usize, names: &mut dyn Iterator<Item = &str>| {
         names.map(|n| n.chars().count()).fold(least, usize::max)
     };
     let repo = wide("overall".len(), &mut cells.iter().map(|c| &*c.repo));
     let kind = wide("kind".len(), &mut cells.iter().map(|c| &*c.kind));
     let mut out = String::new();
-    let heads = metrics::NAMES.map(|name| format!("{name:>7}")).concat();
+    let has_budgets = cells.iter().any(|cell| !cell.budgets.is_empty());
+    let budgets = budgets.iter().filter(|_| has_budgets).map(|tokens| budget_name(*tokens));
+    let names = metrics::NAMES.map(str::to_owned).into_iter().chain(budgets);
+    let heads: String = names.map(|name| format!("{name:>7}")).collect();
     let head = format!("{:<repo$}  {:<kind$}  level  queries{heads}", "repo", "kind");
     let _infallible = writeln!(out, "{}", style(head).dim());
-    let row = |name: &str, of: &str, level: Level, queries: &str, figures: &Figures| {
-        let figures: String = figures.all().iter().map(|f| format!("{f:>7.3}")).collect();
+    let row = |name: &str, of: &str, level: Level, queries: &str, figures: (&Figures, &[f64])| {
+        let all = figures.0.all();
+        let figures: String = all.iter().chain(figures.1).map(|f| format!("{f:>7.3}")).collect();
         format!("{name:<repo$}  {of:<kind$}  {:<5}  {queries:>7}{figures}", level_name(level))
     };
     for cell in cells {
@@ -34,14 +38,14 @@ pub fn table(cells: &[Cell]) -> String {
             &plain(&cell.kind),
             cell.level,
             &cell.queries.to_string(),
-            &cell.figures,
+            (&cell.figures, &cell.budgets),
         );
         let note = if cell.counts { "" } else { "  (too few)" };
         let _infallible = writeln!(out, "{line}{note}");
     }
     for all in metrics::overall(cells) {
         let of = all.kind.as_deref().map_or_else(|| "all".to_owned(), plain);
-        let line = row("overall", &of, all.level, "", &all.figures);
+        let line = row("overall", &of, all.level, "", (&all.figures, &all.budgets));
         let _infallible = writeln!(out, "{}", style(line).bold());
     }
     if cells.iter().any(|c| !c.counts) {
@@ -51,6 +55,14 @@ pub fn table(cells: &[Cell]) -> String {
         );
     }
     out
+}
+
+/// The head of a column: thousands of tokens with a `k`.
+fn budget_name(tokens: u32) -> String {
+    match tokens % 1000 {
+        0 => format!("@{}k", tokens / 1000),
+        _ => format!("@{tokens}"),
+    }
 }
 
 fn level_name(level: Level) -> &'static str {
@@ -104,6 +116,7 @@ pub fn json(outcome: &Outcome, cells: &[Cell], args: &EvalArgs) -> Value {
     json!({
         "mode": args.mode.name(),
         "k": args.k,
+        "budgets": args.budget,
         "queries": outcome.answered.len(),
         "skipped": outcome.skipped,
         "cells": cells,
@@ -135,6 +148,7 @@ fn one(answered: &Answered) -> Value {
         "first": items.first().map(result),
         "file": scored.file,
         "span": scored.span,
+        "budgets": scored.budgets,
     })
 }
 
@@ -163,17 +177,18 @@ mod tests {
             queries,
             counts,
             figures,
+            budgets: if level == Level::Span { vec![0.25, 1.0] } else { Vec::new() },
         };
         let cells =
             [cell("flask", 56, true, Level::File), cell("a-longer-one", 1, false, Level::Span)];
         let answer = "\
-repo          kind  level  queries    R@1    R@5   R@10    MRR   nDCG  @200L  @400L
+repo          kind  level  queries    R@1    R@5   R@10    MRR   nDCG  @200L  @400L    @1k   @250
 flask         doc   file        56  0.500  1.000  0.000  0.000  0.000  0.000  0.000
-a-longer-one  doc   span         1  0.500  1.000  0.000  0.000  0.000  0.000  0.000  (too few)
+a-longer-one  doc   span         1  0.500  1.000  0.000  0.000  0.000  0.000  0.000  0.250  1.000  (too few)
 overall       doc   file            0.500  1.000  0.000  0.000  0.000  0.000  0.000
 overall       all   file            0.500  1.000  0.000  0.000  0.000  0.000  0.000
 (too few): fewer than 10 queries, not part of the overall figures
 ";
-        assert_eq!(table(&cells), answer);
+        assert_eq!(table(&cells, &[1000, 250]), answer);
     }
 }

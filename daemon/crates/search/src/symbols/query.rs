@@ -35,6 +35,9 @@ impl Indexes {
     pub fn symbols(&self, params: &SymbolsParams) -> Result<SymbolsAnswer, Failure> {
         let started = Instant::now();
         let filters = Filters::new(params.filters.as_ref(), None)?;
+        if filters.hidden {
+            return Err(invalid("filters.hidden", "applies to searches and grep only"));
+        }
         let indexes = self.named(&filters.roots)?;
         let was_complete = symbols_are_complete(&indexes);
         let query = params.query.as_deref().filter(|q| !q.is_empty());

@@ -39,11 +39,15 @@ fn has_rg() -> bool {
 fn fill(top: &Path) {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap();
     let root = Roots::new(Vec::new()).declare(&repository).unwrap();
-    walk(&root, &WalkOptions { exclude: vec!["target".into()], threads: 1 }, &|file| {
-        let to = top.join("repository").join(&file.rel);
-        fs::create_dir_all(to.parent().unwrap()).unwrap();
-        fs::copy(repository.join(&file.rel), to).unwrap();
-    });
+    walk(
+        &root,
+        &WalkOptions { exclude: vec!["target".into()], threads: 1, ..WalkOptions::default() },
+        &|file| {
+            let to = top.join("repository").join(&file.rel);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(repository.join(&file.rel), to).unwrap();
+        },
+    );
     for n in 0..150 {
         write_file(
             top,

@@ -5,11 +5,13 @@
     reason = "a failed step fails the test; notices go to people"
 )]
 
+mod budget;
 mod calls;
 mod fixture;
 mod golden;
 mod graph;
 mod grep_peer;
+mod hidden;
 mod indexing;
 mod maps;
 mod query_kinds;

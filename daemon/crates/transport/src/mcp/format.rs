@@ -51,6 +51,10 @@ impl Budget {
     pub fn bytes(self) -> usize {
         self.0
     }
+
+    pub fn token_count(self) -> u32 {
+        u32::try_from(self.0 / TOKEN_BYTES).unwrap_or(u32::MAX)
+    }
 }
 
 /// A text of bounded size that states when it was truncated.

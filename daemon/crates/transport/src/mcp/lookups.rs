@@ -160,7 +160,7 @@ fn limited(requested: Option<u32>, (default, most): (u32, u32)) -> u32 {
 }
 
 pub async fn search(client: &Client, args: Search) -> Result<String, Failure> {
-    let (roots, style) = scope(client, args.root.as_deref()).await?;
+    let (roots, _) = scope(client, args.root.as_deref()).await?;
     let from = offset(args.cursor.as_deref())?;
     let k = limited(args.k, RESULT_LIMITS);
     let filters = SearchFilters {
@@ -169,17 +169,18 @@ pub async fn search(client: &Client, args: Search) -> Result<String, Failure> {
         roots,
         ..SearchFilters::default()
     };
-    // One more than the page size shows whether there is a next page.
+    let k = k.min(MAX_K - from);
     let params = SearchParams {
-        k: (from + k + 1).min(MAX_K),
+        k,
+        offset: from,
+        max_tokens: Some(Budget::tokens(args.max_tokens).token_count()),
         filters: Some(filters),
-        include_text: true,
         ..SearchParams::new(args.query)
     };
     let request = || client.api.request::<SearchAnswer>("search.hybrid", &params);
     let answer = retry_while_indexing(request, |a| a.items.is_empty() && !a.complete).await?;
-    let budget = Budget::tokens(args.max_tokens);
-    Ok(format::passages(&answer, &style, from as usize, k as usize, budget))
+    let is_full = answer.items.len() == k as usize && from + k < MAX_K;
+    Ok(format::passages(&answer, is_full.then_some(from + k)))
 }
 
 pub async fn grep(client: &Client, args: Grep) -> Result<String, Failure> {

@@ -70,20 +70,68 @@ fn walk_matches_ripgrep() {
             String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect();
         assert_eq!(got, rg);
     }
-    let opts = WalkOptions { exclude: vec!["vendor/".into(), "*.log".into()], threads: 1 };
+    let opts = WalkOptions {
+        exclude: vec!["vendor/".into(), "*.log".into()],
+        threads: 1,
+        ..WalkOptions::default()
+    };
     assert_eq!(
         files(&root, &opts).into_iter().collect::<Vec<_>>(),
         ["a.rs", "sub/only-top", "sub/other", "ü/ö.txt"]
     );
     assert!(opts.check().is_ok());
-    assert!(WalkOptions { exclude: vec!["a[".into()], threads: 1 }.check().is_err());
+    assert!(
+        WalkOptions { exclude: vec!["a[".into()], threads: 1, ..WalkOptions::default() }
+            .check()
+            .is_err()
+    );
+}
+
+#[test]
+fn hidden_files_are_walked_alone_on_request() {
+    let (dir, root) = root();
+    for path in [
+        "a.rs",
+        ".github/workflows/ci.yml",
+        ".eslintrc",
+        "sub/.config/x",
+        ".cache/ignored",
+        ".shown/visible",
+        ".git/config",
+        "sub/.git/config",
+        ".hg/store",
+        "sub/.git-hooks/pre-push",
+    ] {
+        let full = dir.path().join(path);
+        std::fs::create_dir_all(full.parent().unwrap()).unwrap();
+        std::fs::write(full, "x").unwrap();
+    }
+    std::fs::write(dir.path().join(".ignore"), ".cache\n!.shown\n").unwrap();
+    let opts = WalkOptions { hidden_only: true, ..WalkOptions::default() };
+    let hidden = files(&root, &opts);
+    let expected = [
+        ".eslintrc",
+        ".github/workflows/ci.yml",
+        ".ignore",
+        "sub/.config/x",
+        "sub/.git-hooks/pre-push",
+    ];
+    assert_eq!(hidden.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    let visible = files(&root, &WalkOptions::default());
+    assert_eq!(visible.iter().map(String::as_str).collect::<Vec<_>>(), [".shown/visible", "a.rs"]);
+    let rules = Ignore::build(&root, &opts);
+    for path in visible.iter().map(String::as_str).chain([".git/config", ".cache/ignored"]) {
+        assert!(!rules.is_walked(path, false), "{path}");
+    }
+    assert!(expected.iter().all(|path| rules.is_walked(path, false)));
 }
 
 #[test]
 fn single_path_check_matches_walk() {
     let (dir, root) = root();
     fixture(dir.path());
-    let opts = WalkOptions { exclude: vec!["vendor/".into()], threads: 2 };
+    let opts =
+        WalkOptions { exclude: vec!["vendor/".into()], threads: 2, ..WalkOptions::default() };
     let walked = files(&root, &opts);
     let rules = Ignore::build(&root, &opts);
     let mut todo = vec![dir.path().to_path_buf()];

@@ -2,104 +2,46 @@
 
 use cairn_protocol::{
     content::Span,
-    search::{GrepItem, SearchAnswer, SearchItem, SymbolItem, SymbolRef},
+    search::{GrepItem, Omitted, PackedText, SearchAnswer, SymbolItem},
 };
 use serde_json::json;
 
 use super::*;
 
-fn item(n: usize) -> SearchItem {
-    serde_json::from_value(json!({
-        "path": format!("src/f{n}.rs"), "root": "root_1", "startLine": n, "endLine": n + 3, "score": 1.0,
-        "text": "{\n    let first = 1;\n    let wanted = 2;\n}", "highlights": [[27, 33]],
+fn answer(text: &str) -> SearchAnswer {
+    let item = json!({
+        "path": "src/f1.rs", "root": "root_1", "startLine": 1, "endLine": 4, "score": 1.0,
         "contentHash": "", "clock": 1,
-    }))
-    .unwrap()
-}
-
-fn answer(n: usize) -> SearchAnswer {
-    SearchAnswer { items: (1..=n).map(item).collect(), complete: true, ..SearchAnswer::default() }
-}
-
-fn formatted(answer: &SearchAnswer, from: usize, k: usize, tokens: u32) -> String {
-    passages(answer, &LocationStyle::Relative, from, k, Budget::tokens(Some(tokens)))
-}
-
-const ROOMY: u32 = 8000;
-
-#[test]
-fn passages_begin_with_location_and_have_their_text() {
-    let mut one = answer(1);
-    one.items[0].symbol = Some(SymbolRef { name: "go".into(), kind: "function".into() });
-    let text = formatted(&one, 0, 10, ROOMY);
-    assert_eq!(
-        text,
-        "src/f1.rs:1-4 function go\n1|{\n2|    let first = 1;\n3|    let wanted = 2;\n4|}\n"
-    );
-}
-
-#[test]
-fn results_of_one_definition_are_one_entry() {
-    let mut all = answer(4);
-    let symbol = Some(SymbolRef { name: "go".into(), kind: "function".into() });
-    for (index, (from, to)) in [(10, 40), (50, 60), (12, 20)].into_iter().enumerate() {
-        let item = &mut all.items[index];
-        item.path = "src/a.rs".into();
-        item.start_line = from;
-        item.end_line = to;
-        item.symbol = symbol.clone().filter(|_| index < 2);
+    });
+    SearchAnswer {
+        items: vec![serde_json::from_value(item).unwrap()],
+        complete: true,
+        packed: Some(PackedText { text: text.into(), ..PackedText::default() }),
+        ..SearchAnswer::default()
     }
-    let text = formatted(&all, 0, 4, ROOMY);
-    assert!(text.starts_with("src/a.rs:10-40 function go (also 50-60)\n"), "{text}");
-    assert_eq!(text.matches("src/").count(), 2, "{text}");
-    // A definition of the same name elsewhere is another one.
-    all.items[1].path = "src/b.rs".into();
-    assert_eq!(formatted(&all, 0, 4, ROOMY).matches("src/").count(), 3);
 }
 
 #[test]
-fn truncated_answer_states_cursor() {
-    let text = formatted(&answer(11), 0, 10, ROOMY);
-    assert!(text.contains("src/f10.rs") && !text.contains("f11.rs"), "{text}");
-    assert!(text.ends_with("[more results: cursor=\"10\"]\n"), "{text}");
-    let text = formatted(&answer(11), 10, 10, ROOMY);
-    assert!(text.starts_with("src/f11.rs") && !text.contains("more"), "{text}");
-    assert!(formatted(&answer(0), 0, 10, ROOMY).contains("nothing was found"));
-    assert!(formatted(&answer(3), 3, 10, ROOMY).contains("nothing was found"));
-    let late = SearchAnswer { complete: false, ..answer(1) };
-    assert!(formatted(&late, 0, 10, ROOMY).contains("still being built"));
-}
-
-#[test]
-fn long_passages_are_shortened_around_the_best_match() {
-    let mut one = answer(5);
-    let text: String = (1..=60).map(|n| format!("line number {n}\n")).collect();
-    let at = u32::try_from(text.find("number 40").unwrap()).unwrap();
-    for item in &mut one.items {
-        item.start_line = 1;
-        item.end_line = 60;
-        item.text = Some(text.clone());
-        item.highlights = vec![[at, at + 6]];
-    }
-    let text = formatted(&one, 0, 5, ROOMY);
-    let first = text.split("src/f2.rs").next().unwrap();
-    assert!(first.starts_with("src/f1.rs:1-60\n1|line number 1\n…\n31|"), "{first}");
-    assert!(first.contains("\n40|line number 40\n"), "{first}");
-    let last = text.split("src/f5.rs").nth(1).unwrap();
-    assert!(last.contains("\n38|") && last.contains("\n45|") && !last.contains("\n46|"), "{last}");
-    assert!(text.contains("[… marks lines left out: read has them]"), "{text}");
+fn passages_are_the_packed_text_with_notes() {
+    let text = "src/f1.rs:1-4 function go\n{\n… 2 lines (2-3)\n}\n";
+    let mut one = answer(text);
+    assert_eq!(passages(&one, None), text);
+    assert_eq!(passages(&one, Some(8)), format!("{text}[more results: cursor=\"8\"]\n"));
+    one.omitted = Some(Omitted { items: 5, lines: 2, next_offset: Some(3), hint: String::new() });
+    let notes = "[… marks lines left out: read has them]\n[more results: cursor=\"3\"]\n";
+    assert_eq!(passages(&one, Some(8)), format!("{text}{notes}"));
+    one.complete = false;
+    assert!(passages(&one, None).contains("still being built"));
+    let empty = SearchAnswer { complete: true, ..SearchAnswer::default() };
+    assert!(passages(&empty, Some(8)).starts_with("nothing was found"));
+    assert!(!passages(&empty, Some(8)).contains("cursor"));
 }
 
 #[test]
 fn answers_fit_into_their_budget() {
-    let mut many = answer(50);
-    many.items.iter_mut().for_each(|i| i.text = Some(("y".repeat(150) + "\n").repeat(2000)));
-    for tokens in [200, 1000, 3000, 8000, 1_000_000] {
-        let bytes = (tokens as usize).min(8000) * 4;
-        let text = formatted(&many, 0, 50, tokens);
-        assert!(text.len() < bytes + 200 && text.contains("cursor="), "{tokens}: {}", text.len());
-        assert!(text.starts_with("src/f1.rs:1-4\n"), "{text}");
-    }
+    assert_eq!(Budget::tokens(Some(0)).token_count(), 200);
+    assert_eq!(Budget::tokens(None).token_count(), 3000);
+    assert_eq!(Budget::tokens(Some(1_000_000)).token_count(), 8000);
     let line = GrepItem {
         path: "a".into(),
         root: RootId("root_1".into()),
@@ -123,16 +65,6 @@ fn answers_fit_into_their_budget() {
     let text = lines(&all, &LocationStyle::Relative, budget);
     assert!(text.len() < budget.bytes() + 200 && fitting < 100, "{fitting}, {}", text.len());
     assert_eq!(text.matches("a:3:").count(), fitting);
-}
-
-#[test]
-fn control_characters_are_removed() {
-    let mut one = answer(1);
-    one.items[0].path = "a\u{1b}[31m\nb".into();
-    one.items[0].text = Some("evil \u{1b}]0;x\u{7} text".into());
-    let text = formatted(&one, 0, 1, ROOMY);
-    assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text:?}");
-    assert!(text.starts_with("a[31mb:"), "{text:?}");
 }
 
 #[test]
@@ -259,8 +191,7 @@ fn uses_and_dependents_are_bounded() {
 
 #[test]
 fn weak_answers_begin_with_a_note() {
-    let weak = SearchAnswer { weak: true, ..answer(2) };
-    let text = formatted(&weak, 0, 10, ROOMY);
+    let text = passages(&SearchAnswer { weak: true, ..answer("src/f1.rs:1-4\n") }, None);
     assert!(text.starts_with("[no good match: only the nearest; "), "{text}");
     assert!(text.contains("\nsrc/f1.rs:1-4"), "{text}");
 }
