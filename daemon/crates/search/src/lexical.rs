@@ -7,6 +7,8 @@ use cairn_index_base::FileSet;
 use cairn_text_index::{Hit, Snapshot, rarity};
 use cairn_tokenizer::words::{Stem, is_stop_word};
 
+use crate::scripts::without_joints;
+
 /// Maximum number of query words that are used.
 const MAX_STEMS: usize = 64;
 
@@ -29,7 +31,7 @@ pub fn terms(snapshot: &Snapshot, stems: &[Stem]) -> Vec<Term> {
         let chunks = snapshot.frequency(stem.as_bytes());
         Term { stem: *stem, chunks, rarity: rarity(chunks, all) }
     };
-    chosen.iter().take(MAX_STEMS).map(term).collect()
+    without_joints(chosen.iter().take(MAX_STEMS).map(term).collect())
 }
 
 /// The chunks that match the terms, best first, at most `limit`, restricted to `files` if given.

@@ -2,6 +2,7 @@
 //! derived from them.
 
 pub mod run_table;
+pub mod scripts;
 mod simd;
 pub mod words;
 

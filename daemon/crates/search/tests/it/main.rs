@@ -15,6 +15,7 @@ mod maps;
 mod rebuilds;
 mod references;
 mod rescore;
+mod scripts;
 mod sharing;
 mod symbol_queries;
 mod unusual_trees;

@@ -142,6 +142,9 @@ pub fn passages(
     if answer.weak {
         out.insert_str(0, "[no good match: only the nearest; try other words, or grep]\n");
     }
+    if answer.degraded.iter().any(|part| part == "script") {
+        out.insert_str(0, "[this script is searched by words only, not by meaning]\n");
+    }
     if selected.is_empty() {
         out.push_str("nothing was found; try other words, or grep for exact text\n");
     }
