@@ -1,6 +1,7 @@
 //! Definitions and identifiers of source files, extracted from syntax trees.
 
 mod bodies;
+mod embedded;
 pub mod extract;
 pub mod languages;
 mod naming;
