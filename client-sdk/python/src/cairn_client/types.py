@@ -3987,8 +3987,9 @@ class SearchAnswer(TypedDict):
     tookUs: int
     """Time spent, in microseconds."""
     degraded: NotRequired[list[str]]
-    """Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer
-    is complete."""
+    """Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`, `script`); empty when the
+    answer is complete. `script`: the embedding table does not know the script of some words of
+    the query, so that these are compared as words only, and not at all by a semantic search."""
     restricted: NotRequired[bool]
     """True if rules hide some of the requested paths, which are omitted."""
     weak: NotRequired[bool]
