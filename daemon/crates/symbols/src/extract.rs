@@ -13,7 +13,7 @@ use tree_sitter::{ParseOptions, Parser, Tree};
 use super::bodies::{self, LineMap};
 use super::languages::{self, Grammar, grammar, has_grammar};
 use super::walk::Walk;
-use super::{embedded, sections, shell};
+use super::{embedded, outline, sections, shell};
 
 /// Time limit for one file.
 const MAX_TIME: Duration = Duration::from_millis(1500);
@@ -54,6 +54,7 @@ pub fn has_definitions(lang: &str) -> bool {
     lang == sections::LANGUAGE
         || lang == shell::LANGUAGE
         || embedded::is_component(lang)
+        || outline::is_outlined(lang)
         || has_grammar(lang)
 }
 
@@ -90,6 +91,9 @@ pub fn extract_from(
     }
     if lang == sections::LANGUAGE {
         return Some(Extracted { symbols: sections::sections(text), idents: Vec::new() });
+    }
+    if outline::is_outlined(lang) {
+        return outline::definitions(lang, text);
     }
     let (lang, text) = parsed_as(lang, path, text);
     let text = &*text;

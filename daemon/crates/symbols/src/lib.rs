@@ -5,6 +5,7 @@ mod embedded;
 pub mod extract;
 pub mod languages;
 mod naming;
+mod outline;
 mod sections;
 mod shell;
 mod tables;
