@@ -203,3 +203,36 @@ fn language_without_a_grammar_is_searched_by_windows() {
     let short = MapParams { budget: 5, ..MapParams::default() };
     assert_eq!(root.indexes.map(&short, &CancelFlag::new()).unwrap().files.len(), 1);
 }
+
+#[test]
+fn definitions_of_languages_read_from_tokens_are_results() {
+    let root = TestRoot::new(&[
+        (
+            "Mailer.kt",
+            "class Mailer {\n    fun retryLater(letter: String) {\n        wait()\n    }\n}\n",
+        ),
+        (
+            "queue.ex",
+            "defmodule Mail.Queue do\n  def push_letter(queue, letter) do\n    [letter | queue]\n  end\nend\n",
+        ),
+        (
+            "queue.zig",
+            "pub const Queue = struct {\n    pub fn popLetter(self: *Queue) void {\n        _ = self;\n    }\n};\n",
+        ),
+        ("schema.sql", "CREATE TABLE outgoing_letter (\n  id int\n);\n"),
+    ]);
+    root.build();
+    for (query, path, name, lines) in [
+        ("retryLater", "Mailer.kt", "retryLater", (2, 4)),
+        ("push_letter", "queue.ex", "push_letter", (2, 4)),
+        ("popLetter", "queue.zig", "popLetter", (2, 4)),
+        ("outgoing_letter", "schema.sql", "outgoing_letter", (1, 3)),
+    ] {
+        let symbols = serde_json::from_value(json!({"query": query})).unwrap();
+        let found = root.indexes.symbols(&symbols).unwrap().items;
+        let first = &found[0];
+        assert_eq!((first.path.as_str(), first.name.as_str()), (path, name));
+        assert_eq!((first.start_line, first.end_line), lines, "{query}");
+        assert_eq!(root.hybrid(query)[0], path);
+    }
+}

@@ -402,9 +402,9 @@ impl<'a, 't> Reader<'a, 't> {
                 Kind::Punct(b'<') => angles += 1,
                 Kind::Punct(b'>') if !is_arrow => angles -= 1,
                 Kind::Punct(b'(')
-                    if angles == 0 && parens == 0 && self.tokens[at - 1].is_word() =>
+                    if angles == 0 && parens == 0 && at > from && self.tokens[at - 1].is_word() =>
                 {
-                    let name = path.pop().filter(|_| at > from)?;
+                    let name = path.pop()?;
                     return Some((name, path.pop()));
                 }
                 Kind::Punct(b'(') => parens += 1,

@@ -56,7 +56,12 @@ pub static KOTLIN: Syntax = Syntax {
     line_comment: b"//",
     block_comment: (b"/*", b"*/"),
     has_nested_comments: true,
-    strings: &[raw(b"\"\"\"", b"\"\"\"", b"${"), quotes(b"\"", b"${", false)],
+    strings: &[
+        raw(b"$$\"\"\"", b"\"\"\"", b"$${"),
+        Quotes { close: b"\"", ..quotes(b"$$\"", b"$${", false) },
+        raw(b"\"\"\"", b"\"\"\"", b"${"),
+        quotes(b"\"", b"${", false),
+    ],
     word_bytes: b"",
     quoted_names: &[(b'`', b'`')],
     has_characters: true,

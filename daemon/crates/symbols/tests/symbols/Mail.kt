@@ -105,4 +105,5 @@ fun `names with spaces`() {
 }
 
 internal class Empty
+operator fun (() -> Unit).unaryPlus() = $$"""${""" + $$"{"
 fun last() = Unit
