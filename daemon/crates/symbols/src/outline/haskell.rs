@@ -142,10 +142,10 @@ fn head_name(outline: &Outline<'_>, declaration: &[Token], kind: &str) -> Option
         |at: usize| declaration[at].is(b'=') && declaration.get(at + 1).is_some_and(|t| t.is(b'>'));
     let mut from = 1;
     let mut end = declaration.len();
-    for at in 1..declaration.len() {
+    for (at, token) in declaration.iter().enumerate().skip(1) {
         if is_arrow(at) {
             from = at + 2;
-        } else if is_end(&declaration[at]) {
+        } else if is_end(token) {
             end = at;
             break;
         }
