@@ -1,5 +1,5 @@
 //! Definitions that are read from tokens: compared with Universal Ctags, and of arbitrary text.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test; notices go to people")]
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::process::Command;
