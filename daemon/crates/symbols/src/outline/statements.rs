@@ -1,5 +1,7 @@
 //! Kotlin, Scala and Dart: headers of definitions with a body in braces, an expression, or none.
 
+mod dart_members;
+
 use super::Outline;
 use super::lexer::{Kind, Token};
 
@@ -457,5 +459,3 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 }
-
-mod dart_members;
