@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// Languages of components.
+/// Languages whose files are components with a script.
 const LANGUAGES: [&str; 2] = ["vue", "svelte"];
 
 /// True if files of this language have parts in another one.

@@ -23,9 +23,10 @@ const SAMPLES: &[(&str, &[&str], &[&str])] = &[
             "guard",
             "delegate",
             "callback",
+            "test",
             "type",
         ],
-        &["not_code", "unquote"],
+        &["not_code", "unquote", "#{generated} name"],
     ),
     (
         "Mail.hs",

@@ -140,6 +140,10 @@ impl Reader<'_, '_> {
                     }
                 }
             }
+            "test" if token.is_first && self.test_name(at + 1).is_some() => {
+                let name = self.test_name(at + 1).unwrap_or_default();
+                self.begin(at, "function", name, None);
+            }
             _ if token.is_first => {
                 if let Some((_, kind)) = MACROS.iter().find(|(name, _)| *name == word) {
                     self.define(at, kind);
@@ -188,15 +192,28 @@ impl Reader<'_, '_> {
         if name == "unquote" || name == "__MODULE__" || is_variable {
             return;
         }
+        self.begin(at, kind, name, qualifier);
+    }
+
+    /// Adds a definition that starts at `at`; its block follows.
+    fn begin(&mut self, at: usize, kind: &'static str, name: String, qualifier: Option<String>) {
         let token = self.tokens[at];
         self.end_pending(token.line.saturating_sub(1));
-        let enclosing = || self.modules.last().cloned();
-        let container = qualifier.or_else(enclosing);
+        let container = qualifier.or_else(|| self.modules.last().cloned());
         let symbol = self.outline.define(kind, &name, container.as_deref(), token.line);
         let module = matches!(kind, "module" | "protocol").then_some(name);
         let column = if token.is_first { token.column } else { self.tokens[at - 1].column };
         let block = Block { symbol, module };
         self.pending = Some(Pending { block, depth: self.depth, column });
+    }
+
+    /// The text that names a test (`test "is empty" do`).
+    fn test_name(&self, at: usize) -> Option<String> {
+        let name = self.tokens.get(at).filter(|t| t.kind == Kind::Literal && !t.is_first)?;
+        let end = self.tokens.get(at + 1).map_or(name.end, |next| next.start);
+        let text = self.outline.word(&Token { end, ..*name });
+        let (name, _) = text.strip_prefix('"')?.split_once('"')?;
+        (!name.contains(['\n', '\\']) && !name.contains("#{")).then(|| name.to_owned())
     }
 
     /// The operator at `at`, as in `def left == right`.

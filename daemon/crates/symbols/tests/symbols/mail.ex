@@ -81,6 +81,15 @@ defmodule Example.Error do
   defexception [:message]
 end
 
+defmodule Example.MailTest do
+  test "a letter is sent", %{queue: queue} do
+    assert Example.Mail.valid?(queue)
+  end
+
+  test "#{generated} name" do
+  end
+end
+
 defimpl String.Chars, for: Example.Mail do
   def to_string(mail), do: mail.to
 end
