@@ -139,8 +139,9 @@ pub struct SearchAnswer {
     pub items: Vec<SearchItem>,
     /// True if the index currently covers the complete scope.
     pub complete: bool,
-    /// Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer
-    /// is complete.
+    /// Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`, `script`); empty when the
+    /// answer is complete. `script`: the embedding table does not know the script of some words of
+    /// the query, so that these are compared as words only, and not at all by a semantic search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
     /// Time spent, in microseconds.

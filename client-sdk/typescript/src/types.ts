@@ -3715,8 +3715,9 @@ export interface SearchAnswer {
   items: Array<SearchItem>;
   /** Time spent, in microseconds. */
   tookUs: number;
-  /** Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer
-   * is complete. */
+  /** Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`, `script`); empty when the
+   * answer is complete. `script`: the embedding table does not know the script of some words of
+   * the query, so that these are compared as words only, and not at all by a semantic search. */
   degraded?: Array<string>;
   /** Results that did not fit into `maxTokens`, if any. */
   omitted?: Omitted | null;

@@ -167,15 +167,8 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     } else if answer.weak {
         app.info("no good match; nearest:");
     }
-    let (late, missing): (Vec<&str>, Vec<&str>) =
-        answer.degraded.iter().map(String::as_str).partition(|what| *what == "rerank");
-    if !late.is_empty() {
-        app.info("not all of the best were re-scored in time; raise 'rerank.maxMs' to allow more");
-    }
-    if !missing.is_empty() {
-        app.info(&format!("the search is not complete yet: {}", missing.join(", ")));
-    } else if !answer.complete {
-        app.info("the index is not complete yet; 'cairn index status' shows its progress");
+    for note in notes(args.mode, &answer) {
+        app.info(&note);
     }
     if let Some(packed) = &answer.packed {
         output::print(&packed.text)?;
@@ -209,6 +202,42 @@ fn omission(omitted: &Omitted) -> String {
         None => format!("lines left out: {}; ", omitted.lines),
     };
     format!("{rest}raise --max-tokens")
+}
+
+/// Sentences about the parts that an answer lacks.
+fn notes(mode: Mode, answer: &SearchAnswer) -> Vec<String> {
+    let is_degraded = |part: &str| answer.degraded.iter().any(|what| what == part);
+    let mut notes = Vec::new();
+    if is_degraded("script") {
+        notes.push(match mode {
+            Mode::Semantic => {
+                "the model does not know the script of the query; '--mode lexical' compares its \
+                 words"
+            }
+            _ => {
+                "the model does not know the script of the query: words were compared, not meaning"
+            }
+        });
+    }
+    if is_degraded("rerank") {
+        notes
+            .push("not all of the best were re-scored in time; raise 'rerank.maxMs' to allow more");
+    }
+    let mut notes: Vec<String> = notes.into_iter().map(str::to_owned).collect();
+    let missing: Vec<&str> = answer
+        .degraded
+        .iter()
+        .map(String::as_str)
+        .filter(|what| !matches!(*what, "rerank" | "script"))
+        .collect();
+    if !missing.is_empty() {
+        notes.push(format!("the search is not complete yet: {}", missing.join(", ")));
+    } else if !answer.complete {
+        notes.push(
+            "the index is not complete yet; 'cairn index status' shows its progress".to_owned(),
+        );
+    }
+    notes
 }
 
 #[cfg(test)]
@@ -252,5 +281,23 @@ mod tests {
         assert_eq!(text, "4 more results: --offset 6, or raise --max-tokens");
         let text = omission(&omitted(0, 90, None));
         assert_eq!(text, "lines left out: 90; raise --max-tokens");
+    }
+
+    #[test]
+    fn notes_name_the_missing_parts() {
+        let answer = |degraded: &[&str], complete| SearchAnswer {
+            degraded: degraded.iter().map(|part| (*part).to_owned()).collect(),
+            complete,
+            ..SearchAnswer::default()
+        };
+        assert!(notes(Mode::Hybrid, &answer(&[], true)).is_empty());
+        let script = answer(&["script"], true);
+        assert!(notes(Mode::Semantic, &script)[0].contains("--mode lexical"));
+        assert!(notes(Mode::Hybrid, &script)[0].contains("words were compared"));
+        assert_eq!(notes(Mode::Hybrid, &script).len(), 1);
+        let all = notes(Mode::Hybrid, &answer(&["vectors", "rerank", "script"], false));
+        assert_eq!(all.len(), 3);
+        assert!(all[2].ends_with("not complete yet: vectors"), "{all:?}");
+        assert!(notes(Mode::Lexical, &answer(&[], false))[0].contains("cairn index status"));
     }
 }

@@ -86,6 +86,13 @@ pub async fn run(app: &App<'_>, args: SymbolsArgs) -> Result<u8, Failure> {
     if !answer.complete {
         app.info("the symbols are not complete yet; 'cairn index status' shows their progress");
     }
+    if answer.items.is_empty() {
+        app.info(if outline {
+            "no definitions are known in this file; 'cairn search' and 'cairn grep' read its text"
+        } else {
+            "no definition has such a name; 'cairn search' finds by words and meaning"
+        });
+    }
     let mut out = String::new();
     for item in &answer.items {
         let path = scope::relative_display(&root.path, &item.path, &here);

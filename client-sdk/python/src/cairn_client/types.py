@@ -4034,8 +4034,9 @@ class SearchAnswer(TypedDict):
     tookUs: int
     """Time spent, in microseconds."""
     degraded: NotRequired[list[str]]
-    """Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer
-    is complete."""
+    """Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`, `script`); empty when the
+    answer is complete. `script`: the embedding table does not know the script of some words of
+    the query, so that these are compared as words only, and not at all by a semantic search."""
     omitted: NotRequired[Omitted | None]
     """Results that did not fit into `maxTokens`, if any."""
     packed: NotRequired[PackedText | None]

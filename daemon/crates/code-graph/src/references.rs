@@ -133,10 +133,10 @@ pub fn subclasses_in(
     view: &View,
     stop: &AtomicBool,
 ) -> Vec<String> {
-    let lang = cairn_symbols::extract::parsed_as(lang, path, text);
+    let (lang, text) = cairn_symbols::extract::parsed_as(lang, path, text);
     let Some(table) = tables::table(lang).filter(|_| target.is_member()) else { return Vec::new() };
     let (target, view) = (target.clone(), view.clone());
-    let found = parse::with_tree(lang, text, stop, move |tree, text, until| {
+    let found = parse::with_tree(lang, &text, stop, move |tree, text, until| {
         let mut pass = pass::Pass::new(text, table, &[], until);
         pass.run(tree)?;
         Some(decide::heirs(&pass, &target, &view))
@@ -154,10 +154,10 @@ pub fn references_in(
     view: &View,
     stop: &AtomicBool,
 ) -> Option<Vec<Reference>> {
-    let lang = cairn_symbols::extract::parsed_as(lang, path, text);
+    let (lang, text) = cairn_symbols::extract::parsed_as(lang, path, text);
     let table = tables::table(lang)?;
     let (target, view) = (target.clone(), view.clone());
-    parse::with_tree(lang, text, stop, move |tree, text, until| {
+    parse::with_tree(lang, &text, stop, move |tree, text, until| {
         let mut names: Vec<&str> = vec![&target.name];
         if !target.is_member() || target.is_constructor() {
             names.extend(view.names.iter().map(String::as_str));

@@ -26,7 +26,7 @@ const MIGRATIONS: &[Migration] = &[
 ];
 /// Version of the derived data (words, windows, symbols, imports); an index of another format is deleted and
 /// rebuilt.
-const FORMAT: i64 = 8;
+const FORMAT: i64 = 9;
 /// Idle readers that stay open.
 const MAX_IDLE: usize = 4;
 

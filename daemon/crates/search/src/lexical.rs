@@ -8,6 +8,7 @@ use cairn_text_index::{Hit, Snapshot, rarity};
 use cairn_tokenizer::words::{Stem, is_stop_word};
 
 use crate::parsed::{MAX_WORDS, Words};
+use crate::scripts::without_joints;
 
 /// Maximum words whose frequencies are read, the heaviest ones.
 const MAX_COMPARED: usize = 400;
@@ -49,7 +50,7 @@ pub fn terms(snapshot: &Snapshot, words: &Words) -> Vec<Term> {
         terms.truncate(MAX_WORDS);
         terms.sort_by_key(|(at, _)| *at);
     }
-    terms.into_iter().map(|(_, term)| term).collect()
+    without_joints(terms.into_iter().map(|(_, term)| term).collect())
 }
 
 /// The chunks that match the terms, best first, at most `limit`, restricted to `files` if given.

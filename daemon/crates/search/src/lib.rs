@@ -30,6 +30,7 @@ mod rebuild;
 mod references;
 mod rescore;
 mod root_index;
+mod scripts;
 mod search;
 mod sharing;
 pub mod symbols;

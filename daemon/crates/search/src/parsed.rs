@@ -5,7 +5,7 @@ mod issue;
 mod tokens;
 
 pub use cairn_protocol::search::QueryKind;
-use cairn_tokenizer::words::{Stem, each_lexical, is_stop_word, query_stems};
+use cairn_tokenizer::words::{Stem, each_query_word, is_stop_word, query_stems};
 use rustc_hash::FxHashMap;
 
 use tokens::{identifiers, name_of, paths};
@@ -141,7 +141,7 @@ impl Words {
 
     /// Adds the words of a text; a word of several texts has the greatest weight.
     fn add(&mut self, text: &str, weight: f32) {
-        each_lexical(text.as_bytes(), |stem, _, _| {
+        each_query_word(text, |stem| {
             let at = *self.positions.entry(stem).or_insert(self.list.len());
             match self.list.get_mut(at) {
                 Some((_, known)) => *known = known.max(weight),

@@ -19,6 +19,7 @@ use crate::rank::{Mode, Scored};
 use crate::ranking::Ranking;
 use crate::rescore::Rescored;
 use crate::root_index::Progress;
+use crate::scripts;
 
 pub type OnPartial<'a> = &'a (dyn Fn(SearchPartial) + Sync);
 
@@ -136,6 +137,7 @@ impl Indexes {
         if !complete && degraded.is_empty() {
             degraded.push("indexing".into());
         }
+        degraded.extend(scripts::is_unknown(&query).then(|| "script".to_owned()));
         let corpus = match mode {
             Mode::Lexical => Corpus::Lex,
             Mode::Semantic => Corpus::Sem,

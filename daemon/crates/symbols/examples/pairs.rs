@@ -78,7 +78,7 @@ fn mine(package: &Path, each: usize, seen: &mut Seen, out: &mut impl Write) {
             continue;
         };
         let Some(text) = read_handwritten(&path) else { continue };
-        let lang = extract::parsed_as(by_name, &relative_path, &text);
+        let lang = extract::parsed_as(by_name, &relative_path, &text).0;
         let count = counts.entry(if lang == "tsx" { "typescript" } else { lang }).or_default();
         if count.iter().all(|c| *c >= each) {
             continue;

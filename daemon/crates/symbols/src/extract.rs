@@ -1,6 +1,7 @@
 //! Extracts the definitions of a file with their lines, and its distinct identifiers, within limits
 //! of time and number.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +13,7 @@ use tree_sitter::{ParseOptions, Parser, Tree};
 use super::bodies::{self, LineMap};
 use super::languages::{self, Grammar, grammar, has_grammar};
 use super::walk::Walk;
-use super::{sections, shell};
+use super::{embedded, outline, sections, shell};
 
 /// Time limit for one file.
 const MAX_TIME: Duration = Duration::from_millis(1500);
@@ -50,7 +51,11 @@ pub struct Symbol {
 
 /// True if definitions of this language are extracted.
 pub fn has_definitions(lang: &str) -> bool {
-    lang == sections::LANGUAGE || lang == shell::LANGUAGE || has_grammar(lang)
+    lang == sections::LANGUAGE
+        || lang == shell::LANGUAGE
+        || embedded::is_component(lang)
+        || outline::is_outlined(lang)
+        || has_grammar(lang)
 }
 
 /// The hash of an identifier.
@@ -87,7 +92,11 @@ pub fn extract_from(
     if lang == sections::LANGUAGE {
         return Some(Extracted { symbols: sections::sections(text), idents: Vec::new() });
     }
-    let lang = parsed_as(lang, path, text);
+    if outline::is_outlined(lang) {
+        return outline::definitions(lang, text);
+    }
+    let (lang, text) = parsed_as(lang, path, text);
+    let text = &*text;
     let lang = languages::name(lang)?;
     let grammar = grammar(lang)?;
     let mut idents = FxHashSet::default();
@@ -120,10 +129,13 @@ fn memory_limit(bytes: usize) -> usize {
     bytes.saturating_mul(MEMORY_FACTOR).clamp(MIN_MEMORY, MAX_MEMORY)
 }
 
-/// The language whose grammar a file is parsed with: that of its name, but C++ for a header that is
-/// one.
-pub fn parsed_as<'a>(lang: &'a str, path: &str, text: &[u8]) -> &'a str {
-    if lang == "c" && is_cpp_header(path, text) { "cpp" } else { lang }
+/// The language whose grammar a file is parsed with, and the text for it: C++ for a header that is
+/// one, and the scripts of a component at their positions.
+pub fn parsed_as<'a, 't>(lang: &'a str, path: &str, text: &'t [u8]) -> (&'a str, Cow<'t, [u8]>) {
+    if embedded::is_component(lang) {
+        return embedded::scripts(text);
+    }
+    (if lang == "c" && is_cpp_header(path, text) { "cpp" } else { lang }, Cow::Borrowed(text))
 }
 
 /// True if a `.h` file is C++, judged by the start of its lines.

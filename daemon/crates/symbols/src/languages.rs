@@ -36,6 +36,8 @@ pub enum Condition {
     Computed,
     /// As a pure virtual function (`= 0` in C++).
     PureVirtual,
+    /// Directly in a file or in a type, and not as another name for a module (Zig).
+    Member,
 }
 
 /// A row: node kind, symbol kind, source of the name, condition.
@@ -124,6 +126,7 @@ const LANGUAGES: &[Entry] = &[
     ("csharp", tables::CSHARP, || tree_sitter_c_sharp::LANGUAGE.into()),
     ("php", tables::PHP, || tree_sitter_php::LANGUAGE_PHP.into()),
     ("lua", tables::LUA, || tree_sitter_lua::LANGUAGE.into()),
+    ("zig", tables::ZIG, || tree_sitter_zig::LANGUAGE.into()),
 ];
 
 /// The grammar of a language by its name, if there is one.

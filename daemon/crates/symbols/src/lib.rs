@@ -1,9 +1,11 @@
 //! Definitions and identifiers of source files, extracted from syntax trees.
 
 mod bodies;
+mod embedded;
 pub mod extract;
 pub mod languages;
 mod naming;
+mod outline;
 mod sections;
 mod shell;
 mod tables;

@@ -35,7 +35,9 @@ pub fn name(
         NameSource::Declarator => innermost(*node, |n| {
             n.child_by_field_name("declarator").or_else(|| inner_declarator(n))
         })?,
-        NameSource::First => named_children(node).find(|n| n.kind() == "name")?,
+        NameSource::First => {
+            named_children(node).find(|n| matches!(n.kind(), "name" | "identifier"))?
+        }
     };
     let text_of = |n: &Node<'_>| text.get(n.byte_range()).and_then(|t| std::str::from_utf8(t).ok());
     let full_name = text_of(&name_node)?.trim_matches(['"', '\'']);
@@ -146,6 +148,36 @@ pub fn assigns_function(node: &Node<'_>) -> bool {
 pub fn is_pure_virtual(node: &Node<'_>) -> bool {
     node.child_by_field_name("default_value").is_some()
         && node.child_by_field_name("declarator").is_some_and(|d| d.kind() == "function_declarator")
+}
+
+/// Node kinds of Zig's types, each the value of the constant that names it.
+const ZIG_TYPES: [(&str, &str); 5] = [
+    ("struct_declaration", "struct"),
+    ("enum_declaration", "enum"),
+    ("union_declaration", "union"),
+    ("opaque_declaration", "type"),
+    ("error_set_declaration", "type"),
+];
+
+/// True for a declaration of Zig in a file or type, which `parent` is, that does not import
+/// (`@import`, `@This`).
+pub fn is_zig_member(node: &Node<'_>, parent: &str, text: &[u8]) -> bool {
+    let is_type = ZIG_TYPES.iter().any(|(node, _)| *node == parent);
+    let imports = |n: &Node<'_>| {
+        let call = text.get(n.byte_range()).unwrap_or(b"");
+        n.kind() == "builtin_function" && (call.starts_with(b"@import") || call == b"@This()")
+    };
+    (is_type || parent == "source_file") && !named_children(node).any(|n| imports(&n))
+}
+
+/// The kind of a declaration in Zig, where types are values of constants.
+pub fn zig_kind(node: &Node<'_>) -> &'static str {
+    let type_of = |n: Node<'_>| ZIG_TYPES.iter().find(|(node, _)| *node == n.kind());
+    match named_children(node).find_map(type_of) {
+        Some((_, kind)) => kind,
+        None if has_child(node, "var") => "variable",
+        None => "constant",
+    }
 }
 
 /// The kind of a Swift type; Swift has one node kind for all types and for extensions, which are

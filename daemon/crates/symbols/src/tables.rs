@@ -1,7 +1,7 @@
 //! Tables of the node kinds that are definitions in each language.
 
 use super::languages::Condition::{
-    Always, Body, Computed, Constant, FunctionValue, PureVirtual, TopLevel,
+    Always, Body, Computed, Constant, FunctionValue, Member, PureVirtual, TopLevel,
 };
 use super::languages::NameSource::{Declarator, Field, First, Key, Left, Type};
 use super::languages::Row;
@@ -136,3 +136,7 @@ pub const PHP: &[Row] = &[
     ("const_element", "constant", First, Always),
 ];
 pub const LUA: &[Row] = &[("function_declaration", "function", Field, Always)];
+pub const ZIG: &[Row] = &[
+    ("function_declaration", "function", Field, Member),
+    ("variable_declaration", "constant", First, Member),
+];

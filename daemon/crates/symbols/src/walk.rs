@@ -37,6 +37,8 @@ pub struct Walk<'a> {
     lines: &'a LineMap,
     until: Instant,
     scopes: Vec<Scope>,
+    /// Kinds of the nodes around the present one, outermost first.
+    ancestors: Vec<u16>,
     pub symbols: Vec<Symbol>,
 }
 
@@ -48,7 +50,16 @@ impl<'a> Walk<'a> {
         lines: &'a LineMap,
         until: Instant,
     ) -> Self {
-        Self { text, grammar, lang, lines, until, scopes: Vec::new(), symbols: Vec::new() }
+        Self {
+            text,
+            grammar,
+            lang,
+            lines,
+            until,
+            scopes: Vec::new(),
+            ancestors: Vec::new(),
+            symbols: Vec::new(),
+        }
     }
 
     /// Visits the tree and adds the hashes of its identifiers to `idents`, if given. `None` if the
@@ -83,6 +94,7 @@ impl<'a> Walk<'a> {
             }
             if enter && cursor.goto_first_child() {
                 depth += 1;
+                self.ancestors.push(node.kind_id());
                 continue;
             }
             while !cursor.goto_next_sibling() {
@@ -90,6 +102,7 @@ impl<'a> Walk<'a> {
                     return Some(());
                 }
                 depth -= 1;
+                self.ancestors.pop();
             }
         }
         None
@@ -146,6 +159,11 @@ impl<'a> Walk<'a> {
                 self.scopes.last().is_none_or(|s| s.is_type() && is_computed)
             }
             Condition::PureVirtual => naming::is_pure_virtual(node),
+            Condition::Member => {
+                let parent = self.ancestors.last().copied().unwrap_or(0);
+                let kind = self.grammar.language.node_kind_for_id(parent).unwrap_or("");
+                naming::is_zig_member(node, kind, self.text)
+            }
         }
     }
 
@@ -186,6 +204,8 @@ impl<'a> Walk<'a> {
                 "method"
             }
             ("ruby", "function") if node.kind() == "singleton_method" => "method",
+            ("zig", "function") if enclosing.is_some() => "method",
+            ("zig", "constant") => naming::zig_kind(node),
             ("swift", "property") if enclosing.is_none() => "constant",
             ("swift", "class") => naming::swift_kind(node),
             ("csharp", "record") if naming::has_child(node, "struct") => "struct",

@@ -50,6 +50,15 @@ const PIECES: &[&str] = &[
     "a<(",
     "[]",
     "(){",
+    "}",
+    "--->",
+    "$a$ ",
+    "fun a()=",
+    "class a\n@b ",
+    "def a do\n",
+    "\na :: ",
+    "create type a ",
+    "~s(",
 ];
 const LANGUAGES: &[&str] = &[
     "rust",
@@ -66,7 +75,11 @@ const LANGUAGES: &[&str] = &[
     "csharp",
     "php",
     "lua",
+    "zig",
+    "vue",
 ];
+/// Languages that are read from tokens, without a limit of time: they must take linear time.
+const OUTLINED: &[&str] = &["kotlin", "scala", "dart", "elixir", "haskell", "sql"];
 const BYTES: usize = 512 * 1024;
 /// Memory of the whole process at its height: parsers may have 128 MiB, and a text and a stack for
 /// each.
@@ -88,6 +101,14 @@ fn hostile_texts_stay_within_memory_stack_and_time_limits() {
             let extracted = extract(lang, "x", text.as_bytes(), &AtomicBool::new(false));
             aborted += usize::from(extracted.is_none());
             // Twice the limits of a parse and of its thread, for a busy machine.
+            assert!(started.elapsed() < Duration::from_secs(24), "{lang} {piece:?}");
+        }
+    }
+    for piece in PIECES {
+        let text = piece.repeat(BYTES / piece.len());
+        for lang in OUTLINED {
+            let started = Instant::now();
+            assert!(extract(lang, "x", text.as_bytes(), &AtomicBool::new(false)).is_some());
             assert!(started.elapsed() < Duration::from_secs(24), "{lang} {piece:?}");
         }
     }

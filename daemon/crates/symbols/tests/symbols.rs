@@ -262,7 +262,19 @@ fn arbitrary_text_does_not_crash() {
         for _ in 0..40 {
             text.push_str(words[rng.usize(..words.len())]);
         }
-        for lang in ["rust", "python", "typescript", "go", "c", "cpp", "java", "markdown"] {
+        for lang in [
+            "rust",
+            "python",
+            "typescript",
+            "go",
+            "c",
+            "cpp",
+            "java",
+            "markdown",
+            "zig",
+            "vue",
+            "svelte",
+        ] {
             let lines = text.split('\n').count() as u32;
             let extracted = extract(lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
             for s in extracted.symbols {
@@ -279,7 +291,8 @@ fn arbitrary_text_does_not_crash() {
 fn all_languages_of_the_table_are_supported() {
     for name in [
         "a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.c", "a.cpp", "a.java", "a.rb",
-        "a.swift", "a.cs", "a.php", "a.sh", "a.lua", "a.md",
+        "a.swift", "a.cs", "a.php", "a.sh", "a.lua", "a.md", "a.zig", "a.vue", "a.svelte", "a.kt",
+        "a.scala", "a.dart", "a.ex", "a.hs", "a.sql",
     ] {
         assert!(has_definitions(language_of(name).unwrap()), "{name}");
     }

@@ -3,6 +3,7 @@
 
 pub mod model_tokens;
 pub mod run_table;
+pub mod scripts;
 mod simd;
 pub mod words;
 

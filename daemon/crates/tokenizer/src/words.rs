@@ -3,11 +3,12 @@
 //!
 //! Embedding words are the matches of `[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+` in ASCII text,
 //! lower-cased (the definition of the model card). Lexical words are the same parts if they have at
-//! least two bytes, stemmed; in addition each run that mixes letters and digits (`utf8`, `h2`), and
-//! unsplit words of other scripts.
+//! least two bytes, stemmed; in addition each run that mixes letters and digits (`utf8`, `h2`),
+//! unsplit words of other scripts, and pairs of characters of scripts without spaces.
 
 use std::fmt::Write as _;
 
+use crate::scripts::{self, Part};
 use crate::simd;
 
 /// Maximum bytes of a word; longer ones are cut. No word of a table is longer.
@@ -47,6 +48,9 @@ pub fn is_letter_or_digit(byte: u8) -> bool {
 pub trait Sink {
     /// Receives a word of lexical search, not yet stemmed, with its byte range in the text.
     fn lexical(&mut self, word: &[u8], start: usize, end: usize);
+    /// Receives the first and last character of a run of a script without spaces. They are words
+    /// of a text, so that a query with one character of the run finds it, but not of a query.
+    fn edge(&mut self, _word: &[u8], _start: usize, _end: usize) {}
     /// Receives a word for the embedding table.
     fn embed(&mut self, word: &[u8]);
 }
@@ -148,17 +152,39 @@ fn unicode_run(run: &[u8], offset_base: usize, sink: &mut impl Sink) {
         let text = piece.valid();
         let mut rest = text.char_indices().peekable();
         while let Some((start, first)) = rest.next() {
-            if !first.is_alphanumeric() {
-                continue;
-            }
+            let Some(is_spaced) = is_spaced_letter(first) else { continue };
             let mut end = start + first.len_utf8();
-            while let Some((_, c)) = rest.next_if(|(_, c)| c.is_alphanumeric()) {
+            while let Some((_, c)) = rest.next_if(|(_, c)| is_spaced_letter(*c) == Some(is_spaced))
+            {
                 end += c.len_utf8();
             }
-            unicode_word(&text[start..end], offset + start, sink);
+            let word = &text[start..end];
+            if is_spaced {
+                unicode_word(word, offset + start, sink);
+            } else {
+                unsegmented_run(word, offset + start, sink);
+            }
         }
         offset += text.len() + piece.invalid().len();
     }
+}
+
+/// True for a letter or digit of a script with spaces between words, false for one of a script
+/// without; `None` for other characters.
+#[inline]
+fn is_spaced_letter(c: char) -> Option<bool> {
+    if scripts::is_unsegmented(c) { Some(false) } else { c.is_alphanumeric().then_some(true) }
+}
+
+fn unsegmented_run(run: &str, offset_base: usize, sink: &mut impl Sink) {
+    scripts::parts_of(run, |part| match part {
+        Part::Word(from, to) => {
+            sink.lexical(&run.as_bytes()[from..to], offset_base + from, offset_base + to);
+        }
+        Part::Edge(from, to) => {
+            sink.edge(&run.as_bytes()[from..to], offset_base + from, offset_base + to);
+        }
+    });
 }
 
 fn unicode_word(word: &str, offset_base: usize, sink: &mut impl Sink) {
@@ -216,20 +242,44 @@ pub fn each_lexical(text: &[u8], each: impl FnMut(Stem, usize, usize)) {
         fn lexical(&mut self, word: &[u8], start: usize, end: usize) {
             (self.0)(stemmed(word), start, end);
         }
+        fn edge(&mut self, word: &[u8], start: usize, end: usize) {
+            (self.0)(stemmed(word), start, end);
+        }
         fn embed(&mut self, _: &[u8]) {}
     }
     scan(text, &mut Each(each));
 }
 
+/// Calls `each` with the stem of every word of a query: as [`each_lexical`], without the single
+/// characters at the edges of runs in scripts without spaces.
+pub fn each_query_word(query: &str, each: impl FnMut(Stem)) {
+    struct Each<F>(F);
+    impl<F: FnMut(Stem)> Sink for Each<F> {
+        fn lexical(&mut self, word: &[u8], _: usize, _: usize) {
+            (self.0)(stemmed(word));
+        }
+        fn embed(&mut self, _: &[u8]) {}
+    }
+    scan(query.as_bytes(), &mut Each(each));
+}
+
 /// Distinct stems of a query, in order.
 pub fn query_stems(query: &str) -> Vec<Stem> {
     let mut stems: Vec<Stem> = Vec::new();
-    each_lexical(query.as_bytes(), |stem, _, _| {
+    each_query_word(query, |stem| {
         if !stems.contains(&stem) {
             stems.push(stem);
         }
     });
     stems
+}
+
+/// True if `text` has a word of another script than Latin, without a letter or digit of ASCII. The
+/// embedding table knows no part of such a word.
+pub fn has_unknown_script(text: &str) -> bool {
+    let is_latin = |c: char| c < '\u{370}' || ('\u{1E00}'..='\u{1EFF}').contains(&c);
+    text.split(|c: char| is_spaced_letter(c).is_none())
+        .any(|word| !word.chars().any(|c| c.is_ascii()) && !word.chars().all(is_latin))
 }
 
 /// A stem, stored inline.
@@ -383,8 +433,52 @@ mod tests {
             ("Größe der naïveCase", "größe der naïvecase"),
             ("don’t—fooBar", "don foo bar"),
             ("日本 語", "日本 語"),
+            ("関係データベース", "関係 係デ デー ータ タベ ベー ース"),
+            ("配置API参数v2说明", "配置 api 参数 v2 说明"),
+            ("사용자 설정을", "사용 용자 설정 정을"),
+            ("Привет κόσμε ΑΒΓ", "привет κόσμε αβγ"),
+            ("größe日本", "größe 日本"),
         ] {
             assert_eq!(lexical_and_embedding_words(text).0.join(" "), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn part_of_an_unsegmented_run_has_only_words_of_the_text() {
+        let text = "読み込み設定を変更する（第3章：ログ）。ตั้งค่าที่อยู่ 한국어문서 utf8编码";
+        let mut words_of_text = Vec::new();
+        each_lexical(text.as_bytes(), |stem, start, end| {
+            assert!(text.is_char_boundary(start) && text.is_char_boundary(end));
+            words_of_text.push(stem);
+        });
+        let chars: Vec<char> = text.chars().collect();
+        for length in 2..=4 {
+            for part in chars.windows(length) {
+                let part: String = part.iter().collect();
+                // A part of a word with spaces is no word.
+                let is_cut = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+                if is_cut(part.chars().next()) || is_cut(part.chars().last()) {
+                    continue;
+                }
+                let stems = query_stems(&part);
+                assert!(!stems.is_empty() || part.chars().all(|c| is_spaced_letter(c).is_none()));
+                assert!(stems.iter().all(|stem| words_of_text.contains(stem)), "{part} {stems:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_scripts_are_words_without_ascii() {
+        for (text, is_unknown) in [
+            ("read file", false),
+            ("naïve größe à", false),
+            ("关系", true),
+            ("parse 関係", true),
+            ("конфигурация", true),
+            ("?! — 。", false),
+            ("", false),
+        ] {
+            assert_eq!(has_unknown_script(text), is_unknown, "{text}");
         }
     }
 

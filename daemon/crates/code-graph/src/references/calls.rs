@@ -34,9 +34,9 @@ pub fn calls_in(
     lines: RangeInclusive<u32>,
     stop: &AtomicBool,
 ) -> Option<Vec<Callee>> {
-    let lang = cairn_symbols::extract::parsed_as(lang, path, text);
+    let (lang, text) = cairn_symbols::extract::parsed_as(lang, path, text);
     let table = tables::table(lang)?;
-    parse::with_tree(lang, text, stop, move |tree, text, until| {
+    parse::with_tree(lang, &text, stop, move |tree, text, until| {
         collect(tree, text, table, &lines, until)
     })?
 }
@@ -65,9 +65,9 @@ pub fn target_uses_in(
     targets: Vec<(Target, View)>,
     stop: &AtomicBool,
 ) -> Option<(Vec<Callee>, Vec<TargetUse>)> {
-    let lang = cairn_symbols::extract::parsed_as(lang, path, text);
+    let (lang, text) = cairn_symbols::extract::parsed_as(lang, path, text);
     let table = tables::table(lang)?;
-    parse::with_tree(lang, text, stop, move |tree, text, until| {
+    parse::with_tree(lang, &text, stop, move |tree, text, until| {
         let calls = collect(tree, text, table, &lines, until)?;
         let names: Vec<FxHashSet<&str>> = targets.iter().map(|(t, v)| names_of(t, v)).collect();
         let all: FxHashSet<&str> = names.iter().flatten().copied().collect();

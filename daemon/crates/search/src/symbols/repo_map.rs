@@ -81,6 +81,9 @@ pub fn repo_map<'a>(
             break;
         }
     }
+    if chosen.values().flatten().all(|definition| definition.kind == "section") {
+        add_files(sources, &ranks, remaining, &mut chosen);
+    }
     let mut map: Vec<MapEntry<'a>> = chosen
         .into_iter()
         .map(|(file, mut definitions)| {
@@ -90,6 +93,27 @@ pub fn repo_map<'a>(
         .collect();
     map.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(b.path)));
     map
+}
+
+/// Adds files without definitions by rank: in a repository of languages without a grammar they are
+/// all that a map can name.
+fn add_files<'a>(
+    sources: &'a [Source<'a>],
+    ranks: &[f64],
+    mut remaining: usize,
+    chosen: &mut FxHashMap<usize, Vec<Definition<'a>>>,
+) {
+    let mut files: Vec<usize> = (0..sources.len()).filter(|at| !chosen.contains_key(at)).collect();
+    files.sort_by(|a, b| {
+        ranks[*b].total_cmp(&ranks[*a]).then_with(|| sources[*a].path.cmp(sources[*b].path))
+    });
+    for file in files {
+        let tokens = text_tokens(sources[file].path);
+        if tokens <= remaining {
+            remaining -= tokens;
+            chosen.insert(file, Vec::new());
+        }
+    }
 }
 
 /// Estimated tokens of a text: one per four bytes, and one for its separator.

@@ -18,6 +18,7 @@ mod query_kinds;
 mod rebuilds;
 mod references;
 mod rescore;
+mod scripts;
 mod sharing;
 mod symbol_queries;
 mod unusual_trees;

@@ -141,3 +141,39 @@ fn name_of_many_definitions_is_bounded() {
     assert!(answer.others.len() <= 20, "{}", answer.others.len());
     assert!(answer.items.iter().all(|item| item.path == "m7.py"));
 }
+
+#[test]
+fn uses_lead_into_and_out_of_the_scripts_of_components() {
+    let root = TestRoot::new(&[
+        ("src/price.ts", "export function priceOf(id: number) {\n  return id * 2;\n}\n"),
+        (
+            "src/Cart.vue",
+            "<template>\n  <p>{{ total }}</p>\n</template>\n\n<script setup lang=\"ts\">\n\
+             import { priceOf } from \"./price\";\n\nfunction total() {\n  return priceOf(1);\n}\n</script>\n",
+        ),
+        (
+            "src/Item.svelte",
+            "<script>\n  import { priceOf } from './price';\n  const price = priceOf(2);\n</script>\n",
+        ),
+    ]);
+    root.build();
+    let flag = CancelFlag::default();
+    let answer = root.indexes.references(&params("priceOf", None), &flag).unwrap();
+    let at = |path: &str, line, kind| (path.to_owned(), line, kind);
+    assert_eq!(
+        locations(&answer),
+        [
+            at("src/Cart.vue", 6, ReferenceUse::Import),
+            at("src/Cart.vue", 9, ReferenceUse::Call),
+            at("src/Item.svelte", 2, ReferenceUse::Import),
+            at("src/Item.svelte", 3, ReferenceUse::Call),
+            at("src/price.ts", 1, ReferenceUse::Definition),
+        ]
+    );
+    let column = |path: &str, line| {
+        answer.items.iter().find(|i| i.path == path && i.line == line).map(|i| i.column)
+    };
+    assert_eq!([column("src/Cart.vue", 9), column("src/Item.svelte", 3)], [Some(9), Some(16)]);
+    let item = &answer.items[1];
+    assert_eq!(item.enclosing.as_ref().map(|e| e.name.as_str()), Some("total"));
+}

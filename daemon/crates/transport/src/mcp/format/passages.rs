@@ -13,6 +13,9 @@ pub fn passages(answer: &SearchAnswer, next: Option<u32>) -> String {
     if answer.weak {
         out.push_str("[no good match: only the nearest; try other words, or grep]\n");
     }
+    if answer.degraded.iter().any(|part| part == "script") {
+        out.push_str("[this script is searched by words only, not by meaning]\n");
+    }
     out.push_str(answer.packed.as_ref().map_or("", |packed| &packed.text));
     if answer.items.is_empty() {
         out.push_str("nothing was found; try other words, or grep for exact text\n");
