@@ -198,8 +198,8 @@ fn weak_answers_begin_with_a_note() {
 
 #[test]
 fn answers_by_words_alone_begin_with_a_note() {
-    let by_words = SearchAnswer { degraded: vec!["script".into()], ..answer(2) };
-    let text = formatted(&by_words, 0, 10, ROOMY);
+    let by_words = SearchAnswer { degraded: vec!["script".into()], ..answer("src/f1.rs:1-4\n") };
+    let text = passages(&by_words, None);
     assert!(text.starts_with("[this script is searched by words only"), "{text}");
     assert!(text.contains("\nsrc/f1.rs:1-4"), "{text}");
 }
