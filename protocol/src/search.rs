@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::RootId;
 
+mod kind;
 mod packed;
 mod partial;
 
+pub use kind::QueryKind;
 pub use packed::{Omitted, PackedLines, PackedText};
 pub use partial::{Corpus, GrepCorpus, GrepPartial, SearchPartial};
 
@@ -162,24 +164,6 @@ pub struct SearchAnswer {
     /// Results that did not fit into `maxTokens`, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-}
-
-/// Kind of a query. Each kind has its own candidates and weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum QueryKind {
-    /// One identifier, possibly qualified: `TypeAdapter`, `Foo::bar`, `parse_header()`. The
-    /// definitions of exactly that name come first.
-    Identifier,
-    /// One path, possibly with a line: `src/main.rs:42`.
-    Path,
-    /// A question about use (`how do I run this with docker`), which documents answer.
-    Use,
-    /// Words, a sentence, or another question.
-    Text,
-    /// A text of several lines: an issue, a log, a stack trace. Its title, the names, paths and
-    /// messages in it count more than the rest.
-    Issue,
 }
 
 /// One result: a range of lines.

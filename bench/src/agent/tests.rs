@@ -1,3 +1,5 @@
+//! Policies on small repositories, and what they count.
+
 use super::*;
 
 fn effort(tokens: u32, calls: u32, is_solved: bool) -> Effort {

@@ -175,13 +175,15 @@ export type AgentCmd =
   /** Searches by meaning (dense vectors). */
   | {
     type: "search_semantic";
-    /** Words, an identifier, a path or a question; at most 4 KiB. */
+    /** Words, an identifier, a path, a question or the text of an issue; at most 64 KiB. */
     query: string;
     /** Lines of context around the text, at most 50. */
     contextLines?: number;
-    /** True reduces each further result of a file by a fifth, instead of by 4 % up to three times. */
+    /** True reduces each further result of a file by a fifth, instead of by 6 % (8 % for the text
+     * of an issue) up to three times. */
     diversify?: boolean | null;
-    /** Returns the contribution of each feature to the score of each item. */
+    /** Returns the kind of the query, and the contribution of each feature to the score of each
+     * item. */
     explain?: boolean;
     /** Filters that restrict the scope. */
     filters?: SearchFilters | null;
@@ -204,13 +206,15 @@ export type AgentCmd =
   /** Searches by words and by meaning, and fuses both lists. */
   | {
     type: "search_hybrid";
-    /** Words, an identifier, a path or a question; at most 4 KiB. */
+    /** Words, an identifier, a path, a question or the text of an issue; at most 64 KiB. */
     query: string;
     /** Lines of context around the text, at most 50. */
     contextLines?: number;
-    /** True reduces each further result of a file by a fifth, instead of by 4 % up to three times. */
+    /** True reduces each further result of a file by a fifth, instead of by 6 % (8 % for the text
+     * of an issue) up to three times. */
     diversify?: boolean | null;
-    /** Returns the contribution of each feature to the score of each item. */
+    /** Returns the kind of the query, and the contribution of each feature to the score of each
+     * item. */
     explain?: boolean;
     /** Filters that restrict the scope. */
     filters?: SearchFilters | null;
@@ -3295,6 +3299,21 @@ export interface ProviderSetParams {
   provider?: string | null;
 }
 
+/** Kind of a query. Each kind has its own candidates and weights. */
+export type QueryKind =
+  /** One identifier, possibly qualified: `TypeAdapter`, `Foo::bar`, `parse_header()`. The
+   * definitions of exactly that name come first. */
+  | "identifier"
+  /** One path, possibly with a line: `src/main.rs:42`. */
+  | "path"
+  /** A question about use (`how do I run this with docker`), which documents answer. */
+  | "use"
+  /** Words, a sentence, or another question. */
+  | "text"
+  /** A text of several lines: an issue, a log, a stack trace. Its title, the names, paths and
+   * messages in it count more than the rest. */
+  | "issue";
+
 /** One item of a provider's reasoning. */
 export interface ReasoningItem {
   /** Number of the answer's tool calls before the item. */
@@ -3719,6 +3738,8 @@ export interface SearchAnswer {
    * answer is complete. `script`: the embedding table does not know the script of some words of
    * the query, so that these are compared as words only, and not at all by a semantic search. */
   degraded?: Array<string>;
+  /** Kind of the query, which selects the weights. Only with `explain`. */
+  kind?: QueryKind | null;
   /** Results that did not fit into `maxTokens`, if any. */
   omitted?: Omitted | null;
   /** Text of the answer within `maxTokens`, if that was given. */
@@ -3783,13 +3804,15 @@ export interface SearchItem {
 
 /** Parameters of `search.lexical`, `search.semantic` and `search.hybrid`. */
 export interface SearchParams {
-  /** Words, an identifier, a path or a question; at most 4 KiB. */
+  /** Words, an identifier, a path, a question or the text of an issue; at most 64 KiB. */
   query: string;
   /** Lines of context around the text, at most 50. */
   contextLines?: number;
-  /** True reduces each further result of a file by a fifth, instead of by 4 % up to three times. */
+  /** True reduces each further result of a file by a fifth, instead of by 6 % (8 % for the text
+   * of an issue) up to three times. */
   diversify?: boolean | null;
-  /** Returns the contribution of each feature to the score of each item. */
+  /** Returns the kind of the query, and the contribution of each feature to the score of each
+   * item. */
   explain?: boolean;
   /** Filters that restrict the scope. */
   filters?: SearchFilters | null;
@@ -3952,7 +3975,11 @@ export interface Share {
    * result itself and its name; `fileName` is set if the complete name of the file (of its
    * folder for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`
    * and `nameMeaning` are the similarity of the file's best window, the result and its name;
-   * `line` is the part of the query that one line covers, from six tenths on; `definition`
+   * `line` is the part of the query, or of a line that it quotes, that one line covers, from
+   * six tenths on; `definitionOf` marks the definition of the query's only name, and `literal`
+   * a window that contains that name; `fileNames` counts the definitions of its file whose
+   * names are in the query; `namedPath` is set if the file's path is in the query; `document`
+   * marks a document; `definition`
    * marks a result that is a definition; `container` marks a type or module that contains
    * others; `size` is the length, up to ten lines; `rerank` is the similarity by the
    * re-scoring model; `repeat` is the reduction of a further result of the same file, with

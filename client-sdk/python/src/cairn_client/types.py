@@ -192,13 +192,15 @@ class AgentCmdSearchSemantic(TypedDict):
 
     type: Literal["search_semantic"]
     query: str
-    """Words, an identifier, a path or a question; at most 4 KiB."""
+    """Words, an identifier, a path, a question or the text of an issue; at most 64 KiB."""
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """True reduces each further result of a file by a fifth, instead of by 4 % up to three times."""
+    """True reduces each further result of a file by a fifth, instead of by 6 % (8 % for the text
+    of an issue) up to three times."""
     explain: NotRequired[bool]
-    """Returns the contribution of each feature to the score of each item."""
+    """Returns the kind of the query, and the contribution of each feature to the score of each
+    item."""
     filters: NotRequired[SearchFilters | None]
     """Filters that restrict the scope."""
     fusion: NotRequired[Fusion | None]
@@ -223,13 +225,15 @@ class AgentCmdSearchHybrid(TypedDict):
 
     type: Literal["search_hybrid"]
     query: str
-    """Words, an identifier, a path or a question; at most 4 KiB."""
+    """Words, an identifier, a path, a question or the text of an issue; at most 64 KiB."""
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """True reduces each further result of a file by a fifth, instead of by 4 % up to three times."""
+    """True reduces each further result of a file by a fifth, instead of by 6 % (8 % for the text
+    of an issue) up to three times."""
     explain: NotRequired[bool]
-    """Returns the contribution of each feature to the score of each item."""
+    """Returns the kind of the query, and the contribution of each feature to the score of each
+    item."""
     filters: NotRequired[SearchFilters | None]
     """Filters that restrict the scope."""
     fusion: NotRequired[Fusion | None]
@@ -3608,6 +3612,15 @@ class ProviderSetParams(TypedDict):
     provider: NotRequired[str | None]
     """Name of the provider; the session's own when omitted."""
 
+QueryKind: TypeAlias = Literal[
+    "identifier",  # One identifier, possibly qualified: `TypeAdapter`, `Foo::bar`, `parse_header()`. The definitions of exactly that name come first.
+    "path",  # One path, possibly with a line: `src/main.rs:42`.
+    "use",  # A question about use (`how do I run this with docker`), which documents answer.
+    "text",  # Words, a sentence, or another question.
+    "issue",  # A text of several lines: an issue, a log, a stack trace. Its title, the names, paths and messages in it count more than the rest.
+]
+"""Kind of a query. Each kind has its own candidates and weights."""
+
 
 class ReasoningItem(TypedDict):
     """One item of a provider's reasoning."""
@@ -4037,6 +4050,8 @@ class SearchAnswer(TypedDict):
     """Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`, `script`); empty when the
     answer is complete. `script`: the embedding table does not know the script of some words of
     the query, so that these are compared as words only, and not at all by a semantic search."""
+    kind: NotRequired[QueryKind | None]
+    """Kind of the query, which selects the weights. Only with `explain`."""
     omitted: NotRequired[Omitted | None]
     """Results that did not fit into `maxTokens`, if any."""
     packed: NotRequired[PackedText | None]
@@ -4105,13 +4120,15 @@ class SearchParams(TypedDict):
     """Parameters of `search.lexical`, `search.semantic` and `search.hybrid`."""
 
     query: str
-    """Words, an identifier, a path or a question; at most 4 KiB."""
+    """Words, an identifier, a path, a question or the text of an issue; at most 64 KiB."""
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """True reduces each further result of a file by a fifth, instead of by 4 % up to three times."""
+    """True reduces each further result of a file by a fifth, instead of by 6 % (8 % for the text
+    of an issue) up to three times."""
     explain: NotRequired[bool]
-    """Returns the contribution of each feature to the score of each item."""
+    """Returns the kind of the query, and the contribution of each feature to the score of each
+    item."""
     filters: NotRequired[SearchFilters | None]
     """Filters that restrict the scope."""
     fusion: NotRequired[Fusion | None]
@@ -4286,7 +4303,11 @@ class Share(TypedDict):
     result itself and its name; `fileName` is set if the complete name of the file (of its
     folder for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`
     and `nameMeaning` are the similarity of the file's best window, the result and its name;
-    `line` is the part of the query that one line covers, from six tenths on; `definition`
+    `line` is the part of the query, or of a line that it quotes, that one line covers, from
+    six tenths on; `definitionOf` marks the definition of the query's only name, and `literal`
+    a window that contains that name; `fileNames` counts the definitions of its file whose
+    names are in the query; `namedPath` is set if the file's path is in the query; `document`
+    marks a document; `definition`
     marks a result that is a definition; `container` marks a type or module that contains
     others; `size` is the length, up to ten lines; `rerank` is the similarity by the
     re-scoring model; `repeat` is the reduction of a further result of the same file, with

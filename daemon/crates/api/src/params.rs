@@ -279,7 +279,8 @@ mod tests {
         );
         assert_eq!(
             search(r#"{"query": 7}"#),
-            "'query' must be a text, not 7 (Words, an identifier, a path or a question; at most 4 KiB)"
+            "'query' must be a text, not 7 (Words, an identifier, a path, a question or the text of \
+             an issue; at most 64 KiB)"
         );
         assert!(search("{}").starts_with("the parameter 'query' is missing (Words"));
         assert_eq!(

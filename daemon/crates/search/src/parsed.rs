@@ -57,7 +57,7 @@ pub struct ParsedQuery {
 }
 
 impl ParsedQuery {
-    /// Parses a query.
+    /// Parses a query by its form alone, without looking at any code.
     pub fn new(query: &str) -> Self {
         let text = query.trim();
         if let Some(name) = single_name(text) {

@@ -68,7 +68,7 @@ pub struct Features {
     pub definition_of: f32,
     /// 1 for a window that contains the query's only name literally.
     pub literal: f32,
-    /// How many definitions with names of the query its file has, 0 to 1.
+    /// Weight of the query's names that its file defines, 0 to 1.
     pub file_names: f32,
     /// 1 if the query contains its file's path, less if the path means several files.
     pub named_path: f32,

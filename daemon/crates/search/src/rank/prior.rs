@@ -69,7 +69,7 @@ pub fn is_secondary(path: &str) -> bool {
     Classes::of(&path.to_lowercase(), path).any()
 }
 
-/// True for documents.
+/// True for documents by folder, extension or name, among them changelogs and style sheets.
 pub fn is_document(path: &str) -> bool {
     Classes::of(&path.to_lowercase(), path).document
 }

@@ -1,3 +1,5 @@
+//! Packing of passages into tokens: order, folding, limits.
+
 use proptest::prelude::*;
 
 use super::*;
