@@ -15,6 +15,7 @@ use cairn_store::rusqlite::{Connection, OptionalExtension};
 use cairn_tokenizer::words::{Stem, each_lexical, is_stop_word, query_stems};
 
 use crate::filters::invalid;
+use crate::parsed::QueryKind;
 use crate::root_index::RootIndex;
 use page::{HEAD, Line, Page, Passage, Source};
 
@@ -47,12 +48,25 @@ pub struct Packed {
     pub omitted: Option<Omitted>,
 }
 
+/// Minimum share of the best score of results that are packed when the query is one name. Its
+/// definitions have far higher scores than its uses, which would fill the rest of the tokens.
+const NAMED_SHARE: f64 = 0.6;
+
+/// Number of the results to pack: all, or those of similar score as the definition of the query's
+/// only name. The answer continues with the others.
+fn pack_count(kind: QueryKind, offset: u32, items: &[SearchItem]) -> usize {
+    let Some(best) = items.first().filter(|_| kind == QueryKind::Identifier && offset == 0) else {
+        return items.len();
+    };
+    items.iter().take_while(|item| item.score >= NAMED_SHARE * best.score).count()
+}
+
 /// Packs `items`, best first, into `tokens`. Locations are absolute unless `is_relative`.
 ///
 /// # Errors
 /// `cancelled`, or when a database cannot be read.
 pub fn pack(
-    params: &SearchParams,
+    (params, kind): (&SearchParams, QueryKind),
     indexes: &[Arc<RootIndex>],
     mut items: Vec<SearchItem>,
     tokens: u32,
@@ -63,7 +77,8 @@ pub fn pack(
     if stems.iter().any(|stem| !is_stop_word(stem)) {
         stems.retain(|stem| !is_stop_word(stem));
     }
-    let mut sources = ItemSources { items: &items, indexes, stems, is_relative, cancel };
+    let packed = &items[..pack_count(kind, params.offset, &items)];
+    let mut sources = ItemSources { items: packed, indexes, stems, is_relative, cancel };
     let page = Page::pack(&mut sources, tokens)?;
     let named = page.named.min(items.len());
     let left_out = u32::try_from(items.len() - named).unwrap_or(u32::MAX);

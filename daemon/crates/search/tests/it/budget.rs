@@ -62,6 +62,29 @@ fn packed_answer_of_real_sources_stays_within_the_tokens_of_real_tokenizers() {
     }
 }
 
+#[test]
+fn answer_to_a_name_is_its_definition_and_continues_with_its_uses() {
+    let uses: String =
+        (0..60).map(|n| format!("fn use_{n}() {{\n    open_ledger({n});\n}}\n\n")).collect();
+    let root = TestRoot::new(&[
+        ("ledger.rs", "/// Opens it.\npub fn open_ledger(n: u32) -> u32 {\n    n + 1\n}\n"),
+        ("uses.rs", &uses),
+    ]);
+    root.build();
+    let answer = packed(&root, "open_ledger", 4000);
+    let scores: Vec<f64> = answer.items.iter().map(|i| i.score).collect();
+    assert!(text(&answer).contains("pub fn open_ledger"), "{}", text(&answer));
+    assert!(!text(&answer).contains("use_1()"), "{scores:?} {}", text(&answer));
+    assert!(answer.packed.as_ref().unwrap().tokens < 200, "{}", text(&answer));
+    let next = answer.omitted.unwrap().next_offset.unwrap();
+    let max_tokens = Some(4000);
+    let params = SearchParams { max_tokens, offset: next, ..SearchParams::new("open_ledger") };
+    assert!(text(&hybrid(&root.indexes, &params)).contains("open_ledger(5)"));
+    // A description of the same fills the tokens.
+    let described = packed(&root, "where is the ledger opened", 4000);
+    assert!(text(&described).contains("use_1()"), "{}", text(&described));
+}
+
 /// Checks that the printed ranges are what the text has.
 #[test]
 fn folded_definition_has_its_head_and_the_lines_that_match() {
