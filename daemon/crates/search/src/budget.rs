@@ -12,10 +12,11 @@ use cairn_protocol::search::{
 };
 use cairn_store::StoreError;
 use cairn_store::rusqlite::{Connection, OptionalExtension};
-use cairn_tokenizer::words::{Stem, each_lexical, is_stop_word, query_stems};
+use cairn_tokenizer::words::{Stem, each_lexical};
 
 use crate::filters::invalid;
 use crate::parsed::QueryKind;
+use crate::query::Query;
 use crate::root_index::RootIndex;
 use page::{HEAD, Line, Page, Passage, Source};
 
@@ -66,18 +67,16 @@ fn pack_count(kind: QueryKind, offset: u32, items: &[SearchItem]) -> usize {
 /// # Errors
 /// `cancelled`, or when a database cannot be read.
 pub fn pack(
-    (params, kind): (&SearchParams, QueryKind),
+    query: &Query<'_>,
     indexes: &[Arc<RootIndex>],
     mut items: Vec<SearchItem>,
     tokens: u32,
     cancel: &CancelFlag,
 ) -> Result<Packed, Failure> {
+    let params = query.params;
     let is_relative = params.filters.as_ref().is_some_and(|f| f.roots.len() == 1);
-    let mut stems = query_stems(&params.query);
-    if stems.iter().any(|stem| !is_stop_word(stem)) {
-        stems.retain(|stem| !is_stop_word(stem));
-    }
-    let packed = &items[..pack_count(kind, params.offset, &items)];
+    let stems = query.stems();
+    let packed = &items[..pack_count(query.parsed.kind, params.offset, &items)];
     let mut sources = ItemSources { items: packed, indexes, stems, is_relative, cancel };
     let page = Page::pack(&mut sources, tokens)?;
     let named = page.named.min(items.len());

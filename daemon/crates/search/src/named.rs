@@ -5,7 +5,7 @@ use cairn_index_base::FileTable;
 use cairn_protocol::error::Failure;
 use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::parsed::{ParsedQuery, QueryKind, QueryName, QueryPath};
 use crate::query::QueryRoot;
@@ -86,14 +86,11 @@ impl Named {
         // The exact case and the container decide; without either, all are equal.
         let best = all.iter().map(Definition::rank).max().unwrap_or(0);
         let chosen: Vec<&Definition> = all.iter().filter(|d| d.rank() == best).collect();
-        let mut files: FxHashMap<u32, f32> = FxHashMap::default();
         if chosen.len() <= FEW_ROWS {
-            chosen.iter().for_each(|d| {
-                files.insert(d.file, 0.0);
-            });
+            let files: FxHashSet<u32> = chosen.iter().map(|d| d.file).collect();
             let weight = name.weight / (files.len() as f32).sqrt();
-            for file in files.keys() {
-                self.files.entry(*file).or_default().by_names += weight;
+            for file in files {
+                self.files.entry(file).or_default().by_names += weight;
             }
         }
         let mut candidates: Vec<&Definition> = all.iter().collect();

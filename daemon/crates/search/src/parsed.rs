@@ -18,6 +18,10 @@ const MAX_PATHS: usize = 12;
 const MAX_QUOTES: usize = 6;
 /// Bytes from which a query of several lines is the text of an issue.
 const LONG: usize = 240;
+/// Names, paths and quoted lines that are compared with each other before the heaviest are chosen,
+/// and the bytes of a quoted line: a query of 64 KiB has thousands of each.
+const MAX_READ: usize = 200;
+const MAX_QUOTED: usize = 1000;
 /// Minimum words of a quoted line.
 const QUOTED_WORDS: usize = 3;
 
@@ -99,16 +103,21 @@ impl ParsedQuery {
     }
 
     fn add_name(&mut self, name: QueryName, weight: f32) {
+        let has_space = self.names.len() < MAX_READ;
         match self.names.iter_mut().find(|n| n.name == name.name) {
             Some(known) => {
                 known.weight = known.weight.max(weight);
                 known.container = known.container.take().or(name.container);
             }
-            None => self.names.push(QueryName { weight, ..name }),
+            None if has_space => self.names.push(QueryName { weight, ..name }),
+            None => {}
         }
     }
 
     fn add_quote(&mut self, line: &str) {
+        if line.len() > MAX_QUOTED || self.quotes.len() >= MAX_READ {
+            return;
+        }
         let stems = selective_stems(line);
         if stems.len() >= QUOTED_WORDS && !self.quotes.contains(&stems) {
             self.quotes.push(stems);

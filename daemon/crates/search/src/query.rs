@@ -107,6 +107,17 @@ impl<'a> Query<'a> {
         self.parsed.quotes.iter().map(terms).collect()
     }
 
+    /// The words that are compared, of all roots.
+    pub fn stems(&self) -> Vec<Stem> {
+        let mut stems: Vec<Stem> = Vec::new();
+        for term in self.terms.iter().flatten() {
+            if !stems.contains(&term.stem) {
+                stems.push(term.stem);
+            }
+        }
+        stems
+    }
+
     /// True if a stem is a word of the query.
     pub fn has_stem(&self, stem: &Stem) -> bool {
         self.terms.iter().flatten().any(|t| t.stem == *stem)

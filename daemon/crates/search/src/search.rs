@@ -124,8 +124,7 @@ impl Indexes {
         items.drain(..items.len().min(params.offset as usize));
         let mut answer = SearchAnswer::default();
         if let Some(tokens) = params.max_tokens {
-            let packed =
-                budget::pack((params, query.parsed.kind), &indexes, items, tokens, cancel)?;
+            let packed = budget::pack(&query, &indexes, items, tokens, cancel)?;
             items = packed.items;
             answer.packed = Some(packed.text);
             answer.omitted = packed.omitted;

@@ -6,6 +6,7 @@
 //! least two bytes, stemmed; in addition each run that mixes letters and digits (`utf8`, `h2`),
 //! unsplit words of other scripts, and pairs of characters of scripts without spaces.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::scripts::{self, Part};
@@ -266,8 +267,9 @@ pub fn each_query_word(query: &str, each: impl FnMut(Stem)) {
 /// Distinct stems of a query, in order.
 pub fn query_stems(query: &str) -> Vec<Stem> {
     let mut stems: Vec<Stem> = Vec::new();
+    let mut seen: HashSet<Stem> = HashSet::new();
     each_query_word(query, |stem| {
-        if !stems.contains(&stem) {
+        if seen.insert(stem) {
             stems.push(stem);
         }
     });

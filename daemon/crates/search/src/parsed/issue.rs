@@ -3,7 +3,7 @@
 //! descriptions of the environment and checklists are dropped.
 
 use super::tokens::{identifiers, name_of, paths};
-use super::{ParsedQuery, QueryKind, QueryName, Words};
+use super::{MAX_READ, ParsedQuery, QueryKind, QueryName, Words};
 
 /// Weights of words by the part that they are in.
 const TITLE: f32 = 1.0;
@@ -220,7 +220,13 @@ impl Parts {
         for path in found {
             match self.parsed.paths.iter_mut().find(|p| p.path == path.path) {
                 Some(known) => known.line = path.line.or(known.line),
-                None => self.parsed.paths.push(path),
+                None => {
+                    // The innermost frames of most traces are the last ones.
+                    if self.parsed.paths.len() >= MAX_READ {
+                        self.parsed.paths.remove(0);
+                    }
+                    self.parsed.paths.push(path);
+                }
             }
         }
         is_any

@@ -2,7 +2,7 @@
 
 use cairn_workspace::language_of;
 
-use super::{QueryName, QueryPath};
+use super::{MAX_READ, QueryName, QueryPath};
 
 /// Minimum letters of a name in prose.
 const MIN_NAME: usize = 3;
@@ -92,6 +92,9 @@ pub fn paths(text: &str) -> Vec<QueryPath> {
             match all.iter_mut().find(|p| p.path == found.path) {
                 Some(known) => known.line = known.line.or(found.line),
                 None => all.push(found),
+            }
+            if all.len() >= MAX_READ {
+                return all;
             }
         }
     }

@@ -145,6 +145,17 @@ fn unusual_queries_are_answered_or_refused() {
         (answer.kind, answer.items[0].path.as_str()),
         (Some(QueryKind::Issue), "web/sessions.py")
     );
+    // One line of thousands of different words, names and paths.
+    let mut line = String::from("SessionStore ");
+    for n in 0.. {
+        line.push_str(&format!("word{n} readName{n} src/dir{n}/file.py:{n} "));
+        if line.len() > 63 * 1024 {
+            break;
+        }
+    }
+    let params = SearchParams { max_tokens: Some(2000), ..SearchParams::new(&line) };
+    let answer = hybrid(&root.indexes, &params);
+    assert!(answer.packed.is_some_and(|packed| packed.tokens <= 2000));
     for query in ["e", "the of and", "关系", "a\0b", "\u{202e}abc", "?", "()", "::", "`"] {
         let answer = explained(&root, query);
         assert!(answer.complete, "{query:?}");
