@@ -5,6 +5,7 @@
 //! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws
 //! the charts of `docs/benchmarks.md` from there. `cairn-bench mixed` runs everything at once for
 //! `CAIRN_BENCH_SECONDS` seconds and fails if memory or descriptors grow or an event is missing.
+//! `cairn-bench fleet` measures daemons that share a broker.
 //! `cairn-bench agent` compares the tokens and calls of policies until they have seen an answer;
 //! `cairn-bench tasks` runs the tasks of
 //! `bench/tasks`, by their scripts or by the model of a server.
@@ -14,6 +15,7 @@ mod charts;
 mod chat;
 mod daemon;
 mod fanout;
+mod fleet;
 mod gate;
 mod grep;
 mod history;
@@ -59,6 +61,11 @@ fn main() {
         });
         std::process::exit(i32::from(!is_done));
     }
+    if std::env::args().nth(1).as_deref() == Some("fleet") {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        return runtime.block_on(fleet::run(scratch.path()));
+    }
     if std::env::args().nth(1).as_deref() == Some("mixed") {
         let scratch = tempfile::tempdir().expect("a temporary folder");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -70,6 +77,7 @@ fn main() {
         meter::report(
             "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat|worktrees]... [--record]
        cairn-bench mixed
+       cairn-bench fleet
        cairn-bench charts
        cairn-bench agent [QUERIES --repos FOLDER]
        cairn-bench tasks [TASK]... [--model URL NAME] [--folder FOLDER]",

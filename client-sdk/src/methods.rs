@@ -9,6 +9,10 @@ use cairn_protocol::{
     content::{DirListing, ListDirParams, Span, SpanParams},
     daemon::{DaemonStats, DaemonStatus},
     explore::{ExploreStartParams, ExploreStatus, RunReceipt, SessionRef},
+    fleet::{
+        FleetCallParams, FleetRecords, FleetRecordsParams, FleetRun, FleetRunParams, FleetRunRef,
+        FleetRunsParams, FleetStatus,
+    },
     git::{
         CloneParams, CloneReceipt, GitStatus, GitStatusParams, Worktree, WorktreeCreateParams,
         WorktreeDiff, WorktreeRef, WorktreeRemoveParams, WorktreeRemoved,
@@ -91,6 +95,18 @@ methods! {
     client_list(Empty) -> Page<Device> = "client.list";
     /// Revokes a paired device and closes its connections.
     client_revoke(DeviceRef) -> Empty = "client.revoke";
+    /// Returns the daemons that share a broker with this one, their sessions and pools.
+    fleet_status(Empty) -> FleetStatus = "fleet.status";
+    /// Adds a run to a pool, which one of its daemons takes.
+    fleet_run(FleetRunParams) -> FleetRun = "fleet.run";
+    /// Lists the runs of a pool.
+    fleet_runs(FleetRunsParams) -> Page<FleetRun> = "fleet.runs";
+    /// Cancels a waiting or active run of a pool.
+    fleet_cancel(FleetRunRef) -> FleetRun = "fleet.cancel";
+    /// Calls a method of another daemon, with the caller's rights.
+    fleet_call(FleetCallParams) -> serde_json::Value = "fleet.call";
+    /// Returns records of a session of any daemon, as the broker has them.
+    fleet_records(FleetRecordsParams) -> FleetRecords = "fleet.records";
     /// Stops the daemon gracefully.
     daemon_stop(Empty) -> Empty = "daemon.stop";
     /// Lists the available skills.

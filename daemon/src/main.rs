@@ -8,6 +8,8 @@ mod context;
 mod doctor;
 mod download;
 mod extensions;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod host;
 mod instance;
 mod keychain;

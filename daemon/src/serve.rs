@@ -20,6 +20,8 @@ use cairn_transport::{Guard, Listeners, OfferedTools};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "fleet")]
+use crate::fleet;
 use crate::{
     advertise,
     audit_output::AuditOutput,
@@ -142,6 +144,14 @@ pub async fn serve(
         reload: Arc::clone(&reload),
         roots: configs,
     }));
+    #[cfg(feature = "fleet")]
+    let fleet = fleet::start(config, &root, &api, &instance.id).await;
+    #[cfg(not(feature = "fleet"))]
+    if config.fleet.server.is_some() {
+        tracing::warn!(
+            "fleet.server has no effect: this program was built without the feature 'fleet'"
+        );
+    }
     let telemetry = Telemetry::start(&config.telemetry, &api, instance.id.as_str(), levels);
     let shutdown = CancellationToken::new();
     let key = control.remote.key();
@@ -165,6 +175,10 @@ pub async fn serve(
     lifecycle::notify(sd_notify::NotifyState::Stopping);
     drop(advert);
     instance.retract();
+    #[cfg(feature = "fleet")]
+    if let Some(fleet) = fleet {
+        fleet.close().await;
+    }
     engine.close().await;
     extensions.close().await;
     shutdown.cancel();

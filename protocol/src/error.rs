@@ -119,6 +119,10 @@ reasons! {
     NotPaired = 8006, "not_paired", false, "pair the two machines: 'cairn pair' on the daemon's, 'cairn pair HOST' on this one";
     PairingRefused = 8007, "pairing_refused", true, "create a new code with 'cairn pair' on the daemon's machine";
     DeviceNotFound = 8008, "device_not_found", false, "client.list lists the paired devices";
+    FleetOff = 8009, "fleet_off", false, "set fleet.server in the user's config and restart the daemon; docs/fleet.md has the rest";
+    BrokerUnreachable = 8010, "broker_unreachable", true, "fleet.status has the state of the broker; check fleet.server and its credentials";
+    DaemonNotFound = 8011, "daemon_not_found", false, "fleet.status lists the connected daemons";
+    PoolRunNotFound = 8012, "pool_run_not_found", false, "fleet.runs lists the runs of a pool";
 }
 
 /// `error.data` of a failed call.

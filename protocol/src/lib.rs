@@ -26,6 +26,7 @@ pub mod envelope;
 pub mod error;
 pub mod event;
 pub mod explore;
+pub mod fleet;
 pub mod git;
 pub mod history;
 pub mod id;

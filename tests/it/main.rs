@@ -24,6 +24,7 @@ mod editor;
 mod editor_typescript;
 mod fake_model;
 mod first_minute;
+mod fleet;
 mod follow;
 mod foreign;
 mod fresh;

@@ -42,6 +42,18 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "cairn-workspace",
         ],
     ),
+    (
+        "cairn-fleet",
+        &[
+            "cairn-engine",
+            "cairn-harness",
+            "cairn-methods",
+            "cairn-sqlite",
+            "cairn-trace",
+            "cairn-transport",
+            "cairn-workspace",
+        ],
+    ),
     ("cairn-command", &["cairn-parsing"]),
     ("cairn-sandbox", &["cairn-workspace"]),
     (
@@ -91,6 +103,7 @@ const COMPOSERS: &[&str] = &["cairn-daemon", "cairn-embedded", "cairn-tests", "c
 /// Crates that may depend on a heavy library.
 const OWNERS: &[(&str, &[&str])] = &[
     ("axum", &["cairn-transport"]),
+    ("async-nats", &["cairn-fleet"]),
     ("hyper", &["cairn-harness"]),
     ("tower-http", &["cairn-transport"]),
     ("tokio-tungstenite", &["cairn-transport", "cairn-client-sdk"]),

@@ -1,5 +1,7 @@
 //! One transcript over every transport: WebSocket, HTTP with server-sent events, standard input and
-//! output.
+//! output, and subjects of a broker.
+
+pub mod broker;
 
 use std::{path::Path, process::Stdio, sync::Arc};
 
@@ -22,6 +24,7 @@ enum Way {
     Socket(Raw),
     Lines { input: ChildStdin, output: Lines<BufReader<ChildStdout>>, _child: Child },
     Events(Web),
+    Broker(broker::Client),
 }
 
 /// A connection over several requests.
@@ -52,6 +55,7 @@ impl Way {
                 let output = BufReader::new(child.stdout.take().unwrap()).lines();
                 Way::Lines { input: child.stdin.take().unwrap(), output, _child: child }
             }
+            "broker" => Way::Broker(broker::Client::connect(daemon).await),
             _ => {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 Way::Events(Web { daemon: Arc::clone(daemon), connection: None, sender, receiver })
@@ -66,6 +70,7 @@ impl Way {
                 input.write_all(format!("{text}\n").as_bytes()).await.unwrap()
             }
             Way::Events(web) => web.send(text).await,
+            Way::Broker(client) => client.send(&text).await,
         }
     }
 
@@ -78,6 +83,7 @@ impl Way {
                     .expect("a line in time");
                 serde_json::from_str(&line.unwrap().expect("a line")).unwrap()
             }
+            Way::Broker(client) => client.next().await,
             Way::Events(web) => tokio::time::timeout(PATIENCE, web.receiver.recv())
                 .await
                 .expect("a message in time")
@@ -369,7 +375,12 @@ async fn every_transport_gives_the_same_answers() {
     );
     std::fs::create_dir(&large).unwrap();
     endless(&large);
-    let daemon = Arc::new(Daemon::start());
+    let home = dir.path().join("home");
+    let broker = broker::Server::start();
+    if let Some(broker) = &broker {
+        broker.configure(&home);
+    }
+    let daemon = Arc::new(Daemon::start_in(&home, &[]));
     let mut raw = daemon.client().await;
     for root in [&folder, &large] {
         raw.ok("index.addRoot", json!({"path": root})).await;
@@ -377,7 +388,8 @@ async fn every_transport_gives_the_same_answers() {
     crate::contents::complete(&mut raw).await;
     let past = raw.explore(&folder, &[]).await;
     let mut first: Option<Vec<(String, Value)>> = None;
-    for name in ["socket", "lines", "events"] {
+    let with_broker = broker.is_some().then_some("broker");
+    for name in ["socket", "lines", "events"].into_iter().chain(with_broker) {
         let way = Way::open(name, &daemon).await;
         let answers = tokio::time::timeout(PATIENCE, transcript(way, &folder, &large, &past)).await;
         let answers = answers.unwrap_or_else(|_| panic!("over {name} there is no end"));

@@ -7,10 +7,10 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     chat,
     commands::{
-        approvals, audit, clients, completions, config, discover, eval, explore, grep, history,
-        host, index, man, map, mcp, memory, models, pair, plugins, references, run, schedule,
-        search, sessions, setup, skills, stdio, storage, symbols, tools, trace, uninstall, update,
-        viewer, worktrees,
+        approvals, audit, clients, completions, config, discover, eval, explore, fleet, grep,
+        history, host, index, man, map, mcp, memory, models, pair, plugins, references, run,
+        schedule, search, sessions, setup, skills, stdio, storage, symbols, tools, trace,
+        uninstall, update, viewer, worktrees,
     },
 };
 
@@ -110,6 +110,8 @@ pub enum Command {
     Run(Box<run::RunArgs>),
     /// Start requests at set times
     Schedule(schedule::ScheduleArgs),
+    /// Show the daemons of other machines, their runs and what waits for an answer
+    Fleet(fleet::FleetArgs),
     /// Search what earlier sessions asked, answered, ran and changed
     History(history::HistoryArgs),
     /// List the tools, call one, show permanently granted rules
@@ -258,6 +260,12 @@ mod tests {
         "cairn schedule remove sch_00000000000000000000000000000000",
         "cairn history retry backoff --kind command -k 5",
         "cairn history --file src/lib.rs --here",
+        "cairn fleet",
+        "cairn fleet runs ci",
+        "cairn fleet cancel ci 0190",
+        "cairn fleet records build-1 3f9a2c --follow",
+        "cairn fleet answer build-1 7d21f0 deny --reason no",
+        "cairn run fix --pool ci --detach",
         "cairn du --sessions 5",
         "cairn gc --dry-run",
         "cairn gc --yes",

@@ -139,6 +139,9 @@ fn code_for_reason(reason: &str) -> u8 {
         | "not_paired"
         | "pairing_refused"
         | "device_not_found"
+        | "fleet_off"
+        | "daemon_not_found"
+        | "pool_run_not_found"
         | "approval_not_found"
         | "approval_resolved" => REFUSED,
         "shutting_down" => UNREACHABLE,
@@ -178,6 +181,10 @@ pub fn hint_for_people(reason: &str) -> Option<&'static str> {
             "set the provider's key in its environment variable or llm.api_key: 'cairn setup'"
         }
         "right_missing" => "'cairn clients' on the daemon's machine shows the rights of a device",
+        "fleet_off" => "name a broker in fleet.server of the configuration: see docs/fleet.md",
+        "broker_unreachable" => "'cairn fleet' shows the state of the broker",
+        "daemon_not_found" => "'cairn fleet' lists the connected daemons",
+        "pool_run_not_found" => "'cairn fleet runs POOL' lists the runs of a pool",
         "device_not_found" => "'cairn clients' lists the paired devices",
         _ => return None,
     })

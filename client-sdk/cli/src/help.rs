@@ -16,7 +16,7 @@ const MAIN: &[(&str, &[&str])] = &[
 /// The other commands, by name.
 const MORE: &[(&str, &[&str])] = &[
     ("code", &["impact", "eval"]),
-    ("sessions", &["history", "worktrees", "schedule", "trace", "audit", "viewer"]),
+    ("sessions", &["history", "worktrees", "schedule", "fleet", "trace", "audit", "viewer"]),
     ("agents", &["tools", "skills", "plugins", "memory"]),
     ("clients", &["acp", "stdio", "pair", "clients", "discover"]),
     ("daemon", &["serve", "service", "reload", "stop", "du", "gc"]),

@@ -28,8 +28,8 @@ use crate::{
     app::App,
     args::{Cli, Command, Sessions},
     commands::{
-        approvals, audit, clients, completions, config, discover, eval, explore, grep, history,
-        index, man, map, mcp, memory, models, overview, pair, plugins, references, search,
+        approvals, audit, clients, completions, config, discover, eval, explore, fleet, grep,
+        history, index, man, map, mcp, memory, models, overview, pair, plugins, references, search,
         sessions, setup, skills, status, stdio, stop, storage, symbols, tools, trace, uninstall,
         update, viewer, worktrees,
     },
@@ -102,6 +102,7 @@ fn run_client(app: &App<'_>, command: Command) -> Result<u8, Failure> {
         Command::Approvals(args) => wait(approvals::run(app, args)),
         Command::Sessions(args) if args.is_pick() => sessions::pick(app, &args),
         Command::Sessions(args) => wait(sessions::run(app, args)),
+        Command::Fleet(args) => wait(fleet::run(app, args)),
         Command::Worktrees(args) => wait(worktrees::run(app, args)),
         Command::Run(args) => wait(commands::run::run(app, *args)),
         Command::Schedule(args) => wait(commands::schedule::run(app, args)),

@@ -8,6 +8,7 @@ pub mod config;
 pub mod discover;
 pub mod eval;
 pub mod explore;
+pub mod fleet;
 pub mod grep;
 pub mod history;
 pub mod host;

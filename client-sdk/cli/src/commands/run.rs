@@ -6,6 +6,7 @@ use cairn_client_sdk::{Client, Item, Record};
 use cairn_protocol::{
     approval::ApprovalDecision,
     event::AgentEvt,
+    fleet::{FleetRunParams, FleetWork},
     id::SessionId,
     session::{Empty, Session, SessionCreateParams, WorktreeUse},
     turn::{ExecutionMode, ExecutionPolicy, Input, RunStartParams},
@@ -15,7 +16,7 @@ use clap::{Args, Subcommand};
 
 use crate::{
     app::App,
-    commands::approvals,
+    commands::{approvals, fleet},
     exit::{FAILED, Failure, INTERRUPTED, OK, REFUSED},
     render::{
         event,
@@ -45,6 +46,7 @@ waits for it; 'cairn approvals' lists what waits, and it, 'cairn run answer', th
   cairn run watch 3f9a2c                                          watch it again
   cairn run answer 3f9a2c yes                                     answer its question
   cairn run stop last                                             stop the newest
+  cairn run 'update the changelog' --pool ci                      let a daemon of a pool do it ('cairn fleet')
 
 With --until the command runs in the sandbox after each turn: exit status 0 ends the run, otherwise its output is the
 next request. 'cairn chat --resume' continues the session when the run has ended.
@@ -67,6 +69,10 @@ pub struct RunArgs {
     /// With --worktree: begin at this revision instead of the current commit
     #[arg(long, value_name = "REV", requires = "worktree")]
     base: Option<String>,
+    /// Have a daemon of this pool do it, on the commit that is checked out here; 'cairn fleet'
+    /// lists the pools
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["worktree", "until", "max_turns"])]
+    pool: Option<String>,
     /// Return when the run has started
     #[arg(long)]
     detach: bool,
@@ -170,6 +176,9 @@ pub async fn run(app: &App<'_>, args: RunArgs) -> Result<u8, Failure> {
 
 async fn start(app: &App<'_>, client: &Client, args: RunArgs) -> Result<u8, Failure> {
     let request = args.request.clone().unwrap_or_default();
+    if let Some(pool) = &args.pool {
+        return start_in_pool(app, client, &args, pool, request).await;
+    }
     let session = create_session(app, client, &args, &request).await?;
     let id = session.session_id.clone();
     if let Some(tree) = &session.worktree {
@@ -216,6 +225,37 @@ async fn start(app: &App<'_>, client: &Client, args: RunArgs) -> Result<u8, Fail
         return Ok(OK);
     }
     watch(app, client, &id, receipt.seq.saturating_sub(1)).await
+}
+
+async fn start_in_pool(
+    app: &App<'_>,
+    client: &Client,
+    args: &RunArgs,
+    pool: &str,
+    request: String,
+) -> Result<u8, Failure> {
+    let policy = ExecutionPolicy { max_usd: args.job.budget, ..args.job.policy(app)? };
+    let line = request.trim().lines().next().unwrap_or_default();
+    let params = FleetRunParams {
+        pool: pool.to_owned(),
+        turn_id: None,
+        title: Some(line.chars().take(MAX_TITLE).collect()),
+        work: FleetWork::Turn { input: request, policy: Some(Box::new(policy)) },
+        repository: None,
+        root: Some(args.job.root(app, client).await?),
+        metadata: std::collections::BTreeMap::new(),
+    };
+    let run = client.fleet_run(&params).await?;
+    if app.globals.json {
+        output::json(&run)?;
+    } else {
+        output::line(&run.turn_id)?;
+    }
+    if args.detach {
+        app.info(&format!("'cairn fleet runs {pool}' shows what becomes of it"));
+        return Ok(OK);
+    }
+    fleet::watch(app, client, run).await
 }
 
 async fn create_session(

@@ -20,6 +20,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::AbortHandle,
 };
+use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use crate::{
@@ -50,6 +51,8 @@ pub(crate) struct Inner {
     pub(crate) subscriptions: Mutex<HashMap<SubscriptionId, AbortHandle>>,
     /// Sessions that have been followed on this connection, at most [`MAX_FOLLOWED`] of them.
     pub(crate) followed: Mutex<HashSet<SessionId>>,
+    /// Calls until their answers are queued.
+    tasks: TaskTracker,
 }
 
 pub(crate) const MAX_FOLLOWED: usize = 1024;
@@ -148,6 +151,7 @@ impl Connection {
             calls: Mutex::default(),
             subscriptions: Mutex::default(),
             followed: Mutex::default(),
+            tasks: TaskTracker::new(),
         };
         Ok((Self { inner: Arc::new(inner) }, receiver))
     }
@@ -167,6 +171,17 @@ impl Connection {
             Ok(Frame::One(value)) => self.handle_one(value, to).await,
             Ok(Frame::Batch(all)) => self.handle_batch(all, to).await,
         }
+    }
+
+    /// Waits until the answers of all calls are queued, for a client that sends nothing more.
+    pub async fn finish_calls(&self) {
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+    }
+
+    /// Queues the answer to a message that the transport could not accept.
+    pub async fn refuse(&self, failure: &Failure) {
+        self.reply(message::failure(None, failure)).await;
     }
 
     /// Calls a method with values instead of a message, for clients in the daemon's own process.
@@ -282,7 +297,7 @@ impl Connection {
             answer(&to, format!("[{}]", answers.join(","))).await;
             then.into_iter().for_each(|run| run());
         };
-        tokio::spawn(work);
+        self.inner.tasks.spawn(work);
     }
 
     /// Makes a call of a batch cancellable.
@@ -405,7 +420,7 @@ impl Connection {
         let answered = Arc::new(AtomicBool::new(false));
         let answered_by_task = Arc::clone(&answered);
         let reply_to = to.clone();
-        let task = tokio::spawn(async move {
+        let task = self.inner.tasks.spawn(async move {
             let finished = this.finish_unless_closed(&id, call, &to).await;
             {
                 let mut calls = lock(&this.inner.calls);

@@ -11,6 +11,10 @@ use cairn_protocol::{
     daemon::InitializeParams,
     error::Failure,
     explore::{ExploreStartParams, SessionRef},
+    fleet::{
+        FleetCallParams, FleetRecordsParams, FleetRunParams, FleetRunRef, FleetRunsParams,
+        FleetWork,
+    },
     git::{CloneParams, GitStatusParams, WorktreeCreateParams, WorktreeRef, WorktreeRemoveParams},
     history::HistoryParams,
     index::{AddRootParams, IndexStatusParams, RootRef},
@@ -64,6 +68,10 @@ no_effects!(
     ConfigGetParams,
     DeviceRef,
     Empty,
+    FleetCallParams,
+    FleetRecordsParams,
+    FleetRunRef,
+    FleetRunsParams,
     ForkParams,
     GitStatusParams,
     GrepParams,
@@ -156,6 +164,18 @@ impl Effects for UnattendedStartParams {
         let mut effects = effects_of(self.turn.policy.as_ref());
         effects.extend(effect_if(self.until.is_some(), Effect::RunCheck));
         Ok(effects)
+    }
+}
+
+// The daemon that takes the run checks the rights again, by the subject on which it came.
+impl Effects for FleetRunParams {
+    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::RaiseMode];
+
+    async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
+        Ok(match &self.work {
+            FleetWork::Turn { policy, .. } => effects_of(policy.as_deref()),
+            FleetWork::Explore { .. } => vec![],
+        })
     }
 }
 

@@ -12,6 +12,7 @@ mod config;
 mod connection;
 mod discover;
 mod effects;
+mod fleet;
 mod host;
 mod knowledge;
 mod mcp;
@@ -44,6 +45,7 @@ use cairn_protocol::{daemon::Limits, error::Failure};
 pub use config::ConfigSource;
 pub use connection::Connection;
 pub use discover::openrpc;
+pub use fleet::Fleet;
 pub use host::HostInfo;
 pub use mcp::McpServers;
 pub use method::{Audit, Disconnect, FollowUp, Method, Scope};
@@ -74,6 +76,7 @@ pub struct Api {
     pub(crate) remote: std::sync::OnceLock<Arc<dyn Remote>>,
     pub(crate) config: std::sync::OnceLock<Arc<dyn ConfigSource>>,
     pub(crate) mcp: std::sync::OnceLock<Arc<dyn McpServers>>,
+    pub(crate) fleet: std::sync::OnceLock<Arc<dyn Fleet>>,
 }
 
 /// Counters for `daemon.stats` and `/metrics`.
@@ -108,7 +111,20 @@ impl Api {
         let remote = std::sync::OnceLock::new();
         let config = std::sync::OnceLock::new();
         let mcp = std::sync::OnceLock::new();
-        Arc::new(Self { engine, host, limits, table, queue, counters, links, remote, config, mcp })
+        let fleet = std::sync::OnceLock::new();
+        Arc::new(Self {
+            engine,
+            host,
+            limits,
+            table,
+            queue,
+            counters,
+            links,
+            remote,
+            config,
+            mcp,
+            fleet,
+        })
     }
 
     /// Sets the remote control; only the first call has an effect.
@@ -124,6 +140,16 @@ impl Api {
     /// Sets the host's MCP servers; only the first call has an effect.
     pub fn set_mcp(&self, servers: Arc<dyn McpServers>) {
         let _first_stays = self.mcp.set(servers);
+    }
+
+    /// Sets the host's part in a fleet; only the first call has an effect.
+    pub fn set_fleet(&self, fleet: Arc<dyn Fleet>) {
+        let _first_stays = self.fleet.set(fleet);
+    }
+
+    /// Returns the engine that the methods act on.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Does `work` that no method of the table covers, with an audit row like theirs.

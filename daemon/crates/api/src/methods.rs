@@ -60,6 +60,7 @@ pub fn table() -> Vec<Method> {
     all.extend(trace());
     all.extend(crate::viewer::methods());
     all.extend(crate::remote::methods());
+    all.extend(crate::fleet::methods());
     all
 }
 

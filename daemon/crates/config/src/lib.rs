@@ -20,12 +20,12 @@ pub use load::{ConfigError, ConfigErrors, Inputs, Loaded, Source, Warning, load}
 pub use model::{
     AgentConfig, AgentPluginsConfig, AgentProgram, Ann, BuiltinTool, ChatConfig, ChatMode,
     ChatNotify, ChatTheme, CheckedRule, Config, ContextConfig, DaemonConfig, DefaultAction,
-    DiagnosticsConfig, DiagnosticsMode, Discovery, ExternalTool, FormatConfig, GitConfig,
-    HookCommand, HookGroup, HooksConfig, LanguageServer, ListenConfig, LlmApi, LlmConfig,
-    LlmToolCalls, McpConfig, McpServer, ModelsConfig, NetworkConfig, NetworkPreset,
-    NotificationsConfig, PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig, RuleEntry,
-    SafetyConfig, SandboxConfig, ShellCwd, ShellMode, TelemetryConfig, ToolsConfig, ToolsMode,
-    TrustConfig, UiConfig, WebBackend, WebConfig, WhenMissing,
+    DiagnosticsConfig, DiagnosticsMode, Discovery, ExternalTool, FleetConfig, FleetMirror,
+    FormatConfig, GitConfig, HookCommand, HookGroup, HooksConfig, LanguageServer, ListenConfig,
+    LlmApi, LlmConfig, LlmToolCalls, McpConfig, McpServer, ModelsConfig, NetworkConfig,
+    NetworkPreset, NotificationsConfig, PermissionsConfig, PluginHook, PluginProgram,
+    ResourcesConfig, RuleEntry, SafetyConfig, SandboxConfig, ShellCwd, ShellMode, TelemetryConfig,
+    ToolsConfig, ToolsMode, TrustConfig, UiConfig, WebBackend, WebConfig, WhenMissing,
 };
 pub use project::{Rule, rule_of};
 pub use scope::{KeyUse, Scope, key_uses, scope_of};

@@ -28,6 +28,7 @@ mod after_edit;
 mod chat;
 mod checks;
 mod extras;
+mod fleet;
 mod hooks;
 mod network;
 mod notifications;
@@ -37,6 +38,7 @@ mod telemetry;
 pub use after_edit::{DiagnosticsConfig, DiagnosticsMode, FormatConfig, LanguageServer};
 pub use chat::{ChatConfig, ChatMode, ChatNotify, ChatTheme};
 pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
+pub use fleet::{FleetConfig, FleetMirror};
 pub use hooks::{AgentPluginsConfig, HookCommand, HookGroup, HooksConfig};
 pub use network::{NetworkConfig, NetworkPreset};
 pub use notifications::{NotificationsConfig, WorktreesConfig};
@@ -105,6 +107,8 @@ section! {
         telemetry: TelemetryConfig = TelemetryConfig::default(),
         /// Notifications of unattended runs.
         notifications: NotificationsConfig = NotificationsConfig::default(),
+        /// The broker that connects this daemon with those of other machines.
+        fleet: FleetConfig = FleetConfig::default(),
         /// Work trees of sessions.
         worktrees: WorktreesConfig = WorktreesConfig::default(),
         /// Commits by the agent.

@@ -100,6 +100,8 @@ const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     ("retention.**", Rule::Never, false),
     // A project must not receive the events of all projects, or name a program.
     ("notifications.**", Rule::Never, false),
+    // A project must not send the records of all projects to a broker.
+    ("fleet.**", Rule::Never, false),
     // The command runs in the sandbox, for a user who trusts the folder.
     ("worktrees.setup", Rule::Never, true),
     // A project must not redirect the metrics of all projects.

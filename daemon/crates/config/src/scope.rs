@@ -33,6 +33,7 @@ const LINK: &str = "daemon/src/extensions/mcp/link.rs";
 const PROCESS: &str = "daemon/src/extensions/mcp/process.rs";
 const TELEMETRY: &str = "daemon/src/telemetry.rs";
 const NOTIFICATIONS: &str = "daemon/src/notifications.rs";
+const FLEET: &str = "daemon/src/fleet.rs";
 const EXTRAS: &str = "daemon/src/extensions/mod.rs";
 const HOOKS: &str = "daemon/src/extensions/hooks/sources.rs";
 const LOAD: &str = "daemon/crates/config/src/load.rs";
@@ -68,6 +69,17 @@ const USES: &[(&str, Scope, &str)] = &[
     ("discovery", Daemon, SERVE),
     ("embedder", Daemon, COMPOSE),
     ("exclusions", Daemon, COMPOSE),
+    ("fleet.caFile", Daemon, FLEET),
+    ("fleet.cloneFrom", Daemon, FLEET),
+    ("fleet.credentialsFile", Daemon, FLEET),
+    ("fleet.mirror", Daemon, FLEET),
+    ("fleet.mirrorFolders", Daemon, FLEET),
+    ("fleet.name", Daemon, FLEET),
+    ("fleet.passwordFile", Daemon, FLEET),
+    ("fleet.plaintext", Daemon, FLEET),
+    ("fleet.pools", Daemon, FLEET),
+    ("fleet.server", Daemon, FLEET),
+    ("fleet.user", Daemon, FLEET),
     ("format.commands.*", Daemon, COMPOSE),
     ("git.auto_commit", Daemon, COMPOSE),
     ("git.commit_message_prefix", Daemon, COMPOSE),

@@ -295,6 +295,7 @@ impl Trace {
             if let Some(inner) = inner.upgrade() {
                 inner.appended.fetch_add(written.lines.len() as u64, Ordering::Relaxed);
                 inner.live.publish(&written.session, written.first, &written.lines);
+                inner.note_change(&written.session);
             }
         };
         let job = move |tx: &Savepoint<'_>| {

@@ -45,7 +45,10 @@ impl Trace {
         match busy {
             None => Err(TraceError::SessionNotFound(from.clone())),
             Some(true) => Err(TraceError::SessionBusy(from.clone())),
-            Some(false) => self.session(&new).await,
+            Some(false) => {
+                self.inner.note_change(&new);
+                self.session(&new).await
+            }
         }
     }
 

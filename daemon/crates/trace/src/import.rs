@@ -72,6 +72,7 @@ impl Trace {
         let publish = move |outcome: &Import| {
             if let (Import::Done, Some(inner), Some(first)) = (outcome, live.upgrade(), first) {
                 inner.live.publish(&session, first, &lines);
+                inner.note_change(&session);
             }
         };
         let wait = self.inner.writer.submit(move |tx| part.write(tx), publish)?;

@@ -9,6 +9,7 @@ mod append;
 mod approval;
 mod audit;
 mod blob;
+mod changed;
 mod checksum;
 mod error;
 mod export;
@@ -42,6 +43,7 @@ use tokio::sync::oneshot;
 
 pub use append::{Append, Appended, NewRecord};
 pub use audit::{AuditIntent, AuditOutcome, INTERRUPTED};
+pub use changed::{Changes, SessionHead};
 pub use error::TraceError;
 pub use export::RUN_PARAMS;
 pub use follow::{Follower, Step};
@@ -77,6 +79,7 @@ struct Inner {
     live: live::LiveSessions,
     roots: roots::Roots,
     appended: AtomicU64,
+    changes: OnceLock<Changes>,
     embedder: OnceLock<Arc<dyn TextEmbedder>>,
     /// Held while garbage is deleted or sessions are packed.
     reclaiming: tokio::sync::Mutex<()>,
@@ -107,6 +110,7 @@ impl Trace {
             live: live::LiveSessions::default(),
             roots: roots::Roots::default(),
             appended: AtomicU64::new(0),
+            changes: OnceLock::new(),
             embedder: OnceLock::new(),
             reclaiming: tokio::sync::Mutex::default(),
             audit_writes: tokio::sync::watch::Sender::new(0),

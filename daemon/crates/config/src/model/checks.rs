@@ -1,6 +1,6 @@
 //! Checks of values that their types do not express.
 
-use super::{Config, notifications, telemetry};
+use super::{Config, fleet, notifications, telemetry};
 
 impl Config {
     /// Lists invalid values: the key and the requirement.
@@ -54,6 +54,26 @@ impl Config {
             "notifications.webhook",
             "must be an https address without a user name (http needs webhookPrivate)",
         );
+        self.fleet_values(&mut wrong);
         wrong
+    }
+
+    fn fleet_values(&self, wrong: &mut Vec<(&'static str, String)>) {
+        let own = &self.fleet;
+        if let Some(server) = &own.server
+            && let Err(why) = fleet::check_server(server, own.plaintext)
+        {
+            wrong.push(("fleet.server", why.to_owned()));
+        }
+        let names = "must be 1 to 64 letters, digits, '-' and '_', and not 'pool'".to_owned();
+        if own.name.as_deref().is_some_and(|name| !fleet::is_fleet_name(name)) {
+            wrong.push(("fleet.name", names.clone()));
+        }
+        if !own.pools.iter().all(|pool| fleet::is_fleet_name(pool)) {
+            wrong.push(("fleet.pools", names));
+        }
+        if own.user.is_some() != own.password_file.is_some() {
+            wrong.push(("fleet.passwordFile", "goes with fleet.user".to_owned()));
+        }
     }
 }

@@ -32,7 +32,7 @@ pub use log::{LOG_LIMIT, git_log};
 pub use open::is_worktree_of;
 pub use source::CloneSource;
 pub use stamps::{GitStamp, git_stamps};
-pub use status::{MAX_CHANGES, STATUS_LIMIT, git_status};
+pub use status::{MAX_CHANGES, STATUS_LIMIT, git_head, git_status};
 pub use url::{
     Credentials, MAX_URL_BYTES, Remote, RemoteLocation, check_url, folder_name, without_credentials,
 };

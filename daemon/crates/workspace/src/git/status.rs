@@ -19,6 +19,25 @@ pub const MAX_CHANGES: usize = 1_000;
 /// Time limit of one status; the part known by then is returned, marked as truncated.
 pub const STATUS_LIMIT: Duration = Duration::from_secs(5);
 
+/// Returns branch, commit and remote of the repository at `root`, without its changes, which take
+/// longer. Blocks up to [`STATUS_LIMIT`].
+///
+/// # Errors
+/// `GitFailed` for a repository that cannot be read.
+pub fn git_head(root: &Root) -> Result<GitStatus, Failure> {
+    let Some(repo_paths) = open::find(root, ".")? else { return Ok(GitStatus::default()) };
+    let what = "the head of a repository";
+    let repository = repo_paths.clone();
+    let mut reading = open::on_thread(&repository, move |tx| {
+        let opened = open::open(&repo_paths);
+        let _ = tx.send(opened.map(|repo| repo.map_or_else(GitStatus::default, |r| facts(&r))));
+    })?;
+    let late =
+        |_| Failure::new(Reason::GitFailed, format!("{what}: no answer within {STATUS_LIMIT:?}"));
+    let read = reading.next(Instant::now() + STATUS_LIMIT).map_err(late)?;
+    read.map_err(|e| git_failed(what, &e))
+}
+
 /// Returns the state of the repository that contains the folder at `rel`;
 /// [`GitStatus::is_repository`] is false when there is none between it and the root, or one that
 /// leads out of the declared roots (a warning is logged then). Untracked folders are named, not

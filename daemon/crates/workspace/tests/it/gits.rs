@@ -13,7 +13,7 @@ use cairn_workspace::{
     Roots,
     git::{
         CLONE_LIMIT, CloneRequest, CloneSource, DiffRequest, Remote, RemoteLocation, git_clone,
-        git_commit, git_diff, git_log, git_status, remove_partials,
+        git_commit, git_diff, git_head, git_log, git_status, remove_partials,
     },
 };
 
@@ -56,7 +56,10 @@ fn git_status_and_log() {
     put(dir.path(), "new/deep/x", "");
     std::fs::remove_file(dir.path().join("b.rs")).unwrap();
     let status = git_status(&root, "new").unwrap();
-    assert_eq!(status.head.unwrap(), git(dir.path(), &["rev-parse", "HEAD"]));
+    assert_eq!(status.head.clone().unwrap(), git(dir.path(), &["rev-parse", "HEAD"]));
+    let head = git_head(&root).unwrap();
+    assert_eq!((&head.head, &head.remote), (&status.head, &status.remote));
+    assert!(head.is_repository && head.changes.is_empty());
     assert_eq!(status.remote.unwrap(), "https://example.org/r.git");
     let changes: Vec<_> =
         status.changes.iter().map(|c| (c.path.as_str(), c.status.as_str())).collect();

@@ -1,6 +1,7 @@
 // Opens the page that the address names, and handles keys and the connection.
 import { announce, button, el, icon, link } from "./dom.js";
 import { Explore } from "./explore.js";
+import { Fleet, probe } from "./fleet.js";
 import { Home } from "./home.js";
 import { Inbox } from "./inbox.js";
 import { loadApprovals, refresh, repeat, watchApprovals } from "./poll.js";
@@ -19,6 +20,7 @@ const PAGES = [
   { route: "/explore", name: "Explore", icon: "explore", key: "4", allowed: () => Explore.isAllowed(methods) },
   { route: "/sessions", name: "Sessions", icon: "sessions", key: "5", narrow: true },
   { route: "/schedules", name: "Schedules", icon: "schedules", key: "6" },
+  { route: "/fleet", name: "Fleet", icon: "fleet", key: "7", allowed: () => Fleet.isAllowed() },
   { route: "/new", name: "New", icon: "plus", key: "c", narrow: true, allowed: () => may("orchestrate.run.start") },
 ];
 
@@ -40,6 +42,7 @@ function pageOf(address) {
     case "search": return new Search(new URLSearchParams(query));
     case "explore": return (exploreForm ??= new Explore((session) => openExplore(session)));
     case "schedules": return new Schedules();
+    case "fleet": return new Fleet();
     case "new": return new Start();
     default: return new Home();
   }
@@ -173,7 +176,7 @@ window.addEventListener("hashchange", () => {
 
 on.state = showState;
 on.open = () => {
-  showNavigation();
+  probe().then(showNavigation);
   if (current) refresh();
 };
 
@@ -197,6 +200,7 @@ try {
     });
   });
   route();
+  probe().then(showNavigation);
   repeat(loadApprovals);
   if (remark) announce(remark, "bad");
 } catch (error) {

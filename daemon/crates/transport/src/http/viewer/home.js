@@ -2,6 +2,7 @@
 import { button, el, empty, failure, fitted, link, plain } from "./dom.js";
 import { chip, count, dollars, shortFolder, titleOf, when } from "./format.js";
 import { Explore } from "./explore.js";
+import { Fleet } from "./fleet.js";
 import { repeat } from "./poll.js";
 import { call, may, methods } from "./rpc.js";
 
@@ -37,6 +38,7 @@ export class Home {
     if (may("orchestrate.run.start")) actions.append(link("/new", "button main", "New session"));
     if (Explore.isAllowed(methods)) actions.append(link("/explore", "button", "Explore a codebase"));
     actions.append(link("/schedules", "button", "Schedules"));
+    if (Fleet.isAllowed()) actions.append(link("/fleet", "button", "Fleet"));
     this.node = el("div", "page", el("header", "page-head", el("h1", "", "Home"), actions), this.body);
   }
 

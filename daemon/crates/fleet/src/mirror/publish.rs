@@ -1,0 +1,319 @@
+//! Publishing with a window: many messages are on their way, each with the number that the broker
+//! will have given to its predecessor.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::atomic::Ordering,
+};
+
+use async_nats::{
+    HeaderMap,
+    jetstream::{
+        context::{PublishAckFuture, PublishErrorKind},
+        message::PublishMessage,
+        stream::Stream,
+    },
+};
+use bytes::Bytes;
+use cairn_protocol::id::SessionId;
+use futures_util::future::join_all;
+
+use crate::{
+    broker::{MAX_IN_FLIGHT, REQUEST_LIMIT},
+    error::{chain, unreachable},
+    mirror::{Halt, Mirror, log_failure},
+    names,
+    positions::Position,
+    redact,
+};
+
+/// Header with the number of a record in its session.
+pub const SEQ_HEADER: &str = "Cairn-Seq";
+/// Header with the identity of the data folder that has the log.
+pub const IDENTITY_HEADER: &str = "Cairn-Identity";
+/// Header with the size of a record that is over the broker's limit of a message.
+pub const OMITTED_HEADER: &str = "Cairn-Omitted-Bytes";
+/// Records of one session that are read at once.
+const BATCH: u32 = 256;
+/// Bytes of a message that its headers may take.
+const HEADER_ROOM: usize = 1024;
+/// Sessions of which the position is cached; beyond that the cache is emptied.
+const MAX_CACHED: usize = 4096;
+/// Attempts to bring one session in agreement with the broker.
+const MAX_RESYNCS: u32 = 3;
+
+/// A message whose confirmation is pending.
+struct InFlight {
+    session: SessionId,
+    /// Position after this message.
+    position: Position,
+    ack: PublishAckFuture,
+}
+
+/// Publishes to the stream of one daemon, as its only writer.
+pub struct Publisher<'a> {
+    mirror: &'a Mirror,
+    stream: Stream,
+    /// Number that the stream will give to the next message.
+    next: u64,
+    /// Positions after the messages on their way.
+    ahead: HashMap<SessionId, Position>,
+    /// Confirmed positions that are not stored yet.
+    confirmed: HashMap<SessionId, Position>,
+    in_flight: VecDeque<InFlight>,
+    /// Sessions of which records were refused and must be published again.
+    again: Vec<SessionId>,
+}
+
+impl<'a> Publisher<'a> {
+    pub async fn open(mirror: &'a Mirror, stream: Stream) -> Result<Self, Halt> {
+        let mut this = Self {
+            mirror,
+            stream,
+            next: 0,
+            ahead: HashMap::new(),
+            confirmed: HashMap::new(),
+            in_flight: VecDeque::new(),
+            again: Vec::new(),
+        };
+        if this.read_next().await? == 0 {
+            // A new or purged stream: everything that the log has is published again.
+            mirror.positions.clear().await?;
+        }
+        Ok(this)
+    }
+
+    /// Publishes the next records of a session. Returns true if more follow.
+    pub async fn session(&mut self, session: &SessionId) -> Result<bool, Halt> {
+        let mirror = self.mirror;
+        let root = mirror.trace.session_root(session).await.map_err(log_failure)?;
+        if !mirror.policy.allows(session, root.as_deref()) {
+            return Ok(false);
+        }
+        for _ in 0..MAX_RESYNCS {
+            let from = self.position(session).await?;
+            let lines = mirror.trace.lines(session, from.seq, BATCH).await.map_err(log_failure)?;
+            if lines.is_empty() {
+                return Ok(false);
+            }
+            let (count, limit) = (lines.len(), self.limit());
+            let redacted =
+                move || lines.iter().map(|line| message_body(line, limit)).collect::<Vec<_>>();
+            let bodies = tokio::task::spawn_blocking(redacted)
+                .await
+                .map_err(|e| unreachable("records for the mirror", &e))?;
+            if self.publish(session, from, bodies).await? {
+                return Ok(count == BATCH as usize);
+            }
+        }
+        Err(unreachable("the mirror", &format!("the broker refuses records of {session}")).into())
+    }
+
+    fn limit(&self) -> usize {
+        self.mirror.broker.client.max_payload().saturating_sub(HEADER_ROOM)
+    }
+
+    /// Publishes records after a position. Returns false if the broker refused one, and the
+    /// position was read again.
+    async fn publish(
+        &mut self,
+        session: &SessionId,
+        from: Position,
+        bodies: Vec<Body>,
+    ) -> Result<bool, Halt> {
+        let subject = names::records(&self.mirror.daemon, session);
+        let mut last = from;
+        for body in bodies {
+            while self.in_flight.len() >= MAX_IN_FLIGHT {
+                if !self.confirm_one().await? {
+                    return Ok(false);
+                }
+            }
+            let seq = last.seq + 1;
+            let publish = PublishMessage::build()
+                .headers(self.headers(seq, &body))
+                .expected_last_subject_sequence(last.stream_seq)
+                .payload(body.payload);
+            let sent = self.mirror.broker.context.send_publish(subject.clone(), publish).await;
+            let ack = sent.map_err(|error| unreachable("the mirror", &chain(&error)))?;
+            last = Position { seq, stream_seq: self.next };
+            self.next += 1;
+            self.in_flight.push_back(InFlight { session: session.clone(), position: last, ack });
+        }
+        self.ahead.insert(session.clone(), last);
+        Ok(true)
+    }
+
+    /// A repetition is refused by the number of its predecessor. An id of the message would also
+    /// make the broker drop what is published again after a purge.
+    fn headers(&self, seq: u64, body: &Body) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(SEQ_HEADER, seq.to_string().as_str());
+        headers.insert(IDENTITY_HEADER, self.mirror.identity.as_str());
+        if let Some(bytes) = body.omitted {
+            headers.insert(OMITTED_HEADER, bytes.to_string().as_str());
+        }
+        headers
+    }
+
+    /// Waits for the confirmation of the oldest message. Returns false if the broker refused it;
+    /// then nothing is on its way, and all positions are read again.
+    async fn confirm_one(&mut self) -> Result<bool, Halt> {
+        let Some(oldest) = self.in_flight.pop_front() else { return Ok(true) };
+        let ack = match oldest.ack.await {
+            Ok(ack) => ack,
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+                self.mirror.counters.refused.fetch_add(1, Ordering::Relaxed);
+                self.resync().await?;
+                return Ok(false);
+            }
+            Err(error) => return Err(unreachable("the mirror", &chain(&error)).into()),
+        };
+        let expected = oldest.position.stream_seq;
+        if ack.duplicate || ack.sequence != expected {
+            // The message is stored, but not where its successors expect it.
+            self.resync().await?;
+            return Ok(false);
+        }
+        self.mirror.counters.confirmed.fetch_add(1, Ordering::Relaxed);
+        self.confirmed.insert(oldest.session, oldest.position);
+        if self.confirmed.len() >= MAX_CACHED {
+            self.store().await?;
+        }
+        Ok(true)
+    }
+
+    /// Waits for all confirmations and stores the positions.
+    pub async fn confirm_all(&mut self) -> Result<(), Halt> {
+        while !self.in_flight.is_empty() {
+            self.confirm_one().await?;
+        }
+        self.store().await
+    }
+
+    /// Returns the sessions that must be published again.
+    pub fn take_refused(&mut self) -> Vec<SessionId> {
+        std::mem::take(&mut self.again)
+    }
+
+    async fn store(&mut self) -> Result<(), Halt> {
+        if self.confirmed.is_empty() {
+            return Ok(());
+        }
+        self.mirror.positions.put(self.confirmed.drain().collect()).await?;
+        if self.ahead.len() > MAX_CACHED && self.in_flight.is_empty() {
+            self.ahead.clear();
+        }
+        Ok(())
+    }
+
+    /// Position from which a session goes on.
+    async fn position(&mut self, session: &SessionId) -> Result<Position, Halt> {
+        if let Some(position) = self.ahead.get(session) {
+            return Ok(*position);
+        }
+        Ok(self.mirror.positions.get(session).await?)
+    }
+
+    /// Reads the positions of all sessions with messages on their way from the broker, which is
+    /// right about what it has.
+    async fn resync(&mut self) -> Result<(), Halt> {
+        let (mut sessions, acks): (Vec<_>, Vec<_>) =
+            self.in_flight.drain(..).map(|pending| (pending.session, pending.ack)).unzip();
+        let outcomes = join_all(acks.into_iter().map(IntoFuture::into_future));
+        // The outcomes are read from the stream below.
+        let _outcomes = tokio::time::timeout(REQUEST_LIMIT, outcomes).await;
+        sessions.extend(self.ahead.drain().map(|(session, _)| session));
+        sessions.sort_unstable();
+        sessions.dedup();
+        for session in sessions {
+            let position = self.position_on_broker(&session).await?;
+            self.again.push(session.clone());
+            self.confirmed.insert(session, position);
+        }
+        self.read_next().await?;
+        self.store().await
+    }
+
+    /// Reads the number of the next message; returns the number of messages in the stream.
+    async fn read_next(&mut self) -> Result<u64, Halt> {
+        let info = self.stream.get_info().await;
+        let info = info.map_err(|error| unreachable("the mirror's stream", &chain(&error)))?;
+        let next = info.state.last_sequence + 1;
+        if next < self.next.saturating_sub(MAX_IN_FLIGHT as u64) {
+            // Streams only grow, even when they are purged.
+            tracing::warn!(next, expected = self.next, "the stream was created again");
+        }
+        self.next = next;
+        Ok(info.state.messages)
+    }
+
+    /// Reads the last record that the broker has of a session.
+    async fn position_on_broker(&self, session: &SessionId) -> Result<Position, Halt> {
+        let subject = names::records(&self.mirror.daemon, session);
+        let last = match self.stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(last) => last,
+            // The session begins anew: nothing of it is stored, or somebody purged it.
+            Err(error) if is_missing(&error) => return Ok(Position::default()),
+            Err(error) => return Err(unreachable("the mirror's stream", &chain(&error)).into()),
+        };
+        let header = |name| last.headers.get(name).map(|value| value.as_str().to_owned());
+        let identity = header(IDENTITY_HEADER);
+        if identity.as_deref() != Some(self.mirror.identity.as_str()) {
+            return Err(Halt::Conflict(format!(
+                "another daemon writes as '{}': set a different fleet.name on one of them",
+                self.mirror.daemon
+            )));
+        }
+        let seq = header(SEQ_HEADER).and_then(|seq| seq.parse().ok()).unwrap_or(0);
+        let head = self.mirror.trace.session(session).await.map_err(log_failure)?.head_seq;
+        if seq == 0 || seq > head {
+            return Err(Halt::Conflict(format!(
+                "the broker has record {seq} of {session}, of which the log has {head}: the log was \
+                 restored from a copy, or the stream is not this daemon's"
+            )));
+        }
+        Ok(Position { seq, stream_seq: last.sequence })
+    }
+}
+
+fn is_missing(error: &async_nats::jetstream::stream::LastRawMessageError) -> bool {
+    use async_nats::jetstream::stream::LastRawMessageErrorKind as Kind;
+    matches!(error.kind(), Kind::NoMessageFound)
+}
+
+/// Payload of a message.
+struct Body {
+    payload: Bytes,
+    /// Size of a record that is not in the payload.
+    omitted: Option<usize>,
+}
+
+/// Returns the redacted record; one over `limit` bytes is replaced by its number, time and size.
+fn message_body(line: &str, limit: usize) -> Body {
+    let text = redact::record(line).unwrap_or_else(|| "{}".into());
+    if text.len() <= limit {
+        return Body { payload: text.into(), omitted: None };
+    }
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let stub = serde_json::json!({
+        "sessionId": value["sessionId"], "seq": value["seq"], "id": value["id"], "ts": value["ts"],
+        "kind": value["kind"], "omittedBytes": text.len(),
+    });
+    Body { payload: stub.to_string().into(), omitted: Some(text.len()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_over_the_limit_are_replaced_by_a_note() {
+        let line =
+            format!(r#"{{"sessionId":"s","seq":4,"evt":{{"text":"{}"}}}}"#, "x".repeat(5000));
+        assert!(message_body(&line, 10_000).omitted.is_none());
+        let body = message_body(&line, 1000);
+        let stub: serde_json::Value = serde_json::from_slice(&body.payload).unwrap();
+        assert_eq!((&stub["seq"], body.omitted), (&4.into(), Some(line.len())));
+    }
+}

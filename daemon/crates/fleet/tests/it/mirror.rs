@@ -1,0 +1,236 @@
+//! The copies of records: complete, in order and each once, whatever happens to the broker.
+
+use std::{sync::Arc, time::Instant};
+
+use async_nats::jetstream::{self, consumer::pull, stream::Stream};
+use cairn_engine::record::Trace;
+use cairn_fleet::{IDENTITY_HEADER, SEQ_HEADER};
+use cairn_protocol::{
+    envelope::Body,
+    event::AgentEvt,
+    fleet::{FleetRecordsParams, FleetStatus},
+    id::SessionId,
+};
+use cairn_trace::{Append, NewRecord, NewSession};
+use futures_util::StreamExt as _;
+
+use crate::server::{Daemon, PATIENCE, Server, settings};
+
+fn record(text: &str) -> NewRecord {
+    let evt = AgentEvt::Progress { op: text.into(), percent: 1.0, message: None };
+    NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
+}
+
+async fn append(trace: &Trace, session: &SessionId, count: usize) {
+    for start in (0..count).step_by(100) {
+        let records = (start..count.min(start + 100)).map(|n| record(&n.to_string())).collect();
+        trace.append(Append::new(session, records)).await.unwrap();
+    }
+}
+
+async fn new_session(trace: &Trace) -> SessionId {
+    trace.create_session(NewSession::default()).await.unwrap().session_id
+}
+
+async fn status(daemon: &Daemon) -> FleetStatus {
+    cairn_api::Fleet::status(&*daemon.fleet).await.unwrap()
+}
+
+/// Waits until the broker has confirmed records up to the ends of these sessions.
+async fn until_mirrored(server: &Server, daemon: &str, sessions: &[(SessionId, u64)]) {
+    let started = Instant::now();
+    'again: loop {
+        assert!(started.elapsed() < PATIENCE, "the mirror does not catch up");
+        tokio::task::yield_now().await;
+        let Ok(stream) = stream(server, daemon).await else { continue };
+        for (session, head) in sessions {
+            let subject = format!("cairn.{daemon}.ev.{session}");
+            let Ok(last) = stream.get_last_raw_message_by_subject(&subject).await else {
+                continue 'again;
+            };
+            if last.headers.get(SEQ_HEADER).unwrap().as_str() != head.to_string() {
+                continue 'again;
+            }
+        }
+        return;
+    }
+}
+
+async fn stream(server: &Server, daemon: &str) -> Result<Stream, String> {
+    let context = jetstream::new(server.client().await);
+    let name = format!("CAIRN_EV_{daemon}");
+    context.get_stream(name).await.map_err(|error| error.to_string())
+}
+
+/// Reads all messages and checks that each session has the numbers 1, 2, 3, … once, in order.
+/// Returns the number of messages.
+async fn check_complete(server: &Server, daemon: &str, sessions: &[(SessionId, u64)]) -> u64 {
+    let stream = stream(server, daemon).await.unwrap();
+    let total = stream.get_info().await.unwrap().state.messages;
+    let consumer = stream.create_consumer(pull::Config::default()).await.unwrap();
+    let mut messages = consumer.messages().await.unwrap();
+    let mut last = std::collections::HashMap::<String, u64>::new();
+    for _ in 0..total {
+        let next = tokio::time::timeout(PATIENCE, messages.next()).await.unwrap();
+        let message = next.unwrap().unwrap();
+        message.ack().await.unwrap();
+        let headers = message.headers.as_ref().unwrap();
+        let seq: u64 = headers.get(SEQ_HEADER).unwrap().as_str().parse().unwrap();
+        let before = last.entry(message.subject.to_string()).or_default();
+        assert_eq!(seq, *before + 1, "{}", message.subject);
+        let line: serde_json::Value = serde_json::from_slice(&message.payload).unwrap();
+        assert_eq!(line["seq"], seq);
+        *before = seq;
+    }
+    for (session, head) in sessions {
+        assert_eq!(last.get(&format!("cairn.{daemon}.ev.{session}")), Some(head));
+    }
+    total
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_complete_after_an_absent_and_a_killed_broker() {
+    let Some(mut server) = Server::stopped("") else { return };
+    let daemon = Daemon::start(&server, "one").await;
+    let trace = daemon.engine.trace();
+    let (a, b) = (new_session(trace).await, new_session(trace).await);
+    append(trace, &a, 700).await;
+    server.resume();
+    until_mirrored(&server, "one", &[(a.clone(), 700)]).await;
+    for round in 1..=4 {
+        let write = async {
+            append(trace, &a, 1000).await;
+            append(trace, &b, 1000).await;
+        };
+        let kill = async {
+            while status(&daemon).await.mirror.unwrap().confirmed < 700 + (round - 1) * 2000 + 1 {
+                tokio::task::yield_now().await;
+            }
+            server.kill();
+            server.resume();
+        };
+        tokio::join!(write, kill);
+        let heads = [(a.clone(), 700 + round * 1000), (b.clone(), round * 1000)];
+        until_mirrored(&server, "one", &heads).await;
+    }
+    let heads = [(a, 4700), (b, 4000)];
+    assert_eq!(check_complete(&server, "one", &heads).await, 8700);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn restarted_daemon_and_purged_stream_are_completed_from_the_log() {
+    let Some(server) = Server::start() else { return };
+    let dir = Arc::new(tempfile::tempdir().unwrap());
+    let first = Daemon::with(settings(&server, "one"), Arc::clone(&dir)).await;
+    let session = new_session(first.engine.trace()).await;
+    append(first.engine.trace(), &session, 300).await;
+    until_mirrored(&server, "one", &[(session.clone(), 300)]).await;
+    first.fleet.close().await;
+    append(first.engine.trace(), &session, 50).await;
+    first.engine.close().await;
+    drop(first);
+    // The positions are lost: the broker refuses what it has, and the rest follows.
+    for file in ["fleet.db", "fleet.db-wal", "fleet.db-shm"] {
+        let _absent = std::fs::remove_file(dir.path().join(file));
+    }
+    let second = Daemon::with(settings(&server, "one"), Arc::clone(&dir)).await;
+    let trace = second.engine.trace();
+    let failure = until_error(&second).await;
+    // With the file its identity is gone as well: the stream counts as that of another daemon.
+    assert!(failure.contains("fleet.name"), "{failure}");
+    stream(&server, "one").await.unwrap().purge().await.unwrap();
+    second.fleet.close().await;
+    second.engine.close().await;
+    let _ = trace;
+    drop(second);
+    let third = Daemon::with(settings(&server, "one"), dir).await;
+    append(third.engine.trace(), &session, 10).await;
+    until_mirrored(&server, "one", &[(session.clone(), 360)]).await;
+    check_complete(&server, "one", &[(session.clone(), 360)]).await;
+    // A purge while the daemon runs is noticed with the next record.
+    stream(&server, "one").await.unwrap().purge().await.unwrap();
+    append(third.engine.trace(), &session, 1).await;
+    until_mirrored(&server, "one", &[(session.clone(), 361)]).await;
+    check_complete(&server, "one", &[(session, 361)]).await;
+}
+
+async fn until_error(daemon: &Daemon) -> String {
+    let started = Instant::now();
+    loop {
+        let status = status(daemon).await;
+        if let Some(error) = status.mirror.and_then(|mirror| mirror.error).or(status.error) {
+            return error;
+        }
+        assert!(started.elapsed() < PATIENCE, "no error is reported");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn second_daemon_of_a_name_is_refused() {
+    let Some(server) = Server::start() else { return };
+    let first = Daemon::start(&server, "one").await;
+    let session = new_session(first.engine.trace()).await;
+    append(first.engine.trace(), &session, 10).await;
+    until_mirrored(&server, "one", &[(session.clone(), 10)]).await;
+    let second = Daemon::start(&server, "one").await;
+    let error = until_error(&second).await;
+    assert!(error.contains("another daemon is called 'one'"), "{error}");
+    append(first.engine.trace(), &session, 10).await;
+    until_mirrored(&server, "one", &[(session, 20)]).await;
+    assert_eq!(status(&first).await.error, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_and_contradicting_messages_stop_the_mirror() {
+    for (seq, own_identity, want) in [("1", false, "fleet.name"), ("900", true, "restored")] {
+        let Some(server) = Server::start() else { return };
+        let daemon = Daemon::start(&server, "one").await;
+        let trace = daemon.engine.trace();
+        let session = new_session(trace).await;
+        append(trace, &session, 5).await;
+        until_mirrored(&server, "one", &[(session.clone(), 5)]).await;
+        let subject = format!("cairn.one.ev.{session}");
+        let last = stream(&server, "one").await.unwrap();
+        let last = last.get_last_raw_message_by_subject(&subject).await.unwrap();
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert(SEQ_HEADER, seq);
+        let identity = last.headers.get(IDENTITY_HEADER).unwrap().as_str().to_owned();
+        headers.insert(IDENTITY_HEADER, if own_identity { identity.as_str() } else { "another" });
+        let client = server.client().await;
+        client.publish_with_headers(subject, headers, "{}".into()).await.unwrap();
+        client.flush().await.unwrap();
+        append(trace, &session, 1).await;
+        let error = until_error(&daemon).await;
+        assert!(error.contains(want), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_read_by_number_and_large_ones_are_noted() {
+    let Some(server) = Server::with_config("max_payload: 65536") else { return };
+    let daemon = Daemon::start(&server, "one").await;
+    let trace = daemon.engine.trace();
+    let session = new_session(trace).await;
+    append(trace, &session, 30).await;
+    let large = "token=abcdefgh ".to_owned() + &"x".repeat(100_000);
+    trace.append(Append::new(&session, vec![record(&large)])).await.unwrap();
+    let secret = "export API_TOKEN=hunter2hunter2";
+    trace.append(Append::new(&session, vec![record(secret)])).await.unwrap();
+    until_mirrored(&server, "one", &[(session.clone(), 32)]).await;
+    let params = FleetRecordsParams {
+        daemon: "one".into(),
+        session_id: session,
+        after: 28,
+        limit: None,
+        wait_millis: None,
+    };
+    let answer = cairn_api::Fleet::records(&*daemon.fleet, params.clone()).await.unwrap();
+    let seqs: Vec<_> = answer.records.iter().map(|r| r["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, [29, 30, 31, 32]);
+    assert!(answer.records[2]["omittedBytes"].as_u64().unwrap() > 100_000);
+    let text = answer.records[3].to_string();
+    assert!(text.contains("[secret]") && !text.contains("hunter2"), "{text}");
+    let beyond = FleetRecordsParams { after: 32, ..params };
+    assert!(cairn_api::Fleet::records(&*daemon.fleet, beyond).await.unwrap().records.is_empty());
+}
