@@ -3,7 +3,7 @@ import { announce, button, el, icon, link } from "./dom.js";
 import { Explore } from "./explore.js";
 import { Home } from "./home.js";
 import { Inbox } from "./inbox.js";
-import { loadApprovals, refresh, repeat, watchApprovals } from "./poll.js";
+import { NOTIFIED_MS, loadApprovals, refresh, repeat, watchApprovals } from "./poll.js";
 import { AccessError, enter, isLink, may, methods, on } from "./rpc.js";
 import { Schedules } from "./schedules.js";
 import { Search } from "./search.js";
@@ -197,7 +197,7 @@ try {
     });
   });
   route();
-  repeat(loadApprovals);
+  repeat(loadApprovals, NOTIFIED_MS);
   if (remark) announce(remark, "bad");
 } catch (error) {
   noAccess(error);
