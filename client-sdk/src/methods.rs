@@ -1,7 +1,7 @@
 //! Typed wrappers for all methods of the daemon.
 
 use cairn_protocol::{
-    approval::{Approval, ApprovalListParams, ApprovalResolveParams},
+    approval::{Approval, ApprovalListParams, ApprovalRef, ApprovalResolveParams},
     background::{BackgroundCommand, BackgroundOutput, BackgroundOutputParams, BackgroundRef},
     board::{Board, BoardParams},
     calls::{CallsAnswer, CallsParams},
@@ -190,6 +190,8 @@ methods! {
     background_stop(BackgroundRef) -> BackgroundCommand = "background.stop";
     /// Lists pending and, on request, answered approvals.
     approval_list(ApprovalListParams) -> Page<Approval> = "approval.list";
+    /// Returns one approval, complete.
+    approval_get(ApprovalRef) -> Approval = "approval.get";
     /// Answers a pending approval.
     approval_resolve(ApprovalResolveParams) -> Approval = "approval.resolve";
     /// Lists rules that were granted permanently.

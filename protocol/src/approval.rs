@@ -23,7 +23,7 @@ pub struct Approval {
     pub run_id: Option<RunId>,
     /// Name of the tool.
     pub tool: String,
-    /// Complete arguments of the call.
+    /// Complete arguments of the call; empty if the approval is shortened.
     pub arguments: serde_json::Value,
     /// Effects of the call, shown to the approver.
     pub preview: Preview,
@@ -47,6 +47,10 @@ pub struct Approval {
     /// The answer; absent while the approval is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Resolution>,
+    /// True if the arguments and long texts of the preview are left out of a list, because the
+    /// approvals before it have filled it. `approval.get` has the complete approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shortened: bool,
 }
 
 /// The exact effects of a call.
@@ -231,6 +235,14 @@ pub struct ApprovalListParams {
     /// Includes answered approvals, newest first; at most 500 in all.
     #[serde(default)]
     pub resolved: bool,
+}
+
+/// Reference to an approval, as parameters of a method.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApprovalRef {
+    /// Id of the approval.
+    pub approval_id: ApprovalId,
 }
 
 /// Parameters of the method `approval.resolve`.

@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{id::McpLoginId, time::Timestamp};
 
+/// Names of the tools that the daemon's own MCP server offers by default.
+pub const DEFAULT_TOOLS: [&str; 10] =
+    ["search", "grep", "read", "symbols", "references", "map", "explore", "edit", "write", "run"];
+/// Name of the tool that gives a task to Cairn's own agent.
+pub const TURN_TOOL: &str = "run_turn";
+
 /// State of an MCP server of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

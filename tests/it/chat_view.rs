@@ -139,6 +139,78 @@ fn narrow_terminal_has_a_shorter_status_line() {
 }
 
 #[test]
+fn narrowed_terminal_repeats_nothing_of_a_streamed_answer() {
+    let words: String = (0..64).map(|n| format!("word{n:03} ")).collect();
+    let cairn = scripted(&json!([{"steps": [{"text": words}, "hang"]}]));
+    let Some(mut terminal) = prompt(&cairn, &[], &Setup::default()) else { return };
+    terminal.line("talk");
+    terminal.see("word063");
+    terminal.resize(60);
+    // The status is drawn in the new width.
+    terminal.text("typed");
+    terminal.see("› typed");
+    terminal.key("Escape");
+    terminal.see_gone("› typed");
+    terminal.key("Escape");
+    terminal.see("stopped");
+    let seen = terminal.see_last("●");
+    // The terminal breaks the rows of the former width.
+    let joined = seen.replace('\n', "");
+    for n in 0..64 {
+        assert_eq!(joined.matches(&format!("word{n:03}")).count(), 1, "word{n:03}: {seen}");
+    }
+    assert!(!seen.contains("writing") && !seen.contains("thinking"), "{seen}");
+}
+
+#[test]
+fn commands_typed_during_a_turn_do_not_go_to_the_model() {
+    let hang = |text: &str| json!({"steps": [{"text": text}, "hang"]});
+    let cairn = scripted(&json!([hang("I begin.\n"), hang("endless\n")]));
+    let Some(mut terminal) = prompt(&cairn, &[], &Setup::default()) else { return };
+    terminal.line("talk");
+    terminal.see("I begin.");
+    terminal.line("/help");
+    terminal.see("three quick ones exit");
+    terminal.line("!echo sum-$((20+22))");
+    terminal.see("after this turn: !echo sum-$((20+22))");
+    terminal.line("/mode plan");
+    terminal.see("after this turn: /mode plan");
+    terminal.key("Escape");
+    terminal.see("stopped");
+    let seen = terminal.see_after("stopped", "\nsum-42");
+    assert!(!seen.contains("not sent"), "{seen}");
+    terminal.see_after("sum-42", "· plan");
+    terminal.line("again");
+    terminal.see("endless");
+    terminal.line("/exit");
+    terminal.wait_exit(0);
+}
+
+#[test]
+fn tables_links_and_code_fit_a_narrow_terminal() {
+    let text = "| option | meaning |\n|---|---|\n| `--jobs` | how many files are read at the same time by the worker |\n\n\
+        See [the guide](https://example.org/guide) for more.\n\n\
+        ```rust\nfn wait_until_ready(timeout: Duration, interval: Duration) -> bool {}\n```\n";
+    let cairn = scripted(&json!([text_answer(text)]));
+    let setup = Setup { columns: 60, ..Setup::default() };
+    let Some(mut terminal) = prompt(&cairn, &[], &setup) else { return };
+    terminal.line("explain");
+    let seen = terminal.see("-> bool {}");
+    assert!(seen.contains("option │ meaning\n───────┼─"), "{seen}");
+    assert!(
+        seen.contains("--jobs │ how many files are read at the same time by the\n       │ worker"),
+        "{seen}"
+    );
+    assert!(seen.contains("See the guide (https://example.org/guide) for more."), "{seen}");
+    assert!(
+        seen.contains(
+            "  fn wait_until_ready(timeout: Duration, interval: Duration)\n      -> bool {}"
+        ),
+        "{seen}"
+    );
+}
+
+#[test]
 fn diffs_have_the_colours_of_the_theme_and_none_with_no_color() {
     let cairn = scripted(&json!([change(), change(), change(), change()]));
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str], &'a [&'a str]);

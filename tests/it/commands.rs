@@ -54,6 +54,18 @@ async fn map_is_printed() {
 }
 
 #[tokio::test]
+async fn mcp_refuses_names_of_no_tool() {
+    let (dir, daemon, _raw) = indexed().await;
+    let repo = dir.path().join("repo");
+    let (code, out, err) =
+        cairn(&daemon.home, &repo, &["mcp", "--tools", "default,serach,nothing"]);
+    assert_eq!((code, &*out), (2, ""), "{err}");
+    assert!(err.contains("'serach', 'nothing' are no tools; did you mean 'search'?"), "{err}");
+    let (code, _, err) = cairn(&daemon.home, &repo, &["mcp", "--tools", "search,git_log,run_turn"]);
+    assert_eq!(code, 0, "{err}");
+}
+
+#[tokio::test]
 async fn eval_measures_a_search() {
     let (dir, daemon, _raw) = indexed().await;
     let repo = dir.path().join("repo");

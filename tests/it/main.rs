@@ -42,6 +42,7 @@ mod mcp_login;
 mod mcp_peers;
 mod mcp_questions;
 mod mcp_tools;
+mod mistakes;
 mod model_facts;
 mod network;
 mod outside;

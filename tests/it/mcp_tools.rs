@@ -58,6 +58,31 @@ fn text(answer: &Value) -> &str {
 }
 
 #[tokio::test]
+async fn instructions_over_http_name_the_tools_of_the_query() {
+    let daemon = crate::sealed::Daemon::start();
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "it", "version": "0"}}});
+    for (query, has_grep) in [("?tools=search", false), ("", true)] {
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        let line = format!("POST /mcp{query}");
+        let body = hello.to_string();
+        let mut answer = crate::http::send(&daemon, &line, &headers, body.as_bytes()).await;
+        assert_eq!(answer.status, 200, "{query}");
+        let message = match answer.headers["content-type"].starts_with("text/event-stream") {
+            true => answer.event().await.unwrap().1,
+            false => answer.json().await,
+        };
+        let text = message["result"]["instructions"].as_str().unwrap();
+        assert!(text.contains("`search`"), "{text}");
+        assert_eq!(text.contains("`grep`"), has_grep, "{query}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn default_tools_cost_few_characters() {
     let fixture = Fixture::start(&json!({})).await;
     let mut raw = socket(&fixture.daemon, "").await;

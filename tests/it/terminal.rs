@@ -130,6 +130,11 @@ impl Terminal {
         outcome.unwrap_or_else(|_| panic!("'{expected}' did not come:\n{}", last.borrow()))
     }
 
+    /// Changes the width of the terminal.
+    pub fn resize(&mut self, columns: u16) {
+        self.run(&["resize-window", "-x", &columns.to_string(), "-y", "50"]);
+    }
+
     /// Types a text without a line end.
     pub fn text(&mut self, text: &str) {
         self.run(&["send-keys", "-l", text]);

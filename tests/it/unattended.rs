@@ -90,6 +90,58 @@ fn run_goes_on_without_its_client_and_waits_for_an_answer() {
 }
 
 #[test]
+fn watched_approvals_come_by_notification() {
+    let write = json!({"path": "new.txt", "content": "new\n"});
+    let answers = json!([calls("write_file", &write), text_answer("written")]);
+    let Some(cairn) = repository(&answers, &json!({})) else { return };
+    let args = ["approvals", "--watch"];
+    let Some(mut terminal) = Terminal::start(&cairn.daemon.home, &cairn.folder, &args) else {
+        return;
+    };
+    terminal.see("waiting for requests");
+    let session = cairn.ok(&["run", "write a file", "--detach"]).trim().to_owned();
+    let began = std::time::Instant::now();
+    terminal.see("allow? y once");
+    // Without a notification the list is read every 30 seconds.
+    assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
+    terminal.key("y");
+    assert_eq!(cairn.cairn(&["run", "watch", &session]).0, 0);
+    assert!(cairn.folder.join("new.txt").exists());
+}
+
+#[test]
+fn large_approvals_are_shortened_in_lists() {
+    let write = |name: &str| {
+        calls("write_file", &json!({"path": name, "content": "some text\n".repeat(15_000)}))
+    };
+    let answers: Vec<Value> =
+        ["one.txt", "two.txt", "three.txt"].iter().map(|name| write(name)).collect();
+    let Some(cairn) = repository(&json!(answers), &json!({})) else { return };
+    for request in ["first", "second", "third"] {
+        let session = cairn.ok(&["run", request, "--detach"]).trim().to_owned();
+        cairn.until(&session, "waiting");
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut raw = cairn.daemon.client().await;
+        let listed = raw.ok("approval.list", json!({})).await["data"].clone();
+        let oldest = &listed[2];
+        assert!(listed[0]["shortened"].is_null() && listed[0]["preview"]["diff"].is_string());
+        assert_eq!((&oldest["shortened"], &oldest["arguments"]), (&json!(true), &json!({})));
+        assert!(oldest["preview"]["diff"].is_null(), "{oldest}");
+        let complete = raw.ok("approval.get", json!({"approvalId": oldest["approvalId"]})).await;
+        assert!(complete["shortened"].is_null() && complete["preview"]["diff"].is_string());
+        assert_eq!(complete["arguments"]["path"], "one.txt");
+        let board = raw.ok("session.board", json!({})).await;
+        let waiting = board["rows"].as_array().unwrap().iter().map(|row| &row["waiting"][0]);
+        assert_eq!(waiting.filter(|approval| approval["shortened"] == true).count(), 2);
+    });
+    // The command shows the oldest one with its diff.
+    let oldest = cairn.ok(&["approvals", "show"]);
+    assert!(oldest.contains("one.txt") && oldest.contains("+some text"), "{oldest}");
+}
+
+#[test]
 fn requests_of_all_sessions_are_listed_and_answered_by_short_ids() {
     let write = |name: &str| json!({"path": name, "content": "new\n"});
     let answers = json!([

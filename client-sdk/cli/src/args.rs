@@ -45,7 +45,8 @@ pub struct Globals {
     #[arg(long, global = true, value_name = "FILE", help_heading = GENERAL, hide_short_help = true)]
     pub config: Option<PathBuf>,
     /// Use the daemon of another machine, by name or address; 'cairn pair' introduces it
-    #[arg(long, global = true, value_name = "HOST", help_heading = CONNECTION, hide_short_help = true)]
+    #[arg(long, global = true, value_name = "HOST",
+        value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = CONNECTION, hide_short_help = true)]
     pub host: Option<String>,
     /// Use the daemon at an address, such as the local end of a tunnel; needs --token-file
     #[arg(

@@ -47,7 +47,15 @@ impl Failure {
 
     /// Creates a failure for a path that cannot be used.
     pub fn path(path: &std::path::Path, error: &io::Error) -> Self {
-        let message = format!("{}: {error}", path.display());
+        let name = path.display();
+        let message = match error.kind() {
+            io::ErrorKind::NotFound => format!("'{name}' does not exist"),
+            io::ErrorKind::PermissionDenied => format!("'{name}' is not accessible to this user"),
+            io::ErrorKind::AlreadyExists => format!("'{name}' exists already"),
+            io::ErrorKind::NotADirectory => format!("'{name}' is not below a folder"),
+            io::ErrorKind::IsADirectory => format!("'{name}' is a folder"),
+            _ => format!("{name}: {error}"),
+        };
         Self { code: REFUSED, reason: "path_not_found".into(), message, hint: None }
     }
 
@@ -60,6 +68,12 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Replaces the hint of failures with this reason.
+    #[must_use]
+    pub fn hint_for(self, reason: &str, hint: &str) -> Self {
+        if self.reason == reason { self.hint(hint) } else { self }
     }
 
     /// Adds the context in which it happened.
@@ -190,6 +204,30 @@ pub fn hint_for_people(reason: &str) -> Option<&'static str> {
     })
 }
 
+/// Names of parameters at the start of a message, and the words for them at a prompt.
+const PARAMETERS: [(&str, &str); 6] = [
+    ("filters.languages: ", "the language "),
+    ("filters.kinds: ", "the kind "),
+    ("filters.globs: ", "the glob "),
+    ("pathPrefix: ", "the path "),
+    ("symbol: ", ""),
+    ("query: ", ""),
+];
+
+/// Returns the message of the daemon in the words of the command line.
+fn message_for_people(message: &str) -> String {
+    let renamed = PARAMETERS
+        .iter()
+        .find_map(|(name, words)| message.strip_prefix(name).map(|rest| format!("{words}{rest}")));
+    let text = renamed.unwrap_or_else(|| message.to_owned());
+    // The tool of models; at a prompt the hint names the command.
+    let text = text.replace("; find entries with memory_search", "");
+    text.replace(
+        "; index.status lists those of a root",
+        "; 'cairn --json index' lists the known ones",
+    )
+}
+
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let (code, reason) = match &error {
@@ -202,7 +240,7 @@ impl From<ClientError> for Failure {
             _ => (FAILED, "failed".into()),
         };
         let hint = hint_for_people(&reason).map(str::to_owned).or_else(|| error.hint());
-        Self { code, reason, message: error.to_string(), hint }
+        Self { code, reason, message: message_for_people(&error.to_string()), hint }
     }
 }
 
@@ -221,6 +259,23 @@ mod tests {
     use cairn_protocol::error::Reason;
 
     use super::*;
+
+    #[test]
+    fn messages_have_the_words_of_the_command_line() {
+        for (message, expected) in [
+            (
+                "filters.languages: 'x' is unknown; index.status lists those of a root",
+                "the language 'x' is unknown; 'cairn --json index' lists the known ones",
+            ),
+            ("symbol: there is no definition of 'x'", "there is no definition of 'x'"),
+            ("limit must be 1 to 9", "limit must be 1 to 9"),
+        ] {
+            assert_eq!(message_for_people(message), expected);
+        }
+        let absent = io::Error::from_raw_os_error(2);
+        let failure = Failure::path(std::path::Path::new("a.rs"), &absent);
+        assert_eq!(failure.text(), "error: 'a.rs' does not exist");
+    }
 
     #[test]
     fn hints_name_commands_and_settings_but_no_methods() {

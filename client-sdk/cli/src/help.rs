@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Command, CommandFactory as _};
 
-use crate::args::Cli;
+use crate::{args::Cli, chat};
 
 /// Commands with their descriptions, by purpose.
 const MAIN: &[(&str, &[&str])] = &[
@@ -26,20 +26,44 @@ const MORE: &[(&str, &[&str])] = &[
 /// Returns the command line.
 pub fn command() -> Command {
     let command = Cli::command();
-    let list = list(&command);
+    let columns = console::Term::stdout()
+        .size_checked()
+        .map_or(MAX_COLUMNS, |(_, columns)| usize::from(columns).clamp(MIN_COLUMNS, MAX_COLUMNS));
+    let list = list(&command, columns);
+    let options = options(columns);
     let template = format!(
-        "{{about}}\n\n{{usage-heading}} cairn [COMMAND] [OPTIONS]\n\n{list}\n{OPTIONS}{{after-help}}"
+        "{{about}}\n\n{{usage-heading}} cairn [COMMAND] [OPTIONS]\n\n{list}\n{options}{{after-help}}"
     );
     reflowed(command.help_template(template))
 }
 
 /// Options of every command, which each command's own page explains.
-const OPTIONS: &str = "\
-Options of every command:
-  --json       Print JSON in the form of the protocol
-  -q, --quiet  Print no progress and no notes
-  --host HOST  Use the daemon of another machine; 'cairn pair' introduces it
-";
+const OPTIONS: &[(&str, &str)] = &[
+    ("--json", "Print JSON in the form of the protocol"),
+    ("-q, --quiet", "Print no progress and no notes"),
+    ("--host HOST", "Use the daemon of another machine; 'cairn pair' introduces it"),
+];
+
+/// Columns of the page: at most those of a line that is easy to read.
+const MAX_COLUMNS: usize = 100;
+const MIN_COLUMNS: usize = 40;
+
+fn options(columns: usize) -> String {
+    let mut out = "Options of every command:\n".to_owned();
+    for (option, about) in OPTIONS {
+        row(&mut out, &format!("  {option:<11}  "), about, columns);
+    }
+    out
+}
+
+/// Adds a row whose text continues below itself.
+fn row(out: &mut String, head: &str, text: &str, columns: usize) {
+    let hang = head.chars().count();
+    for (at, part) in chat::wrap(text, columns.saturating_sub(hang).max(1)).iter().enumerate() {
+        let head = if at == 0 { head } else { &" ".repeat(hang) };
+        let _infallible = writeln!(out, "{head}{part}");
+    }
+}
 
 /// Length from which a line of a paragraph was broken for the source, so that the next line
 /// continues it.
@@ -70,7 +94,7 @@ fn join(text: &str) -> String {
 }
 
 /// Renders the commands.
-fn list(command: &Command) -> String {
+fn list(command: &Command, columns: usize) -> String {
     let about = |name: &str| {
         let found = command.find_subcommand(name).and_then(Command::get_about);
         found.map(ToString::to_string).unwrap_or_default()
@@ -79,13 +103,14 @@ fn list(command: &Command) -> String {
     for (purpose, names) in MAIN {
         let _infallible = writeln!(out, "{purpose}:");
         for name in *names {
-            let _infallible = writeln!(out, "  {name:<10} {}", about(name));
+            row(&mut out, &format!("  {name:<10} "), &about(name), columns);
         }
         out.push('\n');
     }
     out.push_str("More ('cairn help COMMAND' explains each):\n");
     for (purpose, names) in MORE {
-        let _infallible = writeln!(out, "  {:<10} {}", format!("{purpose}:"), names.join(", "));
+        let head = format!("  {:<10} ", format!("{purpose}:"));
+        row(&mut out, &head, &names.join(", "), columns);
     }
     out
 }
@@ -120,5 +145,9 @@ mod tests {
         assert!(page.lines().count() <= 52, "{page}");
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
         assert!(!page.contains("--address"), "{page}");
+        let command = Cli::command();
+        let narrow = list(&command, 60) + &options(60);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+        assert!(narrow.contains("who waits\n             for an answer"), "{narrow}");
     }
 }

@@ -8,6 +8,7 @@ mod commands;
 mod confirm;
 mod exit;
 mod help;
+mod mistake;
 mod overrides;
 mod program;
 mod render;
@@ -48,9 +49,7 @@ pub fn main(host: &dyn Host) -> ExitCode {
                 let _closed = render::output::json(&version_report());
                 return ExitCode::from(OK);
             }
-            // Standard output may be closed.
-            let _closed = error.print();
-            return ExitCode::from(if error.use_stderr() { USAGE } else { OK });
+            return mistake::report(error, has_json);
         }
     };
     let mut globals = cli.globals;
@@ -100,10 +99,10 @@ fn run_client(app: &App<'_>, command: Command) -> Result<u8, Failure> {
         Command::Du(args) => wait(storage::du(app, args)),
         Command::Gc(args) => wait(storage::gc(app, args)),
         Command::Approvals(args) => wait(approvals::run(app, args)),
-        Command::Sessions(args) if args.is_pick() => sessions::pick(app, &args),
-        Command::Sessions(args) => wait(sessions::run(app, args)),
+        Command::Sessions(args) => sessions::run(app, &args),
         Command::Fleet(args) => wait(fleet::run(app, args)),
-        Command::Worktrees(args) => wait(worktrees::run(app, args)),
+        Command::Worktrees(args) => wait(worktrees::run(app, args))
+            .map_err(|f| f.hint_for("path_not_found", "'cairn worktrees' lists them")),
         Command::Run(args) => wait(commands::run::run(app, *args)),
         Command::Schedule(args) => wait(commands::schedule::run(app, args)),
         Command::History(args) => wait(history::run(app, args)),
@@ -113,10 +112,14 @@ fn run_client(app: &App<'_>, command: Command) -> Result<u8, Failure> {
         Command::Eval(args) => wait(eval::run(app, args)),
         Command::Grep(args) => wait(grep::run(app, args)),
         Command::Symbols(args) => wait(symbols::run(app, args)),
-        Command::Refs(args) => wait(references::refs(app, args)),
+        Command::Refs(args) => wait(references::refs(app, args)).map_err(|f| {
+            let hint = "'cairn symbols NAME' finds names; FILE:LINE is a line of a definition";
+            f.hint_for("invalid_params", hint)
+        }),
         Command::Impact(args) => wait(references::impact(app, args)),
         Command::Map(args) => wait(map::run(app, args)),
-        Command::Memory(args) => wait(memory::run(app, args)),
+        Command::Memory(args) => wait(memory::run(app, args))
+            .map_err(|f| f.hint_for("path_not_found", "'cairn memory list' lists the entries")),
         Command::Skills(args) => wait(skills::run(app, args)),
         Command::Plugins(args) => wait(plugins::run(app, args)),
         Command::Index(args) => wait(index::run(app, args)),

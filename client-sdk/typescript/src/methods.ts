@@ -4,6 +4,7 @@ import type {
   AddRootParams,
   Approval,
   ApprovalListParams,
+  ApprovalRef,
   ApprovalResolveParams,
   ArchiveParams,
   AuditQueryParams,
@@ -428,6 +429,11 @@ export abstract class Methods {
   /** `approval.list`: Pending approvals, newest first. */
   approvalList(params: ApprovalListParams = {}): Promise<PageOfApproval> {
     return this.call("approval.list", params);
+  }
+
+  /** `approval.get`: One approval, complete. */
+  approvalGet(params: ApprovalRef): Promise<Approval> {
+    return this.call("approval.get", params);
   }
 
   /** `approval.resolve`: Answers an approval; the first answer counts. */

@@ -705,7 +705,7 @@ export type AnyPartial =
 export interface Approval {
   /** Id of the approval. */
   approvalId: ApprovalId;
-  /** Complete arguments of the call. */
+  /** Complete arguments of the call; empty if the approval is shortened. */
   arguments: unknown;
   /** Time of the request. */
   createdAt: Timestamp;
@@ -732,6 +732,9 @@ export interface Approval {
   resolution?: Resolution | null;
   /** Id of the run that requests the call, if any. */
   runId?: RunId | null;
+  /** True if the arguments and long texts of the preview are left out of a list, because the
+   * approvals before it have filled it. `approval.get` has the complete approval. */
+  shortened?: boolean;
 }
 
 /** An answer to an approval. */
@@ -771,6 +774,12 @@ export interface ApprovalNotice {
   tool: string;
   /** The answer; absent while the approval is pending. */
   decision?: ApprovalDecision | null;
+}
+
+/** Reference to an approval, as parameters of a method. */
+export interface ApprovalRef {
+  /** Id of the approval. */
+  approvalId: ApprovalId;
 }
 
 /** Parameters of the method `approval.resolve`. */

@@ -313,6 +313,7 @@ mod tests {
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),
             resolution: None,
+            shortened: false,
         };
         let got = console::strip_ansi_codes(&question(&approval, &mut diffs())).into_owned();
         assert!(!got.contains(['\u{202e}', '\u{2066}', '\u{1b}', '\u{7}']), "{got:?}");
@@ -344,6 +345,7 @@ mod tests {
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),
             resolution: None,
+            shortened: false,
         };
         let got = console::strip_ansi_codes(&question(&approval, &mut diffs())).into_owned();
         let expected = "\

@@ -7,21 +7,42 @@ use std::time::Duration;
 
 use console::Style;
 
-use super::inline::{self, LineStyle};
+use super::{
+    inline::{self, LineStyle, RowWidths},
+    table,
+};
 use crate::render::{highlight, output::plain, theme::Theme};
 
 /// Maximum bytes of a source line; a longer one is broken here.
 const MAX_LINE: usize = 16 * 1024;
 /// Time limit for highlighting the code of one answer.
 const HIGHLIGHT_TIME: Duration = Duration::from_secs(2);
+/// Maximum bytes of a table; a longer one is continued without columns.
+const MAX_TABLE: usize = 64 * 1024;
+/// Languages whose lines are never broken: a part of a command that is copied is another command.
+const SHELLS: [&str; 11] = [
+    "sh",
+    "bash",
+    "zsh",
+    "fish",
+    "shell",
+    "console",
+    "shell-session",
+    "powershell",
+    "ps1",
+    "bat",
+    "cmd",
+];
 
 /// Renders text into rows.
 pub struct Markdown {
     width: usize,
     theme: Theme,
     line: String,
-    /// Number of emitted rows of `line`.
-    given: usize,
+    /// Widths of the emitted rows of `line`.
+    emitted: Vec<usize>,
+    /// Lines of a table, whose columns are known at its end.
+    table: Vec<String>,
     /// The fence that ends the code, and its highlighter.
     fence: Option<Fence>,
     painter: Option<highlight::Painter>,
@@ -30,6 +51,8 @@ pub struct Markdown {
 struct Fence {
     mark: String,
     code: Option<highlight::Code>,
+    /// True if long lines are broken.
+    is_wrapped: bool,
 }
 
 impl Markdown {
@@ -39,10 +62,16 @@ impl Markdown {
             width: width.max(20),
             theme,
             line: String::new(),
-            given: 0,
+            emitted: Vec::new(),
+            table: Vec::new(),
             fence: None,
             painter: None,
         }
+    }
+
+    /// Sets the columns of the rows that follow.
+    pub fn resize(&mut self, width: usize) {
+        self.width = width.max(20);
     }
 
     /// Adds a delta and returns the rows that have become final, each with its line end.
@@ -61,11 +90,14 @@ impl Markdown {
 
     /// Returns the unfinished row.
     pub fn pending(&self) -> String {
-        let rows = match &self.fence {
-            Some(_) => vec![inline::code_row(&plain(&self.line), &[], self.theme)],
+        let mut rows = match &self.fence {
+            Some(_) => inline::code_rows(&plain(&self.line), &[], self.theme, usize::MAX),
+            None if self.line.is_empty() => {
+                return self.table.last().map(|row| plain(row)).unwrap_or_default();
+            }
             None => self.rows(&self.line),
         };
-        rows.into_iter().skip(self.given).next_back().unwrap_or_default()
+        if rows.len() > self.emitted.len() { rows.pop().unwrap_or_default() } else { String::new() }
     }
 
     /// Returns the remaining rows at the end of the text.
@@ -74,6 +106,7 @@ impl Markdown {
         if !self.line.is_empty() {
             self.end_line(&mut out);
         }
+        self.end_table(&mut out);
         self.fence = None;
         out
     }
@@ -93,42 +126,71 @@ impl Markdown {
 
     /// Emits the final rows of the unfinished line.
     fn emit_final_rows(&mut self, out: &mut String) {
+        if self.fence.is_none() && !self.line.trim_start().is_empty() && !is_row(&self.line) {
+            self.end_table(out);
+        }
         if self.fence.is_some() || self.line.trim_start().starts_with(['`', '~', '|']) {
             return;
         }
         // The last word, and so the meaning of its marks, may still change.
-        let Some(end) = self.line.rfind(' ') else { return };
-        let rows = self.rows(&self.line[..end]);
-        for row in rows.iter().take(rows.len().saturating_sub(1)).skip(self.given) {
+        let end = inline::stable_end(&self.line);
+        let mut rows = self.rows(&self.line[..end]);
+        rows.pop();
+        for row in rows.iter().skip(self.emitted.len()) {
             out.push_str(row);
             out.push('\n');
         }
-        self.given = self.given.max(rows.len().saturating_sub(1));
+        self.emitted.resize(self.emitted.len().max(rows.len()), self.width);
     }
 
     fn end_line(&mut self, out: &mut String) {
         let line = std::mem::take(&mut self.line);
-        let given = std::mem::take(&mut self.given);
         let line = line.strip_suffix('\r').unwrap_or(&line);
-        if let Some(fence) = &mut self.fence {
-            if line.trim() == fence.mark {
-                self.fence = None;
-                return;
-            }
-            let line = plain(line);
-            let pieces = match (&mut fence.code, &self.painter) {
-                (Some(code), Some(painter)) => painter.next(code, &line),
-                _ => Vec::new(),
-            };
-            out.push_str(&inline::code_row(&line, &pieces, self.theme));
-            out.push('\n');
-            return;
+        if self.fence.is_some() {
+            return self.end_code_line(line, out);
         }
+        if is_row(line) {
+            if self.table.iter().map(String::len).sum::<usize>() > MAX_TABLE {
+                self.end_table(out);
+            }
+            return self.table.push(line.to_owned());
+        }
+        self.end_table(out);
         if let Some(mark) = fence_mark(line) {
             self.open(mark, line);
             return;
         }
-        for row in self.rows(line).into_iter().skip(given) {
+        for row in self.rows(line).into_iter().skip(self.emitted.len()) {
+            out.push_str(&row);
+            out.push('\n');
+        }
+        self.emitted.clear();
+    }
+
+    fn end_code_line(&mut self, line: &str, out: &mut String) {
+        let Some(fence) = &mut self.fence else { return };
+        if line.trim() == fence.mark {
+            self.fence = None;
+            return;
+        }
+        let line = plain(line);
+        let pieces = match (&mut fence.code, &self.painter) {
+            (Some(code), Some(painter)) => painter.next(code, &line),
+            _ => Vec::new(),
+        };
+        let width = if fence.is_wrapped { self.width } else { usize::MAX };
+        for row in inline::code_rows(&line, &pieces, self.theme, width) {
+            out.push_str(&row);
+            out.push('\n');
+        }
+    }
+
+    /// Emits the table before the current line.
+    fn end_table(&mut self, out: &mut String) {
+        let lines = std::mem::take(&mut self.table);
+        let rows = table::render(&lines, self.width, &self.heading())
+            .unwrap_or_else(|| lines.iter().flat_map(|line| self.rows(line)).collect());
+        for row in rows {
             out.push_str(&row);
             out.push('\n');
         }
@@ -143,7 +205,8 @@ impl Markdown {
             .unwrap_or("");
         let painter = self.painter.get_or_insert_with(|| highlight::Painter::load(HIGHLIGHT_TIME));
         let code = painter.begin(language);
-        self.fence = Some(Fence { mark, code });
+        let is_wrapped = !language.is_empty() && !SHELLS.contains(&language);
+        self.fence = Some(Fence { mark, code, is_wrapped });
     }
 
     /// Returns the style of headings; yellow has no contrast to a light background.
@@ -155,12 +218,13 @@ impl Markdown {
     /// Renders the rows of a line of prose.
     fn rows(&self, line: &str) -> Vec<String> {
         let line = plain(line);
+        let widths = RowWidths { emitted: &self.emitted, next: self.width };
         let body = line.trim_start();
         let indent = line.len() - body.len();
         let level = body.bytes().take_while(|b| *b == b'#').count();
         if (1..=6).contains(&level) && body[level..].starts_with(' ') {
             let line_style = LineStyle { base: self.heading(), first: String::new(), hang: 0 };
-            return inline::rows(body[level..].trim_start(), &line_style, self.width);
+            return inline::rows(body[level..].trim_start(), &line_style, widths);
         }
         if body.len() >= 3
             && ["-", "*", "_"].iter().any(|c| body.trim_end().replace(c, "").is_empty())
@@ -177,13 +241,13 @@ impl Markdown {
         let space = " ".repeat(indent);
         if body.starts_with('|') {
             let line_style = LineStyle { base, first: space, hang: indent };
-            return inline::rows(body, &line_style, usize::MAX);
+            return inline::rows(body, &line_style, usize::MAX.into());
         }
         for bullet in ["- ", "* ", "+ "] {
             if let Some(rest) = body.strip_prefix(bullet) {
                 let line_style =
                     LineStyle { base, first: format!("{space}• "), hang: indent + 2 };
-                return inline::rows(rest, &line_style, self.width);
+                return inline::rows(rest, &line_style, widths);
             }
         }
         let digits = body.bytes().take_while(u8::is_ascii_digit).count();
@@ -193,15 +257,20 @@ impl Markdown {
                 first: format!("{space}{}. ", &body[..digits]),
                 hang: indent + digits + 2,
             };
-            return inline::rows(&body[digits + 2..], &line_style, self.width);
+            return inline::rows(&body[digits + 2..], &line_style, widths);
         }
         if let Some(rest) = body.strip_prefix('>') {
             let base = Style::new().dim().force_styling(true);
             let line_style = LineStyle { base, first: format!("{space}│ "), hang: indent + 2 };
-            return inline::rows(rest.trim_start(), &line_style, self.width);
+            return inline::rows(rest.trim_start(), &line_style, widths);
         }
-        inline::rows(body, &LineStyle { base, first: space, hang: indent }, self.width)
+        inline::rows(body, &LineStyle { base, first: space, hang: indent }, widths)
     }
+}
+
+/// True for a line of a table.
+fn is_row(line: &str) -> bool {
+    line.trim_start().starts_with('|')
 }
 
 /// Returns the mark of a line that opens a code block.
@@ -268,6 +337,57 @@ mod tests {
     }
 
     #[test]
+    fn links_show_their_text_and_address() {
+        let link = |text: &str| format!("\u{1b}[4m{text}\u{1b}[0m");
+        let address = |text: &str| format!("\u{1b}[2m ({text})\u{1b}[0m");
+        for (text, expected) in [
+            ("see [a](b).", format!("see {}{}.\n", link("a"), address("b"))),
+            ("[`a b`](b_(c))", format!("{}{}\n", link("a b"), address("b_(c)"))),
+            ("[x.y](x.y)", format!("{}\n", link("x.y"))),
+            ("`[a](b)`", "\u{1b}[36m[a](b)\u{1b}[0m\n".to_owned()),
+            ("- [ ] a [b c", "• [ ] a [b c\n".to_owned()),
+            ("a[0](1 2) [](b) [a]()", "a[0](1 2) [](b) [a]()\n".to_owned()),
+        ] {
+            assert_eq!(render_all(text, 60), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn code_is_broken_at_spaces_unless_it_is_a_command() {
+        let code = |language: &str, line: &str| {
+            let text = render_all(&format!("```{language}\n{line}\n```\n"), 24);
+            console::strip_ansi_codes(&text).into_owned()
+        };
+        let line = "    let sum = first_value + second_value;";
+        let expected = "      let sum =\n          first_value +\n          second_value;\n";
+        assert_eq!(code("rust", line), expected);
+        assert_eq!(
+            code("bash", "rm -r /tmp/a /tmp/b/c /tmp/d"),
+            "  rm -r /tmp/a /tmp/b/c /tmp/d\n"
+        );
+        assert_eq!(code("", "one two three four five six"), "  one two three four five six\n");
+        assert_eq!(
+            code("text", &"x".repeat(30)),
+            format!("  {}\n      {}\n", "x".repeat(22), "x".repeat(8))
+        );
+        assert_eq!(code("rust", ""), "  \n");
+    }
+
+    #[test]
+    fn rows_after_a_resize_have_the_new_width() {
+        let mut markdown = Markdown::new(40, Theme::Unknown);
+        let mut out = markdown.push(&"word ".repeat(12));
+        assert_eq!(out, "word word word word word word word word\n");
+        markdown.resize(20);
+        out.push_str(&markdown.push(&"word ".repeat(6)));
+        out.push_str(&markdown.finish());
+        let widths: Vec<usize> = out.lines().map(str::len).collect();
+        assert_eq!(widths, [39, 19, 19, 9], "{out}");
+        markdown.resize(40);
+        assert_eq!(markdown.push("a\n"), "a\n");
+    }
+
+    #[test]
     fn overlong_line_is_broken() {
         let mut markdown = Markdown::new(80, Theme::Unknown);
         for _ in 0..100 {
@@ -281,7 +401,8 @@ mod tests {
         fn output_does_not_depend_on_deltas(
             words in prop::collection::vec(prop::sample::select(vec![
                 "word", " ", "\n", "**", "*", "`", "# ", "- ", "```", "\n```rust\n", "\n```\n", "1. ", "é", "日本", "fn a() {}",
-                "> ", "a long run of words that must be broken somewhere", "\r\n", "| x |", "---", "\u{1b}[1m", "\t",
+                "> ", "a long run of words that must be broken somewhere", "\r\n", "| x |", "---",
+                "\n| a | b |\n", "|-|-|\n", "| c d | [e](f) |\n", "[two words](http://x.y/z)", "[", "](", ")", "[a b]", "\u{1b}[1m", "\t",
             ]), 0..40),
             cuts in prop::collection::vec(1_usize..9, 1..60),
         ) {

@@ -34,11 +34,13 @@ mod setup;
 mod shell;
 mod slash;
 mod status_line;
+mod table;
 mod tasks;
 mod turn;
 mod view;
 
 use std::{
+    collections::VecDeque,
     io::{IsTerminal as _, Read as _},
     path::PathBuf,
 };
@@ -59,7 +61,9 @@ use crate::{
 
 pub use approval_prompt::granted;
 pub use args::ChatArgs;
+pub use inline::wrap;
 pub use keys::has_keyboard;
+pub use notices::{LastTurn, last_turn};
 pub use picker::choose_in_terminal as choose;
 pub use resume::age;
 pub use setup::declared_root;
@@ -101,6 +105,10 @@ struct Chat<'a> {
     interrupts: turn::Interrupts,
     /// Set when the user wants to quit.
     quit: bool,
+    /// Set when the chat ends after the current turn.
+    is_leaving: bool,
+    /// Commands that were typed while the model worked, which run after the turn.
+    queued: VecDeque<String>,
     /// The user's shell, with `--shell`.
     shell: Option<shell::Shell>,
     /// Provider and model for display.

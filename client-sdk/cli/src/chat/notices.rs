@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use cairn_client_sdk::Client;
 use cairn_protocol::{
     approval::ApprovalListParams,
     error::Reason,
     event::AgentEvt,
+    id::SessionId,
     session::Empty,
     trace::TraceGetParams,
     turn::{ModelListParams, ProviderCurrentParams},
@@ -87,24 +89,8 @@ impl Chat<'_> {
 
     /// Prints the last request and its answer.
     pub async fn print_last_turn(&mut self) -> Result<(), Failure> {
-        let params = TraceGetParams {
-            trace_id: self.session.clone(),
-            after: self.seq.saturating_sub(RECENT),
-            limit: Some(u32::try_from(RECENT).unwrap_or(u32::MAX)),
-        };
-        let page = self.client.trace_get(&params).await?;
-        let mut question = None;
-        let mut answer = None;
-        for evt in page.data.iter().filter_map(|record| record.body.evt()) {
-            match evt {
-                AgentEvt::TurnAccepted { input, .. } => {
-                    question = resume::typed(input).map(str::to_owned);
-                    answer = None;
-                }
-                AgentEvt::RunCompleted { result } => answer = result.final_output.clone(),
-                _ => {}
-            }
-        }
+        let LastTurn { question, answer } =
+            last_turn(&self.client, &self.session, self.seq).await?;
         let mut out = String::new();
         if let Some(question) = question {
             for line in clipped(&question) {
@@ -123,6 +109,39 @@ impl Chat<'_> {
         }
         Ok(self.screen.write(&[Out::Note(out)])?)
     }
+}
+
+/// The last request of a session, and its answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LastTurn {
+    pub question: Option<String>,
+    pub answer: Option<String>,
+}
+
+/// Reads the last turn of a session whose newest record is `head`.
+pub async fn last_turn(
+    client: &Client,
+    session: &SessionId,
+    head: u64,
+) -> Result<LastTurn, Failure> {
+    let params = TraceGetParams {
+        trace_id: session.clone(),
+        after: head.saturating_sub(RECENT),
+        limit: Some(u32::try_from(RECENT).unwrap_or(u32::MAX)),
+    };
+    let page = client.trace_get(&params).await?;
+    let mut last = LastTurn::default();
+    for evt in page.data.iter().filter_map(|record| record.body.evt()) {
+        match evt {
+            AgentEvt::TurnAccepted { input, .. } => {
+                last.question = resume::typed(input).map(str::to_owned);
+                last.answer = None;
+            }
+            AgentEvt::RunCompleted { result } => last.answer = result.final_output.clone(),
+            _ => {}
+        }
+    }
+    Ok(last)
 }
 
 /// Returns the first lines of a text, safe to print, with a mark if there are more.

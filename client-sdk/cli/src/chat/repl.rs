@@ -49,11 +49,7 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
             return Ok(INTERRUPTED);
         }
         chat.report_waiting().await?;
-        let text = std::mem::take(&mut chat.unsent);
-        if !text.is_empty() {
-            editor.run_edit_commands(&[reedline::EditCommand::InsertString(text)]);
-        }
-        let (back, signal) = read(chat, editor, &quit).await?;
+        let (back, signal) = next(chat, editor, &quit).await?;
         editor = back;
         match signal {
             Signal::Success(line) => {
@@ -96,6 +92,24 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
             _ => {}
         }
     }
+}
+
+/// Returns the next line: one that was typed while the model worked, else from the keyboard.
+async fn next(
+    chat: &mut Chat<'_>,
+    mut editor: Reedline,
+    quit: &AtomicBool,
+) -> Result<(Reedline, Signal), Failure> {
+    if let Some(line) = chat.queued.pop_front() {
+        let text = format!("● {}", output::plain(&line));
+        output::line(&style(text).dim().to_string())?;
+        return Ok((editor, Signal::Success(line)));
+    }
+    let text = std::mem::take(&mut chat.unsent);
+    if !text.is_empty() {
+        editor.run_edit_commands(&[reedline::EditCommand::InsertString(text)]);
+    }
+    read(chat, editor, quit).await
 }
 
 /// Reads a line on a separate thread, so that the connection stays alive.
@@ -165,7 +179,12 @@ async fn execute_line(chat: &mut Chat<'_>, line: &str) -> Result<bool, Failure> 
 /// Runs a line in the user's shell, in this terminal. The command receives Ctrl+C from the
 /// terminal; three quick ones quit.
 async fn execute(chat: &mut Chat<'_>, line: &str) -> Result<bool, Failure> {
-    let Some(shell) = &mut chat.shell else { return Ok(false) };
+    let mut unmarked = None;
+    let own = chat.new_shell();
+    let shell = match &mut chat.shell {
+        Some(shell) => shell,
+        None => unmarked.insert(own),
+    };
     let mut child = shell.command(line).spawn().map_err(|e| {
         Failure::failed(format!("the shell cannot be started: {e}"))
             .hint("set SHELL to the path of one")
@@ -192,6 +211,10 @@ async fn act(chat: &mut Chat<'_>, typed: Typed) -> Result<bool, Failure> {
     match typed {
         Typed::Nothing => Ok(false),
         Typed::Prompt(text) => send(chat, text).await,
+        Typed::Shell(line) => {
+            let line = chat.sources.pastes.expand(&line);
+            execute(chat, &line).await
+        }
         Typed::Command(Slash::Exit, _) => Ok(true),
         Typed::Command(command, argument) => {
             let argument = chat.sources.pastes.expand(&argument);
@@ -224,10 +247,13 @@ async fn send(chat: &mut Chat<'_>, text: String) -> Result<bool, Failure> {
     chat.is_unsent = composed.is_err();
     let message = composed?;
     let mut end = chat.turn(message).await?;
+    if chat.is_leaving {
+        return Ok(true);
+    }
     if let Some(message) = chat.offer_plan(&end).await? {
         end = chat.turn(message).await?;
     }
     let quiet_stop = chat.display.quiet && end.code() == INTERRUPTED;
     chat.quit |= quiet_stop;
-    Ok(chat.quit || end == End::Detached)
+    Ok(chat.quit || chat.is_leaving || end == End::Detached)
 }

@@ -26,7 +26,6 @@ use super::{
     log::Log,
     offer::Offer,
     screen::{Screen, TerminalCapabilities},
-    shell::Shell,
     turn::Interrupts,
     view::DisplayOptions,
 };
@@ -173,6 +172,8 @@ pub async fn chat<'a>(
         turns: vec![],
         unsent: String::new(),
         is_unsent: false,
+        is_leaving: false,
+        queued: std::collections::VecDeque::new(),
         signals: signal(SignalKind::interrupt())
             .map_err(|e| Failure::failed(format!("interrupts cannot be handled: {e}")))?,
         interrupts: Interrupts::default(),
@@ -190,8 +191,7 @@ pub async fn chat<'a>(
         chat.prepare_prompt(config);
     }
     if args.shell || config.ui.shell {
-        let program = std::env::var_os("SHELL").map(PathBuf::from);
-        chat.shell = Some(Shell::new(chat.folder.clone(), program, app.env.home.clone()));
+        chat.shell = Some(chat.new_shell());
     }
     chat.prepare(args).await?;
     if (args.go_on || args.session.is_some()) && interactive {

@@ -26,6 +26,14 @@ pub enum Line {
     Run(String),
 }
 
+impl super::Chat<'_> {
+    /// Creates a shell in the chat's folder.
+    pub(super) fn new_shell(&self) -> Shell {
+        let program = std::env::var_os("SHELL").map(PathBuf::from);
+        Shell::new(self.folder.clone(), program, self.app.env.home.clone())
+    }
+}
+
 /// The state that persists between lines.
 #[derive(Debug)]
 pub struct Shell {

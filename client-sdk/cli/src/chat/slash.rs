@@ -14,6 +14,8 @@ pub enum Typed {
     Nothing,
     /// Text for the model.
     Prompt(String),
+    /// A line for the user's shell.
+    Shell(String),
     /// A command and its argument.
     Command(Slash, String),
     /// A command that is not built in, and its argument.
@@ -95,11 +97,21 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
     (Slash::Exit, &["exit", "quit"], "", "exit, like Ctrl+D"),
 ];
 
-/// Parses a line. Two leading slashes escape one.
+/// Parses a line. Two leading slashes or exclamation marks escape one.
 pub fn read(line: &str) -> Typed {
     let line = line.trim();
     if line.is_empty() {
         return Typed::Nothing;
+    }
+    if let Some(rest) = line.strip_prefix('!') {
+        return match rest.trim_start() {
+            _ if rest.starts_with('!') => Typed::Prompt(rest.to_owned()),
+            // A picture in Markdown.
+            command if command.is_empty() || rest.starts_with('[') => {
+                Typed::Prompt(line.to_owned())
+            }
+            command => Typed::Shell(command.to_owned()),
+        };
     }
     let Some(rest) = line.strip_prefix('/') else { return Typed::Prompt(line.to_owned()) };
     // A path, or a comment of a programming language.
@@ -116,7 +128,8 @@ pub fn read(line: &str) -> Typed {
 /// Usages and descriptions that are no commands.
 const OTHERS: &[(&str, &str)] = &[
     ("> TEXT", "with --shell: send TEXT to the model; anything else is a command"),
-    ("//TEXT", "send TEXT with one slash to the model"),
+    ("!COMMAND", "run COMMAND in your own shell, here; the model does not see it"),
+    ("//TEXT, !!TEXT", "send TEXT with one slash or exclamation mark to the model"),
     ("@PATH", "add a file or a folder's listing to the message; a picture's path adds the picture"),
 ];
 /// Lines of the help after the commands.
@@ -124,7 +137,8 @@ const KEYS: &[&str] = &[
     "Alt+Enter or \\ at a line's end starts a new line; Tab completes; / and @ open a menu.",
     "Shift+Tab switches to the next mode: ask, accept-edits, auto, plan.",
     "Ctrl+R searches the history; Ctrl+O shows the last result completely.",
-    "While the model works: type and press Enter to add a message, Esc or Ctrl+C stops it.",
+    "While the model works: type and press Enter to add a message, Esc or Ctrl+C stops it;",
+    "commands run after the turn, /help and /exit at once.",
     "Ctrl+C at the prompt clears the line; three quick ones exit, and so does Ctrl+D.",
 ];
 /// Columns of a usage.
@@ -204,6 +218,10 @@ mod tests {
             ("/", Typed::Other(String::new(), String::new())),
             ("//etc/hosts: what is it", Typed::Prompt("/etc/hosts: what is it".into())),
             ("/etc/hosts", Typed::Other("etc/hosts".into(), String::new())),
+            ("! ls -l", Typed::Shell("ls -l".into())),
+            ("!", Typed::Prompt("!".into())),
+            ("!![] is true", Typed::Prompt("![] is true".into())),
+            ("![alt](a.png)", Typed::Prompt("![alt](a.png)".into())),
         ] {
             assert_eq!(read(line), expected, "{line:?}");
         }

@@ -22,6 +22,8 @@ use super::{
     message::Message,
     notify::Notifier,
     screen::{Out, Screen, TerminalCapabilities},
+    shell::Line,
+    slash::{self, Slash, Typed},
     view::View,
 };
 use crate::{
@@ -38,6 +40,8 @@ const TICK: Duration = Duration::from_millis(100);
 const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
 /// Maximum bytes of a text that is sent to a running model.
 const MAX_STEER: usize = 16 * 1024;
+/// Maximum number of commands that wait for the end of a turn.
+const MAX_QUEUED: usize = 16;
 /// An interruption of this operation ends a turn.
 const TURN_OPERATION: &str = "turn";
 
@@ -198,6 +202,7 @@ impl Turn<'_, '_> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while self.result.is_none() && !self.detached {
+            self.fit();
             tokio::select! {
                 item = follow.next() => {
                     if self.item(item?)? {
@@ -217,6 +222,12 @@ impl Turn<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Takes over the width of the terminal, which may change at any time.
+    fn fit(&mut self) {
+        self.chat.screen.measure();
+        self.view.resize(self.chat.screen.capabilities().width);
     }
 
     /// Displays an item; returns true if the turn has ended.
@@ -320,7 +331,7 @@ impl Turn<'_, '_> {
             }
             Key::Backspace => drop(self.typed.pop()),
             Key::Clear | Key::Escape => self.typed.clear(),
-            Key::Enter if !self.typed.trim().is_empty() => self.steer().await?,
+            Key::Enter if !self.typed.trim().is_empty() => self.submit().await?,
             _ => {}
         }
         self.draw()
@@ -337,8 +348,45 @@ impl Turn<'_, '_> {
         }
     }
 
-    async fn steer(&mut self) -> Result<(), Failure> {
-        let text = std::mem::take(&mut self.typed).trim().to_owned();
+    /// Sends the typed text to the model, or takes it as a command.
+    async fn submit(&mut self) -> Result<(), Failure> {
+        let line = std::mem::take(&mut self.typed).trim().to_owned();
+        let typed = match &self.chat.shell {
+            None => slash::read(&line),
+            Some(shell) => match shell.read(&line) {
+                Line::Nothing => Typed::Nothing,
+                Line::Chat(typed) => typed,
+                _ => Typed::Shell(line.clone()),
+            },
+        };
+        match typed {
+            Typed::Nothing => Ok(()),
+            Typed::Prompt(text) => self.steer(text).await,
+            Typed::Command(Slash::Exit, _) => {
+                self.chat.is_leaving = true;
+                self.stop().await
+            }
+            Typed::Command(Slash::Help, _) => {
+                let width = self.chat.screen.capabilities().width;
+                self.note(slash::help(&self.chat.sources.commands, width))
+            }
+            Typed::Command(..) | Typed::Other(..) | Typed::Shell(_) => self.queue(line),
+        }
+    }
+
+    /// Stores a command until the turn has ended.
+    fn queue(&mut self, line: String) -> Result<(), Failure> {
+        let text = if self.chat.queued.len() < MAX_QUEUED {
+            let text = format!("after this turn: {}", plain(&line));
+            self.chat.queued.push_back(line);
+            text
+        } else {
+            format!("not queued: {MAX_QUEUED} commands wait for the end of the turn")
+        };
+        self.note(format!("{}\n", style(text).dim().for_stderr()))
+    }
+
+    async fn steer(&mut self, text: String) -> Result<(), Failure> {
         let params = SteerParams { session_id: self.chat.session.clone(), text };
         match self.chat.client.run_steer(&params).await {
             Ok(_) => Ok(()),
@@ -460,6 +508,7 @@ pub async fn prompt_for_approval(
     screen.raw = true;
     let mut prompt = ApprovalPrompt::new(approval);
     loop {
+        screen.measure();
         screen.status(&[prompt.row()])?;
         match keys.next().await {
             None | Some(Key::Interrupt) => return Err(no()),

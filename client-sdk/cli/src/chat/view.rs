@@ -123,6 +123,14 @@ impl View {
         }
     }
 
+    /// Sets the columns of the rows that follow.
+    pub fn resize(&mut self, width: usize) {
+        self.capabilities.width = width;
+        if let Text::Rich(markdown) = &mut self.text {
+            markdown.resize(width);
+        }
+    }
+
     /// Renders an ephemeral event.
     pub fn ephemeral(&mut self, evt: AgentEvt) -> Vec<Out> {
         match evt {

@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
 
-use cairn_client_sdk::Client;
+use cairn_client_sdk::{Client, Notice, Notices};
 use cairn_protocol::{
-    approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    approval::{
+        Approval, ApprovalDecision, ApprovalListParams, ApprovalRef, ApprovalResolveParams,
+    },
     id::SessionId,
     session::Session,
     time::Timestamp,
@@ -24,8 +26,11 @@ use crate::{
     session_name::{self, MIN_DIGITS, SessionName},
 };
 
-/// Interval in which `--watch` reads the list.
-const POLL_INTERVAL: Duration = Duration::from_millis(700);
+/// Interval in which `--watch` reads the list where it is not notified: without a keyboard it is no
+/// approver.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The same for an approver, which misses notifications if it falls behind.
+const MISSED_INTERVAL: Duration = Duration::from_secs(30);
 
 const HELP: &str = "\
   cairn approvals                     what waits for an answer, and in which session
@@ -107,7 +112,7 @@ pub async fn run(app: &App<'_>, args: ApprovalsArgs) -> Result<u8, Failure> {
         Some(Action::List { session }) => list(app, &client, session).await,
         Some(Action::Show { id }) => show(app, &client, id.as_deref()).await,
         Some(Action::Answer { id, answer, reason, wider }) => {
-            let approval = find(pending(&client, None).await?, &id)?;
+            let approval = complete(&client, find(pending(&client, None).await?, &id)?).await?;
             resolve(&client, &approval, answer, reason, wider).await
         }
     }
@@ -123,6 +128,14 @@ pub async fn pending(
     all.retain(|approval| approval.resolution.is_none());
     all.sort_by_key(|approval| approval.created_at);
     Ok(all)
+}
+
+/// Returns the complete approval for one of a list.
+pub async fn complete(client: &Client, approval: Approval) -> Result<Approval, Failure> {
+    if !approval.shortened {
+        return Ok(approval);
+    }
+    Ok(client.approval_get(&ApprovalRef { approval_id: approval.approval_id }).await?)
 }
 
 async fn list(app: &App<'_>, client: &Client, session: Option<SessionName>) -> Result<u8, Failure> {
@@ -178,6 +191,7 @@ async fn show(app: &App<'_>, client: &Client, id: Option<&str>) -> Result<u8, Fa
             }
         },
     };
+    let approval = complete(client, approval).await?;
     if app.globals.json {
         output::json(&approval)?;
         return Ok(OK);
@@ -320,18 +334,19 @@ async fn watch(app: &App<'_>, session: Option<SessionName>) -> Result<u8, Failur
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     let mut seen: BTreeSet<String> = BTreeSet::new();
-    let mut poll = tokio::time::interval(POLL_INTERVAL);
-    poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let interval = if is_prompting { MISSED_INTERVAL } else { POLL_INTERVAL };
     loop {
-        tokio::select! {
-            _ = &mut interrupt => return Ok(INTERRUPTED),
-            _ = poll.tick() => {}
-        }
+        // Subscribed before the list is read: a request that follows it is not missed.
+        let mut notices = client.notices();
         let waiting = pending(&client, session.clone()).await?;
         // Answered requests are forgotten, so that the set has a bound.
         seen.retain(|id| waiting.iter().any(|approval| approval.approval_id.as_str() == *id));
         for approval in waiting {
             if !seen.insert(approval.approval_id.as_str().to_owned()) {
+                continue;
+            }
+            let approval = complete(&client, approval).await?;
+            if approval.resolution.is_some() {
                 continue;
             }
             if app.globals.json {
@@ -343,6 +358,20 @@ async fn watch(app: &App<'_>, session: Option<SessionName>) -> Result<u8, Failur
             if is_prompting {
                 tools::answer(app, &client, &approval, Approver::Keyboard).await?;
             }
+        }
+        tokio::select! {
+            _ = &mut interrupt => return Ok(INTERRUPTED),
+            () = updated(&mut notices) => {}
+            () = tokio::time::sleep(interval) => {}
+        }
+    }
+}
+
+/// Waits until an approval is requested or answered. A lost connection fails at the next request.
+async fn updated(notices: &mut Notices) {
+    while let Some(notice) = notices.next().await {
+        if matches!(notice, Notice::Approval(_)) {
+            return;
         }
     }
 }

@@ -9,12 +9,13 @@ use cairn_protocol::{
     trace::{AuditEntry, AuditQueryParams},
 };
 use clap::Args;
-use console::style;
+use console::{style, truncate_str};
 
 use crate::{
     app::App,
     exit::{Failure, OK},
     render::{
+        explore_summary,
         output::{self, millis, plain},
         when,
     },
@@ -44,7 +45,8 @@ pub struct AuditArgs {
     #[arg(long, value_name = "ID")]
     session: Option<SessionName>,
     /// Only this tool
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     tool: Option<String>,
     /// Only entries after this one
     #[arg(long, value_name = "ID", default_value_t = 0)]
@@ -62,7 +64,7 @@ pub async fn run(app: &App<'_>, args: AuditArgs) -> Result<u8, Failure> {
             if app.globals.json {
                 output::json(&entry)?;
             } else {
-                output::line(&line(&entry))?;
+                output::line(&fitted(line(&entry)))?;
             }
         }
         if !args.follow {
@@ -132,6 +134,14 @@ fn is_open(entry: &AuditEntry) -> bool {
     entry.decision == "allow" && entry.outcome.is_none()
 }
 
+/// Cuts a line at the width of the terminal; without one it is complete.
+fn fitted(line: String) -> String {
+    match explore_summary::terminal_columns() {
+        Some(columns) => truncate_str(&line, columns, "…").into_owned(),
+        None => line,
+    }
+}
+
 fn line(entry: &AuditEntry) -> String {
     let decision = match entry.decision.as_str() {
         "allow" => style("allow").green(),
@@ -148,13 +158,13 @@ fn line(entry: &AuditEntry) -> String {
     details.extend(entry.truncated.then(|| "cut".to_owned()));
     details.extend(entry.command.as_ref().map(|c| plain(c)));
     format!(
-        "{:>6}  {}  {decision}  {:<14} {}  {}  {}",
+        "{:>6}  {}  {}  {decision}  {:<16} {}  {}",
         entry.id,
         style(when::short(entry.ts)).dim(),
+        style(session_name::short(&entry.session_id)).dim(),
         plain(&entry.tool),
         details.join(", "),
         style(plain(&entry.rule)).dim(),
-        style(session_name::short(&entry.session_id)).dim(),
     )
 }
 

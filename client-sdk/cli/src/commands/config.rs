@@ -18,6 +18,7 @@ use console::style;
 use crate::{
     app::{App, current_dir},
     exit::{Failure, OK},
+    mistake::nearest,
     render::output::{self, plain},
     scope,
 };
@@ -96,6 +97,7 @@ pub async fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
         Some(client) => effective(client, &project).await?,
         None => in_files(app, project)?,
     };
+    let known: Vec<String> = answer.values.keys().cloned().collect();
     answer.values.retain(|name, _| matches_key(name, key));
     if answer.values.is_empty()
         && let Some(key) = key
@@ -104,7 +106,10 @@ pub async fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
             "path_not_found",
             format!("there is no setting '{}'", plain(key)),
         )
-        .hint("'cairn config' lists them"));
+        .hint(match nearest(known.iter().map(String::as_str), key) {
+            Some(name) => format!("did you mean '{name}'? 'cairn config' lists all settings"),
+            None => "'cairn config' lists all settings".to_owned(),
+        }));
     }
     if app.globals.json {
         let mut report = serde_json::json!(answer);

@@ -56,7 +56,8 @@ Exit codes: 0 done, 1 failed or stopped, 2 invalid usage, 3 not found or refused
 #[command(after_help = EXAMPLES)]
 pub struct ExploreArgs {
     /// A folder, or the URL of a git repository to clone
-    #[arg(value_name = "PATH|URL", default_value = ".", hide_default_value = true)]
+    #[arg(value_name = "PATH|URL", default_value = ".", hide_default_value = true,
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     target: String,
     /// A question to answer; may be given several times
     #[arg(long, value_name = "TEXT")]

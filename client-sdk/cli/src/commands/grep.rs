@@ -73,13 +73,16 @@ pub struct GrepArgs {
     #[arg(long, short = 'N')]
     no_line_number: bool,
     /// Lines before and after each match
-    #[arg(long, short = 'C', value_name = "N", default_value_t = 0, value_parser = context_lines)]
+    #[arg(long, short = 'C', value_name = "N", default_value_t = 0,
+        value_parser = context_lines, allow_negative_numbers = true)]
     context: u32,
     /// Lines after each match
-    #[arg(long, short = 'A', value_name = "N", value_parser = context_lines)]
+    #[arg(long, short = 'A', value_name = "N",
+        value_parser = context_lines, allow_negative_numbers = true)]
     after_context: Option<u32>,
     /// Lines before each match
-    #[arg(long, short = 'B', value_name = "N", value_parser = context_lines)]
+    #[arg(long, short = 'B', value_name = "N",
+        value_parser = context_lines, allow_negative_numbers = true)]
     before_context: Option<u32>,
     /// Only files that match the glob, or with a leading '!' do not; may be given several times
     #[arg(long, short, value_name = "GLOB")]

@@ -27,7 +27,8 @@ Finds what you asked, what was answered, the commands that ran, what was approve
 #[command(after_help = HELP)]
 pub struct HistoryArgs {
     /// Words to find
-    #[arg(value_name = "WORD", required_unless_present = "file")]
+    #[arg(value_name = "WORD", required_unless_present = "file",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     words: Vec<String>,
     /// Only sessions that changed this file
     #[arg(long, value_name = "PATH")]

@@ -18,7 +18,7 @@ pub struct ManArgs {
 }
 
 pub fn run(args: &ManArgs) -> Result<u8, Failure> {
-    let failed = |e: std::io::Error| Failure::path(&args.folder, &e);
+    let failed = |e: std::io::Error| Failure::path(&args.folder, &e).hint("name a folder");
     std::fs::create_dir_all(&args.folder).map_err(failed)?;
     let mut command = help::command();
     // The names of nested commands, such as cairn-trace-list, are complete after this.

@@ -47,7 +47,12 @@ pub async fn run(app: &App<'_>, args: MapArgs) -> Result<u8, Failure> {
     let mut files = args.file;
     if args.root.is_none() {
         for file in &mut files {
-            *file = scope::utf8(&app.canonical(&here.join(&*file))?)?;
+            let path = app.canonical(&here.join(&*file))?;
+            if path.is_dir() {
+                return Err(Failure::usage(format!("'{}' is a folder", plain(file)))
+                    .hint("--file takes a file; 'cairn map' without it maps the whole root"));
+            }
+            *file = scope::utf8(&path)?;
         }
     }
     let at = match (&args.root, files.first()) {

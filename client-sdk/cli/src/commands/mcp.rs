@@ -8,7 +8,11 @@ mod servers;
 use std::{path::PathBuf, time::Duration};
 
 use cairn_client_sdk::Client;
-use cairn_protocol::index::{AddRootParams, IndexStatusParams};
+use cairn_protocol::{
+    index::{AddRootParams, IndexStatusParams},
+    mcp::{DEFAULT_TOOLS, TURN_TOOL},
+    session::Empty,
+};
 use clap::{Args, Subcommand};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -18,6 +22,8 @@ use crate::{
     app::App,
     bridge::{self, Bridge},
     exit::Failure,
+    mistake::nearest,
+    render::output::plain,
     scope,
 };
 
@@ -79,6 +85,9 @@ pub async fn run(app: &App<'_>, args: McpArgs) -> Result<u8, Failure> {
         None => {}
     }
     let client = app.connect().await?;
+    if let Some(list) = &args.tools {
+        check_tools(&client, list).await?;
+    }
     let root = root(app, &client, args.root).await?;
     drop(client);
     let pair = |name: &str, value: String| {
@@ -93,6 +102,29 @@ pub async fn run(app: &App<'_>, args: McpArgs) -> Result<u8, Failure> {
         query => format!("{PATH}?{}", query.join("&")),
     };
     bridge::run(app, Bridge { path: &path, linger: Some(LINGER) }).await
+}
+
+/// Refuses a list with names of no tool, which would be missing without a word.
+async fn check_tools(client: &Client, list: &str) -> Result<(), Failure> {
+    let registered = client.tool_list(&Empty {}).await?.data;
+    let servers = client.mcp_list(&Empty {}).await?.data;
+    let mut known: Vec<&str> = vec!["default", "all", TURN_TOOL];
+    known.extend(DEFAULT_TOOLS);
+    known.extend(registered.iter().map(|tool| tool.name.as_str()));
+    // A server that is not connected yet has tools that are not registered.
+    let is_of_server = |name: &str| {
+        servers.iter().any(|server| name.starts_with(&format!("mcp_{}_", server.name)))
+    };
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let unknown: Vec<&str> =
+        names.filter(|name| !known.contains(name) && !is_of_server(name)).collect();
+    let Some(first) = unknown.first() else { return Ok(()) };
+    let quoted: Vec<String> = unknown.iter().map(|name| format!("'{}'", plain(name))).collect();
+    let (verb, noun) = if unknown.len() == 1 { ("is", "no tool") } else { ("are", "no tools") };
+    let near = nearest(known.iter().copied(), first)
+        .map_or_else(String::new, |name| format!("; did you mean '{name}'?"));
+    Err(Failure::usage(format!("{} {verb} {noun}{near}", quoted.join(", ")))
+        .hint("'cairn tools' lists the names; 'default' and 'all' stand for several"))
 }
 
 /// Returns the id of the root to work in. Indexing is not awaited, because a client gives a server

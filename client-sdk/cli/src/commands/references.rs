@@ -24,7 +24,8 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 pub struct RefsArgs {
     /// The name of a definition, as in 'parse' or 'Parser.parse', or FILE:LINE of one
-    #[arg(value_name = "NAME|FILE:LINE")]
+    #[arg(value_name = "NAME|FILE:LINE",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     symbol: String,
     /// The definition in this file, if several have the name
     #[arg(long, value_name = "FILE")]
@@ -42,7 +43,8 @@ pub struct RefsArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=5))]
     depth: u32,
     /// Number of references
-    #[arg(short, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    #[arg(short, value_name = "N", default_value_t = 200,
+        value_parser = clap::value_parser!(u32).range(1..=2000))]
     k: u32,
     /// Another root: its id or a folder
     #[arg(long, value_name = "ROOT")]
@@ -58,7 +60,8 @@ pub struct ImpactArgs {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
     depth: u32,
     /// Number of files
-    #[arg(short, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    #[arg(short, value_name = "N", default_value_t = 200,
+        value_parser = clap::value_parser!(u32).range(1..=2000))]
     k: u32,
     /// Another root: its id or a folder
     #[arg(long, value_name = "ROOT")]

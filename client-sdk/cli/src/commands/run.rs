@@ -59,7 +59,8 @@ pub struct RunArgs {
     #[command(subcommand)]
     action: Option<Action>,
     /// The request
-    #[arg(value_name = "REQUEST", required = true)]
+    #[arg(value_name = "REQUEST", required = true,
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     request: Option<String>,
     #[command(flatten)]
     job: JobArgs,
@@ -89,14 +90,22 @@ pub struct JobArgs {
     #[arg(long, value_name = "MODE", value_parser = ["plan", "ask", "accept-edits", "auto"])]
     pub mode: Option<String>,
     /// Command that ends the run when it exits with 0; it runs in the sandbox after each turn
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub until: Option<String>,
     /// With --until: maximum number of turns, at most 100; 10 if not given
     #[arg(long, value_name = "N", requires = "until")]
     pub max_turns: Option<u32>,
     /// Maximum cost of the run in US dollars, by the known prices
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub budget: Option<f64>,
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|amount: &f64| amount.is_finite() && *amount > 0.0)
+        .ok_or_else(|| "an amount above 0, such as 2 or 0.5".to_owned())
 }
 
 #[derive(Debug, Clone, Subcommand)]

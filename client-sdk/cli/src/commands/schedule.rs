@@ -46,6 +46,10 @@ pub struct ScheduleArgs {
     action: Option<Action>,
 }
 
+fn schedule_id(text: &str) -> Result<ScheduleId, String> {
+    text.parse().map_err(|error| format!("{error}; 'cairn schedule' lists them"))
+}
+
 #[derive(Debug, Clone, Subcommand)]
 enum Action {
     /// Add a schedule
@@ -55,13 +59,13 @@ enum Action {
     /// Remove a schedule; its active run continues
     Remove {
         /// Id of the schedule
-        #[arg(value_name = "ID")]
+        #[arg(value_name = "ID", value_parser = schedule_id)]
         schedule: ScheduleId,
     },
     /// Start a run of a schedule now
     RunNow {
         /// Id of the schedule
-        #[arg(value_name = "ID")]
+        #[arg(value_name = "ID", value_parser = schedule_id)]
         schedule: ScheduleId,
     },
 }

@@ -69,19 +69,22 @@ impl Mode {
 #[command(after_help = EXAMPLES)]
 pub struct SearchArgs {
     /// Words, a name, a path, a question or the text of an issue; '-' reads it from standard input
-    #[arg(required = true, value_name = "QUERY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(required = true, value_name = "QUERY",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     query: Vec<String>,
     /// Kind of search: words, meaning, or both
     #[arg(long, short, value_enum, default_value = "hybrid")]
     mode: Mode,
     /// Number of results
-    #[arg(short, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(short, value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=200))]
     k: u32,
     /// Only this language; may be given several times
     #[arg(long, short, value_name = "NAME")]
     lang: Vec<String>,
     /// Only files under this path of the root
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     path: Option<String>,
     /// Only files that match the glob, or with a leading '!' do not; may be given several times
     #[arg(long, short, value_name = "GLOB")]
@@ -96,16 +99,19 @@ pub struct SearchArgs {
     #[arg(long, short)]
     text: bool,
     /// Lines around each passage
-    #[arg(long, short = 'C', value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=50))]
+    #[arg(long, short = 'C', value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u32).range(0..=50))]
     context: u32,
     /// Include hidden files, such as .github/, but never .git
     #[arg(long)]
     hidden: bool,
     /// Print the answer within this many tokens: the lines that answer, best results first
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(200..=100_000), conflicts_with_all = ["text", "context", "explain"])]
+    #[arg(long, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(200..=100_000), conflicts_with_all = ["text", "context", "explain"])]
     max_tokens: Option<u32>,
     /// Skip this many of the best results, to continue an answer
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..200))]
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u32).range(0..200))]
     offset: u32,
     /// Limit the results of one file
     #[arg(long)]

@@ -1,5 +1,7 @@
 //! `cairn sessions`: who works where, and who waits for an answer.
 
+mod picker;
+
 use std::fmt::Write as _;
 
 use cairn_protocol::{
@@ -14,7 +16,7 @@ use console::{StyledObject, style};
 use crate::{
     app::App,
     chat::{self, age},
-    exit::{Failure, INTERRUPTED, OK},
+    exit::{Failure, OK},
     render::output::{self, plain},
     session_name,
 };
@@ -23,6 +25,8 @@ const HELP: &str = "\
 Sessions that wait for you come first, then running ones, then the latest others, each with its cost if prices are
 known. 'cairn approvals' answers, 'cairn run watch ID' watches a run, 'cairn open ID' and 'cairn trace show ID' show
 a session, 'cairn chat --resume' continues one of this folder, 'cairn history WORDS' finds one. Ids may be shortened.
+In a terminal the list shows the end of each conversation, and its keys continue, open, answer or delete a session;
+--list, --json and a pipe print it.
 Exit codes: 0 done, 2 invalid usage, 4 no daemon.";
 
 /// Arguments of `cairn sessions`.
@@ -30,65 +34,35 @@ Exit codes: 0 done, 2 invalid usage, 4 no daemon.";
 #[command(after_help = HELP)]
 pub struct SessionsArgs {
     /// Maximum number of sessions, at most 100
-    #[arg(short = 'k', long, value_name = "N", default_value_t = 20)]
+    #[arg(short = 'k', long, value_name = "N", default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: u32,
-    /// Choose one, and what to do with it
+    /// Choose one in a terminal, which is the default there
     #[arg(long, short)]
     pick: bool,
+    /// Print the list in a terminal too
+    #[arg(long, short, conflicts_with = "pick")]
+    list: bool,
 }
 
-impl SessionsArgs {
-    /// True if the user chooses a session.
-    pub fn is_pick(&self) -> bool {
-        self.pick
+/// Runs the command: in a terminal the user chooses a session and what to do with it.
+pub fn run(app: &App<'_>, args: &SessionsArgs) -> Result<u8, Failure> {
+    let has_terminal = chat::has_keyboard() && !app.globals.json;
+    if args.pick && !has_terminal {
+        return Err(Failure::usage("--pick requires a terminal")
+            .hint("'cairn sessions' prints the list, 'cairn open ID' opens one"));
     }
+    if args.list || !has_terminal {
+        return crate::wait_for(print(app, args.limit));
+    }
+    let chosen = crate::wait_for(picker::choose(app, args.limit))?;
+    let Some((action, session)) = chosen else { return Ok(OK) };
+    crate::dispatch(app, &[&["cairn"], action.words(), &[session.as_str()]].concat())
 }
 
-/// Actions for a chosen session: name, and the words of the command before its id.
-const ACTIONS: [(&str, &[&str]); 4] = [
-    ("continue it in a chat", &["chat", "--session"]),
-    ("open it in the viewer", &["open"]),
-    ("answer what it waits for", &["approvals", "--watch", "--session"]),
-    ("print its log", &["trace", "show"]),
-];
-
-/// Lets the user choose a session and what to do with it.
-pub fn pick(app: &App<'_>, args: &SessionsArgs) -> Result<u8, Failure> {
-    if !chat::has_keyboard() || app.globals.json {
-        return Err(Failure::usage("--pick requires a terminal"));
-    }
-    let board = crate::wait_for(async {
-        let client = app.connect().await?;
-        Ok(client.session_board(&BoardParams { limit: Some(args.limit) }).await?)
-    })?;
-    if board.rows.is_empty() {
-        app.info("there is no session yet");
-        return Ok(OK);
-    }
-    let now = Timestamp::now();
-    let row = |row: &BoardRow| {
-        let age = age(now.0 - row.session.updated_at.0);
-        let state = console::strip_ansi_codes(&state(row).to_string()).into_owned();
-        format!("{age:>6}  {state:<13}  {}", session_name::title(&row.session))
-    };
-    let rows: Vec<String> = board.rows.iter().map(row).collect();
-    let chosen = crate::wait_for(chat::choose("session", rows))?;
-    let Some(chosen) = chosen.and_then(|at| board.rows.get(at)) else { return Ok(INTERRUPTED) };
-    output::print(&table(&Board { rows: vec![chosen.clone()] }, now))?;
-    let waits = !chosen.waiting.is_empty();
-    let actions: Vec<_> =
-        ACTIONS.iter().filter(|(_, line)| waits || line[0] != "approvals").collect();
-    let names = actions.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let action = crate::wait_for(chat::choose("do", names))?;
-    let Some((_, line)) = action.and_then(|at| actions.get(at)) else { return Ok(INTERRUPTED) };
-    let id = chosen.session.session_id.as_str();
-    crate::dispatch(app, &[&["cairn"], *line, &[id]].concat())
-}
-
-/// Runs the command.
-pub async fn run(app: &App<'_>, args: SessionsArgs) -> Result<u8, Failure> {
+async fn print(app: &App<'_>, limit: u32) -> Result<u8, Failure> {
     let client = app.connect().await?;
-    let params = BoardParams { limit: Some(args.limit) };
+    let params = BoardParams { limit: Some(limit) };
     let board = client.session_board(&params).await?;
     if app.globals.json {
         output::json(&board)?;

@@ -13,6 +13,7 @@ use crate::{
     confirm,
     exit::{Failure, OK},
     render::output::{self, bytes, plain},
+    session_name,
 };
 
 const DU_HELP: &str = "\
@@ -162,7 +163,7 @@ fn session_line(out: &mut String, session: &SessionUsage) {
         "{:>12}  {}  {}  {}{}",
         bytes(session.bytes),
         date.get(..10).unwrap_or_default(),
-        session.session_id,
+        session_name::short(&session.session_id),
         plain(&session.title),
         session.root.as_deref().map(|root| format!("  ({})", plain(root))).unwrap_or_default(),
     );

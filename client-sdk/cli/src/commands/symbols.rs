@@ -20,7 +20,8 @@ const OUTLINE: u32 = 2_000;
 #[derive(Debug, Clone, Args)]
 pub struct SymbolsArgs {
     /// A name, or a part of one
-    #[arg(required_unless_present = "file")]
+    #[arg(required_unless_present = "file",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     query: Option<String>,
     /// List the definitions of this file
     #[arg(long, value_name = "FILE")]

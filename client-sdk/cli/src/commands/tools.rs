@@ -160,11 +160,10 @@ pub fn table(all: &[ToolInfo]) -> String {
 async fn granted(app: &App<'_>, revoke: Option<String>) -> Result<u8, Failure> {
     let client = app.connect().await?;
     if let Some(rule) = revoke {
-        if app
-            .answer::<Empty>(&client, "permission.revoke", &RevokeParams { rule: rule.clone() })
-            .await?
-            .is_some()
-        {
+        let params = RevokeParams { rule: rule.clone() };
+        let answer = app.answer::<Empty>(&client, "permission.revoke", &params).await;
+        let unknown = |f: Failure| f.hint_for("invalid_params", "'cairn tools rules' lists them");
+        if answer.map_err(unknown)?.is_some() {
             output::line(&format!("revoked {}", plain(&rule)))?;
         }
         return Ok(OK);
@@ -218,6 +217,7 @@ pub fn failure(result: &ToolResult) -> Option<Failure> {
     let error = result.error.as_ref()?;
     let failure = Failure::with_reason(&error.reason, error.message.clone());
     Some(match error.reason.as_str() {
+        "unknown_tool" => failure.hint("'cairn tools' lists the names"),
         "no_approver" => {
             failure.hint("approve in advance with --yes, or call it in a terminal and answer there")
         }

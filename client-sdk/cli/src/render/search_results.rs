@@ -64,18 +64,16 @@ impl Page<'_> {
         style.force_styling(self.colours).apply_to(what)
     }
 
-    /// Renders a result; a further one of a file has no path.
+    /// Renders a result; the path of a further one of a file is dim.
     fn item(&mut self, rank: usize, item: &SearchItem, is_first: bool) -> String {
-        let path = match is_first {
-            true => scope::relative_display(self.root, &item.path, self.here),
-            false => " ".to_owned(),
-        };
+        let path = scope::relative_display(self.root, &item.path, self.here);
         let symbol = item
             .symbol
             .as_ref()
             .map_or_else(String::new, |s| format!("  {} {}", s.kind, plain(&s.name)));
         let changed = if item.changed { "  (changed since)" } else { "" };
-        let path = self.styled(Style::new().green(), path);
+        let look = if is_first { Style::new().green() } else { Style::new().dim() };
+        let path = self.styled(look, path);
         let symbol = self.styled(Style::new().cyan(), symbol);
         let lines = format!("{}-{}", item.start_line, item.end_line);
         let score = self.styled(Style::new().dim(), format!("{:.3}", item.score));

@@ -300,6 +300,11 @@ class BlockingMethods:
         answer: t.PageOfApproval = self.call("approval.list", params)
         return answer
 
+    def approval_get(self, **params: Unpack[t.ApprovalRef]) -> t.Approval:
+        """`approval.get`: One approval, complete."""
+        answer: t.Approval = self.call("approval.get", params)
+        return answer
+
     def approval_resolve(self, **params: Unpack[t.ApprovalResolveParams]) -> t.Approval:
         """`approval.resolve`: Answers an approval; the first answer counts."""
         answer: t.Approval = self.call("approval.resolve", params)

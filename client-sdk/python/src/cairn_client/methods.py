@@ -300,6 +300,11 @@ class Methods:
         answer: t.PageOfApproval = await self.call("approval.list", params)
         return answer
 
+    async def approval_get(self, **params: Unpack[t.ApprovalRef]) -> t.Approval:
+        """`approval.get`: One approval, complete."""
+        answer: t.Approval = await self.call("approval.get", params)
+        return answer
+
     async def approval_resolve(self, **params: Unpack[t.ApprovalResolveParams]) -> t.Approval:
         """`approval.resolve`: Answers an approval; the first answer counts."""
         answer: t.Approval = await self.call("approval.resolve", params)

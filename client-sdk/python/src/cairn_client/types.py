@@ -868,7 +868,7 @@ class Approval(TypedDict):
     approvalId: ApprovalId
     """Id of the approval."""
     arguments: Any
-    """Complete arguments of the call."""
+    """Complete arguments of the call; empty if the approval is shortened."""
     createdAt: Timestamp
     """Time of the request."""
     expiresAt: Timestamp
@@ -894,6 +894,9 @@ class Approval(TypedDict):
     """The answer; absent while the approval is pending."""
     runId: NotRequired[RunId | None]
     """Id of the run that requests the call, if any."""
+    shortened: NotRequired[bool]
+    """True if the arguments and long texts of the preview are left out of a list, because the
+    approvals before it have filled it. `approval.get` has the complete approval."""
 
 ApprovalDecision: TypeAlias = Literal[
     "once",  # Approves this call only.
@@ -931,6 +934,13 @@ class ApprovalNotice(TypedDict):
     """Name of the tool."""
     decision: NotRequired[ApprovalDecision | None]
     """The answer; absent while the approval is pending."""
+
+
+class ApprovalRef(TypedDict):
+    """Reference to an approval, as parameters of a method."""
+
+    approvalId: ApprovalId
+    """Id of the approval."""
 
 
 class ApprovalResolveParams(TypedDict):

@@ -2,7 +2,7 @@
 
 use cairn_engine::Engine;
 use cairn_protocol::{
-    approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    approval::{ApprovalDecision, ApprovalListParams, ApprovalRef, ApprovalResolveParams},
     background::{BackgroundOutputParams, BackgroundRef},
     board::BoardParams,
     calls::CallsParams,
@@ -55,6 +55,7 @@ macro_rules! no_effects {
 no_effects!(
     AddRootParams,
     ApprovalListParams,
+    ApprovalRef,
     ArchiveParams,
     AuditQueryParams,
     BackgroundOutputParams,

@@ -5,6 +5,7 @@
 //! of its [`Outgoing`] queue. Dispatch, `rpc.discover`, the JSON Schema files and the protocol
 //! reference all derive from [`methods::table`].
 
+mod approval_list;
 mod approver;
 mod audit;
 mod call_queue;

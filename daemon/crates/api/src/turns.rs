@@ -1,7 +1,7 @@
 //! The methods of turns: runs, approvals, models, prompts.
 
 use cairn_protocol::{
-    approval::{Approval, ApprovalListParams, ApprovalResolveParams},
+    approval::{Approval, ApprovalListParams, ApprovalRef, ApprovalResolveParams},
     background::{BackgroundCommand, BackgroundOutputParams, BackgroundRef},
     error::Failure,
     explore::SessionRef,
@@ -17,6 +17,7 @@ use cairn_protocol::{
 };
 
 use crate::{
+    approval_list,
     method::{Audit, Method, Scope},
     rights::Right,
 };
@@ -136,9 +137,14 @@ fn approvals() -> Vec<Method> {
             "approval.list",
             "Pending approvals, newest first.",
             |cx, p: ApprovalListParams| async move {
-                single_page::<Approval>(cx.api().engine.approvals(p).await?)
+                let mut listed = cx.api().engine.approvals(p).await?;
+                approval_list::bound(&mut listed);
+                single_page::<Approval>(listed)
             },
         ),
+        Method::new("approval.get", "One approval, complete.", |cx, p: ApprovalRef| async move {
+            cx.api().engine.approval(&p.approval_id).await
+        }),
         Method::new(
             "approval.resolve",
             "Answers an approval; the first answer counts.",

@@ -10,6 +10,7 @@ use cairn_protocol::{
 };
 
 use crate::{
+    approval_list,
     method::{Audit, Method, Scope},
     rights::Right,
 };
@@ -25,7 +26,11 @@ fn runs() -> Vec<Method> {
         Method::new(
             "session.board",
             "The sessions with what they work on, what they cost, and who waits for an answer.",
-            |cx, p: BoardParams| async move { cx.api().engine.board(p).await },
+            |cx, p: BoardParams| async move {
+                let mut board = cx.api().engine.board(p).await?;
+                approval_list::bound(board.rows.iter_mut().flat_map(|row| &mut row.waiting));
+                Ok(board)
+            },
         ),
         Method::new(
             "unattended.start",

@@ -6,7 +6,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
     explore::RunState,
-    id::SessionId,
+    id::{ApprovalId, SessionId},
     model::ModelInfo,
     sandbox::SandboxProbe,
     tool::GrantedRule,
@@ -124,6 +124,14 @@ impl Engine {
     /// An error of the log.
     pub async fn approvals(&self, list: ApprovalListParams) -> Result<Vec<Approval>, Failure> {
         Ok(self.inner.trace.approvals(list).await?)
+    }
+
+    /// Returns one approval.
+    ///
+    /// # Errors
+    /// `approval_not_found`, or an error of the log.
+    pub async fn approval(&self, id: &ApprovalId) -> Result<Approval, Failure> {
+        Ok(self.inner.trace.approval(id).await?)
     }
 
     /// Answers an approval. If the daemon was restarted while it was pending, its turn resumes.

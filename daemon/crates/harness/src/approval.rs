@@ -490,6 +490,7 @@ impl Approvals {
             created_at: now,
             expires_at: Timestamp(now.0.saturating_add(timeout)),
             resolution: None,
+            shortened: false,
         };
         locked(&self.waiting).insert(approval.approval_id.clone(), waiter);
         let evt = AgentEvt::ApprovalRequired { approval: Box::new(approval.clone()) };

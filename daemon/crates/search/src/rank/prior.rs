@@ -126,9 +126,10 @@ const EXAMPLE_FOLDERS: [&str; 15] = [
     "quickstart",
     "quickstarts",
 ];
-const FOREIGN_FOLDERS: [&str; 20] = [
+const FOREIGN_FOLDERS: [&str; 21] = [
     "vendor",
     "vendored",
+    "_vendor",
     "third_party",
     "third-party",
     "thirdparty",

@@ -43,7 +43,7 @@ pub struct MapEntry<'a> {
     /// Position among the sources.
     pub source: usize,
     pub path: &'a str,
-    /// Share of the total rank.
+    /// Share of the total rank, reduced for a secondary file.
     pub score: f64,
     /// The definitions that fit the budget, ordered by line.
     pub definitions: Vec<Definition<'a>>,
@@ -67,9 +67,17 @@ pub fn repo_map<'a>(
 ) -> Vec<MapEntry<'a>> {
     let names = collect_names(sources, focus, links);
     let ranks = page_rank(&names, &base(sources, focus), links);
+    let shares = shares(sources, focus);
     let mut chosen: FxHashMap<usize, Vec<Definition<'a>>> = FxHashMap::default();
     let mut remaining = budget;
-    for (_, file, definition) in rank_definitions(sources, &names, &ranks, focus) {
+    for (_, file, definition) in rank_definitions(sources, &names, &ranks, &shares, focus) {
+        // A type and its alias, or the branches of a condition: one line names them.
+        let is_repeated = |other: &Definition<'_>| {
+            other.name == definition.name && !focus.names.contains(&definition.name)
+        };
+        if chosen.get(&file).is_some_and(|listed| listed.iter().any(is_repeated)) {
+            continue;
+        }
         let path = if chosen.contains_key(&file) { 0 } else { text_tokens(sources[file].path) };
         let definition_tokens = path + definition_tokens(&definition);
         // If a long name does not fit, a shorter one may.
@@ -81,31 +89,32 @@ pub fn repo_map<'a>(
             break;
         }
     }
+    let scores: Vec<f64> = ranks.iter().zip(&shares).map(|(rank, share)| rank * share).collect();
     if chosen.values().flatten().all(|definition| definition.kind == "section") {
-        add_files(sources, &ranks, remaining, &mut chosen);
+        add_files(sources, &scores, remaining, &mut chosen);
     }
     let mut map: Vec<MapEntry<'a>> = chosen
         .into_iter()
         .map(|(file, mut definitions)| {
             definitions.sort_by_key(|d| d.line);
-            MapEntry { source: file, path: sources[file].path, score: ranks[file], definitions }
+            MapEntry { source: file, path: sources[file].path, score: scores[file], definitions }
         })
         .collect();
     map.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(b.path)));
     map
 }
 
-/// Adds files without definitions by rank: in a repository of languages without a grammar they are
+/// Adds files without definitions by score: in a repository of languages without a grammar they are
 /// all that a map can name.
 fn add_files<'a>(
     sources: &'a [Source<'a>],
-    ranks: &[f64],
+    scores: &[f64],
     mut remaining: usize,
     chosen: &mut FxHashMap<usize, Vec<Definition<'a>>>,
 ) {
     let mut files: Vec<usize> = (0..sources.len()).filter(|at| !chosen.contains_key(at)).collect();
     files.sort_by(|a, b| {
-        ranks[*b].total_cmp(&ranks[*a]).then_with(|| sources[*a].path.cmp(sources[*b].path))
+        scores[*b].total_cmp(&scores[*a]).then_with(|| sources[*a].path.cmp(sources[*b].path))
     });
     for file in files {
         let tokens = text_tokens(sources[file].path);
@@ -188,17 +197,27 @@ fn collect_names(
     names
 }
 
+/// True for a file that the focus names, or that defines a name of the focus.
+fn is_in_focus(source: &Source<'_>, focus: &Focus<'_>) -> bool {
+    focus.files.contains(&source.path)
+        || source.definitions.iter().any(|d| focus.names.contains(&d.name))
+}
+
+/// The share of its rank with which each file competes for the map. Vendored libraries refer to
+/// themselves so much that a lower base rank alone leaves them above the code that uses them.
+fn shares(sources: &[Source<'_>], focus: &Focus<'_>) -> Vec<f64> {
+    let is_reduced = |s: &Source<'_>| crate::rank::is_secondary(s.path) && !is_in_focus(s, focus);
+    sources.iter().map(|s| if is_reduced(s) { SECONDARY_WEIGHT } else { 1.0 }).collect()
+}
+
 /// The base rank of each file; most of it goes to the focus if there is one.
 fn base(sources: &[Source<'_>], focus: &Focus<'_>) -> Vec<f64> {
     let mut base: Vec<f64> = sources
         .iter()
         .map(|s| if crate::rank::is_secondary(s.path) { SECONDARY_WEIGHT } else { 1.0 })
         .collect();
-    let in_focus = |s: &Source<'_>| {
-        focus.files.contains(&s.path) || s.definitions.iter().any(|d| focus.names.contains(&d.name))
-    };
     let in_focus_files: Vec<usize> =
-        (0..sources.len()).filter(|i| in_focus(&sources[*i])).collect();
+        (0..sources.len()).filter(|i| is_in_focus(&sources[*i], focus)).collect();
     let all: f64 = base.iter().sum();
     let boost = all * FOCUS_SHARE / (1.0 - FOCUS_SHARE) / in_focus_files.len().max(1) as f64;
     in_focus_files.into_iter().for_each(|i| base[i] += boost);
@@ -211,6 +230,7 @@ fn rank_definitions<'a>(
     sources: &'a [Source<'a>],
     names: &FxHashMap<u32, DefinedName>,
     ranks: &[f64],
+    shares: &[f64],
     focus: &Focus<'_>,
 ) -> Vec<(f64, usize, Definition<'a>)> {
     let files = sources.len();
@@ -242,7 +262,7 @@ fn rank_definitions<'a>(
             let requested =
                 f64::from(is_referable(definition) && focus.names.contains(&definition.name))
                     * REQUESTED_FACTOR;
-            all.push((requested + used + base, file, *definition));
+            all.push((requested + (used + base) * shares[file], file, *definition));
         }
     }
     all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.line.cmp(&b.2.line)));
@@ -326,6 +346,32 @@ mod tests {
     }
 
     #[test]
+    fn vendored_library_follows_the_code_that_uses_it() {
+        let hashes = |names: &[&str]| -> Vec<u32> {
+            names.iter().map(|name| ident_hash(name.as_bytes())).collect()
+        };
+        let allocate = hashes(&["arena_allocate"]);
+        let lookup = hashes(&["arena_allocate", "lookup_key"]);
+        let define = |name: &'static str| vec![Definition { name, kind: "function", line: 1 }];
+        let source = |path, definitions, references| Source { path, definitions, references };
+        let sources = [
+            source("deps/alloc/arena.h", define("arena_allocate"), &[]),
+            source("deps/alloc/tcache.c", define("tcache_fill"), &allocate),
+            source("deps/alloc/extent.c", define("extent_split"), &allocate),
+            source("src/db.c", define("lookup_key"), &allocate),
+            source("src/get.c", define("get_command"), &lookup),
+        ];
+        let map = |focus| lines_of(&repo_map(&sources, &focus, &Links::default(), 1000));
+        let files = map(Focus::default());
+        assert_eq!(files[0], "src/db.c: lookup_key", "{files:?}");
+        assert!(files.iter().any(|file| file.starts_with("deps/alloc/arena.h")), "{files:?}");
+        let focused = map(Focus { files: &["deps/alloc/arena.h"], names: &[] });
+        assert_eq!(focused[0], "deps/alloc/arena.h: arena_allocate");
+        let first = &repo_map(&sources, &Focus::default(), &Links::default(), 12)[0];
+        assert_eq!(first.definitions[0].name, "lookup_key");
+    }
+
+    #[test]
     fn focus_raises_the_files_it_refers_to() {
         let references = references();
         let sources = repository(&references);
@@ -371,7 +417,8 @@ mod tests {
         let names = collect_names(&sources, &Focus::default(), &Links::default());
         assert_eq!(names[&tests[0]].referring_files, [3]);
         let ranks = page_rank(&names, &base(&sources, &Focus::default()), &Links::default());
-        let first = rank_definitions(&sources, &names, &ranks, &Focus::default());
+        let shares = shares(&sources, &Focus::default());
+        let first = rank_definitions(&sources, &names, &ranks, &shares, &Focus::default());
         assert!(first[0].1 == 2 && first[1].0 < first[0].0 / 10.0, "{first:?}");
         // A requested name does not mean a module.
         let requested = Focus { files: &[], names: &["log_tests"] };

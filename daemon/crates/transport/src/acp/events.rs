@@ -142,9 +142,17 @@ impl Inner {
         let params = json!({"sessionId": session});
         let Ok(list) = self.client.call("approval.list", &params).await else { return };
         for approval in list["data"].as_array().map_or(&[][..], Vec::as_slice) {
-            if let Ok(approval) = serde_json::from_value::<Approval>(approval.clone()) {
-                self.request_permission(session, approval);
+            let Ok(mut approval) = serde_json::from_value::<Approval>(approval.clone()) else {
+                continue;
+            };
+            if approval.shortened {
+                let params = json!({"approvalId": approval.approval_id});
+                match self.client.request::<Approval>("approval.get", &params).await {
+                    Ok(complete) => approval = complete,
+                    Err(_) => continue,
+                }
             }
+            self.request_permission(session, approval);
         }
     }
 

@@ -155,6 +155,7 @@ mod tests {
     #[test]
     fn every_client_accepts_the_schemas() {
         assert!(names().count() <= 12);
+        assert!(names().eq(cairn_protocol::mcp::DEFAULT_TOOLS), "clients check the names");
         for (tool, listed) in tools() {
             let name_is_plain = tool.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             assert!(name_is_plain && tool.name.len() <= 64, "{}", tool.name);

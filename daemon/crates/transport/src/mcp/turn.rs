@@ -27,7 +27,7 @@ use super::{
 use crate::in_process::{InProcessClient, Notification};
 
 /// Name of the tool.
-pub const NAME: &str = "run_turn";
+pub const NAME: &str = cairn_protocol::mcp::TURN_TOOL;
 
 /// Arguments of the tool `run_turn`.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ import { Explore } from "./explore.js";
 import { Fleet, probe } from "./fleet.js";
 import { Home } from "./home.js";
 import { Inbox } from "./inbox.js";
-import { loadApprovals, refresh, repeat, watchApprovals } from "./poll.js";
+import { NOTIFIED_MS, loadApprovals, refresh, repeat, watchApprovals } from "./poll.js";
 import { AccessError, enter, isLink, may, methods, on } from "./rpc.js";
 import { Schedules } from "./schedules.js";
 import { Search } from "./search.js";
@@ -201,7 +201,7 @@ try {
   });
   route();
   probe().then(showNavigation);
-  repeat(loadApprovals);
+  repeat(loadApprovals, NOTIFIED_MS);
   if (remark) announce(remark, "bad");
 } catch (error) {
   noAccess(error);

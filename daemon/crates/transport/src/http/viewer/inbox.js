@@ -4,6 +4,7 @@ import { el, empty, fitted, icon, link, plain } from "./dom.js";
 import { distance, shortFolder, titleOf } from "./format.js";
 import { loadApprovals, removeApproval, watchApprovals } from "./poll.js";
 import { Rows } from "./rows.js";
+import { call } from "./rpc.js";
 
 const ROW = 64;
 const NARROW = matchMedia("(max-width: 760px)");
@@ -40,8 +41,9 @@ export class Inbox {
     this.data = all;
     this.total.textContent = all.length ? `${all.length} pending` : "";
     this.rows.size(all.length);
-    const at = all.findIndex((approval) => approval.approvalId === (this.card?.approval.approvalId ?? this.requested));
-    if (at >= 0) this.rows.choose(at, this.card !== undefined);
+    const open = this.card?.approval.approvalId ?? this.opening;
+    const at = all.findIndex((approval) => approval.approvalId === (open ?? this.requested));
+    if (at >= 0) this.rows.choose(at, open !== undefined);
     else if (!all.length) this.nothing();
     else if (this.card) this.replaced();
     else if (this.requested) this.gone();
@@ -51,6 +53,7 @@ export class Inbox {
 
   nothing() {
     this.card = undefined;
+    this.opening = undefined;
     this.detail.replaceChildren(empty("Nothing waits for you", "Calls of agents that need an answer appear here.", link("/", "button", "Home")));
   }
 
@@ -67,7 +70,27 @@ export class Inbox {
 
   choose(at) {
     const approval = this.data[at];
-    if (!approval || approval.approvalId === this.card?.approval.approvalId) return;
+    if (!approval || approval.approvalId === (this.card?.approval.approvalId ?? this.opening)) return;
+    if (approval.shortened) this.load(approval.approvalId);
+    else this.open(approval);
+  }
+
+  /** Opens an approval of which the list has a part. No key answers before it is complete. */
+  async load(id) {
+    this.card = undefined;
+    this.opening = id;
+    this.detail.replaceChildren(el("p", "faint", "Loading…"));
+    const approval = await call("approval.get", { approvalId: id }).catch((error) => ({ problem: error.message }));
+    if (this.opening !== id) return;
+    if (!approval.problem) this.open(approval);
+    else {
+      this.opening = undefined;
+      this.detail.replaceChildren(empty("This approval cannot be shown", plain(approval.problem)));
+    }
+  }
+
+  open(approval) {
+    this.opening = undefined;
     this.card = new ApprovalCard(approval, {
       answered: () => {
         this.card = undefined;

@@ -1,10 +1,12 @@
-// What pages repeat while they are visible: pending approvals for the badge, and the data of the page that is open.
-import { call } from "./rpc.js";
+// What pages repeat while they are visible: the data of the page that is open, and the pending approvals, which the daemon's notifications refresh.
+import { call, on } from "./rpc.js";
 
 const INTERVAL_MS = 2_000;
 /** An answer that takes long is requested less often: at most this share of the time is spent on it. */
 const SHARE = 10;
 const MAX_INTERVAL_MS = 30_000;
+/** Pending approvals are read this often without a notification: a page that falls behind misses some. */
+export const NOTIFIED_MS = 30_000;
 
 /** Pending approvals, newest first. */
 export let approvals = [];
@@ -12,8 +14,8 @@ const listeners = new Set();
 const tasks = new Set();
 
 /** Runs `act` now and then repeatedly; the returned function ends that. */
-export function repeat(act) {
-  const task = { act, timer: undefined };
+export function repeat(act, interval = INTERVAL_MS) {
+  const task = { act, interval, timer: undefined };
   tasks.add(task);
   run(task);
   return () => {
@@ -29,7 +31,7 @@ async function run(task) {
   const began = performance.now();
   await Promise.resolve(document.hidden ? undefined : task.act()).catch(() => {});
   task.busy = false;
-  const pause = Math.min(MAX_INTERVAL_MS, Math.max(INTERVAL_MS, (performance.now() - began) * SHARE));
+  const pause = Math.min(MAX_INTERVAL_MS, Math.max(task.interval, (performance.now() - began) * SHARE));
   if (tasks.has(task)) task.timer = setTimeout(() => run(task), pause);
 }
 
@@ -52,6 +54,22 @@ export async function loadApprovals() {
   approvals = data.filter((approval) => !approval.resolution);
   if (former !== approvals.map((approval) => approval.approvalId).join()) for (const listen of listeners) listen(approvals);
 }
+
+let isLoading = false;
+let isStale = false;
+
+/** Loads the list again; notifications that come meanwhile cause one further request. */
+async function reload() {
+  isStale = true;
+  if (isLoading || document.hidden) return;
+  isLoading = true;
+  while (isStale) {
+    isStale = false;
+    await loadApprovals().catch(() => {});
+  }
+  isLoading = false;
+}
+on.approval = reload;
 
 /** Removes an approval that was answered, without waiting for the next list. */
 export function removeApproval(id) {

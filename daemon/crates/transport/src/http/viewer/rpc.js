@@ -27,8 +27,10 @@ const followers = new Set();
 
 /** Methods that this page may call. */
 export let methods = [];
-/** Hooks of the page: `state(name, detail)` with `connecting`, `open`, `lost` or `denied`; `open()` after each handshake. */
-export const on = { state: () => {}, open: () => {} };
+/** Hooks of the page: `state(name, detail)` with `connecting`, `open`, `lost` or `denied`; `open()` after each handshake; `approval()` when one is requested or answered. */
+export const on = { state: () => {}, open: () => {}, approval: () => {} };
+/** Records of approvals: of a session that this page follows, the daemon sends them instead of the notification. */
+const APPROVAL_RECORDS = new Set(["approval_required", "approval_resolved"]);
 
 /** Name under which answers of this tab are recorded, so that another browser can tell who answered. */
 export const clientName = name();
@@ -201,7 +203,8 @@ export const may = (method) => methods.includes(method);
 
 function receive(message) {
   if (message.method) {
-    const { subscriptionId } = message.params ?? {};
+    const { subscriptionId, evt } = message.params ?? {};
+    if (message.method === "approval.updated" || APPROVAL_RECORDS.has(evt?.type)) on.approval();
     for (const follower of followers) if (follower.id === subscriptionId) follower.receive(message.method, message.params);
     return;
   }
