@@ -2,9 +2,10 @@
 //! [RESCORER]]`. Each repository is a folder in FOLDER; prints one JSON object with up to 100
 //! results for each query. MODE: `hybrid`, `lexical`, `semantic`, or `features`, which prints all
 //! passages that a hybrid search ranked with their features, for `model/fit.py` (`lexical-features`
-//! and `semantic-features` for the other two). MODEL: `builtin`, or the folder of another model.
-//! RESCORER: the folder of a model that re-scores the best 50. The elapsed time is printed to
-//! standard error.
+//! and `semantic-features` for the other two), or `packing`, which measures how long packing 20
+//! results into 1,000, 2,000 and 4,000 tokens takes after the search, at best of three. MODEL:
+//! `builtin`, or the folder of another model. RESCORER: the folder of a model that re-scores the
+//! best 50. The elapsed time and the number of weak answers are printed to standard error.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -23,6 +24,9 @@ use cairn_search::{
 };
 use cairn_workspace::Roots;
 
+/// Results that are packed into an answer.
+const PACKED: u32 = 20;
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let roots = Roots::new(Vec::new());
@@ -36,6 +40,8 @@ fn main() {
         opts.rescorer = Some(Arc::new(Rescorer::new(model, limits).unwrap()));
     }
     let mut times = Vec::new();
+    let mut weak = 0;
+    let mut packing = [1_000, 2_000, 4_000].map(|tokens| (tokens, Vec::new()));
     let indexes = Indexes::open(args[2].clone().into(), opts, None);
     let mut results: BTreeMap<String, serde_json::Value> = BTreeMap::new();
     let none = CancelFlag::new();
@@ -58,20 +64,16 @@ fn main() {
             serde_json::json!({"query": row["query"], "k": 100, "filters": {"roots": [id]}});
         let params: SearchParams = serde_json::from_value(request).unwrap();
         if let Some(mode) = args[4].strip_suffix("features") {
-            let one = |r: cairn_search::RankedLines| {
-                let values: serde_json::Map<_, _> = r
-                    .values
-                    .iter()
-                    .map(|(name, value)| ((*name).to_owned(), (*value).into()))
-                    .collect();
-                serde_json::json!({"path": r.path, "start": r.start_line, "end": r.end_line, "values": values})
-            };
-            let ranked = indexes
-                .ranked(&params, mode_of(mode.trim_end_matches('-')))
-                .unwrap()
-                .into_iter()
-                .map(one);
-            results.insert(row["query_id"].as_str().unwrap().into(), ranked.collect());
+            let ranked = features(&indexes, &params, mode_of(mode.trim_end_matches('-')));
+            results.insert(row["query_id"].as_str().unwrap().into(), ranked);
+            continue;
+        }
+        if args[4] == "packing" {
+            let params = SearchParams { k: PACKED, ..params };
+            for (tokens, times) in &mut packing {
+                let time = (0..3).map(|_| indexes.packing_time(&params, *tokens).unwrap());
+                times.push(time.min().unwrap().as_secs_f32() * 1000.0);
+            }
             continue;
         }
         let began = Instant::now();
@@ -81,16 +83,36 @@ fn main() {
             Mode::Hybrid => indexes.hybrid(&params, &none, &|_| {}),
         };
         times.push(began.elapsed().as_secs_f32() * 1000.0);
-        let items = answer.unwrap().items.into_iter().map(|i| serde_json::json!({"path": i.path, "start": i.start_line, "end": i.end_line, "score": i.score}));
+        let answer = answer.unwrap();
+        weak += usize::from(answer.weak);
+        let items = answer.items.into_iter().map(|i| serde_json::json!({"path": i.path, "start": i.start_line, "end": i.end_line, "score": i.score}));
         results.insert(row["query_id"].as_str().unwrap().into(), items.collect());
     }
+    eprintln!("{weak} of {} answers are weak", times.len());
+    report("queries", times);
+    for (tokens, times) in packing {
+        report(&format!("answers packed into {tokens} tokens"), times);
+    }
+    println!("{}", serde_json::to_string(&results).unwrap());
+}
+
+/// All passages that a search ranked, with their features.
+fn features(indexes: &Indexes, params: &SearchParams, mode: Mode) -> serde_json::Value {
+    let one = |r: cairn_search::RankedLines| {
+        let values = r.values.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
+        let values: serde_json::Map<_, _> = values.collect();
+        serde_json::json!({"path": r.path, "start": r.start_line, "end": r.end_line, "values": values})
+    };
+    indexes.ranked(params, mode).unwrap().into_iter().map(one).collect()
+}
+
+fn report(what: &str, mut times: Vec<f32>) {
     times.sort_by(f32::total_cmp);
     if let (Some(half), Some(most)) =
         (times.get(times.len() / 2), times.get(times.len() * 95 / 100))
     {
-        eprintln!("{} queries: p50 {half:.1} ms, p95 {most:.1} ms", times.len());
+        eprintln!("{} {what}: p50 {half:.2} ms, p95 {most:.2} ms", times.len());
     }
-    println!("{}", serde_json::to_string(&results).unwrap());
 }
 
 fn mode_of(name: &str) -> Mode {

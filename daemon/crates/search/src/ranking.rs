@@ -10,7 +10,7 @@ use crate::candidates::Candidate;
 use crate::hits;
 use crate::parsed::QueryKind;
 use crate::query::Query;
-use crate::rank::{self, Mode, Passage, Repeat, Scored, Weights};
+use crate::rank::{self, Mode, Passage, Repeat, Scored, Script, Translation, Weights};
 use crate::reading::read_best;
 use crate::rescore::{Rescored, rescore};
 
@@ -82,7 +82,7 @@ impl Ranking {
         Self { candidates, passages, scored, texts: FxHashMap::default(), rescored: Rescored::Off }
     }
 
-    /// Diversifies the order according to the parameters.
+    /// Removes translations of documents, then diversifies the order according to the parameters.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -92,6 +92,7 @@ impl Ranking {
             QueryKind::Issue => Repeat::ISSUE,
             _ => Repeat::DEFAULT,
         };
+        self.remove_translations(query);
         rank::diversify(&mut self.scored, repeat, |i| {
             let c = &self.candidates[self.passages[i].candidate];
             (c.root, c.file)
@@ -104,6 +105,16 @@ impl Ranking {
             rank::mmr(&mut self.scored, &texts, lambda as f32);
         }
         Ok(self)
+    }
+
+    fn remove_translations(&mut self, query: &Query<'_>) {
+        let script = Script::of_query(&query.params.query);
+        rank::one_translation(&mut self.scored, script, |i| {
+            let passage = &self.passages[i];
+            let c = &self.candidates[passage.candidate];
+            let is_named = passage.features.named_path > 0.0;
+            ((c.root, c.file), Translation::of(&c.path), is_named)
+        });
     }
 
     /// True if the first passages contain so little of the query that they probably do not answer

@@ -15,6 +15,12 @@ pub fn is_unknown(query: &Query<'_>) -> bool {
         && has_unknown_script(&query.params.query)
 }
 
+/// True if two words are overlapping pairs of characters, such as 配置 and 置日 of 配置日志.
+pub fn is_overlap(first: &str, second: &str) -> bool {
+    let is_next = second.chars().next().is_some_and(|c| first.ends_with(c));
+    is_next && is_pair(first) && is_pair(second)
+}
+
 /// Removes the pairs that no text contains if both of their characters are in other pairs that
 /// texts contain: such a pair joins the end of one word and the start of the next, and as the
 /// rarest term it would outweigh both words.

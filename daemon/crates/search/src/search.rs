@@ -1,7 +1,7 @@
 //! The methods that search: a query's candidates by words and by vectors, then ranking, then result
 //! items.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cairn_index_base::CancelFlag;
 use cairn_protocol::error::{Failure, Reason};
@@ -82,6 +82,21 @@ impl Indexes {
             RankedLines { path: c.path.to_string(), start_line, end_line, values }
         };
         Ok(ranking.scored.iter().map(lines).collect())
+    }
+
+    /// The time that packing the results of a hybrid search into `maxTokens` takes, for measuring.
+    ///
+    /// # Errors
+    /// As [`Indexes::hybrid`].
+    pub fn packing_time(&self, params: &SearchParams, tokens: u32) -> Result<Duration, Failure> {
+        let filters = Filters::new(params.filters.as_ref(), None)?;
+        let (indexes, cancel) = (self.named(&filters.roots)?, CancelFlag::new());
+        let query = Query::new(params, Mode::Hybrid, filters, &indexes, cancel.clone())?;
+        let ranking = Ranking::new(&query, candidates::collect(&query, None)?)?;
+        let items = hits::build(&query, &ranking.diversified(&query)?)?;
+        let started = Instant::now();
+        budget::pack(&query, &indexes, items, tokens, &cancel)?;
+        Ok(started.elapsed())
     }
 
     fn search(

@@ -6,6 +6,7 @@ mod diverse;
 mod page;
 mod passages;
 mod prior;
+mod translations;
 mod trim;
 mod windows;
 
@@ -18,6 +19,7 @@ pub use passages::{
     Passage, SemanticContext, by_definitions, is_returned_complete, window_passage,
 };
 pub use prior::is_secondary;
+pub use translations::{Script, Translation, one_translation};
 pub use trim::trim;
 pub use windows::{Base, Ranker};
 

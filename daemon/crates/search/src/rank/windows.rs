@@ -10,6 +10,7 @@ use crate::candidates::Candidate;
 use crate::lexical::Term;
 use crate::named::{Named, NamedFile};
 use crate::parsed::{ParsedQuery, QueryKind, QueryName};
+use crate::scripts::is_overlap;
 use cairn_tokenizer::words;
 
 /// Weight of names defined in the window relative to words of the body in BM25F.
@@ -191,12 +192,22 @@ impl<'a> Ranker<'a> {
         &self.terms[c.root]
     }
 
-    /// Number of the terms that a candidate contains, and their share of the query by rarity.
+    /// Number of the words that a candidate contains, and their share of the query by rarity. Of two
+    /// overlapping pairs of characters only the first counts as a word, since a question in a
+    /// script without spaces has almost as many pairs as characters.
     pub fn coverage(&self, c: &Candidate) -> (usize, f32) {
-        let contained =
-            c.counts.iter().zip(self.terms(c)).filter(|(n, _)| n.iter().any(|n| *n > 0));
-        let (words, sum) =
-            contained.fold((0, 0.0), |(words, sum), (_, t)| (words + 1, sum + t.rarity));
+        let (mut words, mut sum) = (0, 0.0);
+        let mut counted: Option<&words::Stem> = None;
+        for (counts, term) in c.counts.iter().zip(self.terms(c)) {
+            if counts.iter().all(|n| *n == 0) {
+                counted = None;
+                continue;
+            }
+            sum += term.rarity;
+            let is_word = !counted.is_some_and(|before| is_overlap(before, &term.stem));
+            counted = is_word.then_some(&term.stem);
+            words += usize::from(is_word);
+        }
         (words, sum / self.total(c))
     }
 

@@ -169,6 +169,47 @@ fn question_without_spaces_is_no_weak_match() {
 }
 
 #[test]
+fn question_about_something_else_is_a_weak_match_in_any_script() {
+    let root = TestRoot::new(&[
+        ("a.go", "package a\n\n// 这样的做法是什么意思\nfunc Level() int { return 1 }\n"),
+        ("b.go", "package a\n\n// 关闭连接\nfunc Close() {}\n"),
+        ("c.go", "package a\n\n// 配置 日志 的级别\nfunc Open() {}\n"),
+    ]);
+    root.build();
+    // The pairs of its last words are in `a.go`, and those of what it is about are nowhere.
+    let answer = hybrid(&root.indexes, &params("巧克力蛋糕和水果沙拉的做法是什么", 5));
+    assert_eq!((paths(&answer)[0], answer.weak), ("a.go", true));
+    let answer = hybrid(&root.indexes, &params("这样的做法", 5));
+    assert_eq!((paths(&answer)[0], answer.weak), ("a.go", false));
+}
+
+#[test]
+fn document_in_several_languages_is_one_result() {
+    let english = "# Installation\n\nInstall the server with `kiosk setup`, then run it.\n";
+    let chinese = "# 安装\n\n用 `kiosk setup` 安装服务器，然后运行。\n";
+    let japanese = "# インストール\n\n`kiosk setup` でサーバーをインストールします。\n";
+    let root = TestRoot::new(&[
+        ("README.md", english),
+        ("README.zh-CN.md", chinese),
+        ("README.ja.md", japanese),
+        ("docs/install.md", &format!("{english}\nThen read the manual of the kiosk.\n")),
+        ("docs/zh/install.md", &format!("{chinese}\n然后阅读 kiosk 的手册。\n")),
+        ("docs/ja/install.md", &format!("{japanese}\nそれから kiosk の手引を読む。\n")),
+    ]);
+    root.build();
+    for (query, expected) in [
+        ("how do I install with kiosk setup", ["README.md", "docs/install.md"]),
+        ("用 kiosk setup 安装服务器", ["README.zh-CN.md", "docs/zh/install.md"]),
+        ("kiosk setup でサーバーをインストール", ["README.ja.md", "docs/ja/install.md"]),
+    ] {
+        let answer = hybrid(&root.indexes, &params(query, 10));
+        let mut found = paths(&answer);
+        found.sort_unstable();
+        assert_eq!(found, expected, "{query}");
+    }
+}
+
+#[test]
 fn unusual_queries_do_not_fail() {
     let root = TestRoot::new(&[("a.rs", "// 读取\nfn read() {}\n")]);
     root.build();
