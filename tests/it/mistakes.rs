@@ -48,8 +48,9 @@ fn message_names_the_mistake_and_the_way_out() {
             assert!(!err.contains(absent), "{args:?}: '{absent}': {err}");
         }
         let json = [&["--json"], *args].concat();
-        let (code, _, err) = cairn(&daemon.home, &root, &json);
-        let line = err.lines().last().unwrap_or_default();
+        let (code, out, err) = cairn(&daemon.home, &root, &json);
+        // The result of a tool is an output, with its error inside.
+        let line = if err.is_empty() { out.trim() } else { err.lines().last().unwrap_or_default() };
         let error: Value = serde_json::from_str(line)
             .unwrap_or_else(|_| panic!("{args:?} with --json is no JSON: {err}"));
         assert_eq!(code, *expected, "{error}");

@@ -204,28 +204,21 @@ pub fn hint_for_people(reason: &str) -> Option<&'static str> {
     })
 }
 
-/// Names of parameters at the start of a message, and the words for them at a prompt.
-const PARAMETERS: [(&str, &str); 6] = [
+/// Names of parameters, methods and tools in messages, and the words for them at a prompt.
+const WORDS: [(&str, &str); 7] = [
     ("filters.languages: ", "the language "),
     ("filters.kinds: ", "the kind "),
     ("filters.globs: ", "the glob "),
     ("pathPrefix: ", "the path "),
-    ("symbol: ", ""),
-    ("query: ", ""),
+    ("symbol: there is no definition", "there is no definition"),
+    ("; index.status lists those of a root", "; 'cairn --json index' lists the known ones"),
+    // At a prompt the hint names the command.
+    ("; find entries with memory_search", ""),
 ];
 
 /// Returns the message of the daemon in the words of the command line.
 fn message_for_people(message: &str) -> String {
-    let renamed = PARAMETERS
-        .iter()
-        .find_map(|(name, words)| message.strip_prefix(name).map(|rest| format!("{words}{rest}")));
-    let text = renamed.unwrap_or_else(|| message.to_owned());
-    // The tool of models; at a prompt the hint names the command.
-    let text = text.replace("; find entries with memory_search", "");
-    text.replace(
-        "; index.status lists those of a root",
-        "; 'cairn --json index' lists the known ones",
-    )
+    WORDS.iter().fold(message.to_owned(), |text, (name, words)| text.replace(name, words))
 }
 
 impl From<ClientError> for Failure {

@@ -52,10 +52,10 @@ fn in_words(text: &str) -> String {
 
 /// Returns the message without the usage below it, in one line.
 fn summary(text: &str) -> String {
-    let message = text.split("\n\nUsage:").next().unwrap_or_default();
-    let message = message.split("\n\nFor more information").next().unwrap_or_default();
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
+    let head = text.split("\n\nUsage:").next().unwrap_or_default();
+    let head = head.split("\n\nFor more information").next().unwrap_or_default();
+    let words: Vec<&str> = head.split_whitespace().skip_while(|word| *word == "error:").collect();
+    words.join(" ")
 }
 
 /// Returns the known name that is most like a misspelt one.

@@ -125,6 +125,14 @@ async fn session(
     create_session(app, client, args, location).await
 }
 
+fn capabilities(app: &App<'_>, config: &Config, interactive: bool) -> TerminalCapabilities {
+    let mut capabilities = TerminalCapabilities::of_process(app.globals.quiet);
+    if interactive && capabilities.rich {
+        capabilities.theme = Theme::detect(config.chat.theme);
+    }
+    capabilities
+}
+
 /// Opens the chat that the flags describe.
 pub async fn chat<'a>(
     app: &'a App<'a>,
@@ -146,12 +154,7 @@ pub async fn chat<'a>(
     }
     let local_file = local::path(data_root.path(), &location);
     let log = args.log_file.as_deref().map(|path| Log::open(path, args.verbose)).transpose()?;
-    let quiet = app.globals.quiet;
     let display = display_options(app, args, config, interactive);
-    let mut capabilities = TerminalCapabilities::of_process(quiet);
-    if interactive && capabilities.rich {
-        capabilities.theme = Theme::detect(config.chat.theme);
-    }
     let offer = offer(app, args, config)?;
     let mut chat = Chat {
         app,
@@ -164,7 +167,7 @@ pub async fn chat<'a>(
         seq: session.head_seq,
         follow: None,
         display,
-        screen: Screen::new(capabilities),
+        screen: Screen::new(capabilities(app, config, interactive)),
         interactive,
         local: (!args.no_local_session && !args.show_system_prompt && !app.is_remote())
             .then_some(local_file),
