@@ -86,9 +86,9 @@ async fn append_all(trace: &Trace) -> (f64, Vec<f64>) {
     for n in 0..RECORDS.0 / BATCH {
         let session = &sessions[n % sessions.len()];
         let records = (0..BATCH).map(|_| record()).collect();
-        let begun = Instant::now();
+        let started = Instant::now();
         trace.append(Append::new(session, records)).await.expect("a commit");
-        commits.push(begun.elapsed().as_secs_f64() * 1000.0);
+        commits.push(started.elapsed().as_secs_f64() * 1000.0);
     }
     (start.elapsed().as_secs_f64(), commits)
 }
@@ -200,13 +200,13 @@ async fn starts(folder: &Path, broker: &Broker) {
     let mut times = Vec::new();
     for n in 0..STARTS {
         let id = format!("s{n}");
-        let begun = Instant::now();
+        let started = Instant::now();
         add_run(&mut client, "starts", &id, &root).await;
         loop {
             let params = json!({"pool": "starts", "turnId": id});
             let run = client.call("fleet.runs", params).await["data"][0].clone();
             if run["attempts"][0]["sessionId"].is_string() {
-                times.push(begun.elapsed().as_secs_f64() * 1000.0);
+                times.push(started.elapsed().as_secs_f64() * 1000.0);
             }
             if !matches!(run["state"].as_str(), Some("queued" | "running")) {
                 break;
@@ -244,7 +244,7 @@ async fn pool(folder: &Path, broker: &Broker) {
     // The last daemon is asked, so that the first ones can be killed.
     let mut client = daemons[count - 1].client.take().expect("a client");
     until_listed(&mut client, count).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     for n in 0..runs {
         add_run(&mut client, "load", &format!("r{n}"), &root).await;
         if n == runs / 4 || n == runs / 2 {
@@ -252,7 +252,7 @@ async fn pool(folder: &Path, broker: &Broker) {
         }
     }
     let mut states = BTreeMap::<String, usize>::new();
-    while begun.elapsed() < POOL_LIMIT {
+    while started.elapsed() < POOL_LIMIT {
         let all = client.call("fleet.runs", json!({"pool": "load"})).await["data"].clone();
         let all: Vec<Value> = all.as_array().cloned().unwrap_or_default();
         states.clear();
@@ -264,7 +264,7 @@ async fn pool(folder: &Path, broker: &Broker) {
             let again = all.iter().filter(|run| run["attempts"].as_array().map_or(0, Vec::len) > 1);
             report(format!(
                 "fleet: {runs} runs over {count} daemons, {killed} killed: {states:?} in {:.1} s, {} of them at the second attempt",
-                begun.elapsed().as_secs_f64(),
+                started.elapsed().as_secs_f64(),
                 again.count()
             ));
             return;

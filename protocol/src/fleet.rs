@@ -198,9 +198,9 @@ pub enum FleetRunState {
     Queued,
     /// A daemon has taken it.
     Running,
-    /// The work completed.
+    /// The agent finished its work.
     Completed,
-    /// The work failed.
+    /// The work failed, for the reason beside it.
     Failed,
     /// A client cancelled it.
     Cancelled,
@@ -277,7 +277,7 @@ pub struct FleetAttempt {
 pub struct FleetRefusal {
     /// Name of the daemon.
     pub daemon: String,
-    /// Reason, for people.
+    /// Reason of the refusal, for people.
     pub reason: String,
 }
 

@@ -195,7 +195,7 @@ pub fn hint_for_people(reason: &str) -> Option<&'static str> {
             "set the provider's key in its environment variable or llm.api_key: 'cairn setup'"
         }
         "right_missing" => "'cairn clients' on the daemon's machine shows the rights of a device",
-        "fleet_off" => "name a broker in fleet.server of the configuration: see docs/fleet.md",
+        "fleet_off" => "name a broker in fleet.server of the configuration",
         "broker_unreachable" => "'cairn fleet' shows the state of the broker",
         "daemon_not_found" => "'cairn fleet' lists the connected daemons",
         "pool_run_not_found" => "'cairn fleet runs POOL' lists the runs of a pool",

@@ -36,6 +36,14 @@ import type {
   Empty,
   ExploreStartParams,
   ExploreStatus,
+  FleetCallParams,
+  FleetRecords,
+  FleetRecordsParams,
+  FleetRun,
+  FleetRunParams,
+  FleetRunRef,
+  FleetRunsParams,
+  FleetStatus,
   ForkParams,
   GitStatus,
   GitStatusParams,
@@ -70,6 +78,7 @@ import type {
   PageOfAuditEntry,
   PageOfBackgroundCommand,
   PageOfDevice,
+  PageOfFleetRun,
   PageOfGrantedRule,
   PageOfMcpServerInfo,
   PageOfMemoryEntry,
@@ -674,5 +683,35 @@ export abstract class Methods {
   /** `client.revoke`: Removes a paired device and closes its connections. */
   clientRevoke(params: DeviceRef): Promise<Empty> {
     return this.call("client.revoke", params);
+  }
+
+  /** `fleet.status`: The daemons that share a broker with this one, their sessions and pools. */
+  fleetStatus(params: Empty = {}): Promise<FleetStatus> {
+    return this.call("fleet.status", params);
+  }
+
+  /** `fleet.run`: Adds a run to a pool, which one of its daemons takes. */
+  fleetRun(params: FleetRunParams): Promise<FleetRun> {
+    return this.call("fleet.run", params);
+  }
+
+  /** `fleet.runs`: The runs of a pool. */
+  fleetRuns(params: FleetRunsParams): Promise<PageOfFleetRun> {
+    return this.call("fleet.runs", params);
+  }
+
+  /** `fleet.cancel`: Cancels a waiting or active run of a pool. */
+  fleetCancel(params: FleetRunRef): Promise<FleetRun> {
+    return this.call("fleet.cancel", params);
+  }
+
+  /** `fleet.call`: Calls a method of another daemon, with the caller's rights. */
+  fleetCall(params: FleetCallParams): Promise<unknown> {
+    return this.call("fleet.call", params);
+  }
+
+  /** `fleet.records`: Records of a session of any daemon, as the broker has them. */
+  fleetRecords(params: FleetRecordsParams): Promise<FleetRecords> {
+    return this.call("fleet.records", params);
   }
 }

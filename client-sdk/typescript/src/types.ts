@@ -85,7 +85,11 @@ export type Reason =
   | "remote_off"
   | "not_paired"
   | "pairing_refused"
-  | "device_not_found";
+  | "device_not_found"
+  | "fleet_off"
+  | "broker_unreachable"
+  | "daemon_not_found"
+  | "pool_run_not_found";
 
 /** Parameters of the method `index.addRoot`. */
 export interface AddRootParams {
@@ -1868,6 +1872,223 @@ export type FinishReason =
   /** The provider withheld the answer. */
   | "filtered";
 
+/** An approval that waits on a daemon of the fleet. */
+export interface FleetApproval {
+  /** Id of the approval. */
+  approvalId: ApprovalId;
+  /** Summary of the call in one line. */
+  summary: string;
+  /** Name of the tool. */
+  tool: string;
+}
+
+/** An attempt at a run. */
+export interface FleetAttempt {
+  /** Name of the daemon. */
+  daemon: string;
+  /** Identity of the daemon's data folder. */
+  identity: string;
+  /** Id of the session on that daemon. */
+  sessionId?: SessionId | null;
+}
+
+/** Parameters of the method `fleet.call`. */
+export interface FleetCallParams {
+  /** Name of the daemon that is called. */
+  daemon: string;
+  /** Name of the method. */
+  method: string;
+  /** Parameters of the method. */
+  params?: unknown;
+}
+
+/** A daemon of the fleet. */
+export interface FleetDaemon {
+  /** Identity of its data folder. */
+  identity: string;
+  /** Id of its process. */
+  instance: string;
+  /** Maximum number of runs of pools that it takes at once. */
+  maxRuns: number;
+  /** Name of the daemon. */
+  name: string;
+  /** Pools of which it takes runs. */
+  pools: Array<string>;
+  /** Number of its active sessions. */
+  running: number;
+  /** Its latest sessions of which the records are mirrored, at most 20. */
+  sessions: Array<FleetSession>;
+  /** Version of its program. */
+  version: string;
+  /** Number of its approvals that wait for an answer. */
+  waiting: number;
+  /** Time at which it was last seen, by the broker's clock. */
+  seenAt?: Timestamp | null;
+}
+
+/** Answer of the method `fleet.records`. */
+export interface FleetRecords {
+  /** Records in order, as the broker has them. */
+  records: Array<unknown>;
+  /** Number of the first record that the broker has, if it is not the session's first one. */
+  first?: number | null;
+}
+
+/** Parameters of the method `fleet.records`. */
+export interface FleetRecordsParams {
+  /** Name of the daemon that has the session. */
+  daemon: string;
+  /** Id of the session. */
+  sessionId: SessionId;
+  /** Number of the record after which records are returned; 0 for the first one. */
+  after?: number;
+  /** Maximum number of records, 1 to 500; 100 when omitted. */
+  limit?: number | null;
+  /** Longest wait for a record when there is none, in milliseconds, at most 30,000. */
+  waitMillis?: number | null;
+}
+
+/** A daemon's refusal of a run. */
+export interface FleetRefusal {
+  /** Name of the daemon. */
+  daemon: string;
+  /** Reason, for people. */
+  reason: string;
+}
+
+/** A repository, whatever folder a daemon has it in. */
+export interface FleetRepository {
+  /** URL of its remote. */
+  remoteURL: string;
+  /** Commit to work on, in a work tree of its own; the daemon's checkout when omitted. */
+  commit?: string | null;
+}
+
+/** A run of a pool. */
+export interface FleetRun {
+  /** Name of the pool. */
+  pool: string;
+  /** First line of the request. */
+  request: string;
+  /** Name of the daemon that added the run. */
+  sentBy: string;
+  /** State of the run. */
+  state: FleetRunState;
+  /** Id of the run. */
+  turnId: string;
+  /** The attempts so far; the last one is the current one. */
+  attempts?: Array<FleetAttempt>;
+  /** True if a client cancelled the run while a daemon had it. */
+  cancelling?: boolean;
+  /** Metadata of the run. */
+  metadata?: Record<string, string>;
+  /** Reason for a state that is not success, for people. */
+  reason?: string | null;
+  /** Daemons that refused the run, with their reasons. */
+  refusals?: Array<FleetRefusal>;
+}
+
+/** Parameters of the method `fleet.run`. */
+export interface FleetRunParams {
+  /** Name of the pool. */
+  pool: string;
+  /** Work of the run. */
+  work: FleetWork;
+  /** Metadata that is returned unchanged; at most 32 entries. */
+  metadata?: Record<string, string>;
+  /** Repository to work in. When omitted, `root` is a folder of this machine whose remote and
+   * commit are taken. */
+  repository?: FleetRepository | null;
+  /** Declared root: of this machine if its repository is taken, otherwise of the daemon that
+   * takes the run. */
+  root?: string | null;
+  /** Title of the session. */
+  title?: string | null;
+  /** Id of the run, chosen by the client, 1 to 128 letters, digits, `-` and `_`: a repeated id
+   * adds nothing and returns the state of the first one. A random one when omitted. */
+  turnId?: string | null;
+}
+
+/** Parameters that name a run of a pool. */
+export interface FleetRunRef {
+  /** Name of the pool. */
+  pool: string;
+  /** Id of the run. */
+  turnId: string;
+}
+
+/** State of a run of a pool. */
+export type FleetRunState =
+  /** No daemon has taken it yet. */
+  | "queued"
+  /** A daemon has taken it. */
+  | "running"
+  /** The work completed. */
+  | "completed"
+  /** The work failed. */
+  | "failed"
+  /** A client cancelled it. */
+  | "cancelled"
+  /** No daemon of the pool may or can do it. */
+  | "refused";
+
+/** Parameters of the method `fleet.runs`. */
+export interface FleetRunsParams {
+  /** Name of the pool. */
+  pool: string;
+  /** Id of the only run to return. */
+  turnId?: string | null;
+}
+
+/** A session of a daemon of the fleet. */
+export interface FleetSession {
+  /** Id of the session on its daemon. */
+  sessionId: SessionId;
+  /** State of the session. */
+  state: RunState;
+  /** Title of the session. */
+  title: string;
+  /** Approvals that wait for an answer. */
+  approvals?: Array<FleetApproval>;
+  /** First line of the input of its latest turn. */
+  request?: string | null;
+}
+
+/** Answer of the method `fleet.status`. */
+export interface FleetStatus {
+  /** True if the broker can be reached. */
+  connected: boolean;
+  /** Connected daemons by their names, this one included. */
+  daemons: Array<FleetDaemon>;
+  /** Name of this daemon in the fleet. */
+  name: string;
+  /** Pools of which this daemon takes runs, and those of the other daemons. */
+  pools: Array<PoolStatus>;
+  /** Address of the broker, without credentials. */
+  server: string;
+  /** Reason why the broker cannot be used, or why this daemon does not take part. */
+  error?: string | null;
+  /** The copying of records to the broker; absent if nothing is mirrored. */
+  mirror?: MirrorStatus | null;
+}
+
+/** Work of a run. */
+export type FleetWork =
+  /** A turn of an agent. */
+  | {
+    type: "turn";
+    /** Input of the turn. */
+    input: string;
+    /** Permissions and limits of the turn. */
+    policy?: ExecutionPolicy | null;
+  }
+  /** An explore of the repository. */
+  | {
+    type: "explore";
+    /** Goals of the explore. */
+    goals?: Array<string>;
+  };
+
 /** Path of the first request or command of an entrypoint through the components. */
 export interface Flow {
   /** Path of the entrypoint. */
@@ -2733,6 +2954,18 @@ export interface MemoryWriteParams {
   keywords: string;
 }
 
+/** State of the copying of records. */
+export interface MirrorStatus {
+  /** Records that the broker confirmed since the daemon's start. */
+  confirmed: number;
+  /** Messages that the broker refused because of their order. */
+  refused: number;
+  /** Sessions with records that the broker does not have yet. */
+  waiting: number;
+  /** Reason why no record is copied. */
+  error?: string | null;
+}
+
 /** Treatment of times at which the daemon was off. */
 export type MissedRuns =
   /** One run follows when the daemon starts, however many were missed. */
@@ -2923,6 +3156,14 @@ export interface PageOfBackgroundCommand {
 export interface PageOfDevice {
   /** Entries of the page. */
   data: Array<Device>;
+  /** Cursor of the next page; absent on the last. */
+  nextCursor?: string | null;
+}
+
+/** One page of a list. */
+export interface PageOfFleetRun {
+  /** Entries of the page. */
+  data: Array<FleetRun>;
   /** Cursor of the next page; absent on the last. */
   nextCursor?: string | null;
 }
@@ -3165,6 +3406,18 @@ export interface PluginInfo {
   skills?: Array<string>;
   /** Version in its author's numbering. */
   version?: string;
+}
+
+/** State of a pool. */
+export interface PoolStatus {
+  /** Number of runs that daemons have taken and not finished. */
+  active: number;
+  /** Names of the connected daemons that take its runs. */
+  daemons: Array<string>;
+  /** Name of the pool. */
+  name: string;
+  /** Number of runs that no daemon has taken. */
+  queued: number;
 }
 
 /** The exact effects of a call. */

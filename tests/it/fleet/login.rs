@@ -134,7 +134,7 @@ fn only_sessions_of_the_chosen_folders_are_mirrored() {
     let fleet = json!({"server": server.address(), "name": "one", "mirror": "all", "mirrorFolders": [open]});
     let cairn = with(fleet);
     for folder in &folders {
-        ok(&cairn, &["explore", folder.to_str().unwrap(), "--yes"]);
+        ok(&cairn, &["explore", folder.to_str().unwrap()]);
     }
     let daemon = wait_for("the sessions of the fleet", || {
         let status = json_of(&cairn, &["fleet"]);
@@ -158,7 +158,7 @@ fn json_of_lines(cairn: &Scripted, session: &str) -> String {
     ok(cairn, &["--json", "fleet", "records", "one", session])
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn allowed_repository_is_cloned_for_a_run_and_others_are_refused() {
     let Some(server) = Server::start() else { return };
     let dir = tempfile::tempdir().unwrap();

@@ -62,13 +62,16 @@ impl Server {
             .arg("-c")
             .arg(dir.path().join("nats.conf"))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(std::fs::File::create(dir.path().join("log")).unwrap())
             .spawn()
             .unwrap();
         let server = Self { child, port, _dir: dir };
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(started.elapsed() < PATIENCE, "the broker does not listen");
+            if started.elapsed() > PATIENCE / 8 {
+                let log = std::fs::read_to_string(server._dir.path().join("log"));
+                panic!("the broker does not listen: {log:?}");
+            }
             std::thread::yield_now();
         }
         Some(server)

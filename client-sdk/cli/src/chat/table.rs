@@ -192,11 +192,11 @@ two | three │ 200";
         let table = "|key|meaning|\n|-|-|\n|a|several words that do not fit|\n|b||";
         let expected = "\
 key │ meaning
-────┼──────────────
+────┼───────────────
 a   │ several words
     │ that do not
     │ fit
-b   │";
+b   │ ";
         assert_eq!(rendered(table, 20), expected);
     }
 

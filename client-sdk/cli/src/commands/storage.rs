@@ -205,7 +205,7 @@ mod tests {
         let text = page(&DiskUsage { log, indexes: vec![], shared_indexes, expired });
         let text = console::strip_ansi_codes(&text);
         assert!(text.contains("4.00 MiB  records: 12 in 2 sessions"), "{text}");
-        assert!(text.contains("2.00 KiB  2023-11-14  ses_0"), "{text}");
+        assert!(text.contains("2.00 KiB  2023-11-14  000000"), "{text}");
         assert!(text.contains("(/work/app)") && !text.contains('\u{1b}'), "{text}");
         assert!(text.contains("removes them from 2027-01-15 on"), "{text}");
         assert!(text.contains("3.00 MiB  shared by 2 roots"), "{text}");

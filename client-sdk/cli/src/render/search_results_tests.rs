@@ -63,7 +63,7 @@ fn results_of_a_file_follow_its_best_one_on_a_terminal() {
     let later = SearchItem { start_line: 30, end_line: 34, ..plain.clone() };
     let elsewhere = SearchItem { root: RootId("root_2".into()), ..plain.clone() };
     let all = [plain, other, later, elsewhere];
-    let grouped = " 1. src/a.rs:7-11\n 3.  :30-34\n 2. src/b.rs:7-11\n 4. src/a.rs:7-11\n";
+    let grouped = " 1. src/a.rs:7-11\n 3. src/a.rs:30-34\n 2. src/b.rs:7-11\n 4. src/a.rs:7-11\n";
     assert_eq!(page(true, false).text(&all), grouped);
     // A pipe has the order of the ranks, with complete paths.
     let lines = page(false, false).text(&all);

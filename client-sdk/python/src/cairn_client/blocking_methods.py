@@ -544,3 +544,33 @@ class BlockingMethods:
         """`client.revoke`: Removes a paired device and closes its connections."""
         answer: t.Empty = self.call("client.revoke", params)
         return answer
+
+    def fleet_status(self, **params: Unpack[t.Empty]) -> t.FleetStatus:
+        """`fleet.status`: The daemons that share a broker with this one, their sessions and pools."""
+        answer: t.FleetStatus = self.call("fleet.status", params)
+        return answer
+
+    def fleet_run(self, **params: Unpack[t.FleetRunParams]) -> t.FleetRun:
+        """`fleet.run`: Adds a run to a pool, which one of its daemons takes."""
+        answer: t.FleetRun = self.call("fleet.run", params)
+        return answer
+
+    def fleet_runs(self, **params: Unpack[t.FleetRunsParams]) -> t.PageOfFleetRun:
+        """`fleet.runs`: The runs of a pool."""
+        answer: t.PageOfFleetRun = self.call("fleet.runs", params)
+        return answer
+
+    def fleet_cancel(self, **params: Unpack[t.FleetRunRef]) -> t.FleetRun:
+        """`fleet.cancel`: Cancels a waiting or active run of a pool."""
+        answer: t.FleetRun = self.call("fleet.cancel", params)
+        return answer
+
+    def fleet_call(self, **params: Unpack[t.FleetCallParams]) -> Any:
+        """`fleet.call`: Calls a method of another daemon, with the caller's rights."""
+        answer: Any = self.call("fleet.call", params)
+        return answer
+
+    def fleet_records(self, **params: Unpack[t.FleetRecordsParams]) -> t.FleetRecords:
+        """`fleet.records`: Records of a session of any daemon, as the broker has them."""
+        answer: t.FleetRecords = self.call("fleet.records", params)
+        return answer

@@ -544,3 +544,33 @@ class Methods:
         """`client.revoke`: Removes a paired device and closes its connections."""
         answer: t.Empty = await self.call("client.revoke", params)
         return answer
+
+    async def fleet_status(self, **params: Unpack[t.Empty]) -> t.FleetStatus:
+        """`fleet.status`: The daemons that share a broker with this one, their sessions and pools."""
+        answer: t.FleetStatus = await self.call("fleet.status", params)
+        return answer
+
+    async def fleet_run(self, **params: Unpack[t.FleetRunParams]) -> t.FleetRun:
+        """`fleet.run`: Adds a run to a pool, which one of its daemons takes."""
+        answer: t.FleetRun = await self.call("fleet.run", params)
+        return answer
+
+    async def fleet_runs(self, **params: Unpack[t.FleetRunsParams]) -> t.PageOfFleetRun:
+        """`fleet.runs`: The runs of a pool."""
+        answer: t.PageOfFleetRun = await self.call("fleet.runs", params)
+        return answer
+
+    async def fleet_cancel(self, **params: Unpack[t.FleetRunRef]) -> t.FleetRun:
+        """`fleet.cancel`: Cancels a waiting or active run of a pool."""
+        answer: t.FleetRun = await self.call("fleet.cancel", params)
+        return answer
+
+    async def fleet_call(self, **params: Unpack[t.FleetCallParams]) -> Any:
+        """`fleet.call`: Calls a method of another daemon, with the caller's rights."""
+        answer: Any = await self.call("fleet.call", params)
+        return answer
+
+    async def fleet_records(self, **params: Unpack[t.FleetRecordsParams]) -> t.FleetRecords:
+        """`fleet.records`: Records of a session of any daemon, as the broker has them."""
+        answer: t.FleetRecords = await self.call("fleet.records", params)
+        return answer

@@ -90,6 +90,10 @@ Reason: TypeAlias = Literal[
     "not_paired",
     "pairing_refused",
     "device_not_found",
+    "fleet_off",
+    "broker_unreachable",
+    "daemon_not_found",
+    "pool_run_not_found",
 ]
 """Why a call failed: `error.data.reason`."""
 
@@ -2102,6 +2106,239 @@ FinishReason: TypeAlias = Literal[
 """Reason why a model stopped."""
 
 
+class FleetApproval(TypedDict):
+    """An approval that waits on a daemon of the fleet."""
+
+    approvalId: ApprovalId
+    """Id of the approval."""
+    summary: str
+    """Summary of the call in one line."""
+    tool: str
+    """Name of the tool."""
+
+
+class FleetAttempt(TypedDict):
+    """An attempt at a run."""
+
+    daemon: str
+    """Name of the daemon."""
+    identity: str
+    """Identity of the daemon's data folder."""
+    sessionId: NotRequired[SessionId | None]
+    """Id of the session on that daemon."""
+
+
+class FleetCallParams(TypedDict):
+    """Parameters of the method `fleet.call`."""
+
+    daemon: str
+    """Name of the daemon that is called."""
+    method: str
+    """Name of the method."""
+    params: NotRequired[Any]
+    """Parameters of the method."""
+
+
+class FleetDaemon(TypedDict):
+    """A daemon of the fleet."""
+
+    identity: str
+    """Identity of its data folder."""
+    instance: str
+    """Id of its process."""
+    maxRuns: int
+    """Maximum number of runs of pools that it takes at once."""
+    name: str
+    """Name of the daemon."""
+    pools: list[str]
+    """Pools of which it takes runs."""
+    running: int
+    """Number of its active sessions."""
+    sessions: list[FleetSession]
+    """Its latest sessions of which the records are mirrored, at most 20."""
+    version: str
+    """Version of its program."""
+    waiting: int
+    """Number of its approvals that wait for an answer."""
+    seenAt: NotRequired[Timestamp | None]
+    """Time at which it was last seen, by the broker's clock."""
+
+
+class FleetRecords(TypedDict):
+    """Answer of the method `fleet.records`."""
+
+    records: list[Any]
+    """Records in order, as the broker has them."""
+    first: NotRequired[int | None]
+    """Number of the first record that the broker has, if it is not the session's first one."""
+
+
+class FleetRecordsParams(TypedDict):
+    """Parameters of the method `fleet.records`."""
+
+    daemon: str
+    """Name of the daemon that has the session."""
+    sessionId: SessionId
+    """Id of the session."""
+    after: NotRequired[int]
+    """Number of the record after which records are returned; 0 for the first one."""
+    limit: NotRequired[int | None]
+    """Maximum number of records, 1 to 500; 100 when omitted."""
+    waitMillis: NotRequired[int | None]
+    """Longest wait for a record when there is none, in milliseconds, at most 30,000."""
+
+
+class FleetRefusal(TypedDict):
+    """A daemon's refusal of a run."""
+
+    daemon: str
+    """Name of the daemon."""
+    reason: str
+    """Reason, for people."""
+
+
+class FleetRepository(TypedDict):
+    """A repository, whatever folder a daemon has it in."""
+
+    remoteURL: str
+    """URL of its remote."""
+    commit: NotRequired[str | None]
+    """Commit to work on, in a work tree of its own; the daemon's checkout when omitted."""
+
+
+class FleetRun(TypedDict):
+    """A run of a pool."""
+
+    pool: str
+    """Name of the pool."""
+    request: str
+    """First line of the request."""
+    sentBy: str
+    """Name of the daemon that added the run."""
+    state: FleetRunState
+    """State of the run."""
+    turnId: str
+    """Id of the run."""
+    attempts: NotRequired[list[FleetAttempt]]
+    """The attempts so far; the last one is the current one."""
+    cancelling: NotRequired[bool]
+    """True if a client cancelled the run while a daemon had it."""
+    metadata: NotRequired[dict[str, str]]
+    """Metadata of the run."""
+    reason: NotRequired[str | None]
+    """Reason for a state that is not success, for people."""
+    refusals: NotRequired[list[FleetRefusal]]
+    """Daemons that refused the run, with their reasons."""
+
+
+class FleetRunParams(TypedDict):
+    """Parameters of the method `fleet.run`."""
+
+    pool: str
+    """Name of the pool."""
+    work: FleetWork
+    """Work of the run."""
+    metadata: NotRequired[dict[str, str]]
+    """Metadata that is returned unchanged; at most 32 entries."""
+    repository: NotRequired[FleetRepository | None]
+    """Repository to work in. When omitted, `root` is a folder of this machine whose remote and
+    commit are taken."""
+    root: NotRequired[str | None]
+    """Declared root: of this machine if its repository is taken, otherwise of the daemon that
+    takes the run."""
+    title: NotRequired[str | None]
+    """Title of the session."""
+    turnId: NotRequired[str | None]
+    """Id of the run, chosen by the client, 1 to 128 letters, digits, `-` and `_`: a repeated id
+    adds nothing and returns the state of the first one. A random one when omitted."""
+
+
+class FleetRunRef(TypedDict):
+    """Parameters that name a run of a pool."""
+
+    pool: str
+    """Name of the pool."""
+    turnId: str
+    """Id of the run."""
+
+FleetRunState: TypeAlias = Literal[
+    "queued",  # No daemon has taken it yet.
+    "running",  # A daemon has taken it.
+    "completed",  # The work completed.
+    "failed",  # The work failed.
+    "cancelled",  # A client cancelled it.
+    "refused",  # No daemon of the pool may or can do it.
+]
+"""State of a run of a pool."""
+
+
+class FleetRunsParams(TypedDict):
+    """Parameters of the method `fleet.runs`."""
+
+    pool: str
+    """Name of the pool."""
+    turnId: NotRequired[str | None]
+    """Id of the only run to return."""
+
+
+class FleetSession(TypedDict):
+    """A session of a daemon of the fleet."""
+
+    sessionId: SessionId
+    """Id of the session on its daemon."""
+    state: RunState
+    """State of the session."""
+    title: str
+    """Title of the session."""
+    approvals: NotRequired[list[FleetApproval]]
+    """Approvals that wait for an answer."""
+    request: NotRequired[str | None]
+    """First line of the input of its latest turn."""
+
+
+class FleetStatus(TypedDict):
+    """Answer of the method `fleet.status`."""
+
+    connected: bool
+    """True if the broker can be reached."""
+    daemons: list[FleetDaemon]
+    """Connected daemons by their names, this one included."""
+    name: str
+    """Name of this daemon in the fleet."""
+    pools: list[PoolStatus]
+    """Pools of which this daemon takes runs, and those of the other daemons."""
+    server: str
+    """Address of the broker, without credentials."""
+    error: NotRequired[str | None]
+    """Reason why the broker cannot be used, or why this daemon does not take part."""
+    mirror: NotRequired[MirrorStatus | None]
+    """The copying of records to the broker; absent if nothing is mirrored."""
+
+
+class FleetWorkTurn(TypedDict):
+    """A turn of an agent."""
+
+    type: Literal["turn"]
+    input: str
+    """Input of the turn."""
+    policy: NotRequired[ExecutionPolicy | None]
+    """Permissions and limits of the turn."""
+
+
+class FleetWorkExplore(TypedDict):
+    """An explore of the repository."""
+
+    type: Literal["explore"]
+    goals: NotRequired[list[str]]
+    """Goals of the explore."""
+
+FleetWork: TypeAlias = (
+    "FleetWorkTurn | "
+    "FleetWorkExplore"
+)
+"""Work of a run."""
+
+
 class Flow(TypedDict):
     """Path of the first request or command of an entrypoint through the components."""
 
@@ -3010,6 +3247,19 @@ class MemoryWriteParams(TypedDict):
     keywords: str
     """Keywords of the entry, in any order: 1 to 8 words. They are its only name."""
 
+
+class MirrorStatus(TypedDict):
+    """State of the copying of records."""
+
+    confirmed: int
+    """Records that the broker confirmed since the daemon's start."""
+    refused: int
+    """Messages that the broker refused because of their order."""
+    waiting: int
+    """Sessions with records that the broker does not have yet."""
+    error: NotRequired[str | None]
+    """Reason why no record is copied."""
+
 MissedRuns: TypeAlias = Literal[
     "once",  # One run follows when the daemon starts, however many were missed.
     "skip",  # No run follows; the times are listed.
@@ -3206,6 +3456,15 @@ class PageOfDevice(TypedDict):
     """One page of a list."""
 
     data: list[Device]
+    """Entries of the page."""
+    nextCursor: NotRequired[str | None]
+    """Cursor of the next page; absent on the last."""
+
+
+class PageOfFleetRun(TypedDict):
+    """One page of a list."""
+
+    data: list[FleetRun]
     """Entries of the page."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page; absent on the last."""
@@ -3468,6 +3727,19 @@ class PluginInfo(TypedDict):
     """Names of its skills."""
     version: NotRequired[str]
     """Version in its author's numbering."""
+
+
+class PoolStatus(TypedDict):
+    """State of a pool."""
+
+    active: int
+    """Number of runs that daemons have taken and not finished."""
+    daemons: list[str]
+    """Names of the connected daemons that take its runs."""
+    name: str
+    """Name of the pool."""
+    queued: int
+    """Number of runs that no daemon has taken."""
 
 
 class Preview(TypedDict):

@@ -52,7 +52,7 @@ pub(crate) struct Inner {
     /// Sessions that have been followed on this connection, at most [`MAX_FOLLOWED`] of them.
     pub(crate) followed: Mutex<HashSet<SessionId>>,
     /// Calls until their answers are queued.
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
 }
 
 pub(crate) const MAX_FOLLOWED: usize = 1024;
@@ -171,17 +171,6 @@ impl Connection {
             Ok(Frame::One(value)) => self.handle_one(value, to).await,
             Ok(Frame::Batch(all)) => self.handle_batch(all, to).await,
         }
-    }
-
-    /// Waits until the answers of all calls are queued, for a client that sends nothing more.
-    pub async fn finish_calls(&self) {
-        self.inner.tasks.close();
-        self.inner.tasks.wait().await;
-    }
-
-    /// Queues the answer to a message that the transport could not accept.
-    pub async fn refuse(&self, failure: &Failure) {
-        self.reply(message::failure(None, failure)).await;
     }
 
     /// Calls a method with values instead of a message, for clients in the daemon's own process.

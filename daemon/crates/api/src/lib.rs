@@ -14,6 +14,7 @@ mod connection;
 mod discover;
 mod effects;
 mod fleet;
+mod half_close;
 mod host;
 mod knowledge;
 mod mcp;

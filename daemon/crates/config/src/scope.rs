@@ -76,7 +76,7 @@ const USES: &[(&str, Scope, &str)] = &[
     ("fleet.mirrorFolders", Daemon, FLEET),
     ("fleet.name", Daemon, FLEET),
     ("fleet.passwordFile", Daemon, FLEET),
-    ("fleet.plaintext", Daemon, FLEET),
+    ("fleet.plaintext", Daemon, "daemon/crates/config/src/model/checks.rs"),
     ("fleet.pools", Daemon, FLEET),
     ("fleet.server", Daemon, FLEET),
     ("fleet.user", Daemon, FLEET),

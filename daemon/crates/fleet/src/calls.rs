@@ -29,7 +29,7 @@ const MAX_ID: usize = 64;
 
 struct Peer {
     inlet: Inlet,
-    heard: Instant,
+    last_message: Instant,
     stop: CancellationToken,
 }
 
@@ -68,7 +68,7 @@ async fn next(messages: &mut Subscriber) -> Option<Message> {
 }
 
 fn stop_if_silent(peer: &Peer) {
-    if peer.heard.elapsed() > SILENCE_LIMIT {
+    if peer.last_message.elapsed() > SILENCE_LIMIT {
         peer.stop.cancel();
     }
 }
@@ -87,7 +87,7 @@ fn receive(
         return;
     }
     if let Some(peer) = peers.get_mut(&key) {
-        peer.heard = Instant::now();
+        peer.last_message = Instant::now();
         if peer.inlet.accept(&message).is_err() {
             peer.stop.cancel();
         }
@@ -116,7 +116,7 @@ fn receive(
     // The first message always fits.
     let _fits = inlet.accept(&message);
     let stop = CancellationToken::new();
-    peers.insert(key.clone(), Peer { inlet, heard: Instant::now(), stop: stop.clone() });
+    peers.insert(key.clone(), Peer { inlet, last_message: Instant::now(), stop: stop.clone() });
     tasks.spawn(async move {
         connected(connection, outgoing, outlet, texts, stop).await;
         key
@@ -137,7 +137,7 @@ async fn connected(
         };
         tokio::select! {
             () = stop.cancelled() => {}
-            _ended = both => {}
+            _finished = both => {}
         }
     }
     // The client may be gone.
@@ -166,7 +166,7 @@ async fn write(
     loop {
         let message = tokio::select! {
             message = outgoing.recv() => message,
-            () = outlet.due() => {
+            () = outlet.report_time() => {
                 outlet.report().await?;
                 continue;
             }

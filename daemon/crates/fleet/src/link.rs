@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 /// follows (`end`).
 const FRAME: &str = "Cairn-Frame";
 /// Header with the number of messages that the sender has taken from the other side.
-const TAKEN: &str = "Cairn-Taken";
+const COUNT: &str = "Cairn-Taken";
 /// Messages that may be on their way before the receiver takes them.
 const WINDOW: u64 = 64;
 /// Interval of signs of life.
@@ -27,35 +27,35 @@ pub enum LinkError {
     #[error("the other side is gone")]
     Gone,
     #[error("the other side takes no messages")]
-    NotTaken,
+    WindowFull,
     #[error("the message is over the limit")]
     TooLarge,
     #[error("the broker cannot be reached")]
     Broker,
 }
 
-/// The sending half.
+/// The half of a side that sends texts, in order.
 pub struct Outlet {
     client: Client,
     to: Subject,
     reply: Option<Subject>,
     sent: u64,
     /// Number of messages that the other side has taken.
-    taken_there: watch::Receiver<u64>,
+    peer_count: watch::Receiver<u64>,
     /// Number of messages that this side has taken.
-    taken_here: watch::Receiver<u64>,
+    own_count: watch::Receiver<u64>,
 }
 
 /// The receiving half, without the subscription.
 pub struct Inlet {
     queue: mpsc::Sender<Piece>,
-    taken_there: watch::Sender<u64>,
+    peer_count: watch::Sender<u64>,
 }
 
 /// A reader of complete texts.
 pub struct Texts {
     queue: mpsc::Receiver<Piece>,
-    taken_here: watch::Sender<u64>,
+    own_count: watch::Sender<u64>,
     partial: Vec<u8>,
     max_bytes: usize,
 }
@@ -73,13 +73,13 @@ pub fn link(
     reply: Option<Subject>,
     max_bytes: usize,
 ) -> (Outlet, Inlet, Texts) {
-    let (taken_there, there) = watch::channel(0);
-    let (taken_here, here) = watch::channel(0);
+    let (peer_count, there) = watch::channel(0);
+    let (own_count, here) = watch::channel(0);
     // One place for the end, which needs no window.
     let (sender, queue) = mpsc::channel(WINDOW as usize + 1);
-    let outlet = Outlet { client, to, reply, sent: 0, taken_there: there, taken_here: here };
-    let inlet = Inlet { queue: sender, taken_there };
-    (outlet, inlet, Texts { queue, taken_here, partial: Vec::new(), max_bytes })
+    let outlet = Outlet { client, to, reply, sent: 0, peer_count: there, own_count: here };
+    let inlet = Inlet { queue: sender, peer_count };
+    (outlet, inlet, Texts { queue, own_count, partial: Vec::new(), max_bytes })
 }
 
 /// True for a message with text: others belong to a connection that is over.
@@ -106,16 +106,16 @@ impl Outlet {
     /// Waits until the other side takes a further message. It hears of this side meanwhile, or two
     /// full windows would wait for each other.
     async fn room(&mut self) -> Result<(), LinkError> {
-        let mut there = self.taken_there.clone();
+        let mut there = self.peer_count.clone();
         let sent = self.sent;
         let deadline = tokio::time::Instant::now() + SILENCE_LIMIT;
         loop {
             tokio::select! {
-                room = there.wait_for(|taken| sent.saturating_sub(*taken) < WINDOW) => {
+                room = there.wait_for(|count| sent.saturating_sub(*count) < WINDOW) => {
                     return room.map(|_| ()).map_err(|_| LinkError::Gone);
                 }
-                () = tokio::time::sleep_until(deadline) => return Err(LinkError::NotTaken),
-                () = self.due() => {}
+                () = tokio::time::sleep_until(deadline) => return Err(LinkError::WindowFull),
+                () = self.report_time() => {}
             }
             self.report().await?;
         }
@@ -128,9 +128,9 @@ impl Outlet {
 
     /// Waits until the other side should hear of this one: it may send more, or it is time for a
     /// sign of life.
-    pub async fn due(&mut self) {
-        let seen = *self.taken_here.borrow_and_update();
-        let more = self.taken_here.wait_for(|taken| taken - seen >= WINDOW / 2);
+    pub async fn report_time(&mut self) {
+        let seen = *self.own_count.borrow_and_update();
+        let more = self.own_count.wait_for(|count| count - seen >= WINDOW / 2);
         // Without a reader there is nothing to say but that this side lives.
         let _alive = tokio::time::timeout(ALIVE_INTERVAL, more).await;
     }
@@ -142,7 +142,7 @@ impl Outlet {
 
     async fn publish(&self, frame: Option<&str>, payload: Bytes) -> Result<(), LinkError> {
         let mut headers = HeaderMap::new();
-        headers.insert(TAKEN, self.taken_here.borrow().to_string().as_str());
+        headers.insert(COUNT, self.own_count.borrow().to_string().as_str());
         if let Some(frame) = frame {
             headers.insert(FRAME, frame);
         }
@@ -159,10 +159,10 @@ impl Inlet {
     /// Takes a message of the subscription. Fails for a sender that ignores the window.
     pub fn accept(&self, message: &Message) -> Result<(), LinkError> {
         let header = |name| message.headers.as_ref().and_then(|h| h.get(name)).map(|v| v.as_str());
-        if let Some(taken) = header(TAKEN).and_then(|text| text.parse::<u64>().ok()) {
-            self.taken_there.send_if_modified(|old| {
-                let grows = taken > *old;
-                *old = taken.max(*old);
+        if let Some(count) = header(COUNT).and_then(|text| text.parse::<u64>().ok()) {
+            self.peer_count.send_if_modified(|old| {
+                let grows = count > *old;
+                *old = count.max(*old);
                 grows
             });
         }
@@ -191,7 +191,7 @@ impl Texts {
                 Piece::Part(bytes) => (bytes, false),
                 Piece::Last(bytes) => (bytes, true),
             };
-            self.taken_here.send_modify(|taken| *taken += 1);
+            self.own_count.send_modify(|count| *count += 1);
             // One more byte than the limit shows that it is exceeded.
             let room = (self.max_bytes + 1).saturating_sub(self.partial.len());
             self.partial.extend_from_slice(&bytes[..bytes.len().min(room)]);

@@ -98,7 +98,7 @@ impl Worker {
     async fn handle(&self, pool: &str, message: &Message, shutdown: &CancellationToken) {
         let outcome = attempt::attempt(self, pool, message, shutdown).await;
         let ack = match outcome {
-            Ok(attempt::Outcome::Ended) => AckKind::Ack,
+            Ok(attempt::Outcome::Finished) => AckKind::Ack,
             Ok(attempt::Outcome::NotNow) => AckKind::Nak(Some(OFFER_DELAY)),
             // Another daemon has it, or will: an answer to the broker could end its lease.
             Ok(attempt::Outcome::Lost) => return,

@@ -108,7 +108,7 @@ impl Positions {
         .await
     }
 
-    /// Removes all positions.
+    /// Removes all positions, for a stream without messages.
     pub async fn clear(&self) -> Result<(), Failure> {
         self.blocking(|conn| {
             conn.execute("DELETE FROM position", [])?;
@@ -117,7 +117,7 @@ impl Positions {
         .await
     }
 
-    /// Stores positions.
+    /// Stores positions in one transaction.
     pub async fn put(&self, changed: Vec<(SessionId, Position)>) -> Result<(), Failure> {
         self.blocking(move |conn| {
             let tx = conn.unchecked_transaction()?;

@@ -127,7 +127,7 @@ impl Presence {
         let running =
             board.rows.iter().filter(|row| row.session.state == RunState::Running).count();
         let waiting: usize = board.rows.iter().map(|row| row.waiting.len()).sum();
-        // What is not mirrored stays on this machine, but for these two counts.
+        // Other sessions stay on this machine, but for these two counts.
         let seen = |row: &&BoardRow| {
             let root = row.session.root.as_deref();
             self.policy.allows(&row.session.session_id, root)

@@ -68,7 +68,7 @@ impl RemoteConnection {
         loop {
             tokio::select! {
                 text = self.texts.next() => return text?.ok(),
-                () = self.outlet.due() => self.outlet.report().await.ok()?,
+                () = self.outlet.report_time() => self.outlet.report().await.ok()?,
             }
         }
     }

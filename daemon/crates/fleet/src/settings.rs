@@ -45,7 +45,7 @@ pub enum Login {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mirrored {
     None,
-    /// Those of the runs of a pool.
+    /// Sessions of the runs of a pool.
     Pools,
     All,
 }

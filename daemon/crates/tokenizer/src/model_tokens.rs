@@ -23,7 +23,7 @@ const BLANKS: (Cost, Cost) = (103, 50);
 /// Cost of a change between letters and digits.
 const CHANGE: Cost = 30;
 /// Factor in percent by which the tokens of a text are above its cost, for pages of rare words.
-const MARGIN: Cost = 105;
+const MARGIN: Cost = 107;
 /// Costs of a byte of a character outside ASCII: of two bytes, and of more.
 const BYTE: [Cost; 2] = [95, 89];
 

@@ -94,7 +94,7 @@ mod tests {
     use crate::{Append, NewRecord, NewSession};
 
     #[tokio::test]
-    async fn changed_sessions_are_taken_once_and_heads_are_listed() {
+    async fn changed_sessions_are_returned_once_and_heads_are_listed() {
         let dir = tempfile::tempdir().unwrap();
         let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
         let a = trace.create_session(NewSession::default()).await.unwrap().session_id;

@@ -179,6 +179,10 @@ impl Scene {
             "unattended.start" | "schedule.add" => {
                 [self.unattended(method, &with), self.unattended(method, &without)]
             }
+            "fleet.run" => [with, without].map(|turn| {
+                let work = json!({"type": "turn", "input": "hi", "policy": turn["policy"]});
+                json!({"pool": "p", "root": self.root, "work": work})
+            }),
             _ => [with, without],
         };
         match (method, effect) {
@@ -191,13 +195,13 @@ impl Scene {
             ("unattended.start" | "schedule.add", Effect::RunCheck) => {
                 return own(json!({"until": "true"}), json!({}));
             }
-            ("unattended.start" | "schedule.add", Effect::RaiseMode) => {
+            ("unattended.start" | "schedule.add" | "fleet.run", Effect::RaiseMode) => {
                 return own(
                     json!({"policy": {"mode": "auto"}}),
                     json!({"policy": {"mode": "ask"}}),
                 );
             }
-            ("unattended.start" | "schedule.add", Effect::LeaveSandbox) => {
+            ("unattended.start" | "schedule.add" | "fleet.run", Effect::LeaveSandbox) => {
                 return own(
                     json!({"policy": {"sandbox": "off"}}),
                     json!({"policy": {"sandbox": "on"}}),

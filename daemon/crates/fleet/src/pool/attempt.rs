@@ -42,10 +42,10 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(20);
 const CONTINUE: &str = "The daemon stopped during the last request. Look at what is done already, \
                         and complete the request.";
 
-/// What becomes of the message.
+/// The further way of the message.
 pub enum Outcome {
     /// The state of the run is final.
-    Ended,
+    Finished,
     /// The run is offered again, to this daemon or another.
     NotNow,
     /// The lease is lost, or another daemon has the run.
@@ -55,7 +55,7 @@ pub enum Outcome {
 /// The end of an attempt.
 enum End {
     Final(FleetRunState, Option<String>),
-    /// The daemon stops, or the lease is lost: the work has ended without a result.
+    /// The daemon stops, or the lease is lost: the work has finished without a result.
     Released,
 }
 
@@ -75,11 +75,11 @@ pub async fn attempt(
     else {
         // Nothing in it can be trusted, not even an id for its state.
         tracing::warn!(pool, bytes = message.payload.len(), "an invalid run was removed");
-        return Ok(Outcome::Ended);
+        return Ok(Outcome::Finished);
     };
-    let Some(stored) = known(&store, pool, &job).await? else { return Ok(Outcome::Ended) };
+    let Some(stored) = known(&store, pool, &job).await? else { return Ok(Outcome::Finished) };
     if stored.run.state.is_final() {
-        return Ok(Outcome::Ended);
+        return Ok(Outcome::Finished);
     }
     if stored.run.attempts.len() >= MAX_ATTEMPTS || stored.run.cancelling {
         return give_up(&store, stored).await;
@@ -136,7 +136,7 @@ async fn give_up(store: &Store, stored: Stored) -> Result<Outcome, Failure> {
         run.reason = Some(format!("{MAX_ATTEMPTS} daemons stopped during the run"));
     }
     match state::change(store, &stored, run).await? {
-        Changed::Yes(_) => Ok(Outcome::Ended),
+        Changed::Yes(_) => Ok(Outcome::Finished),
         Changed::No => Ok(Outcome::NotNow),
     }
 }
@@ -164,7 +164,7 @@ async fn refuse(
     }
     let is_final = run.state.is_final();
     match state::change(store, &stored, run).await? {
-        Changed::Yes(_) if is_final => Ok(Outcome::Ended),
+        Changed::Yes(_) if is_final => Ok(Outcome::Finished),
         _ => Ok(Outcome::NotNow),
     }
 }
@@ -295,7 +295,7 @@ impl Work<'_> {
             return End::Final(FleetRunState::Failed, Some("its session is gone".into()));
         };
         let mut cancelled = self.store.watch_with_history(turn_id).await.ok();
-        let end = ended(&mut follower, client, session);
+        let end = finished(&mut follower, client, session);
         tokio::pin!(end);
         loop {
             tokio::select! {
@@ -340,7 +340,7 @@ impl Work<'_> {
             }
             let trace = self.worker.engine.trace();
             if let Ok((mut follower, _)) = trace.follow(session, &After::Seq(0)).await {
-                let _ended = ended(&mut follower, client, session).await;
+                let _finished = finished(&mut follower, client, session).await;
             }
         };
         let _late = tokio::time::timeout(CANCEL_LIMIT, stop).await;
@@ -359,9 +359,9 @@ impl Work<'_> {
             let mut run = current.run.clone();
             (run.state, run.reason) = (state, reason.clone());
             match state::change(self.store, &current, run).await {
-                Ok(Changed::Yes(_)) => return Outcome::Ended,
+                Ok(Changed::Yes(_)) => return Outcome::Finished,
                 Ok(Changed::No) => match state::read(self.store, &current.run.turn_id).await {
-                    Ok(Some(other)) if other.run.state.is_final() => return Outcome::Ended,
+                    Ok(Some(other)) if other.run.state.is_final() => return Outcome::Finished,
                     Ok(Some(other)) if other.run.attempts.len() == attempts => current = other,
                     Ok(_) => return Outcome::Lost,
                     Err(_) => tokio::time::sleep(END_DELAY).await,
@@ -436,7 +436,7 @@ async fn start_work(
 }
 
 /// Waits for the end of a session's active run.
-async fn ended(
+async fn finished(
     follower: &mut Follower,
     client: &InProcessClient,
     session: &SessionId,

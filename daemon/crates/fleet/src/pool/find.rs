@@ -30,10 +30,10 @@ pub async fn root(worker: &Worker, job: &Job) -> Result<String, Failure> {
         let root = root.escape_default();
         return Err(Failure::new(Reason::RootNotFound, format!("'{root}' is not a root here")));
     };
-    let wanted = repository.clone();
+    let sought = repository.clone();
     let roots = worker.engine.roots();
     let found = cairn_harness::off_thread("remotes of the roots", move || {
-        Ok(roots.iter().find(|root| is_clone_of(root, &wanted)).map(path_of))
+        Ok(roots.iter().find(|root| is_clone_of(root, &sought)).map(path_of))
     });
     if let Some(path) = found.await? {
         return Ok(path);
@@ -61,15 +61,15 @@ fn path_of(root: &Root) -> String {
     root.path.to_string_lossy().into_owned()
 }
 
-fn is_clone_of(root: &Root, wanted: &FleetRepository) -> bool {
+fn is_clone_of(root: &Root, repository: &FleetRepository) -> bool {
     let remote = git::git_head(root).ok().and_then(|head| head.remote);
-    remote.is_some_and(|url| same_repository(&url, &wanted.remote_url))
+    remote.is_some_and(|url| same_repository(&url, &repository.remote_url))
 }
 
 /// True for two addresses of one repository, whatever the protocol and the user.
 pub fn same_repository(a: &str, b: &str) -> bool {
     let (a, b) = (location(a), location(b));
-    !a.is_empty() && a == b
+    !a.starts_with('/') && a == b
 }
 
 /// Host and path of a repository's address.

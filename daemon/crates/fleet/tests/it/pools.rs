@@ -55,7 +55,7 @@ async fn run_is_done_by_a_daemon_that_has_the_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn run_that_nobody_can_do_is_refused_with_all_reasons() {
+async fn run_that_no_daemon_can_do_is_refused_with_all_reasons() {
     let Some(server) = Server::start() else { return };
     let (one, _two) = (Daemon::start(&server, "one").await, Daemon::start(&server, "two").await);
     until_listed(&one, 2).await;
@@ -119,8 +119,8 @@ async fn run_of_a_daemon_that_lost_the_broker_is_done_once_by_another() {
     let two = Daemon::start(&server, "two").await;
     two.add_root(&folder.path().join("app")).await;
     proxy.cut();
-    let taken = two.until_run("a", |run| run.attempts.len() == 2).await;
-    assert_eq!(taken.attempts[1].daemon, "two");
+    let second = two.until_run("a", |run| run.attempts.len() == 2).await;
+    assert_eq!(second.attempts[1].daemon, "two");
     // The first daemon had stopped before the second began.
     let state = one.engine.trace().session(&session).await.unwrap().state;
     assert_ne!(state, cairn_protocol::explore::RunState::Running);
@@ -166,7 +166,7 @@ async fn invalid_runs_are_refused_or_removed() {
     ] {
         assert_eq!(one.fleet.run(params, Rights::ALL).await.unwrap_err().reason, reason);
     }
-    // What others publish is removed, and the next run is done.
+    // Messages of others are removed, and the next run is done.
     let context = async_nats::jetstream::new(server.client().await);
     for payload in ["", "{", "[]", r#"{"turnId":"*","work":{"type":"explore"}}"#] {
         let sent = context.publish("cairn.pool.ci.run.prompt", payload.into()).await.unwrap();
@@ -208,7 +208,7 @@ pub mod proxy {
                         let mut far = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
                         let copy = tokio::io::copy_bidirectional(&mut near, &mut far);
                         tokio::select! {
-                            _ended = copy => {}
+                            _finished = copy => {}
                             _cut = is_cut.wait_for(|cut| *cut) => {}
                         }
                     });

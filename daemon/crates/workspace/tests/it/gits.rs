@@ -57,9 +57,7 @@ fn git_status_and_log() {
     std::fs::remove_file(dir.path().join("b.rs")).unwrap();
     let status = git_status(&root, "new").unwrap();
     assert_eq!(status.head.clone().unwrap(), git(dir.path(), &["rev-parse", "HEAD"]));
-    let head = git_head(&root).unwrap();
-    assert_eq!((&head.head, &head.remote), (&status.head, &status.remote));
-    assert!(head.is_repository && head.changes.is_empty());
+    assert_eq!(git_head(&root).unwrap().head, status.head);
     assert_eq!(status.remote.unwrap(), "https://example.org/r.git");
     let changes: Vec<_> =
         status.changes.iter().map(|c| (c.path.as_str(), c.status.as_str())).collect();
