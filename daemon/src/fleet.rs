@@ -7,14 +7,26 @@ use cairn_config::{Config, FleetConfig, FleetMirror};
 use cairn_fleet::{Fleet, LEASE, Login, Mirrored, Settings};
 use cairn_protocol::{id::InstanceId, location::DataRoot};
 
+/// The daemon as a member of a fleet, if it is one.
+pub struct Member(Option<Arc<Fleet>>);
+
+impl Member {
+    /// Leaves the fleet: active runs of pools stop and are offered to others.
+    pub async fn close(&self) {
+        if let Some(fleet) = &self.0 {
+            fleet.close().await;
+        }
+    }
+}
+
 /// Starts to take part. A daemon that cannot still serves its own machine.
 pub async fn start(
     config: &Config,
     root: &DataRoot,
     api: &Arc<Api>,
     instance: &InstanceId,
-) -> Option<Arc<Fleet>> {
-    let server = config.fleet.server.clone()?;
+) -> Member {
+    let Some(server) = config.fleet.server.clone() else { return Member(None) };
     let started = match settings(&config.fleet, server, config.resources.max_runs) {
         Ok(settings) => {
             Fleet::start(settings, Arc::clone(api), root.path(), instance.as_str()).await
@@ -24,11 +36,11 @@ pub async fn start(
     match started {
         Ok(fleet) => {
             api.set_fleet(fleet.clone());
-            Some(fleet)
+            Member(Some(fleet))
         }
         Err(reason) => {
             tracing::error!(%reason, "this daemon takes no part in the fleet");
-            None
+            Member(None)
         }
     }
 }

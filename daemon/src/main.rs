@@ -10,6 +10,9 @@ mod download;
 mod extensions;
 #[cfg(feature = "fleet")]
 mod fleet;
+#[cfg(not(feature = "fleet"))]
+#[path = "no_fleet.rs"]
+mod fleet;
 mod host;
 mod instance;
 mod keychain;

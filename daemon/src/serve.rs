@@ -20,14 +20,13 @@ use cairn_transport::{Guard, Listeners, OfferedTools};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-#[cfg(feature = "fleet")]
-use crate::fleet;
 use crate::{
     advertise,
     audit_output::AuditOutput,
     compose,
     config_source::EffectiveConfig,
     extensions::Extensions,
+    fleet::{self, Member},
     instance::{Instance, InstanceError},
     lifecycle, listen,
     logging::Levels,
@@ -144,14 +143,7 @@ pub async fn serve(
         reload: Arc::clone(&reload),
         roots: configs,
     }));
-    #[cfg(feature = "fleet")]
     let fleet = fleet::start(config, &root, &api, &instance.id).await;
-    #[cfg(not(feature = "fleet"))]
-    if config.fleet.server.is_some() {
-        tracing::warn!(
-            "fleet.server has no effect: this program was built without the feature 'fleet'"
-        );
-    }
     let telemetry = Telemetry::start(&config.telemetry, &api, instance.id.as_str(), levels);
     let shutdown = CancellationToken::new();
     let key = control.remote.key();
@@ -175,18 +167,20 @@ pub async fn serve(
     lifecycle::notify(sd_notify::NotifyState::Stopping);
     drop(advert);
     instance.retract();
-    #[cfg(feature = "fleet")]
-    if let Some(fleet) = fleet {
-        fleet.close().await;
-    }
-    engine.close().await;
-    extensions.close().await;
+    close(&fleet, &engine, &extensions).await;
     shutdown.cancel();
     watching.abort();
     background.iter().for_each(JoinHandle::abort);
     drain(following, serving, telemetry, audit_output).await;
     tracing::info!("stopped");
     Ok(end)
+}
+
+/// Ends the work of others before the engine's, and both before the servers that tools need.
+async fn close(fleet: &Member, engine: &Engine, extensions: &Extensions) {
+    fleet.close().await;
+    engine.close().await;
+    extensions.close().await;
 }
 
 /// Starts what the daemon does by itself: the removal of old sessions, notifications, schedules,

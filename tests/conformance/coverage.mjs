@@ -12,10 +12,10 @@ const [path, address, token] = process.argv.slice(2);
 const plain = (schema) => JSON.parse(JSON.stringify(schema, (name, value) => (name === "format" && typeof value === "string" ? undefined : value)));
 const document = await parseOpenRPCDocument(plain(JSON.parse(readFileSync(path, "utf8"))));
 document.servers = [{ name: "daemon", url: `ws://${address}/rpc` }];
-// What can be asked by whoever knows nothing of what is there. `model.list` asks a server of models.
+// What can be asked by whoever knows nothing of what is there. `model.list` asks a server of models, `fleet.status` a broker.
 const only = document.methods
   .filter((method) => method["x-right"] === "observe" && method.params.every((param) => !param.required))
-  .filter((method) => method.name !== "model.list")
+  .filter((method) => !["model.list", "fleet.status"].includes(method.name))
   .map((method) => method.name);
 
 const socket = new WebSocket(document.servers[0].url, ["cairn.v1", `bearer.${token}`]);

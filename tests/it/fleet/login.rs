@@ -59,10 +59,13 @@ fn token(signer: &KeyPair, subject: &KeyPair, kind: &str, expires: Option<u64>) 
         "jti": "x", "iat": 1_700_000_000_u64, "iss": signer.public_key(), "name": kind,
         "sub": subject.public_key(), "nats": {"type": kind, "version": 2},
     });
-    if kind == "account" {
+    if matches!(kind, "account" | "system") {
+        // The broker's own account may have no streams.
+        let streams = if kind == "system" { 0 } else { -1 };
+        claims["nats"]["type"] = "account".into();
         claims["nats"]["limits"] = json!({
             "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true,
-            "conn": -1, "leaf": -1, "mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1,
+            "conn": -1, "leaf": -1, "mem_storage": streams, "disk_storage": streams, "streams": streams, "consumer": streams,
         });
     }
     if let Some(expires) = expires {
@@ -81,12 +84,17 @@ fn daemon_logs_in_by_credentials_over_tls_and_not_by_expired_ones() {
     let key = private(dir.path(), "key.pem", &certificate.signing_key.serialize_pem());
     let (operator, account, user) =
         (KeyPair::new_operator(), KeyPair::new_account(), KeyPair::new_user());
+    let system = KeyPair::new_account();
+    let preload = |key: &KeyPair, kind: &str| {
+        format!("{}: \"{}\"", key.public_key(), token(&operator, key, kind, None))
+    };
     let config = format!(
-        "tls {{ cert_file: \"{cert}\", key_file: \"{key}\" }}\noperator: \"{}\"\nresolver: MEMORY\n\
-         resolver_preload: {{ {}: \"{}\" }}",
+        "tls {{ cert_file: \"{cert}\", key_file: \"{key}\" }}\noperator: \"{}\"\n\
+         system_account: {}\nresolver: MEMORY\nresolver_preload: {{ {}\n {} }}",
         token(&operator, &operator, "operator", None),
-        account.public_key(),
-        token(&operator, &account, "account", None),
+        system.public_key(),
+        preload(&account, "account"),
+        preload(&system, "system"),
     );
     let Some(server) = Server::with_config(&config) else { return };
     let address = format!("tls://localhost:{}", server.port);

@@ -17,7 +17,12 @@ fn redact(value: &mut Value) -> bool {
             *text = clean;
             changed
         }
-        Value::Array(all) => all.iter_mut().fold(false, |any, value| redact(value) || any),
+        Value::Array(all) => {
+            let mut any = false;
+            // Each value, whatever the others are.
+            all.iter_mut().for_each(|value| any |= redact(value));
+            any
+        }
         // The value of a field with the name of a secret is one, whatever it looks like.
         Value::Object(fields) => fields.iter_mut().fold(false, |any, (name, value)| {
             if is_secret_name(name) && value.is_string() {

@@ -95,7 +95,7 @@ async fn closed(test_daemon: &TestDaemon, method: &str) -> Vec<AuditEntry> {
     panic!("{method} left no closed row");
 }
 
-/// Calls that concern unattended runs and schedules.
+/// Calls that concern unattended runs, schedules and pools.
 fn unattended(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str)> {
     let unknown = json!({"scheduleId": "sch_019b0000000070008000000000000000"});
     let turn = json!({"sessionId": session, "turnId": "u", "input": ""});
@@ -106,6 +106,9 @@ fn unattended(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static 
         ("schedule.remove", unknown, "path_not_found"),
         ("unattended.start", json!({"turn": turn}), "invalid_params"),
         ("unattended.stop", json!({"sessionId": session}), "run_not_found"),
+        ("fleet.run", json!({"pool": "p", "work": {"type": "explore"}, "root": dir}), "fleet_off"),
+        ("fleet.cancel", json!({"pool": "p", "turnId": "t"}), "fleet_off"),
+        ("fleet.call", json!({"daemon": "d", "method": "tool.list"}), "fleet_off"),
     ]
 }
 
@@ -173,9 +176,6 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("viewer.link", json!({}), "ok"),
         ("pair.begin", json!({"rights": ["observe"]}), "ok"),
         ("pair.cancel", json!({}), "ok"),
-        ("fleet.run", json!({"pool": "p", "work": {"type": "explore"}, "root": dir}), "fleet_off"),
-        ("fleet.cancel", json!({"pool": "p", "turnId": "t"}), "fleet_off"),
-        ("fleet.call", json!({"daemon": "d", "method": "tool.list"}), "fleet_off"),
         ("client.revoke", json!({"id": device}), "device_not_found"),
         ("session.delete", of, "ok"),
         ("index.removeRoot", json!({"root": dir}), "ok"),

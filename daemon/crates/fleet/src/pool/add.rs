@@ -12,7 +12,7 @@ use cairn_workspace::git;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
-use super::state::{self, Changed};
+use super::state;
 use crate::{
     broker::Broker,
     error::{chain, unreachable},
@@ -64,7 +64,7 @@ pub async fn add(
     let store = broker.run_bucket(pool).await?;
     // The state comes first: a daemon that takes the run must find it. If this process dies before
     // the message is published, the same id adds it again.
-    if let Changed::No = state::create(&store, &run).await?
+    if let None = state::create(&store, &run).await?
         && let Some(stored) = state::read(&store, &run.turn_id).await?
         && (stored.run.state != FleetRunState::Queued || stored.run.sent_by != sent_by)
     {
@@ -190,7 +190,7 @@ pub async fn cancel(broker: &Broker, target: &FleetRunRef) -> Result<FleetRun, F
             FleetRunState::Queued => run.state = FleetRunState::Cancelled,
             _ => run.cancelling = true,
         }
-        if let Changed::Yes(stored) = state::change(&store, &stored, run).await? {
+        if let Some(stored) = state::change(&store, &stored, run).await? {
             return Ok(stored.run);
         }
     }

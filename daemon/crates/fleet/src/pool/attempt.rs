@@ -26,7 +26,7 @@ use super::{
     Worker,
     add::Job,
     find,
-    state::{self, Changed, Stored},
+    state::{self, Stored},
 };
 use crate::{names, presence};
 
@@ -94,7 +94,7 @@ pub async fn attempt(
     let resumed = earlier.and_then(|attempt| attempt.session_id.clone());
     run.state = FleetRunState::Running;
     run.attempts.push(FleetAttempt { daemon, identity, session_id: None });
-    let Changed::Yes(stored) = state::change(&store, &stored, run).await? else {
+    let Some(stored) = state::change(&store, &stored, run).await? else {
         return Ok(Outcome::NotNow);
     };
     let work = Work { worker, store: &store, message, level, shutdown };
@@ -122,8 +122,8 @@ async fn known(store: &Store, pool: &str, job: &Job) -> Result<Option<Stored>, F
         metadata: Default::default(),
     };
     match state::create(store, &run).await? {
-        Changed::Yes(stored) => Ok(Some(stored)),
-        Changed::No => state::read(store, &job.turn_id).await,
+        Some(stored) => Ok(Some(stored)),
+        None => state::read(store, &job.turn_id).await,
     }
 }
 
@@ -136,8 +136,8 @@ async fn give_up(store: &Store, stored: Stored) -> Result<Outcome, Failure> {
         run.reason = Some(format!("{MAX_ATTEMPTS} daemons stopped during the run"));
     }
     match state::change(store, &stored, run).await? {
-        Changed::Yes(_) => Ok(Outcome::Finished),
-        Changed::No => Ok(Outcome::NotNow),
+        Some(_) => Ok(Outcome::Finished),
+        None => Ok(Outcome::NotNow),
     }
 }
 
@@ -164,7 +164,7 @@ async fn refuse(
     }
     let is_final = run.state.is_final();
     match state::change(store, &stored, run).await? {
-        Changed::Yes(_) if is_final => Ok(Outcome::Finished),
+        Some(_) if is_final => Ok(Outcome::Finished),
         _ => Ok(Outcome::NotNow),
     }
 }
@@ -231,9 +231,9 @@ impl Work<'_> {
             attempt.session_id = Some(session.clone());
         }
         match state::change(self.store, &stored, run).await {
-            Ok(Changed::Yes(stored)) => Ok((client, session, stored)),
+            Ok(Some(stored)) => Ok((client, session, stored)),
             // A client cancelled it meanwhile, which is read again below.
-            Ok(Changed::No) => match state::read(self.store, &job.turn_id).await {
+            Ok(None) => match state::read(self.store, &job.turn_id).await {
                 Ok(Some(stored)) => Ok((client, session, stored)),
                 _ => Err(self.abandon(&client, &session).await),
             },
@@ -359,8 +359,8 @@ impl Work<'_> {
             let mut run = current.run.clone();
             (run.state, run.reason) = (state, reason.clone());
             match state::change(self.store, &current, run).await {
-                Ok(Changed::Yes(_)) => return Outcome::Finished,
-                Ok(Changed::No) => match state::read(self.store, &current.run.turn_id).await {
+                Ok(Some(_)) => return Outcome::Finished,
+                Ok(None) => match state::read(self.store, &current.run.turn_id).await {
                     Ok(Some(other)) if other.run.state.is_final() => return Outcome::Finished,
                     Ok(Some(other)) if other.run.attempts.len() == attempts => current = other,
                     Ok(_) => return Outcome::Lost,

@@ -21,13 +21,6 @@ impl Stored {
     }
 }
 
-/// The outcome of a change.
-pub enum Changed {
-    Yes(Stored),
-    /// Somebody else changed the run first.
-    No,
-}
-
 /// True for an id that can be a key.
 pub fn is_turn_id(text: &str) -> bool {
     (1..=128).contains(&text.len())
@@ -47,24 +40,28 @@ pub async fn read(store: &Store, turn_id: &str) -> Result<Option<Stored>, Failur
     Ok(Some(Stored { run, revision: entry.revision }))
 }
 
-/// Adds a run, unless there is one with its id.
-pub async fn create(store: &Store, run: &FleetRun) -> Result<Changed, Failure> {
+/// Adds a run; `None` if there is one with its id.
+pub async fn create(store: &Store, run: &FleetRun) -> Result<Option<Stored>, Failure> {
     write(store, run.clone(), 0).await
 }
 
-/// Replaces a run that was read.
-pub async fn change(store: &Store, stored: &Stored, run: FleetRun) -> Result<Changed, Failure> {
+/// Replaces a run that was read; `None` if somebody else changed it first.
+pub async fn change(
+    store: &Store,
+    stored: &Stored,
+    run: FleetRun,
+) -> Result<Option<Stored>, Failure> {
     write(store, run, stored.revision).await
 }
 
-async fn write(store: &Store, run: FleetRun, revision: u64) -> Result<Changed, Failure> {
+async fn write(store: &Store, run: FleetRun, revision: u64) -> Result<Option<Stored>, Failure> {
     use async_nats::jetstream::kv::UpdateErrorKind as Kind;
     let value = serde_json::to_vec(&run).map_err(|error| {
         Failure::new(Reason::Internal, format!("the state of the run {}: {error}", run.turn_id))
     })?;
     match store.update(&run.turn_id, value.into(), revision).await {
-        Ok(revision) => Ok(Changed::Yes(Stored { run, revision })),
-        Err(error) if error.kind() == Kind::WrongLastRevision => Ok(Changed::No),
+        Ok(revision) => Ok(Some(Stored { run, revision })),
+        Err(error) if error.kind() == Kind::WrongLastRevision => Ok(None),
         Err(error) => Err(unreachable("the runs of the pool", &chain(&error))),
     }
 }
