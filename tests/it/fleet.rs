@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// User and group of a server that refuses to run as root.
-const NOBODY: u32 = 65534;
+const SERVER_USER: u32 = 65534;
 
 fn ok(cairn: &Scripted, args: &[&str]) -> String {
     let (code, out, err) = cairn.cairn(args);
@@ -60,49 +60,49 @@ fn run_of_a_pool_is_done_on_its_commit_and_answered_from_afar() {
     git(&worker.folder, &["init", "-q", "-b", "main"]);
     commit_all(&worker.folder);
     ok(&worker, &["index", "add", worker.folder.to_str().unwrap()]);
-    let asker = configured(&json!([]), &fleet(&server, "asker", json!({})));
-    std::fs::remove_dir_all(&asker.folder).unwrap();
+    let sender = configured(&json!([]), &fleet(&server, "sender", json!({})));
+    std::fs::remove_dir_all(&sender.folder).unwrap();
     git(
         Path::new("/"),
-        &["clone", "-q", worker.folder.to_str().unwrap(), asker.folder.to_str().unwrap()],
+        &["clone", "-q", worker.folder.to_str().unwrap(), sender.folder.to_str().unwrap()],
     );
-    git(&asker.folder, &["remote", "set-url", "origin", "git@git.example.org:team/app.git"]);
+    git(&sender.folder, &["remote", "set-url", "origin", "git@git.example.org:team/app.git"]);
     git(&worker.folder, &["remote", "add", "origin", "https://git.example.org/team/app"]);
-    until_listed(&asker, 2);
+    until_listed(&sender, 2);
 
-    let id = ok(&asker, &["run", "write a file", "--pool", "ci", "--detach"]).trim().to_owned();
+    let id = ok(&sender, &["run", "write a file", "--pool", "ci", "--detach"]).trim().to_owned();
     let (session, approval) = wait_for("the question of the run", || {
-        let status = json_of(&asker, &["fleet"]);
+        let status = json_of(&sender, &["fleet"]);
         let daemons = status["daemons"].as_array().unwrap();
         let worker = daemons.iter().find(|daemon| daemon["name"] == "worker")?;
         let session = worker["sessions"].get(0)?;
         let approval = session["approvals"].get(0)?["approvalId"].as_str()?.to_owned();
         Some((session["sessionId"].as_str()?.to_owned(), approval))
     });
-    let table = ok(&asker, &["fleet"]);
+    let table = ok(&sender, &["fleet"]);
     assert!(table.contains("write_file waits") && table.contains("write a file"), "{table}");
-    assert_eq!(asker.cairn(&["fleet", "answer", "worker", "00000000", "yes"]).0, 3);
-    assert_eq!(asker.cairn(&["fleet", "answer", "nobody", &approval, "yes"]).0, 3);
-    ok(&asker, &["fleet", "answer", "worker", &approval[approval.len() - 8..], "yes"]);
+    assert_eq!(sender.cairn(&["fleet", "answer", "worker", "00000000", "yes"]).0, 3);
+    assert_eq!(sender.cairn(&["fleet", "answer", "nobody", &approval, "yes"]).0, 3);
+    ok(&sender, &["fleet", "answer", "worker", &approval[approval.len() - 8..], "yes"]);
     let run = wait_for("the end of the run", || {
-        let page = json_of(&asker, &["fleet", "runs", "ci"]);
+        let page = json_of(&sender, &["fleet", "runs", "ci"]);
         let run = page["data"].as_array().unwrap().iter().find(|run| run["turnId"] == id.as_str());
         run.filter(|run| run["state"] == "completed").cloned()
     });
-    assert_eq!(run["sentBy"], "asker");
+    assert_eq!(run["sentBy"], "sender");
     assert_eq!(run["attempts"][0]["sessionId"], session.as_str());
     // The run has changed a work tree of its own, not the checkout.
     assert!(!worker.folder.join("new.txt").exists());
-    let records = ok(&asker, &["fleet", "records", "worker", &session]);
+    let records = ok(&sender, &["fleet", "records", "worker", &session]);
     assert!(records.contains("written"), "{records}");
-    let (code, _, err) = asker.cairn(&["fleet", "cancel", "ci", "no-such-run"]);
+    let (code, _, err) = sender.cairn(&["fleet", "cancel", "ci", "no-such-run"]);
     assert!(code == 3 && err.contains("has no run no-such-run"), "{err}");
-    let (code, _, err) = asker.cairn(&["run", "x", "--pool", "a b"]);
+    let (code, _, err) = sender.cairn(&["run", "x", "--pool", "a b"]);
     assert!(code != 0 && err.contains("is not a name"), "{err}");
 }
 
 #[test]
-fn daemon_without_a_broker_says_how_to_name_one() {
+fn hint_without_a_broker_names_the_setting() {
     let cairn = configured(&json!([]), &json!({}));
     let (code, _, err) = cairn.cairn(&["fleet"]);
     assert!(code == 3 && err.contains("fleet.server"), "{err}");
@@ -118,8 +118,8 @@ struct Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         // It may have ended.
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
+        let _finished = self.child.kill();
+        let _finished = self.child.wait();
     }
 }
 
@@ -131,12 +131,12 @@ impl Postgres {
             let mut command = Command::new(folder.join(name));
             command.stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
             if rustix::process::getuid().is_root() {
-                command.uid(NOBODY).gid(NOBODY);
+                command.uid(SERVER_USER).gid(SERVER_USER);
             }
             command
         };
         if rustix::process::getuid().is_root() {
-            chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            chown(dir.path(), Some(SERVER_USER), Some(SERVER_USER)).unwrap();
         }
         let data = dir.path().join("data");
         let mut initdb = as_user("initdb");

@@ -116,7 +116,10 @@ fn daemon_logs_in_by_credentials_over_tls_and_not_by_expired_ones() {
         }
         fleet
     };
-    assert_eq!(link(&with(fleet(&valid, Some(&cert)))), Ok(()));
+    let connected = with(fleet(&valid, Some(&cert)));
+    wait_for("a connection by TLS", || {
+        (json_of(&connected, &["fleet"])["connected"] == true).then_some(())
+    });
     let refused = link(&with(fleet(&expired, Some(&cert)))).unwrap_err().to_lowercase();
     assert!(refused.contains("authorization") || refused.contains("expired"), "{refused}");
     // Without its authority the certificate is not trusted.

@@ -31,8 +31,8 @@ pub struct Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // It may have ended.
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
+        let _finished = self.child.kill();
+        let _finished = self.child.wait();
     }
 }
 
@@ -95,8 +95,8 @@ pub struct Client {
     subject: String,
     messages: Subscriber,
     sent: u64,
-    taken_there: u64,
-    taken_here: u64,
+    peer_count: u64,
+    own_count: u64,
     partial: String,
     backlog: VecDeque<Message>,
 }
@@ -112,18 +112,9 @@ impl Client {
         let subject = format!("cairn.{NAME}.rpc.admin.c{}", std::process::id());
         let partial = String::new();
         let backlog = VecDeque::new();
-        let (sent, taken_there, taken_here) = (0, 0, 0);
-        let mut client = Self {
-            nats,
-            inbox,
-            subject,
-            messages,
-            sent,
-            taken_there,
-            taken_here,
-            partial,
-            backlog,
-        };
+        let (sent, peer_count, own_count) = (0, 0, 0);
+        let mut client =
+            Self { nats, inbox, subject, messages, sent, peer_count, own_count, partial, backlog };
         client.until_served().await;
         client
     }
@@ -147,7 +138,7 @@ impl Client {
     pub async fn send(&mut self, text: &str) {
         let pieces: Vec<&[u8]> = text.as_bytes().chunks(PIECE).collect();
         for (at, piece) in pieces.iter().enumerate() {
-            while self.sent - self.taken_there >= WINDOW {
+            while self.sent - self.peer_count >= WINDOW {
                 let message = self.message().await;
                 self.backlog.push_back(message);
             }
@@ -159,7 +150,7 @@ impl Client {
 
     async fn publish(&self, frame: Option<&str>, payload: Vec<u8>) {
         let mut headers = HeaderMap::new();
-        headers.insert("Cairn-Taken", self.taken_here.to_string().as_str());
+        headers.insert("Cairn-Taken", self.own_count.to_string().as_str());
         if let Some(frame) = frame {
             headers.insert("Cairn-Frame", frame);
         }
@@ -172,9 +163,9 @@ impl Client {
     async fn message(&mut self) -> Message {
         let next = tokio::time::timeout(PATIENCE, self.messages.next()).await;
         let message = next.expect("a message in time").expect("a connection");
-        let taken = message.headers.as_ref().and_then(|h| h.get("Cairn-Taken"));
-        if let Some(taken) = taken.and_then(|taken| taken.as_str().parse().ok()) {
-            self.taken_there = self.taken_there.max(taken);
+        let count = message.headers.as_ref().and_then(|h| h.get("Cairn-Taken"));
+        if let Some(count) = count.and_then(|count| count.as_str().parse().ok()) {
+            self.peer_count = self.peer_count.max(count);
         }
         message
     }
@@ -190,9 +181,9 @@ impl Client {
                 Some("taken") => continue,
                 Some("end") => panic!("the daemon ended the connection"),
                 frame => {
-                    self.taken_here += 1;
+                    self.own_count += 1;
                     self.partial.push_str(std::str::from_utf8(&message.payload).unwrap());
-                    if self.taken_here.is_multiple_of(WINDOW / 2) {
+                    if self.own_count.is_multiple_of(WINDOW / 2) {
                         self.publish(Some("taken"), Vec::new()).await;
                     }
                     if frame.is_none() {
