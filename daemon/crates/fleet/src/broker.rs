@@ -52,7 +52,7 @@ pub struct Broker {
     pub client: Client,
     pub context: Context,
     link: watch::Receiver<Link>,
-    /// Held by the callback of the connection.
+    /// Shared with the callback of the connection.
     _sender: Arc<Mutex<watch::Sender<Link>>>,
 }
 

@@ -40,7 +40,10 @@ pub async fn serve(
     daemon: String,
     shutdown: CancellationToken,
 ) -> Result<(), Failure> {
-    broker.connected().await;
+    tokio::select! {
+        () = shutdown.cancelled() => return Ok(()),
+        () = broker.connected() => {}
+    }
     let subscription = broker.client.subscribe(names::all_calls(&daemon)).await;
     let mut messages = subscription
         .map_err(|error| unreachable("calls from the fleet cannot be received", &chain(&error)))?;
@@ -80,7 +83,7 @@ fn receive(
     peers: &mut HashMap<String, Peer>,
     tasks: &mut JoinSet<String>,
 ) {
-    // The subject with its level is the key, so that nobody adds to a connection of more rights.
+    // The subject with its level is the key, so that no client adds to a connection of more rights.
     let key = message.subject.to_string();
     let Some((level, id)) = names::parse_calls(&key) else { return };
     if id.len() > MAX_ID {

@@ -23,6 +23,7 @@ use std::{
     collections::HashSet,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use cairn_api::{Api, Rights};
@@ -52,6 +53,9 @@ pub use settings::{LEASE, Login, Mirrored, Settings};
 
 /// Name of the file with the positions of the mirror, in the data folder.
 const POSITIONS_FILE: &str = "fleet.db";
+
+/// Longest wait for the end of active runs and calls.
+const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 
 /// A daemon's part in a fleet.
 pub struct Fleet {
@@ -176,7 +180,8 @@ impl Fleet {
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        // A broker that is away must not stop the daemon from ending.
+        let _late = tokio::time::timeout(CLOSE_LIMIT, self.tasks.wait()).await;
     }
 
     fn level(rights: Rights) -> Result<Right, Failure> {

@@ -83,7 +83,7 @@ impl Worker {
         self.broker.connected().await;
         let consumer = self.broker.workers(pool, self.settings.lease).await?;
         loop {
-            // One run is requested for each free place, so that no waiting run is held here.
+            // One run is requested for each free place, so that no waiting run is reserved here.
             let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { return Ok(()) };
             let Some(message) = next_run(&consumer).await? else { continue };
             let (worker, pool) = (self.clone(), pool.to_owned());

@@ -51,7 +51,10 @@ impl Presence {
     pub async fn run(self: Arc<Self>, shutdown: CancellationToken) -> Option<String> {
         let mut revision = None;
         loop {
-            self.broker.connected().await;
+            tokio::select! {
+                () = shutdown.cancelled() => return None,
+                () = self.broker.connected() => {}
+            }
             match self.confirm(&mut revision, &shutdown).await {
                 Ok(()) => return None,
                 Err(Lost::Failed(failure)) => {

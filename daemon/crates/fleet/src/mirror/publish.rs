@@ -253,7 +253,7 @@ impl<'a> Publisher<'a> {
         let subject = names::records(&self.mirror.daemon, session);
         let last = match self.stream.get_last_raw_message_by_subject(&subject).await {
             Ok(last) => last,
-            // The session begins anew: nothing of it is stored, or somebody purged it.
+            // Nothing of the session is stored, or it was purged: it begins with its first record.
             Err(error) if is_missing(&error) => return Ok(Position::default()),
             Err(error) => return Err(unreachable("the mirror's stream", &chain(&error)).into()),
         };

@@ -64,7 +64,7 @@ pub async fn add(
     let store = broker.run_bucket(pool).await?;
     // The state comes first: a daemon that takes the run must find it. If this process dies before
     // the message is published, the same id adds it again.
-    if let None = state::create(&store, &run).await?
+    if state::create(&store, &run).await?.is_none()
         && let Some(stored) = state::read(&store, &run.turn_id).await?
         && (stored.run.state != FleetRunState::Queued || stored.run.sent_by != sent_by)
     {
@@ -172,7 +172,7 @@ pub async fn list(broker: &Broker, params: &FleetRunsParams) -> Result<Vec<Fleet
 /// Cancels a run. A waiting one ends at once; an active one when its daemon has stopped it.
 ///
 /// # Errors
-/// `pool_run_not_found`, `run_finished`, `broker_unreachable`.
+/// `pool_run_not_found`, `broker_unreachable`, `overloaded`.
 pub async fn cancel(broker: &Broker, target: &FleetRunRef) -> Result<FleetRun, Failure> {
     check_pool(&target.pool)?;
     let store = broker.run_bucket(&target.pool).await?;

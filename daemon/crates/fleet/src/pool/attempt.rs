@@ -222,6 +222,7 @@ impl Work<'_> {
             Err(failure) => {
                 let mut run = stored.run.clone();
                 run.attempts.pop();
+                run.state = FleetRunState::Queued;
                 let undone = stored.with(run);
                 return Err(Refused::For(Box::new(undone), failure));
             }
@@ -280,8 +281,13 @@ impl Work<'_> {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .insert(session.clone());
-        start_work(&client, job, root, &session, is_resumed, attempt).await?;
-        Ok((client, session))
+        let started = start_work(&client, job, root, &session, is_resumed, attempt).await;
+        if started.is_err() && !is_resumed {
+            // The run is offered again, and each time would leave an empty session.
+            let empty = SessionRef { session_id: session.clone() };
+            let _remains = own.request::<serde_json::Value>("session.delete", &empty).await;
+        }
+        started.map(|()| (client, session))
     }
 
     /// Extends the lease until the work ends. Whoever cannot extend it stops the work before the

@@ -45,7 +45,7 @@ pub async fn create(store: &Store, run: &FleetRun) -> Result<Option<Stored>, Fai
     write(store, run.clone(), 0).await
 }
 
-/// Replaces a run that was read; `None` if somebody else changed it first.
+/// Replaces a run that was read; `None` if another client changed it first.
 pub async fn change(
     store: &Store,
     stored: &Stored,
