@@ -12,7 +12,7 @@ const [path, address, token] = process.argv.slice(2);
 const plain = (schema) => JSON.parse(JSON.stringify(schema, (name, value) => (name === "format" && typeof value === "string" ? undefined : value)));
 const document = await parseOpenRPCDocument(plain(JSON.parse(readFileSync(path, "utf8"))));
 document.servers = [{ name: "daemon", url: `ws://${address}/rpc` }];
-// What can be asked by whoever knows nothing of what is there. `model.list` asks a server of models, `fleet.status` a broker.
+// Calls of a client that knows nothing of the daemon. `model.list` asks a server of models, `fleet.status` a broker.
 const only = document.methods
   .filter((method) => method["x-right"] === "observe" && method.params.every((param) => !param.required))
   .filter((method) => !["model.list", "fleet.status"].includes(method.name))

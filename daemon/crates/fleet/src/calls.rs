@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
-use async_nats::{Message, Subscriber};
+use async_nats::Message;
 use cairn_api::{Api, Connection, Outgoing, Rights};
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -55,7 +55,7 @@ pub async fn serve(
             () = shutdown.cancelled() => break,
             _ = sweep.tick() => peers.values().for_each(stop_if_silent),
             Some(done) = tasks.join_next() => drop(done.map(|key| peers.remove(&key))),
-            message = next(&mut messages) => {
+            message = messages.next() => {
                 let Some(message) = message else { break };
                 receive(&broker, &api, message, &mut peers, &mut tasks);
             }
@@ -64,10 +64,6 @@ pub async fn serve(
     peers.values().for_each(|peer| peer.stop.cancel());
     while tasks.join_next().await.is_some() {}
     Ok(())
-}
-
-async fn next(messages: &mut Subscriber) -> Option<Message> {
-    messages.next().await
 }
 
 fn stop_if_silent(peer: &Peer) {

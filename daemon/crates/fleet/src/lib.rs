@@ -204,6 +204,15 @@ impl Fleet {
     }
 }
 
+/// Refuses what cannot be a name, before it becomes a part of a subject.
+fn check_daemon(name: &str) -> Result<(), Failure> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let text = format!("there is no daemon '{}'", name.escape_default());
+    Err(Failure::new(Reason::DaemonNotFound, text))
+}
+
 #[async_trait::async_trait]
 impl cairn_api::Fleet for Fleet {
     async fn status(&self) -> Result<FleetStatus, Failure> {
@@ -251,26 +260,14 @@ impl cairn_api::Fleet for Fleet {
         rights: Rights,
         client: &str,
     ) -> Result<serde_json::Value, Failure> {
-        if !is_name(&params.daemon) {
-            let name = params.daemon.escape_default().to_string();
-            return Err(Failure::new(
-                Reason::DaemonNotFound,
-                format!("there is no daemon '{name}'"),
-            ));
-        }
+        check_daemon(&params.daemon)?;
         let level = Self::level(rights)?;
         remote::call(&self.broker, &params.daemon, level, client, &params.method, &params.params)
             .await
     }
 
     async fn records(&self, params: FleetRecordsParams) -> Result<FleetRecords, Failure> {
-        if !is_name(&params.daemon) {
-            let name = params.daemon.escape_default().to_string();
-            return Err(Failure::new(
-                Reason::DaemonNotFound,
-                format!("there is no daemon '{name}'"),
-            ));
-        }
+        check_daemon(&params.daemon)?;
         records::read(&self.broker, &params).await
     }
 }

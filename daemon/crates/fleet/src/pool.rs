@@ -1,8 +1,8 @@
 //! Pools: runs that wait on the broker for a daemon that may and can do them.
 //!
 //! The stream of a pool is a work queue with leases; the bucket beside it has the state of each
-//! run, which is changed only from the state that was read. A run ends once: whoever loses the
-//! lease stops the work before the broker gives the run to another.
+//! run, which is changed only from the state that was read. A run ends once: a daemon that
+//! loses its lease stops the work before the broker gives the run to another.
 
 mod add;
 mod attempt;

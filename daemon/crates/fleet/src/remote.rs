@@ -74,7 +74,7 @@ impl RemoteConnection {
     }
 }
 
-/// True for the broker's note that nobody receives messages on the subject.
+/// True for the broker's note that no client receives messages on the subject.
 fn is_unheard(message: &Message) -> bool {
     message.status == Some(async_nats::StatusCode::NO_RESPONDERS)
 }

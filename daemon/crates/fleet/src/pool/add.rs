@@ -1,5 +1,7 @@
 //! Adding runs to a pool, and what clients see and change of them.
 
+use std::collections::BTreeMap;
+
 use cairn_protocol::{
     error::{Failure, Reason},
     fleet::{
@@ -82,12 +84,7 @@ pub async fn add(
 
 fn prepare(params: FleetRunParams, sent_by: &str) -> Result<(Job, FleetRun), Failure> {
     let invalid = |text: String| Err(Failure::new(Reason::InvalidParams, text));
-    if !names::is_name(&params.pool) {
-        let name = params.pool.escape_default().to_string();
-        return invalid(format!(
-            "pool: '{name}' is not a name of 1 to 64 letters, digits, '-' and '_'"
-        ));
-    }
+    check_pool(&params.pool)?;
     if params.metadata.len() > MAX_METADATA {
         return invalid(format!("metadata: at most {MAX_METADATA} entries are possible"));
     }
@@ -111,16 +108,9 @@ fn prepare(params: FleetRunParams, sent_by: &str) -> Result<(Job, FleetRun), Fai
     };
     let first_line = request.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let run = FleetRun {
-        pool: params.pool,
-        turn_id: turn_id.clone(),
         request: first_line.chars().take(200).collect(),
-        state: FleetRunState::Queued,
-        reason: None,
-        attempts: vec![],
-        refusals: vec![],
-        cancelling: false,
-        sent_by: sent_by.to_owned(),
         metadata: params.metadata,
+        ..queued(&params.pool, &turn_id, sent_by)
     };
     let job = Job {
         turn_id,
@@ -132,6 +122,22 @@ fn prepare(params: FleetRunParams, sent_by: &str) -> Result<(Job, FleetRun), Fai
     Ok((job, run))
 }
 
+/// A run that no daemon has taken.
+pub fn queued(pool: &str, turn_id: &str, sent_by: &str) -> FleetRun {
+    FleetRun {
+        pool: pool.to_owned(),
+        turn_id: turn_id.to_owned(),
+        request: String::new(),
+        state: FleetRunState::Queued,
+        reason: None,
+        attempts: vec![],
+        refusals: vec![],
+        cancelling: false,
+        sent_by: sent_by.to_owned(),
+        metadata: BTreeMap::new(),
+    }
+}
+
 fn no_run(turn_id: &str, pool: &str) -> Failure {
     let text = format!("the pool '{pool}' has no run {turn_id}");
     Failure::new(Reason::PoolRunNotFound, text)
@@ -141,7 +147,8 @@ fn check_pool(pool: &str) -> Result<(), Failure> {
     if names::is_name(pool) {
         return Ok(());
     }
-    let text = format!("pool: '{}' is not a name", pool.escape_default());
+    let name = pool.escape_default();
+    let text = format!("pool: '{name}' is not a name of 1 to 64 letters, digits, '-' and '_'");
     Err(Failure::new(Reason::InvalidParams, text))
 }
 
@@ -153,10 +160,7 @@ pub async fn list(broker: &Broker, params: &FleetRunsParams) -> Result<Vec<Fleet
     check_pool(&params.pool)?;
     let store = broker.run_bucket(&params.pool).await?;
     if let Some(turn_id) = &params.turn_id {
-        let found = match state::is_turn_id(turn_id) {
-            true => state::read(&store, turn_id).await?,
-            false => None,
-        };
+        let found = state::read(&store, turn_id).await?;
         return found.map(|stored| vec![stored.run]).ok_or_else(|| no_run(turn_id, &params.pool));
     }
     let failed = |error: &dyn std::error::Error| unreachable("the runs of the pool", &chain(error));
@@ -177,10 +181,7 @@ pub async fn cancel(broker: &Broker, target: &FleetRunRef) -> Result<FleetRun, F
     check_pool(&target.pool)?;
     let store = broker.run_bucket(&target.pool).await?;
     for _ in 0..MAX_CHANGES {
-        let found = match state::is_turn_id(&target.turn_id) {
-            true => state::read(&store, &target.turn_id).await?,
-            false => None,
-        };
+        let found = state::read(&store, &target.turn_id).await?;
         let stored = found.ok_or_else(|| no_run(&target.turn_id, &target.pool))?;
         if stored.run.state.is_final() || stored.run.cancelling {
             return Ok(stored.run);

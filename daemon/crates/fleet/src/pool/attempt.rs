@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Worker,
-    add::Job,
+    add::{Job, queued},
     find,
     state::{self, Stored},
 };
@@ -109,18 +109,7 @@ async fn known(store: &Store, pool: &str, job: &Job) -> Result<Option<Stored>, F
     if let Some(stored) = state::read(store, &job.turn_id).await? {
         return Ok(Some(stored));
     }
-    let run = FleetRun {
-        pool: pool.to_owned(),
-        turn_id: job.turn_id.clone(),
-        request: String::new(),
-        state: FleetRunState::Queued,
-        reason: None,
-        attempts: vec![],
-        refusals: vec![],
-        cancelling: false,
-        sent_by: "unknown".into(),
-        metadata: Default::default(),
-    };
+    let run = queued(pool, &job.turn_id, "unknown");
     match state::create(store, &run).await? {
         Some(stored) => Ok(Some(stored)),
         None => state::read(store, &job.turn_id).await,
@@ -211,20 +200,16 @@ impl Work<'_> {
         let started = self.start_session(job, root, resumed, stored.run.attempts.len()).await;
         let (client, session) = match started {
             Ok(started) => started,
-            Err(failure) if failure.reason.retryable() => {
+            Err(failure) => {
                 // The attempt did not take place.
                 let mut run = stored.run.clone();
                 run.attempts.pop();
                 run.state = FleetRunState::Queued;
+                if !failure.reason.retryable() {
+                    return Err(Refused::For(Box::new(stored.with(run)), failure));
+                }
                 let changed = state::change(self.store, &stored, run).await;
                 return Err(changed.map_or(Refused::Lost, |_| Refused::Now));
-            }
-            Err(failure) => {
-                let mut run = stored.run.clone();
-                run.attempts.pop();
-                run.state = FleetRunState::Queued;
-                let undone = stored.with(run);
-                return Err(Refused::For(Box::new(undone), failure));
             }
         };
         let mut run = stored.run.clone();
@@ -290,7 +275,7 @@ impl Work<'_> {
         started.map(|()| (client, session))
     }
 
-    /// Extends the lease until the work ends. Whoever cannot extend it stops the work before the
+    /// Extends the lease until the work ends. A daemon that cannot extend it stops the work before the
     /// broker gives the run to another daemon.
     async fn watch(&self, client: &InProcessClient, session: &SessionId, turn_id: &str) -> End {
         let lease = self.worker.settings.lease;

@@ -27,8 +27,11 @@ pub fn is_turn_id(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
-/// Reads a run; `None` if there is none.
+/// Reads a run; `None` if there is none, or if the id cannot be a key.
 pub async fn read(store: &Store, turn_id: &str) -> Result<Option<Stored>, Failure> {
+    if !is_turn_id(turn_id) {
+        return Ok(None);
+    }
     let entry = store.entry(turn_id).await;
     let entry = entry.map_err(|error| unreachable("the runs of the pool", &chain(&error)))?;
     let Some(entry) = entry.filter(|entry| entry.operation == Operation::Put) else {

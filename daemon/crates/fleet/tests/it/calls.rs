@@ -33,7 +33,7 @@ async fn methods_of_another_daemon_are_called_with_the_rights_of_the_caller() {
     let lone = Rights::of(&[Right::Admin]);
     let refused = one.fleet.call(call("two", "tool.list", json!({})), lone, "test").await;
     assert_eq!(refused.unwrap_err().reason, Reason::RightMissing);
-    for name in ["nobody", "a.b", "*", ""] {
+    for name in ["absent", "a.b", "*", ""] {
         let absent = one.fleet.call(call(name, "tool.list", json!({})), Rights::ALL, "test").await;
         assert_eq!(absent.unwrap_err().reason, Reason::DaemonNotFound, "{name}");
     }

@@ -154,6 +154,14 @@ async fn restarted_daemon_and_purged_stream_are_completed_from_the_log() {
     check_complete(&server, "one", &[(session, 361)]).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn daemon_ends_while_the_broker_is_absent() {
+    let Some(server) = Server::stopped("") else { return };
+    let daemon = Daemon::start(&server, "one").await;
+    append(daemon.engine.trace(), &new_session(daemon.engine.trace()).await, 10).await;
+    tokio::time::timeout(PATIENCE / 6, daemon.fleet.close()).await.expect("an end");
+}
+
 async fn until_error(daemon: &Daemon) -> String {
     let started = Instant::now();
     loop {
