@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cairn_api::Api;
 use cairn_config::{Config, FleetConfig, FleetMirror};
 use cairn_fleet::{Fleet, LEASE, Login, Mirrored, Settings};
-use cairn_protocol::{id::InstanceId, location::DataRoot};
+use cairn_protocol::{fleet::is_name, id::InstanceId, location::DataRoot};
 
 /// The daemon as a member of a fleet, if it is one.
 pub struct Member(Option<Arc<Fleet>>);
@@ -84,7 +84,7 @@ fn host_name() -> String {
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' })
         .take(64)
         .collect();
-    if cairn_fleet::is_name(&name) { name } else { "cairn".into() }
+    if is_name(&name) { name } else { "cairn".into() }
 }
 
 #[cfg(test)]
@@ -93,6 +93,6 @@ mod tests {
 
     #[test]
     fn name_of_the_machine_is_a_name_of_the_fleet() {
-        assert!(cairn_fleet::is_name(&host_name()));
+        assert!(is_name(&host_name()));
     }
 }

@@ -13,10 +13,18 @@ use crate::{
     turn::ExecutionPolicy,
 };
 
-/// Levels of rights over the broker, ascending: each includes those before it.
-pub const RIGHT_LEVELS: [Right; 4] = Right::ALL;
+/// Longest name of a daemon or pool, in bytes.
+pub const MAX_NAME: usize = 64;
 
-/// Returns the rights of a level.
+/// Returns true for a name of a daemon or pool: one token of a subject, and a part of a stream's
+/// name. The name that subjects use otherwise is reserved.
+pub fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME).contains(&text.len())
+        && text != "pool"
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+/// Returns the rights of a connection over the broker: each right includes those before it.
 pub fn rights_up_to(level: Right) -> &'static [Right] {
     let all: &'static [Right] = &Right::ALL;
     &all[..=level as usize]
@@ -343,4 +351,19 @@ pub struct FleetRecords {
     /// Number of the first record that the broker has, if it is not the session's first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_single_tokens() {
+        for good in ["a", "build-1", "Lab_2"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", "pool", "a.b", "a b", "*", ">", "é", &"x".repeat(65)] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
 }

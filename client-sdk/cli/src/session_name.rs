@@ -116,6 +116,13 @@ pub fn last_digits(id: &str) -> &str {
     &id[id.len().saturating_sub(SHORT)..]
 }
 
+/// Returns true if an id begins or ends with these digits, of which there are enough for a name.
+pub fn has_digits(id: &str, digits: &str) -> bool {
+    let digits = digits.split_once('_').map_or(digits, |(_, digits)| digits);
+    let number = id.split_once('_').map_or(id, |(_, number)| number);
+    digits.len() >= MIN_DIGITS && (number.starts_with(digits) || number.ends_with(digits))
+}
+
 /// Returns the title of a session, safe to print.
 pub fn title(session: &Session) -> String {
     let title = plain(&session.title);
@@ -125,6 +132,16 @@ pub fn title(session: &Session) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_are_named_by_their_first_or_last_digits() {
+        let id = "apr_01a2b3c4d5e6f708";
+        for (digits, fits) in
+            [("01a2", true), ("apr_01a2", true), ("f708", true), ("708", false), ("b3c4", false)]
+        {
+            assert_eq!(has_digits(id, digits), fits, "{digits}");
+        }
+    }
 
     #[test]
     fn parts_of_ids_are_names() {

@@ -278,10 +278,8 @@ fn find(all: Vec<Approval>, name: &str) -> Result<Approval, Failure> {
         let text = format!("'{}' is no id of a request: at least 4 digits of it", plain(name));
         return Err(Failure::usage(text).hint("'cairn approvals' lists the requests"));
     }
-    let has_digits = |approval: &&Approval| {
-        let id = approval.approval_id.as_str();
-        id.ends_with(digits) || id.split_once('_').is_some_and(|(_, id)| id.starts_with(digits))
-    };
+    let has_digits =
+        |approval: &&Approval| session_name::has_digits(approval.approval_id.as_str(), digits);
     let found: Vec<&Approval> = all.iter().filter(has_digits).collect();
     match found.as_slice() {
         [only] => Ok((*only).clone()),

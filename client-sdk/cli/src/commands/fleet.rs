@@ -10,7 +10,7 @@ use cairn_protocol::{
         FleetCallParams, FleetDaemon, FleetRecordsParams, FleetRun, FleetRunRef, FleetRunState,
         FleetRunsParams, FleetStatus, PoolStatus,
     },
-    id::SessionId,
+    id::{ApprovalId, SessionId},
     session::Empty,
 };
 use clap::{Args, Subcommand};
@@ -24,7 +24,7 @@ use crate::{
         event,
         output::{self, plain},
     },
-    session_name::{self, MIN_DIGITS},
+    session_name,
 };
 
 /// Interval in which the state of a watched run is read.
@@ -197,16 +197,11 @@ fn daemon_lines(daemon: &FleetDaemon) -> String {
                 plain(&approval.tool),
                 plain(&approval.summary),
                 plain(&daemon.name),
-                short_approval(approval.approval_id.as_str())
+                session_name::last_digits(approval.approval_id.as_str())
             );
         }
     }
     out
-}
-
-/// Last digits of an id, as lists show it.
-fn short_approval(id: &str) -> &str {
-    id.get(id.len().saturating_sub(8)..).unwrap_or(id)
 }
 
 async fn runs(app: &App<'_>, client: &Client, pool: String) -> Result<u8, Failure> {
@@ -305,13 +300,28 @@ async fn find_session(client: &Client, daemon: &str, part: &str) -> Result<Sessi
     }
     let status = client.fleet_status(&Empty {}).await?;
     let daemon = find_daemon(&status, daemon)?;
-    let sessions = daemon.sessions.iter().map(|session| &session.session_id);
-    let mut found = sessions.filter(|id| part.len() >= MIN_DIGITS && id.as_str().ends_with(part));
     let missing = || {
-        Failure::refused(format!("{} lists no session '{}'", plain(&daemon.name), plain(part)))
+        let text = format!("{} lists no session '{}'", plain(&daemon.name), plain(part));
+        Failure::refused(text)
             .hint("'cairn fleet' lists the sessions; older ones need the complete id")
     };
-    found.next().cloned().ok_or_else(missing)
+    only(daemon.sessions.iter().map(|session| &session.session_id), SessionId::as_str, part)
+        .unwrap_or_else(|| Err(missing()))
+}
+
+/// Returns the id that has these digits; `None` without one.
+fn only<'a, T: Clone + 'a>(
+    ids: impl Iterator<Item = &'a T>,
+    text: impl Fn(&T) -> &str,
+    digits: &str,
+) -> Option<Result<T, Failure>> {
+    let mut found = ids.filter(|id| session_name::has_digits(text(id), digits));
+    let first = found.next()?;
+    Some(match found.next() {
+        None => Ok(first.clone()),
+        Some(_) => Err(Failure::usage(format!("several have the id '{}'", plain(digits)))
+            .hint("use more digits")),
+    })
 }
 
 fn find_daemon<'a>(status: &'a FleetStatus, name: &str) -> Result<&'a FleetDaemon, Failure> {
@@ -390,15 +400,13 @@ async fn answer_question(
 ) -> Result<u8, Failure> {
     let status = client.fleet_status(&Empty {}).await?;
     let waiting = find_daemon(&status, &daemon)?.sessions.iter().flat_map(|s| &s.approvals);
-    let ids = waiting.map(|approval| &approval.approval_id);
-    let mut found = ids.filter(|waiting| id.len() >= MIN_DIGITS && waiting.as_str().ends_with(id));
-    let approval_id = match (id.parse(), found.next()) {
-        (Ok(complete), _) => complete,
-        (Err(_), Some(waiting)) => waiting.clone(),
-        (Err(_), None) => {
-            let text = format!("{} has no question '{}'", plain(&daemon), plain(id));
-            return Err(Failure::refused(text).hint("'cairn fleet' lists what waits"));
-        }
+    let approval_id = match id.parse() {
+        Ok(complete) => complete,
+        Err(_) => only(waiting.map(|approval| &approval.approval_id), ApprovalId::as_str, id)
+            .unwrap_or_else(|| {
+                let text = format!("{} has no question '{}'", plain(&daemon), plain(id));
+                Err(Failure::refused(text).hint("'cairn fleet' lists what waits"))
+            })?,
     };
     let params = ApprovalResolveParams {
         approval_id,

@@ -31,7 +31,7 @@ const MAX_DELAY: Duration = Duration::from_secs(20);
 const SUBSCRIPTION_CAPACITY: usize = 1024;
 /// Records on their way to the broker.
 pub const MAX_IN_FLIGHT: usize = 4096;
-/// Time for which the broker recognizes a repeated message.
+/// Time for which the broker recognizes a run that is added again.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// Time for which the state of a run can be read after its last change.
 const RUN_AGE: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -132,7 +132,6 @@ impl Broker {
             retention: RetentionPolicy::Limits,
             storage: StorageType::File,
             allow_direct: true,
-            duplicate_window: DUPLICATE_WINDOW,
             ..stream::Config::default()
         })
         .await

@@ -180,7 +180,7 @@ async fn write(
 /// Level of the connection with which calls of these rights are forwarded: the highest of which
 /// all rights are present.
 pub fn level(rights: Rights) -> Option<Right> {
-    cairn_protocol::fleet::RIGHT_LEVELS
+    Right::ALL
         .into_iter()
         .rev()
         .find(|level| rights_up_to(*level).iter().all(|right| rights.contains(*right)))

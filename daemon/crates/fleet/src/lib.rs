@@ -31,7 +31,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     fleet::{
         FleetCallParams, FleetRecords, FleetRecordsParams, FleetRepository, FleetRun,
-        FleetRunParams, FleetRunRef, FleetRunsParams, FleetStatus,
+        FleetRunParams, FleetRunRef, FleetRunsParams, FleetStatus, is_name,
     },
     remote::Right,
 };
@@ -45,10 +45,7 @@ use pool::Worker;
 use positions::Positions;
 use presence::Presence;
 
-pub use link::LinkError;
-pub use mirror::{IDENTITY_HEADER, OMITTED_HEADER, SEQ_HEADER};
-pub use names::is_name;
-pub use remote::RemoteConnection;
+pub use mirror::{IDENTITY_HEADER, SEQ_HEADER};
 pub use settings::{LEASE, Login, Mirrored, Settings};
 
 /// Name of the file with the positions of the mirror, in the data folder.

@@ -6,7 +6,7 @@
 
 mod publish;
 
-pub use publish::{IDENTITY_HEADER, OMITTED_HEADER, SEQ_HEADER};
+pub use publish::{IDENTITY_HEADER, SEQ_HEADER};
 
 use std::{
     collections::{HashSet, VecDeque},

@@ -1,22 +1,11 @@
 //! Names of subjects, streams and buckets, which other clients of the broker also rely on.
 
-use cairn_protocol::{fleet::RIGHT_LEVELS, id::SessionId, remote::Right};
+use cairn_protocol::{id::SessionId, remote::Right};
 
 /// Prefix of all subjects.
 const PREFIX: &str = "cairn";
-/// Longest name of a daemon or pool, in bytes.
-pub const MAX_NAME: usize = 64;
-
 /// Bucket with the state of each connected daemon.
 pub const DAEMONS: &str = "CAIRN_DAEMONS";
-
-/// True for names that are one token of a subject and part of a stream's name. The names that
-/// subjects use otherwise are reserved.
-pub fn is_name(text: &str) -> bool {
-    let fits = (1..=MAX_NAME).contains(&text.len());
-    fits && text != "pool"
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
-}
 
 /// Subject of a session's records.
 pub fn records(daemon: &str, session: &SessionId) -> String {
@@ -47,7 +36,7 @@ pub fn all_calls(daemon: &str) -> String {
 pub fn parse_calls(subject: &str) -> Option<(Right, &str)> {
     let mut parts = subject.split('.').skip(3);
     let (level, connection) = (parts.next()?, parts.next()?);
-    let level = RIGHT_LEVELS.into_iter().find(|right| right.as_str() == level)?;
+    let level = Right::ALL.into_iter().find(|right| right.as_str() == level)?;
     Some((level, connection))
 }
 
@@ -64,7 +53,7 @@ pub fn all_runs(pool: &str) -> String {
 /// Rights of the sender of a message on a subject of [`runs`].
 pub fn parse_runs(subject: &str) -> Option<Right> {
     let level = subject.split('.').nth(4)?;
-    RIGHT_LEVELS.into_iter().find(|right| right.as_str() == level)
+    Right::ALL.into_iter().find(|right| right.as_str() == level)
 }
 
 /// Stream with the waiting and active runs of a pool.
@@ -80,16 +69,6 @@ pub fn run_bucket(pool: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_single_tokens() {
-        for good in ["a", "build-1", "Lab_2"] {
-            assert!(is_name(good), "{good}");
-        }
-        for bad in ["", "pool", "a.b", "a b", "*", ">", "é", &"x".repeat(65)] {
-            assert!(!is_name(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn subjects_are_parsed_back() {

@@ -1,5 +1,7 @@
 //! Checks of values that their types do not express.
 
+use cairn_protocol::fleet::is_name;
+
 use super::{Config, fleet, notifications, telemetry};
 
 impl Config {
@@ -66,10 +68,10 @@ impl Config {
             wrong.push(("fleet.server", why.to_owned()));
         }
         let names = "must be 1 to 64 letters, digits, '-' and '_', and not 'pool'".to_owned();
-        if own.name.as_deref().is_some_and(|name| !fleet::is_fleet_name(name)) {
+        if own.name.as_deref().is_some_and(|name| !is_name(name)) {
             wrong.push(("fleet.name", names.clone()));
         }
-        if !own.pools.iter().all(|pool| fleet::is_fleet_name(pool)) {
+        if !own.pools.iter().all(|pool| is_name(pool)) {
             wrong.push(("fleet.pools", names));
         }
         if own.user.is_some() != own.password_file.is_some() {

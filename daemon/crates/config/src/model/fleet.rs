@@ -66,13 +66,6 @@ pub(super) fn check_server(server: &str, is_plaintext: bool) -> Result<(), &'sta
     }
 }
 
-/// True for names of daemons and pools.
-pub(super) fn is_fleet_name(text: &str) -> bool {
-    (1..=64).contains(&text.len())
-        && text != "pool"
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,7 +32,7 @@ pub const SEQ_HEADER: &str = "Cairn-Seq";
 /// Header with the identity of the data folder that has the log.
 pub const IDENTITY_HEADER: &str = "Cairn-Identity";
 /// Header with the size of a record that is over the broker's limit of a message.
-pub const OMITTED_HEADER: &str = "Cairn-Omitted-Bytes";
+const OMITTED_HEADER: &str = "Cairn-Omitted-Bytes";
 /// Records of one session that are read at once.
 const BATCH: u32 = 256;
 /// Bytes of a message that its headers may take.
@@ -170,7 +170,7 @@ impl<'a> Publisher<'a> {
             Err(error) => return Err(unreachable("the mirror", &chain(&error)).into()),
         };
         let expected = oldest.position.stream_seq;
-        if ack.duplicate || ack.sequence != expected {
+        if ack.sequence != expected {
             // The message is stored, but not where its successors expect it.
             self.resync().await?;
             return Ok(false);

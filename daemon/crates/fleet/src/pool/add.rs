@@ -6,7 +6,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     fleet::{
         FleetDaemon, FleetRepository, FleetRun, FleetRunParams, FleetRunRef, FleetRunState,
-        FleetRunsParams, FleetWork, PoolStatus,
+        FleetRunsParams, FleetWork, PoolStatus, is_name,
     },
     remote::Right,
 };
@@ -144,7 +144,7 @@ fn no_run(turn_id: &str, pool: &str) -> Failure {
 }
 
 fn check_pool(pool: &str) -> Result<(), Failure> {
-    if names::is_name(pool) {
+    if is_name(pool) {
         return Ok(());
     }
     let name = pool.escape_default();

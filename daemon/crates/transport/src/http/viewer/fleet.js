@@ -1,7 +1,7 @@
 // Fleet: the daemons that share a broker, what they do, and what waits for an answer there.
-import { announce, button, el, empty, failure, fitted } from "./dom.js";
+import { announce, button, el, empty, fitted } from "./dom.js";
 import { chip, count, when } from "./format.js";
-import { repeat } from "./poll.js";
+import { Repeated } from "./poll.js";
 import { call, may } from "./rpc.js";
 
 /** True once this daemon has said that it belongs to a fleet. */
@@ -17,36 +17,24 @@ export async function probe() {
   }
 }
 
-export class Fleet {
+export class Fleet extends Repeated {
   static isAllowed() {
     return isOn;
   }
 
   constructor() {
+    super();
     this.body = el("div", "page-body", el("p", "faint", "Loading"));
     this.node = el("div", "page", el("header", "page-head", el("h1", "", "Fleet")), this.body);
   }
 
-  begin() {
-    this.stop = repeat(() => this.load());
+  request() {
+    return call("fleet.status", {});
   }
 
-  close() {
-    this.stop?.();
-  }
-
-  async load() {
-    try {
-      const status = await call("fleet.status", {});
-      // The time of the last sign of life changes every few seconds and is not part of the page.
-      const seen = JSON.stringify(status, (key, value) => (key === "seenAt" || key === "confirmed" ? undefined : value));
-      if (seen === this.seen) return;
-      this.seen = seen;
-      this.body.replaceChildren(...this.sections(status));
-    } catch (error) {
-      if (!this.seen) this.body.replaceChildren(failure(error, () => this.load()));
-      throw error;
-    }
+  /** The signs of life and the number of copied records change every few seconds and are not painted. */
+  identity(status) {
+    return JSON.stringify(status, (key, value) => (key === "seenAt" || key === "confirmed" ? undefined : value));
   }
 
   sections(status) {

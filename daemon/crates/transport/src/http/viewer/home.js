@@ -1,9 +1,9 @@
 // Home: what waits for an answer, what runs, what ended lately.
-import { button, el, empty, failure, fitted, link, plain } from "./dom.js";
+import { button, el, empty, fitted, link, plain } from "./dom.js";
 import { chip, count, dollars, shortFolder, titleOf, when } from "./format.js";
 import { Explore } from "./explore.js";
 import { Fleet } from "./fleet.js";
-import { repeat } from "./poll.js";
+import { Repeated } from "./poll.js";
 import { call, may, methods } from "./rpc.js";
 
 const LIMIT = 50;
@@ -31,8 +31,9 @@ export function sessionRow({ session, branch, request, waiting = [], queued, cos
   return el("li", "entry", main, facts);
 }
 
-export class Home {
+export class Home extends Repeated {
   constructor() {
+    super();
     this.body = el("div", "page-body", el("p", "faint", "Loading"));
     const actions = el("div", "actions");
     if (may("orchestrate.run.start")) actions.append(link("/new", "button main", "New session"));
@@ -42,28 +43,8 @@ export class Home {
     this.node = el("div", "page", el("header", "page-head", el("h1", "", "Home"), actions), this.body);
   }
 
-  begin() {
-    this.stop = repeat(() => this.load());
-  }
-
-  close() {
-    this.stop?.();
-  }
-
-  async load() {
-    try {
-      const { rows } = await call("session.board", { limit: LIMIT });
-      const seen = JSON.stringify(rows) + Math.floor(Date.now() / 60_000);
-      // An unchanged page stays as it is, with the focus in it.
-      if (seen === this.seen) return;
-      this.seen = seen;
-      const focus = document.activeElement?.dataset?.row;
-      this.body.replaceChildren(...this.sections(rows));
-      if (focus) this.body.querySelector(`[data-row="${CSS.escape(focus)}"]`)?.focus();
-    } catch (error) {
-      if (!this.seen) this.body.replaceChildren(failure(error, () => this.load()));
-      throw error;
-    }
+  async request() {
+    return (await call("session.board", { limit: LIMIT })).rows;
   }
 
   sections(rows) {

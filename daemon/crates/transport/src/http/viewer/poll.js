@@ -1,4 +1,5 @@
 // What pages repeat while they are visible: the data of the page that is open, and the pending approvals, which the daemon's notifications refresh.
+import { failure } from "./dom.js";
 import { call, on } from "./rpc.js";
 
 const INTERVAL_MS = 2_000;
@@ -33,6 +34,38 @@ async function run(task) {
   task.busy = false;
   const pause = Math.min(MAX_INTERVAL_MS, Math.max(task.interval, (performance.now() - began) * SHARE));
   if (tasks.has(task)) task.timer = setTimeout(() => run(task), pause);
+}
+
+/** A page whose body has an answer that is requested repeatedly, and is painted when it differs from the last one. */
+export class Repeated {
+  begin() {
+    this.stop = repeat(() => this.load());
+  }
+
+  close() {
+    this.stop?.();
+  }
+
+  /** The part of an answer whose change is painted; times are relative, so a minute is a change. */
+  identity(answer) {
+    return JSON.stringify(answer) + Math.floor(Date.now() / 60_000);
+  }
+
+  async load() {
+    try {
+      const answer = await this.request();
+      const seen = this.identity(answer);
+      if (seen === this.seen) return;
+      this.seen = seen;
+      // The focus stays where it was.
+      const focus = document.activeElement?.dataset?.row;
+      this.body.replaceChildren(...this.sections(answer));
+      if (focus) this.body.querySelector(`[data-row="${CSS.escape(focus)}"]`)?.focus();
+    } catch (error) {
+      if (!this.seen) this.body.replaceChildren(failure(error, () => this.load()));
+      throw error;
+    }
+  }
 }
 
 /** Repeats everything at once: after a reconnection, and when the page becomes visible. */

@@ -1,37 +1,24 @@
 // Schedules: their next times, and the latest runs.
-import { el, empty, failure, fitted, link, plain } from "./dom.js";
+import { el, empty, fitted, link, plain } from "./dom.js";
 import { chip, count, shortFolder, when } from "./format.js";
-import { repeat } from "./poll.js";
+import { Repeated } from "./poll.js";
 import { call } from "./rpc.js";
 
 const OUTCOMES = { started: "running" };
 
-export class Schedules {
+export class Schedules extends Repeated {
   constructor() {
+    super();
     this.body = el("div", "page-body", el("p", "faint", "Loading"));
     this.node = el("div", "page", el("header", "page-head", el("h1", "", "Schedules")), this.body);
   }
 
-  begin() {
-    this.stop = repeat(() => this.load());
+  async request() {
+    return (await call("schedule.list", {})).data;
   }
 
-  close() {
-    this.stop?.();
-  }
-
-  async load() {
-    try {
-      const answer = await call("schedule.list", {});
-      const all = answer.data;
-      const seen = JSON.stringify(all) + Math.floor(Date.now() / 60_000);
-      if (seen === this.seen) return;
-      this.seen = seen;
-      this.body.replaceChildren(...(all.length ? all.map((one) => this.card(one)) : [empty("No schedules", "In a terminal, cairn schedule add 'every weekday 7:00' 'summarise what changed' adds one.")]));
-    } catch (error) {
-      if (!this.seen) this.body.replaceChildren(failure(error, () => this.load()));
-      throw error;
-    }
+  sections(all) {
+    return all.length ? all.map((one) => this.card(one)) : [empty("No schedules", "In a terminal, cairn schedule add 'every weekday 7:00' 'summarise what changed' adds one.")];
   }
 
   card({ when: words, timezone, job, nextAt, history = [], scheduleId, cron }) {
