@@ -1952,7 +1952,7 @@ export interface FleetRecordsParams {
 export interface FleetRefusal {
   /** Name of the daemon. */
   daemon: string;
-  /** Reason, for people. */
+  /** Reason of the refusal, for people. */
   reason: string;
 }
 
@@ -2023,9 +2023,9 @@ export type FleetRunState =
   | "queued"
   /** A daemon has taken it. */
   | "running"
-  /** The work completed. */
+  /** The agent finished its work. */
   | "completed"
-  /** The work failed. */
+  /** The work failed, for the reason beside it. */
   | "failed"
   /** A client cancelled it. */
   | "cancelled"

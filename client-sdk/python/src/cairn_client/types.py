@@ -2194,7 +2194,7 @@ class FleetRefusal(TypedDict):
     daemon: str
     """Name of the daemon."""
     reason: str
-    """Reason, for people."""
+    """Reason of the refusal, for people."""
 
 
 class FleetRepository(TypedDict):
@@ -2264,8 +2264,8 @@ class FleetRunRef(TypedDict):
 FleetRunState: TypeAlias = Literal[
     "queued",  # No daemon has taken it yet.
     "running",  # A daemon has taken it.
-    "completed",  # The work completed.
-    "failed",  # The work failed.
+    "completed",  # The agent finished its work.
+    "failed",  # The work failed, for the reason beside it.
     "cancelled",  # A client cancelled it.
     "refused",  # No daemon of the pool may or can do it.
 ]

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Instant};
 use cairn_api::{Fleet as _, Right, Rights};
 use cairn_protocol::{
     error::Reason,
-    fleet::{FleetRunParams, FleetRunRef, FleetRunState, FleetRunsParams, FleetWork},
+    fleet::{
+        FleetCallParams, FleetRunParams, FleetRunRef, FleetRunState, FleetRunsParams, FleetWork,
+    },
 };
 
 use crate::server::{Daemon, PATIENCE, Server};
@@ -128,6 +130,37 @@ async fn run_of_a_daemon_that_lost_the_broker_is_done_once_by_another() {
     one.gate.add_permits(1);
     let run = two.until_run("a", |run| run.state.is_final()).await;
     assert_eq!((run.state, run.attempts.len()), (FleetRunState::Completed, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn busy_daemon_is_offered_a_run_again_and_leaves_no_empty_sessions() {
+    let Some(server) = Server::start() else { return };
+    let one = Daemon::start(&server, "one").await;
+    until_listed(&one, 1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let root = one.add_root(&folder.path().join("app")).await;
+    // As many explores as the engine has at once.
+    for _ in 0..4 {
+        let params = FleetCallParams {
+            daemon: "one".into(),
+            method: "orchestrate.explore.start".into(),
+            params: serde_json::json!({"root": root}),
+        };
+        one.fleet.call(params, Rights::ALL, "test").await.unwrap();
+    }
+    one.fleet.run(explore("a", &root), Rights::ALL).await.unwrap();
+    let context = async_nats::jetstream::new(server.client().await);
+    let stream = context.get_stream("CAIRN_POOL_ci").await.unwrap();
+    let started = Instant::now();
+    while stream.consumer_info("workers").await.unwrap().delivered.consumer_sequence < 4 {
+        assert!(started.elapsed() < PATIENCE, "the run is not offered again");
+        tokio::task::yield_now().await;
+    }
+    // The session of the present offer may exist.
+    assert!(one.engine.trace().session_count().await.unwrap() <= 5);
+    one.gate.add_permits(5);
+    let run = one.until_run("a", |run| run.state.is_final()).await;
+    assert_eq!((run.state, run.attempts.len()), (FleetRunState::Completed, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
