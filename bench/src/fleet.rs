@@ -1,21 +1,19 @@
-//! Daemons and a broker: records mirrored per second and their cost, time until a run starts, and
-//! a thousand runs over five daemons of which two are killed. `CAIRN_NATS_SERVER` names the
-//! broker's program, `nats-server` unless set.
+//! Daemons and a broker: records mirrored per second and their cost, time until a run starts, a
+//! thousand runs over five daemons of which two are killed, records under faults. `CAIRN_NATS_SERVER`
+//! names the broker's program, `nats-server` unless set.
+
+mod broker;
+mod faults;
 
 use std::{
     collections::BTreeMap,
-    net::TcpListener,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use cairn_api::{Api, Fleet as _, HostInfo};
-use cairn_engine::{Engine, record::Trace};
-use cairn_fleet::{Fleet, LEASE, Login, Mirrored, Settings};
-use cairn_protocol::{daemon::Limits, envelope::Body, event::AgentEvt, id::SessionId};
-use cairn_test_support::engine::{deps, index_options, options};
+use cairn_engine::record::Trace;
+use cairn_fleet::{LEASE, Login, Mirrored, Settings};
+use cairn_protocol::{envelope::Body, event::AgentEvt, id::SessionId};
 use cairn_trace::{Append, NewRecord, NewSession};
 use serde_json::{Value, json};
 
@@ -23,6 +21,9 @@ use crate::{
     daemon::{Client, Daemon},
     meter::{cpu, memory, quantile, report, value},
 };
+use broker::Broker;
+use faults::Node;
+pub use faults::write;
 
 /// Records of the measure of the mirror, and the sessions that they are in.
 const RECORDS: (usize, usize) = (200_000, 100);
@@ -35,43 +36,32 @@ const POOL: (usize, usize, usize) = (5, 2, 1000);
 /// Longest duration of the runs of the pool.
 const POOL_LIMIT: Duration = Duration::from_secs(900);
 
-struct Broker {
-    child: Child,
-    port: u16,
-}
-
-impl Broker {
-    fn start(folder: &Path) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = port.local_addr().expect("a port").port();
-        let program = std::env::var_os("CAIRN_NATS_SERVER").unwrap_or("nats-server".into());
-        let child = Command::new(program)
-            .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
-            .arg(folder.join("broker"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nats-server: set CAIRN_NATS_SERVER");
-        Self { child, port }
+/// Runs the named parts, or all.
+pub async fn run(scratch: &Path, parts: &[String]) {
+    let is_selected = |name: &str| parts.is_empty() || parts.iter().any(|part| part == name);
+    let folder = |name: &str| {
+        let folder = scratch.join(name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        folder
+    };
+    if is_selected("mirror") {
+        mirror(&folder("mirror")).await;
     }
-
-    fn address(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+    if is_selected("starts") {
+        starts(&folder("starts")).await;
     }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        let _already_exited = self.child.kill();
-        let _already_exited = self.child.wait();
+    if is_selected("pool") {
+        pool(&folder("pool")).await;
     }
-}
-
-pub async fn run(scratch: &Path) {
-    let broker = Broker::start(scratch);
-    mirror(&scratch.join("mirror"), &broker).await;
-    starts(&scratch.join("starts"), &broker).await;
-    pool(&scratch.join("pool"), &broker).await;
+    if is_selected("faults") {
+        faults::faults(&folder("faults")).await;
+    }
+    if is_selected("cluster") {
+        faults::cluster(&folder("cluster")).await;
+    }
+    if is_selected("many") {
+        faults::many(&folder("many")).await;
+    }
 }
 
 /// Appends the records and returns the seconds, and the milliseconds of the commits.
@@ -100,7 +90,8 @@ fn record() -> NewRecord {
     NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body }
 }
 
-async fn mirror(folder: &Path, broker: &Broker) {
+async fn mirror(folder: &Path) {
+    let broker = Broker::start(folder);
     std::fs::create_dir_all(folder.join("plain")).expect("a folder");
     std::fs::create_dir_all(folder.join("mirrored")).expect("a folder");
     let plain = Trace::open(&folder.join("plain/trace.db")).expect("a log");
@@ -109,20 +100,14 @@ async fn mirror(folder: &Path, broker: &Broker) {
     let cpu_plain = cpu(None) - before;
     let commit_plain = quantile(&mut commits, 0.95);
     let dir = folder.join("mirrored");
-    let engine = Engine::open(deps(&dir, index_options()), options(&dir)).await.expect("an engine");
-    let host = HostInfo::in_process("0", &dir);
-    let api = Api::new(engine.clone(), host, Limits::default());
-    let settings = settings(broker, "bench", &[]);
-    let fleet = Fleet::start(settings, Arc::clone(&api), &dir, "bench").await.expect("a fleet");
-    while !fleet.status().await.expect("a status").connected {
-        tokio::task::yield_now().await;
-    }
+    let node = Node::open(&dir, settings(&broker.address(), "bench", &[])).await;
+    node.until_connected().await;
     let (before, rss) = (cpu(None), memory(None, "VmRSS"));
     let start = Instant::now();
-    let (_, mut commits) = append_all(engine.trace()).await;
+    let (_, mut commits) = append_all(node.engine.trace()).await;
     let appended = start.elapsed().as_secs_f64();
     let mut peak = 0.0_f64;
-    while confirmed(&fleet).await < RECORDS.0 as u64 {
+    while node.confirmed().await < RECORDS.0 as u64 {
         peak = peak.max(memory(None, "VmRSS"));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -140,24 +125,21 @@ async fn mirror(folder: &Path, broker: &Broker) {
     report(format!(
         "fleet: mirror: commit p95 {commit:.2} ms, without {commit_plain:.2} ms (never delayed)"
     ));
-    fleet.close().await;
-    engine.close().await;
+    node.fleet.close().await;
+    node.engine.close().await;
 }
 
-async fn confirmed(fleet: &Fleet) -> u64 {
-    let status = fleet.status().await.expect("a status");
-    status.mirror.expect("a mirror").confirmed
-}
-
-fn settings(broker: &Broker, name: &str, pools: &[&str]) -> Settings {
+fn settings(server: &str, name: &str, pools: &[&str]) -> Settings {
     Settings {
-        server: broker.address(),
+        server: server.to_owned(),
         login: Login::None,
         ca_file: None,
         name: name.to_owned(),
         pools: pools.iter().map(|pool| (*pool).to_owned()).collect(),
         mirror: Mirrored::All,
         mirror_folders: vec![],
+        blobs: false,
+        replicas: 1,
         clone_from: vec![],
         max_runs: 16,
         lease: LEASE,
@@ -190,8 +172,9 @@ async fn add_run(client: &mut Client, pool: &str, id: &str, root: &Path) {
 }
 
 /// Time from the call that adds a run until its session's first record.
-async fn starts(folder: &Path, broker: &Broker) {
-    let home = home(folder, broker, "starter", "starts");
+async fn starts(folder: &Path) {
+    let broker = Broker::start(folder);
+    let home = home(folder, &broker, "starter", "starts");
     let root = root(folder);
     let mut daemon = Daemon::start(&home);
     daemon.index(&root).await;
@@ -232,12 +215,13 @@ async fn until_listed(client: &mut Client, count: usize) {
 }
 
 /// A thousand runs; two daemons are killed while they have some.
-async fn pool(folder: &Path, broker: &Broker) {
+async fn pool(folder: &Path) {
+    let broker = Broker::start(folder);
     let root = root(folder);
     let (count, killed, runs) = POOL;
     let mut daemons = Vec::new();
     for n in 0..count {
-        let mut daemon = Daemon::start(&home(folder, broker, &format!("member-{n}"), "load"));
+        let mut daemon = Daemon::start(&home(folder, &broker, &format!("member-{n}"), "load"));
         daemon.index(&root).await;
         daemons.push(daemon);
     }

@@ -64,7 +64,12 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some("fleet") {
         let scratch = tempfile::tempdir().expect("a temporary folder");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        return runtime.block_on(fleet::run(scratch.path()));
+        let parts: Vec<String> = args.skip(1).collect();
+        return runtime.block_on(fleet::run(scratch.path(), &parts));
+    }
+    if let Some([folder, address]) = fleet_writer() {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        return runtime.block_on(fleet::write(Path::new(&folder), &address));
     }
     if std::env::args().nth(1).as_deref() == Some("mixed") {
         let scratch = tempfile::tempdir().expect("a temporary folder");
@@ -77,7 +82,7 @@ fn main() {
         meter::report(
             "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat|worktrees]... [--record]
        cairn-bench mixed
-       cairn-bench fleet
+       cairn-bench fleet [mirror|starts|pool|faults|cluster|many]...
        cairn-bench charts
        cairn-bench agent [QUERIES --repos FOLDER]
        cairn-bench tasks [TASK]... [--model URL NAME] [--folder FOLDER]",
@@ -184,6 +189,17 @@ fn missing(is_selected: &dyn Fn(&str) -> bool) -> Option<String> {
     let rg = std::process::Command::new("rg").arg("--version").output();
     (is_selected("grep") && rg.is_err())
         .then(|| "rg is missing: install ripgrep, or name the measures without grep".into())
+}
+
+/// Returns the arguments of the process that writes records until it is killed, if this is it.
+fn fleet_writer() -> Option<[String; 2]> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match &args[..] {
+        [word, folder, address] if word == "fleet-writer" => {
+            Some([folder.clone(), address.clone()])
+        }
+        _ => None,
+    }
 }
 
 /// Returns the arguments of the raw peer of the fan-out, if this process is it.

@@ -67,6 +67,8 @@ fn settings(config: &FleetConfig, server: String, max_runs: u32) -> Result<Setti
         pools: config.pools.clone(),
         mirror,
         mirror_folders: config.mirror_folders.clone(),
+        blobs: config.blobs,
+        replicas: config.replicas as usize,
         clone_from: config.clone_from.clone(),
         max_runs,
         lease: LEASE,

@@ -16,7 +16,7 @@ use crate::{
 
 const DAY: i64 = 24 * 60 * 60;
 
-fn libfaketime() -> Option<PathBuf> {
+pub fn libfaketime() -> Option<PathBuf> {
     let folders =
         ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
     let files = folders.map(|folder| Path::new(folder).join("faketime/libfaketimeMT.so.1"));

@@ -32,6 +32,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("discovery", "config_keys::invalid_value_is_refused_with_its_key"),
     ("embedder", "config_keys::invalid_value_is_refused_with_its_key"),
     ("exclusions", "config_keys::daemon_starts_as_configured"),
+    ("fleet.blobs", "fleet::blobs_are_copied_to_the_object_store_of_the_broker"),
     (
         "fleet.caFile",
         "fleet::login::daemon_logs_in_by_credentials_over_tls_and_not_by_expired_ones",
@@ -50,6 +51,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("fleet.passwordFile", "fleet::login::daemon_logs_in_by_name_and_password"),
     ("fleet.plaintext", "fleet::login::broker_of_another_machine_needs_tls_or_the_users_word"),
     ("fleet.pools", "fleet::run_of_a_pool_is_done_on_its_commit_and_answered_from_afar"),
+    ("fleet.replicas", "fleet::copies_on_several_nodes_need_a_cluster"),
     ("fleet.server", "fleet::run_of_a_pool_is_done_on_its_commit_and_answered_from_afar"),
     ("fleet.user", "fleet::login::daemon_logs_in_by_name_and_password"),
     ("format.commands.*", "chat::formatter_and_check_run_after_edits"),

@@ -2,6 +2,7 @@
 //! records in other languages.
 
 mod login;
+mod machines;
 
 use std::{
     net::TcpListener,
@@ -99,6 +100,50 @@ fn run_of_a_pool_is_done_on_its_commit_and_answered_from_afar() {
     assert!(code == 3 && err.contains("has no run no-such-run"), "{err}");
     let (code, _, err) = sender.cairn(&["run", "x", "--pool", "a b"]);
     assert!(code != 0 && err.contains("is not a name"), "{err}");
+}
+
+#[test]
+fn blobs_are_copied_to_the_object_store_of_the_broker() {
+    let Some(server) = Server::start() else { return };
+    let Some(python) = python("nats") else { return };
+    let settings = fleet(&server, "one", json!({"mirror": "all", "blobs": true}));
+    let answers = json!([
+        calls("grep", &json!({"pattern": "line", "limit": 2000})),
+        text_answer("many lines")
+    ]);
+    let cairn = configured(&answers, &settings);
+    let text: String = (0..1500).map(|n| format!("line {n} {}\n", "x".repeat(60))).collect();
+    tree(&cairn.folder, &[("lines.txt", &text)]);
+    let session = ok(&cairn, &["run", "look for lines"]).lines().next().unwrap().to_owned();
+    let records = ok(&cairn, &["--json", "trace", "show", &session]);
+    let hash = records.split("\"blob\":{\"sha256\":\"").nth(1).expect("a blob");
+    let hash = &hash[..64];
+    let script = format!(
+        "import asyncio, nats\n\
+         async def main():\n    \
+             client = await nats.connect('{}')\n    \
+             store = await client.jetstream().object_store('CAIRN_BLOBS_one')\n    \
+             print((await store.get('{hash}')).data.decode())\n\
+         asyncio.run(main())",
+        server.address()
+    );
+    let copy = wait_for("the copy of the blob", || {
+        let output = Command::new(&python).args(["-c", &script]).output().unwrap();
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+    });
+    assert!(copy.contains("line 1234 ") && copy.len() > 64 * 1024, "{}", copy.len());
+}
+
+#[test]
+fn copies_on_several_nodes_need_a_cluster() {
+    let Some(server) = Server::start() else { return };
+    let settings = fleet(&server, "one", json!({"mirror": "all", "replicas": 3}));
+    let cairn = configured(&json!([]), &settings);
+    let error = wait_for("the reason", || {
+        let status = json_of(&cairn, &["fleet"]);
+        Some(status["mirror"]["error"].as_str()?.to_owned())
+    });
+    assert!(error.contains("replicas"), "{error}");
 }
 
 #[test]

@@ -12,18 +12,18 @@ use serde_json::Value;
 use crate::sealed::{binary, missing, python, wait_for};
 
 /// Two network namespaces joined by a virtual cable, which are removed on drop.
-struct Cable {
+pub struct Cable {
     ends: [String; 2],
 }
 
-const ADDRESSES: [&str; 2] = ["10.77.113.1", "10.77.113.2"];
+pub const ADDRESSES: [&str; 2] = ["10.77.113.1", "10.77.113.2"];
 
 fn ip(args: &[&str]) -> bool {
     Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }
 
 impl Cable {
-    fn lay() -> Option<Self> {
+    pub fn lay() -> Option<Self> {
         // Tests of one process create cables concurrently.
         static LAID: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), LAID.fetch_add(1, Ordering::Relaxed));
@@ -46,7 +46,7 @@ impl Cable {
     }
 
     /// Returns a command at one end.
-    fn at(&self, end: usize, program: &Path, home: &Path) -> Command {
+    pub fn at(&self, end: usize, program: &Path, home: &Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.ends[end]]).arg(program);
         command
@@ -141,7 +141,7 @@ fn machine_is_discovered_paired_and_used_over_the_network() {
 }
 
 /// Kills the child process on drop.
-struct Killed(std::process::Child);
+pub struct Killed(pub std::process::Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {

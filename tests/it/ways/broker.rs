@@ -21,6 +21,17 @@ const WINDOW: u64 = 64;
 /// Bytes of a message's text, below the broker's limit.
 const PIECE: usize = 512 * 1024;
 
+/// Path of the broker's program; `None` after a notice if it is missing.
+pub fn program() -> Option<PathBuf> {
+    let python = std::env::var_os("CAIRN_TEST_PYTHON").map(PathBuf::from);
+    let program = python.and_then(|python| Some(python.parent()?.join("nats-server")));
+    let program = program.filter(|path| path.exists());
+    if program.is_none() {
+        missing("nats-server");
+    }
+    program
+}
+
 /// A running broker, which is killed on drop.
 pub struct Server {
     child: Child,
@@ -44,12 +55,7 @@ impl Server {
 
     /// Starts a broker with further lines of its configuration.
     pub fn with_config(more: &str) -> Option<Self> {
-        let python = std::env::var_os("CAIRN_TEST_PYTHON").map(PathBuf::from);
-        let program = python.and_then(|python| Some(python.parent()?.join("nats-server")));
-        let Some(program) = program.filter(|path| path.exists()) else {
-            missing("nats-server");
-            return None;
-        };
+        let program = program()?;
         let dir = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let store = dir.path().join("store");

@@ -11,6 +11,7 @@ use async_nats::{
         self, Context,
         consumer::{AckPolicy, PullConsumer, pull},
         kv,
+        object_store::{self, ObjectStore},
         stream::{self, RetentionPolicy, StorageType},
     },
 };
@@ -42,6 +43,8 @@ pub const DAEMON_AGE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
     pub connected: bool,
+    /// Connections that were made so far.
+    pub connections: u64,
     /// Reason why there is no connection.
     pub error: Option<String>,
 }
@@ -52,6 +55,8 @@ pub struct Broker {
     pub client: Client,
     pub context: Context,
     link: watch::Receiver<Link>,
+    /// Nodes of the cluster that have each message.
+    replicas: usize,
     /// Shared with the callback of the connection.
     _sender: Arc<Mutex<watch::Sender<Link>>>,
 }
@@ -91,7 +96,7 @@ impl Broker {
             options = options.add_root_certificates(path.clone());
         }
         let client = options
-            .connect(&settings.server)
+            .connect(settings.server.split(',').map(str::trim).collect::<Vec<_>>())
             .await
             .map_err(|error| format!("fleet.server: {}", chain(&error)))?;
         let context = jetstream::context::ContextBuilder::new()
@@ -100,7 +105,7 @@ impl Broker {
             .max_ack_inflight(MAX_IN_FLIGHT)
             .backpressure_on_inflight(true)
             .build(client.clone());
-        Ok(Self { client, context, link, _sender: sender })
+        Ok(Self { client, context, link, replicas: settings.replicas, _sender: sender })
     }
 
     /// Returns the present state of the connection.
@@ -113,6 +118,11 @@ impl Broker {
         let mut link = self.link.clone();
         // The sender lives as long as the connection.
         let _closed = link.wait_for(|link| link.connected).await;
+    }
+
+    /// Returns the connections that are made from now on.
+    pub fn connections(&self) -> Connections {
+        Connections { link: self.link.clone(), known: self.link.borrow().connections }
     }
 
     /// Opens a stream, which is created if it is missing and this user may do so.
@@ -131,10 +141,29 @@ impl Broker {
             subjects: vec![names::all_records(daemon)],
             retention: RetentionPolicy::Limits,
             storage: StorageType::File,
+            num_replicas: self.replicas,
             allow_direct: true,
             ..stream::Config::default()
         })
         .await
+    }
+
+    /// Opens the object store with the blobs of a daemon.
+    pub async fn blob_store(&self, daemon: &str) -> Result<ObjectStore, Failure> {
+        let name = names::blob_bucket(daemon);
+        if let Ok(store) = self.context.get_object_store(&name).await {
+            return Ok(store);
+        }
+        let config = object_store::Config {
+            bucket: name.clone(),
+            storage: StorageType::File,
+            num_replicas: self.replicas,
+            ..object_store::Config::default()
+        };
+        self.context
+            .create_object_store(config)
+            .await
+            .map_err(|error| unreachable(&format!("the bucket {name}"), &chain(&error)))
     }
 
     /// Opens the stream with the runs of a pool.
@@ -144,6 +173,7 @@ impl Broker {
             subjects: vec![names::all_runs(pool)],
             retention: RetentionPolicy::WorkQueue,
             storage: StorageType::File,
+            num_replicas: self.replicas,
             duplicate_window: DUPLICATE_WINDOW,
             ..stream::Config::default()
         })
@@ -187,12 +217,30 @@ impl Broker {
             history: 1,
             max_age,
             storage: StorageType::File,
+            num_replicas: self.replicas,
             ..kv::Config::default()
         };
         self.context
             .create_key_value(config)
             .await
             .map_err(|error| unreachable(&format!("the bucket {name}"), &chain(&error)))
+    }
+}
+
+/// Connections after a moment.
+pub struct Connections {
+    link: watch::Receiver<Link>,
+    known: u64,
+}
+
+impl Connections {
+    /// Waits for the next connection.
+    pub async fn next(&mut self) {
+        let known = self.known;
+        // The sender lives as long as the connection.
+        if let Ok(link) = self.link.wait_for(|link| link.connections > known).await {
+            self.known = link.connections;
+        }
     }
 }
 
@@ -205,10 +253,15 @@ fn note(link: &Mutex<watch::Sender<Link>>, event: &Event) {
     match event {
         Event::Connected => {
             tracing::info!("connected to the broker");
-            link.send_replace(Link { connected: true, error: None });
+            link.send_modify(|link| {
+                (link.connected, link.error) = (true, None);
+                link.connections += 1;
+            });
         }
         Event::Disconnected | Event::Closed => {
-            link.send_replace(Link { connected: false, error: Some("disconnected".into()) });
+            link.send_modify(|link| {
+                (link.connected, link.error) = (false, Some("disconnected".into()));
+            });
         }
         // A refused subject concerns one call, and its subject is only in this message.
         Event::ServerError(error) => lost(error.to_string()),

@@ -106,6 +106,7 @@ impl Fleet {
                 daemon: settings.name.clone(),
                 identity: identity.clone(),
                 policy: policy.clone(),
+                blobs: settings.blobs,
                 positions: positions.clone(),
                 counters,
             };

@@ -4,6 +4,7 @@
 //! that a slow or absent broker delays nothing. Each message names the message that precedes it on
 //! its subject; the broker itself refuses gaps, repetitions and a second writer.
 
+mod blobs;
 mod publish;
 
 pub use publish::{IDENTITY_HEADER, SEQ_HEADER};
@@ -111,6 +112,8 @@ pub struct Mirror {
     pub daemon: String,
     pub identity: String,
     pub policy: Policy,
+    /// Copies blobs too.
+    pub blobs: bool,
     pub positions: Positions,
     pub counters: Arc<Counters>,
 }
@@ -171,6 +174,7 @@ impl Mirror {
     }
 
     async fn publish_from_scan(&self, changes: &Changes) -> Result<std::convert::Infallible, Halt> {
+        let mut connections = self.broker.connections();
         let stream = self.broker.record_stream(&self.daemon).await?;
         let mut publisher = publish::Publisher::open(self, stream).await?;
         self.counters.fail(None);
@@ -193,29 +197,35 @@ impl Mirror {
                 self.counters.waiting.store(0, Ordering::Relaxed);
                 tokio::select! {
                     () = &mut rescan => break,
+                    () = connections.next() => break,
                     () = changes.changed() => {}
                 }
                 changes.take().into_iter().for_each(|session| waiting.push(session));
             }
+            // Another broker may have answered, or an older copy of this one.
+            publisher.compare().await?;
         }
     }
 
     /// Lists the chosen sessions that are ahead of their positions.
     async fn scan(&self) -> Result<Waiting, Halt> {
-        let positions = self.positions.all().await?;
+        let mut positions = self.positions.all().await?;
         let mut waiting = Waiting::default();
         let mut after = None;
         loop {
             let page = self.trace.heads(after.as_ref()).await.map_err(log_failure)?;
-            let Some(last) = page.last() else { return Ok(waiting) };
+            let Some(last) = page.last() else { break };
             after = Some(last.session.clone());
             for head in page {
-                let seen = positions.get(head.session.as_str()).copied().unwrap_or(0);
+                let seen = positions.remove(head.session.as_str()).unwrap_or(0);
                 if head.seq != seen && self.policy.allows(&head.session, head.root.as_deref()) {
                     waiting.push(head.session);
                 }
             }
         }
+        // Sessions that were deleted.
+        self.positions.remove(positions.into_keys().collect()).await?;
+        Ok(waiting)
     }
 }
 

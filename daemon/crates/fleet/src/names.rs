@@ -22,6 +22,11 @@ pub fn record_stream(daemon: &str) -> String {
     format!("CAIRN_EV_{daemon}")
 }
 
+/// Object store with the blobs of a daemon's sessions.
+pub fn blob_bucket(daemon: &str) -> String {
+    format!("CAIRN_BLOBS_{daemon}")
+}
+
 /// Subject on which a connection with the rights up to `level` sends its messages.
 pub fn calls(daemon: &str, level: Right, connection: &str) -> String {
     format!("{PREFIX}.{daemon}.rpc.{}.{connection}", level.as_str())

@@ -108,10 +108,33 @@ impl Positions {
         .await
     }
 
-    /// Removes all positions, for a stream without messages.
-    pub async fn clear(&self) -> Result<(), Failure> {
+    /// Returns the highest number in the stream of all positions, 0 without positions.
+    pub async fn last_stream_seq(&self) -> Result<u64, Failure> {
         self.blocking(|conn| {
-            conn.execute("DELETE FROM position", [])?;
+            let query = "SELECT coalesce(max(stream_seq), 0) FROM position";
+            Ok(conn.query_row(query, [], |row| row.get(0))?)
+        })
+        .await
+    }
+
+    /// Removes the positions after a number in the stream, whose messages the broker lost.
+    pub async fn remove_after(&self, stream_seq: u64) -> Result<(), Failure> {
+        self.blocking(move |conn| {
+            conn.execute("DELETE FROM position WHERE stream_seq > ?1", [stream_seq])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Removes the positions of sessions that the log no longer has.
+    pub async fn remove(&self, sessions: Vec<String>) -> Result<(), Failure> {
+        self.blocking(move |conn| {
+            let tx = conn.unchecked_transaction()?;
+            for session in &sessions {
+                tx.execute("DELETE FROM position WHERE session = ?1", [session])?;
+                tx.execute("DELETE FROM pool_session WHERE session = ?1", [session])?;
+            }
+            tx.commit()?;
             Ok(())
         })
         .await

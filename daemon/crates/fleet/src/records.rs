@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::{
-    consumer::{AckPolicy, DeliverPolicy, pull},
-    stream::Stream,
+use async_nats::{
+    HeaderMap,
+    jetstream::{
+        consumer::{AckPolicy, DeliverPolicy, pull},
+        message::StreamMessage,
+        stream::{LastRawMessageError, LastRawMessageErrorKind, Stream},
+    },
 };
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -58,16 +62,17 @@ async fn read_until(
 ) -> Result<FleetRecords, Failure> {
     let subject = names::records(&params.daemon, &params.session_id);
     let failed = |error: &dyn std::error::Error| unreachable("the mirrored records", &chain(error));
+    let (deliver_policy, first) = start(stream, &subject, params.after).await?;
     let config = pull::Config {
         filter_subject: subject,
-        deliver_policy: DeliverPolicy::All,
+        deliver_policy,
         ack_policy: AckPolicy::None,
         inactive_threshold: MAX_WAIT * 2,
         memory_storage: true,
         ..pull::Config::default()
     };
     let consumer = stream.create_consumer(config).await.map_err(|e| failed(&e))?;
-    let mut reader = Reader { after: params.after, limit, ..Reader::default() };
+    let mut reader = Reader { after: params.after, limit, first, ..Reader::default() };
     loop {
         let now = tokio::time::Instant::now();
         // A reader that has records returns them with what is there; others wait.
@@ -82,9 +87,8 @@ async fn read_until(
             let message = message.map_err(|error| unreachable("the mirrored records", &error))?;
             count += 1;
             let pending = message.info().map_or(0, |info| info.pending);
-            let headers = message.headers.as_ref();
-            let seq = headers.and_then(|h| h.get(SEQ_HEADER)).and_then(|v| v.as_str().parse().ok());
-            let is_done = reader.take(seq.unwrap_or(0), &message.payload)?;
+            let seq = message.headers.as_ref().map_or(0, seq_of);
+            let is_done = reader.take(seq, &message.payload)?;
             if is_done || (pending == 0 && !reader.records.is_empty()) {
                 return Ok(reader.answer());
             }
@@ -96,11 +100,52 @@ async fn read_until(
     }
 }
 
+/// Finds where the stream has the record after a number: by halves, since a stream with records of
+/// many sessions knows no record's place. Also returns the first number that it has of the session.
+async fn start(
+    stream: &Stream,
+    subject: &str,
+    after: u64,
+) -> Result<(DeliverPolicy, Option<u64>), Failure> {
+    let place = |found: Result<StreamMessage, LastRawMessageError>| match found {
+        Ok(message) => Ok(Some((seq_of(&message.headers), message.sequence))),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(unreachable("the mirrored records", &chain(&error))),
+    };
+    let Some((first, mut low)) = place(stream.get_first_raw_message_by_subject(subject, 1).await)?
+    else {
+        return Ok((DeliverPolicy::All, None));
+    };
+    let Some((last, mut high)) = place(stream.get_last_raw_message_by_subject(subject).await)?
+    else {
+        return Ok((DeliverPolicy::All, Some(first)));
+    };
+    if after >= last {
+        low = high + 1;
+    }
+    while after > first && after < last && high - low > BATCH as u64 {
+        let middle = low + (high - low) / 2;
+        let found = stream.get_first_raw_message_by_subject(subject, middle).await;
+        match place(found)? {
+            Some((seq, at)) if seq <= after => low = at,
+            _ => high = middle,
+        }
+    }
+    Ok((DeliverPolicy::ByStartSequence { start_sequence: low }, Some(first)))
+}
+
+/// Number of a record in its session; 0 if the header has none, which is not a record of Cairn.
+fn seq_of(headers: &HeaderMap) -> u64 {
+    headers.get(SEQ_HEADER).and_then(|seq| seq.as_str().parse().ok()).unwrap_or(0)
+}
+
 #[derive(Default)]
 struct Reader {
     after: u64,
     limit: usize,
+    /// First record of the session that the broker has.
     first: Option<u64>,
+    /// Last record that was delivered, 0 for none.
     last: u64,
     bytes: usize,
     records: Vec<Value>,
@@ -109,10 +154,15 @@ struct Reader {
 impl Reader {
     /// Takes a message; true if the answer is complete.
     fn take(&mut self, seq: u64, payload: &[u8]) -> Result<bool, Failure> {
-        if self.first.is_none() {
-            self.first = Some(seq);
-        } else if seq != self.last + 1 {
-            let text = format!("record {seq} follows record {} on the broker", self.last);
+        let first = *self.first.get_or_insert(seq);
+        // Reading begins at the record that is asked for, or a few before it.
+        let follows = match self.last {
+            0 => seq <= first.max(self.after + 1),
+            last => seq == last + 1,
+        };
+        if !follows {
+            let before = self.last.max(self.after);
+            let text = format!("record {seq} follows record {before} on the broker");
             return Err(Failure::new(Reason::BadTrace, text));
         }
         self.last = seq;

@@ -8,7 +8,8 @@ pub const LEASE: Duration = Duration::from_secs(30);
 /// Settings of a daemon's connection to a broker.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Address of the broker, as `nats://HOST:PORT` or `tls://HOST:PORT`.
+    /// Address of the broker, as `nats://HOST:PORT` or `tls://HOST:PORT`; those of a cluster's nodes
+    /// are separated by commas.
     pub server: String,
     pub login: Login,
     /// Certificates of authorities that signed the broker's certificate, besides the system's.
@@ -20,6 +21,10 @@ pub struct Settings {
     pub mirror: Mirrored,
     /// Folders of which the sessions are mirrored; all if empty.
     pub mirror_folders: Vec<PathBuf>,
+    /// Copies the blobs of the mirrored sessions too.
+    pub blobs: bool,
+    /// Nodes of a cluster that have each message of the streams that this daemon creates.
+    pub replicas: usize,
     /// Beginnings of the URLs of repositories that may be cloned for a run.
     pub clone_from: Vec<String>,
     /// Maximum number of runs at once.

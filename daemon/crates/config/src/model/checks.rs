@@ -74,6 +74,9 @@ impl Config {
         if !own.pools.iter().all(|pool| is_name(pool)) {
             wrong.push(("fleet.pools", names));
         }
+        if ![1, 3, 5].contains(&own.replicas) {
+            wrong.push(("fleet.replicas", "must be 1, 3 or 5".to_owned()));
+        }
         if own.user.is_some() != own.password_file.is_some() {
             wrong.push(("fleet.passwordFile", "goes with fleet.user".to_owned()));
         }

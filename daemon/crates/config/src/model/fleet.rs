@@ -21,7 +21,8 @@ section! {
     /// The NATS broker that connects this daemon with those of other machines.
     FleetConfig "camelCase" {
         /// Address of the broker, `tls://HOST:PORT`; `nats://` only on this machine, or with
-        /// `fleet.plaintext`. Without it the daemon takes part in nothing.
+        /// `fleet.plaintext`. The nodes of a cluster are separated by commas. Without it the daemon
+        /// takes part in nothing.
         server: Option<String> = None,
         /// Name of this daemon, of letters, digits, `-` and `_`; the machine's name when absent.
         name: Option<String> = None,
@@ -42,13 +43,23 @@ section! {
         mirror: FleetMirror = FleetMirror::None,
         /// Folders to whose sessions the copies are limited; all when empty.
         mirror_folders: Vec<PathBuf> = vec![],
+        /// Copies the blobs of these sessions too: large results, and contents of files from before
+        /// changes.
+        blobs: bool = false,
+        /// Nodes of a cluster that have each message of the streams that this daemon creates, 1, 3
+        /// or 5.
+        replicas: u32 = 1,
         /// Beginnings of the URLs of repositories that may be cloned for a run of a pool.
         clone_from: Vec<String> = vec![],
     }
 }
 
-/// Returns the reason why a broker cannot have this address.
-pub(super) fn check_server(server: &str, is_plaintext: bool) -> Result<(), &'static str> {
+/// Returns the reason why a broker cannot have these addresses.
+pub(super) fn check_server(servers: &str, is_plaintext: bool) -> Result<(), &'static str> {
+    servers.split(',').try_for_each(|server| check_address(server.trim(), is_plaintext))
+}
+
+fn check_address(server: &str, is_plaintext: bool) -> Result<(), &'static str> {
     let (scheme, rest) = server.split_once("://").ok_or("must begin with tls:// or nats://")?;
     if rest.is_empty() || rest.contains(['@', ' ', '/']) {
         return Err("must be a host and a port after '://', without a user or a path");
@@ -78,6 +89,9 @@ mod tests {
             ("nats://10.0.0.7:4222", false, false),
             ("nats://10.0.0.7:4222", true, true),
             ("tls://broker.example.com:4222", false, true),
+            ("tls://a.example.com:4222, tls://b.example.com:4222", false, true),
+            ("tls://a.example.com:4222,nats://b.example.com:4222", false, false),
+            ("tls://a.example.com:4222,", false, false),
             ("tls://user:pw@broker:4222", false, false),
             ("http://broker", true, false),
             ("broker:4222", true, false),

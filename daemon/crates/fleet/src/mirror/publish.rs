@@ -21,7 +21,7 @@ use futures_util::future::join_all;
 use crate::{
     broker::{MAX_IN_FLIGHT, REQUEST_LIMIT},
     error::{chain, unreachable},
-    mirror::{Halt, Mirror, log_failure},
+    mirror::{Halt, Mirror, blobs::Blobs, log_failure},
     names,
     positions::Position,
     redact,
@@ -54,8 +54,12 @@ struct InFlight {
 pub struct Publisher<'a> {
     mirror: &'a Mirror,
     stream: Stream,
+    /// Present if blobs are copied.
+    blobs: Option<Blobs>,
     /// Number that the stream will give to the next message.
     next: u64,
+    /// Highest number that the stream has confirmed.
+    confirmed_to: u64,
     /// Positions after the messages on their way.
     ahead: HashMap<SessionId, Position>,
     /// Confirmed positions that are not stored yet.
@@ -67,20 +71,39 @@ pub struct Publisher<'a> {
 
 impl<'a> Publisher<'a> {
     pub async fn open(mirror: &'a Mirror, stream: Stream) -> Result<Self, Halt> {
+        let blobs = if mirror.blobs { Some(Blobs::open(mirror).await?) } else { None };
         let mut this = Self {
             mirror,
             stream,
+            blobs,
             next: 0,
+            confirmed_to: mirror.positions.last_stream_seq().await?,
             ahead: HashMap::new(),
             confirmed: HashMap::new(),
             in_flight: VecDeque::new(),
             again: Vec::new(),
         };
-        if this.read_next().await? == 0 {
-            // A new or purged stream: everything that the log has is published again.
-            mirror.positions.clear().await?;
-        }
+        this.compare().await?;
         Ok(this)
+    }
+
+    /// Compares the stream with what it confirmed: positions beyond its end are removed, so that
+    /// their records are published again. Nothing may be on its way.
+    pub async fn compare(&mut self) -> Result<(), Halt> {
+        let is_purged = self.read_next().await?;
+        let end = if is_purged { 0 } else { self.next - 1 };
+        if end < self.confirmed_to {
+            tracing::warn!(end, expected = self.confirmed_to, "the broker lost records");
+            self.forget_after(end).await?;
+        }
+        Ok(())
+    }
+
+    async fn forget_after(&mut self, end: u64) -> Result<(), Halt> {
+        self.mirror.positions.remove_after(end).await?;
+        self.confirmed_to = end;
+        self.ahead.clear();
+        Ok(())
     }
 
     /// Publishes the next records of a session. Returns true if more follow.
@@ -95,6 +118,9 @@ impl<'a> Publisher<'a> {
             let lines = mirror.trace.lines(session, from.seq, BATCH).await.map_err(log_failure)?;
             if lines.is_empty() {
                 return Ok(false);
+            }
+            if let Some(blobs) = &mut self.blobs {
+                blobs.copy(&mirror.trace, &lines).await?;
             }
             let (count, limit) = (lines.len(), self.limit());
             let redacted =
@@ -170,11 +196,17 @@ impl<'a> Publisher<'a> {
             Err(error) => return Err(unreachable("the mirror", &chain(&error)).into()),
         };
         let expected = oldest.position.stream_seq;
+        if ack.sequence <= self.confirmed_to {
+            // The broker was restored from an older copy, or lost its last messages in a power cut.
+            self.forget_after(ack.sequence - 1).await?;
+            return Err(unreachable("the mirror", &"the broker lost records; they follow").into());
+        }
         if ack.sequence != expected {
             // The message is stored, but not where its successors expect it.
             self.resync().await?;
             return Ok(false);
         }
+        self.confirmed_to = ack.sequence;
         self.mirror.counters.confirmed.fetch_add(1, Ordering::Relaxed);
         self.confirmed.insert(oldest.session, oldest.position);
         if self.confirmed.len() >= MAX_CACHED {
@@ -235,17 +267,13 @@ impl<'a> Publisher<'a> {
         self.store().await
     }
 
-    /// Reads the number of the next message; returns the number of messages in the stream.
-    async fn read_next(&mut self) -> Result<u64, Halt> {
+    /// Reads the number of the next message. Returns true if the stream was emptied by somebody; one
+    /// with a limit of age empties itself.
+    async fn read_next(&mut self) -> Result<bool, Halt> {
         let info = self.stream.get_info().await;
         let info = info.map_err(|error| unreachable("the mirror's stream", &chain(&error)))?;
-        let next = info.state.last_sequence + 1;
-        if next < self.next.saturating_sub(MAX_IN_FLIGHT as u64) {
-            // Streams only grow, even when they are purged.
-            tracing::warn!(next, expected = self.next, "the stream was created again");
-        }
-        self.next = next;
-        Ok(info.state.messages)
+        self.next = info.state.last_sequence + 1;
+        Ok(info.state.messages == 0 && info.config.max_age.is_zero())
     }
 
     /// Reads the last record that the broker has of a session.

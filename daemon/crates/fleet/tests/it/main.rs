@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod calls;
+mod cluster;
 mod mirror;
 mod pools;
 mod server;

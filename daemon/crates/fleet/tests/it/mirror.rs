@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Instant};
 
 use async_nats::jetstream::{self, consumer::pull, stream::Stream};
 use cairn_engine::record::Trace;
-use cairn_fleet::{IDENTITY_HEADER, SEQ_HEADER};
+use cairn_fleet::{IDENTITY_HEADER, SEQ_HEADER, Settings};
 use cairn_protocol::{
     envelope::Body,
-    event::AgentEvt,
+    event::{AgentEvt, BlobRef},
     fleet::{FleetRecordsParams, FleetStatus},
     id::SessionId,
 };
@@ -21,14 +21,14 @@ fn record(text: &str) -> NewRecord {
     NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
 }
 
-async fn append(trace: &Trace, session: &SessionId, count: usize) {
+pub async fn append(trace: &Trace, session: &SessionId, count: usize) {
     for start in (0..count).step_by(100) {
         let records = (start..count.min(start + 100)).map(|n| record(&n.to_string())).collect();
         trace.append(Append::new(session, records)).await.unwrap();
     }
 }
 
-async fn new_session(trace: &Trace) -> SessionId {
+pub async fn new_session(trace: &Trace) -> SessionId {
     trace.create_session(NewSession::default()).await.unwrap().session_id
 }
 
@@ -37,7 +37,7 @@ async fn status(daemon: &Daemon) -> FleetStatus {
 }
 
 /// Waits until the broker has confirmed records up to the ends of these sessions.
-async fn until_mirrored(server: &Server, daemon: &str, sessions: &[(SessionId, u64)]) {
+pub async fn until_mirrored(server: &Server, daemon: &str, sessions: &[(SessionId, u64)]) {
     let started = Instant::now();
     'again: loop {
         assert!(started.elapsed() < PATIENCE, "the mirror does not catch up");
@@ -56,7 +56,7 @@ async fn until_mirrored(server: &Server, daemon: &str, sessions: &[(SessionId, u
     }
 }
 
-async fn stream(server: &Server, daemon: &str) -> Result<Stream, String> {
+pub async fn stream(server: &Server, daemon: &str) -> Result<Stream, String> {
     let context = jetstream::new(server.client().await);
     let name = format!("CAIRN_EV_{daemon}");
     context.get_stream(name).await.map_err(|error| error.to_string())
@@ -64,7 +64,7 @@ async fn stream(server: &Server, daemon: &str) -> Result<Stream, String> {
 
 /// Reads all messages and checks that each session has the numbers 1, 2, 3, … once, in order.
 /// Returns the number of messages.
-async fn check_complete(server: &Server, daemon: &str, sessions: &[(SessionId, u64)]) -> u64 {
+pub async fn check_complete(server: &Server, daemon: &str, sessions: &[(SessionId, u64)]) -> u64 {
     let stream = stream(server, daemon).await.unwrap();
     let total = stream.get_info().await.unwrap().state.messages;
     let consumer = stream.create_consumer(pull::Config::default()).await.unwrap();
@@ -152,6 +152,114 @@ async fn restarted_daemon_and_purged_stream_are_completed_from_the_log() {
     append(third.engine.trace(), &session, 1).await;
     until_mirrored(&server, "one", &[(session.clone(), 361)]).await;
     check_complete(&server, "one", &[(session, 361)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn broker_that_was_restored_from_an_older_copy_gets_what_it_lost() {
+    let Some(mut server) = Server::start() else { return };
+    let daemon = Daemon::start(&server, "one").await;
+    let trace = daemon.engine.trace();
+    let (a, b) = (new_session(trace).await, new_session(trace).await);
+    append(trace, &a, 300).await;
+    append(trace, &b, 300).await;
+    until_mirrored(&server, "one", &[(a.clone(), 300), (b.clone(), 300)]).await;
+    server.kill();
+    server.save_copy();
+    server.resume();
+    for (a_more, b_more) in [(0, 0), (0, 40), (500, 1)] {
+        append(trace, &a, 100).await;
+        append(trace, &b, 100).await;
+        let heads = async || [head(trace, &a).await, head(trace, &b).await];
+        until_mirrored(&server, "one", &heads().await).await;
+        server.kill();
+        server.restore_copy();
+        append(trace, &a, a_more).await;
+        append(trace, &b, b_more).await;
+        server.resume();
+        until_mirrored(&server, "one", &heads().await).await;
+        check_complete(&server, "one", &heads().await).await;
+    }
+}
+
+pub async fn head(trace: &Trace, session: &SessionId) -> (SessionId, u64) {
+    (session.clone(), trace.session(session).await.unwrap().head_seq)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_found_in_a_long_stream_of_many_sessions() {
+    let Some(server) = Server::start() else { return };
+    let daemon = Daemon::start(&server, "one").await;
+    let trace = daemon.engine.trace();
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        sessions.push((new_session(trace).await, 1500));
+    }
+    // A short session lies at one place of the stream.
+    let short = (new_session(trace).await, 20);
+    for round in 0..15 {
+        for (session, _) in &sessions {
+            append(trace, session, 100).await;
+        }
+        if round == 7 {
+            append(trace, &short.0, 20).await;
+        }
+        until_mirrored(&server, "one", &[(sessions[2].0.clone(), (round + 1) * 100)]).await;
+    }
+    let read = async |session: &SessionId, after: u64| {
+        let params = FleetRecordsParams {
+            daemon: "one".into(),
+            session_id: session.clone(),
+            after,
+            limit: Some(10),
+            wait_millis: None,
+        };
+        let answer = cairn_api::Fleet::records(&*daemon.fleet, params).await.unwrap();
+        let seqs = answer.records.iter().map(|r| r["seq"].as_u64().unwrap());
+        (seqs.collect::<Vec<_>>(), answer.first)
+    };
+    for after in [0, 1, 2, 99, 100, 777, 1489, 1490, 1495, 1499, 1500, 9000] {
+        let expected: Vec<u64> = (after + 1..=1500).take(10).collect();
+        for (session, _) in &sessions {
+            assert_eq!(read(session, after).await, (expected.clone(), None), "after {after}");
+        }
+    }
+    assert_eq!(read(&short.0, 15).await.0, [16, 17, 18, 19, 20]);
+    // The limits of the stream remove its beginning.
+    stream(&server, "one").await.unwrap().purge().sequence(2000).await.unwrap();
+    let (seqs, first) = read(&sessions[0].0, 3).await;
+    assert!(first > Some(500) && seqs[0] == first.unwrap(), "{seqs:?} {first:?}");
+    assert_eq!(read(&sessions[0].0, 1000).await, ((1001..=1010).collect(), first));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blobs_are_copied_without_secrets_if_the_user_wants_it() {
+    let Some(server) = Server::start() else { return };
+    let dir = Arc::new(tempfile::tempdir().unwrap());
+    let settings = Settings { blobs: true, ..settings(&server, "one") };
+    let daemon = Daemon::with(settings, dir).await;
+    let trace = daemon.engine.trace();
+    let session = new_session(trace).await;
+    let content = format!("{:?}", "token=abcdefgh12345 ".to_owned() + &"x".repeat(300_000));
+    let hash = "5".repeat(64);
+    let evt = AgentEvt::Result {
+        op: "read_file".into(),
+        tag: "span".into(),
+        mime: "application/json".into(),
+        data: None,
+        blob: Some(BlobRef { sha256: hash.clone(), size: content.len() as u64 }),
+        truncated: false,
+    };
+    let body = Body::Evt { evt };
+    let named = NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body };
+    let append = Append::new(&session, vec![named]).blob(hash.clone(), content.clone().into());
+    trace.append(append).await.unwrap();
+    until_mirrored(&server, "one", &[(session, 1)]).await;
+    let context = jetstream::new(server.client().await);
+    let store = context.get_object_store("CAIRN_BLOBS_one").await.unwrap();
+    let mut copy = String::new();
+    let mut object = store.get(&hash).await.unwrap();
+    tokio::io::AsyncReadExt::read_to_string(&mut object, &mut copy).await.unwrap();
+    assert_eq!(copy, content.replace("token=abcdefgh12345", "token=[secret]"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use cairn_protocol::{
 
 use crate::server::{Daemon, PATIENCE, Server};
 
-fn explore(turn_id: &str, root: &str) -> FleetRunParams {
+pub fn explore(turn_id: &str, root: &str) -> FleetRunParams {
     FleetRunParams {
         pool: "ci".into(),
         turn_id: Some(turn_id.into()),

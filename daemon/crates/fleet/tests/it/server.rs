@@ -93,6 +93,26 @@ impl Server {
         }
     }
 
+    /// Stores a copy of the files of a stopped broker.
+    pub fn save_copy(&self) {
+        self.copy("store", "copy");
+    }
+
+    /// Replaces the files of a stopped broker by the stored copy.
+    pub fn restore_copy(&self) {
+        self.copy("copy", "store");
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        let target = self.dir.path().join(to);
+        if target.exists() {
+            std::fs::remove_dir_all(&target).unwrap();
+        }
+        let copy =
+            Command::new("cp").arg("-a").arg(self.dir.path().join(from)).arg(target).status();
+        assert!(copy.unwrap().success(), "cp");
+    }
+
     pub fn address(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
@@ -139,6 +159,8 @@ pub fn settings(server: &Server, name: &str) -> Settings {
         pools: vec!["ci".to_owned()],
         mirror: Mirrored::All,
         mirror_folders: vec![],
+        blobs: false,
+        replicas: 1,
         clone_from: vec![],
         max_runs: 4,
         lease: Duration::from_secs(3),
