@@ -11,9 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_engine::record::Trace;
 use cairn_fleet::{LEASE, Login, Mirrored, Settings};
-use cairn_protocol::{envelope::Body, event::AgentEvt, id::SessionId};
+use cairn_protocol::{envelope::Body, event::AgentEvt, id::SessionId, time::Timestamp};
 use cairn_trace::{Append, NewRecord, NewSession};
 use serde_json::{Value, json};
 
@@ -29,6 +28,10 @@ pub use faults::write;
 const RECORDS: (usize, usize) = (200_000, 100);
 /// Records of one commit.
 const BATCH: usize = 100;
+/// Records of each second of the measure at a rate, its duration, and records of a commit.
+const PACED: usize = 1000;
+const PACED_SECONDS: usize = 20;
+const PACED_BATCH: usize = 10;
 /// Runs of which the time until the start is measured.
 const STARTS: usize = 200;
 /// Daemons of the pool, those of them that are killed, and its runs.
@@ -45,7 +48,7 @@ pub async fn run(scratch: &Path, parts: &[String]) {
         folder
     };
     if is_selected("mirror") {
-        mirror(&folder("mirror")).await;
+        mirror(&folder("mirror"));
     }
     if is_selected("starts") {
         starts(&folder("starts")).await;
@@ -64,23 +67,57 @@ pub async fn run(scratch: &Path, parts: &[String]) {
     }
 }
 
-/// Appends the records and returns the seconds, and the milliseconds of the commits.
-async fn append_all(trace: &Trace) -> (f64, Vec<f64>) {
+/// Appends records and measures this process: `fleet-cost FOLDER ADDRESS PER_SECOND`, with `-` for a
+/// daemon without a fleet. Prints the measures.
+pub async fn cost(folder: &Path, address: &str, per_second: usize) {
+    let is_member = address != "-";
+    // Each process is another daemon.
+    let name = format!("bench-{per_second}");
+    let settings = is_member.then(|| settings(address, &name, &[]));
+    let node = Node::open(folder, settings).await;
+    node.until_connected().await;
+    let trace = node.engine.trace().clone();
     let mut sessions: Vec<SessionId> = Vec::new();
     for _ in 0..RECORDS.1 {
         let created = trace.create_session(NewSession::default()).await;
         sessions.push(created.expect("a session").session_id);
     }
-    let start = Instant::now();
-    let mut commits = Vec::new();
-    for n in 0..RECORDS.0 / BATCH {
+    let (total, batch) = match per_second {
+        0 => (RECORDS.0, BATCH),
+        per_second => (per_second * PACED_SECONDS, PACED_BATCH),
+    };
+    let mut pace = tokio::time::interval(Duration::from_secs_f64(
+        batch as f64 / if per_second == 0 { 1e9 } else { per_second as f64 },
+    ));
+    let (cpu_before, rss, start) = (cpu(None), memory(None, "VmRSS"), Instant::now());
+    let (mut commits, mut peak) = (Vec::new(), 0.0_f64);
+    for n in 0..total / batch {
+        if per_second > 0 {
+            pace.tick().await;
+        }
         let session = &sessions[n % sessions.len()];
-        let records = (0..BATCH).map(|_| record()).collect();
+        let records = (0..batch).map(|_| record()).collect();
         let started = Instant::now();
         trace.append(Append::new(session, records)).await.expect("a commit");
         commits.push(started.elapsed().as_secs_f64() * 1000.0);
+        if n.is_multiple_of(50) {
+            peak = peak.max(memory(None, "VmRSS"));
+        }
     }
-    (start.elapsed().as_secs_f64(), commits)
+    while is_member && node.confirmed().await < total as u64 {
+        peak = peak.max(memory(None, "VmRSS"));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let measures = json!({
+        "perSecond": total as f64 / seconds,
+        "cpuMicros": (cpu(None) - cpu_before) * 1e6 / total as f64,
+        "share": (cpu(None) - cpu_before) / seconds,
+        "memory": peak - rss,
+        "commit50": quantile(&mut commits.clone(), 0.5),
+        "commit95": quantile(&mut commits, 0.95),
+    });
+    report(measures.to_string());
 }
 
 /// A record with a text of 300 characters, as an agent's answer has.
@@ -90,43 +127,42 @@ fn record() -> NewRecord {
     NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body }
 }
 
-async fn mirror(folder: &Path) {
+/// Runs the measure in processes of their own, with and without a fleet.
+fn mirror(folder: &Path) {
     let broker = Broker::start(folder);
-    std::fs::create_dir_all(folder.join("plain")).expect("a folder");
-    std::fs::create_dir_all(folder.join("mirrored")).expect("a folder");
-    let plain = Trace::open(&folder.join("plain/trace.db")).expect("a log");
-    let before = cpu(None);
-    let (_, mut commits) = append_all(&plain).await;
-    let cpu_plain = cpu(None) - before;
-    let commit_plain = quantile(&mut commits, 0.95);
-    let dir = folder.join("mirrored");
-    let node = Node::open(&dir, settings(&broker.address(), "bench", &[])).await;
-    node.until_connected().await;
-    let (before, rss) = (cpu(None), memory(None, "VmRSS"));
-    let start = Instant::now();
-    let (_, mut commits) = append_all(node.engine.trace()).await;
-    let appended = start.elapsed().as_secs_f64();
-    let mut peak = 0.0_f64;
-    while node.confirmed().await < RECORDS.0 as u64 {
-        peak = peak.max(memory(None, "VmRSS"));
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    let run = |name: &str, address: &str, per_second: usize| -> Value {
+        let own = std::env::current_exe().expect("this program's path");
+        let folder = folder.join(format!("{name}-{per_second}"));
+        let mut command = std::process::Command::new(own);
+        command.arg("fleet-cost").arg(folder).args([address, &per_second.to_string()]);
+        let output = command.output().expect("a measure");
+        serde_json::from_slice(&output.stdout).expect("measures")
+    };
+    for per_second in [0, PACED] {
+        let without = run("without", "-", per_second);
+        let with = run("with", &broker.address(), per_second);
+        let get = |from: &Value, key: &str| from[key].as_f64().unwrap_or(f64::NAN);
+        let more = |key: &str| get(&with, key) - get(&without, key);
+        let name = match per_second {
+            0 => "as many records as possible".to_owned(),
+            n => format!("{n} records/s"),
+        };
+        if per_second == 0 {
+            value("fleet_mirror_records_per_s", get(&with, "perSecond"));
+            value("fleet_mirror_cpu_us_per_record", more("cpuMicros"));
+        }
+        report(format!(
+            "fleet: mirror: {name}: {:.0} records/s (≥ 20,000), {:.1} µs of CPU a record, {:+.1} % of a core (≤ 5), memory {:+.1} MB (≤ 10), commit p50 {:.2} ms and p95 {:.2} ms, without {:.2} and {:.2} ms",
+            get(&with, "perSecond"),
+            more("cpuMicros"),
+            more("share") * 100.0,
+            more("memory"),
+            get(&with, "commit50"),
+            get(&with, "commit95"),
+            get(&without, "commit50"),
+            get(&without, "commit95"),
+        ));
     }
-    let seconds = start.elapsed().as_secs_f64();
-    let per_second = RECORDS.0 as f64 / seconds;
-    let cost = cpu(None) - before - cpu_plain;
-    let commit = quantile(&mut commits, 0.95);
-    value("fleet_mirror_records_per_s", per_second);
-    value("fleet_mirror_cpu_us_per_record", cost * 1e6 / RECORDS.0 as f64);
-    report(format!(
-        "fleet: mirror: {per_second:.0} records/s (≥ 20,000), appended in {appended:.1} s, confirmed in {seconds:.1} s; {:.1} µs of CPU a record; memory +{:.1} MB (≤ 10)",
-        cost * 1e6 / RECORDS.0 as f64,
-        peak - rss
-    ));
-    report(format!(
-        "fleet: mirror: commit p95 {commit:.2} ms, without {commit_plain:.2} ms (never delayed)"
-    ));
-    node.fleet.close().await;
-    node.engine.close().await;
 }
 
 fn settings(server: &str, name: &str, pools: &[&str]) -> Settings {
@@ -171,7 +207,7 @@ async fn add_run(client: &mut Client, pool: &str, id: &str, root: &Path) {
     assert_eq!(added["turnId"], id, "{added}");
 }
 
-/// Time from the call that adds a run until its session's first record.
+/// Time from the call that adds a run until the first event of the run in its session.
 async fn starts(folder: &Path) {
     let broker = Broker::start(folder);
     let home = home(folder, &broker, "starter", "starts");
@@ -183,23 +219,27 @@ async fn starts(folder: &Path) {
     let mut times = Vec::new();
     for n in 0..STARTS {
         let id = format!("s{n}");
-        let started = Instant::now();
+        let added = Timestamp::now();
         add_run(&mut client, "starts", &id, &root).await;
-        loop {
+        let run = loop {
             let params = json!({"pool": "starts", "turnId": id});
             let run = client.call("fleet.runs", params).await["data"][0].clone();
-            if run["attempts"][0]["sessionId"].is_string() {
-                times.push(started.elapsed().as_secs_f64() * 1000.0);
-            }
             if !matches!(run["state"].as_str(), Some("queued" | "running")) {
-                break;
+                break run;
             }
+        };
+        let params = json!({"traceId": run["attempts"][0]["sessionId"], "limit": 10});
+        let records = client.call("trace.get", params).await["data"].clone();
+        let records: Vec<Value> = records.as_array().cloned().unwrap_or_default();
+        if let Some(event) = records.iter().find(|record| record["evt"].is_object()) {
+            let at: Timestamp = serde_json::from_value(event["ts"].clone()).expect("a time");
+            times.push((at.0 - added.0) as f64);
         }
     }
     let (p50, p95) = (quantile(&mut times, 0.5), quantile(&mut times, 0.95));
     value("fleet_start_ms", p50);
     report(format!(
-        "fleet: from adding a run to its start p50 {p50:.1} ms (≤ 5), p95 {p95:.1} ms, of {} runs",
+        "fleet: from adding a run to its start p50 {p50:.0} ms (≤ 5), p95 {p95:.0} ms, of {} runs",
         times.len()
     ));
 }
@@ -237,7 +277,8 @@ async fn pool(folder: &Path) {
     }
     let mut states = BTreeMap::<String, usize>::new();
     while started.elapsed() < POOL_LIMIT {
-        let all = client.call("fleet.runs", json!({"pool": "load"})).await["data"].clone();
+        let all =
+            client.call("fleet.runs", json!({"pool": "load", "limit": 1000})).await["data"].clone();
         let all: Vec<Value> = all.as_array().cloned().unwrap_or_default();
         states.clear();
         for run in &all {

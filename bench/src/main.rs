@@ -67,9 +67,16 @@ fn main() {
         let parts: Vec<String> = args.skip(1).collect();
         return runtime.block_on(fleet::run(scratch.path(), &parts));
     }
-    if let Some([folder, address]) = fleet_writer() {
+    if let Some(arguments) = fleet_process() {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        return runtime.block_on(fleet::write(Path::new(&folder), &address));
+        return match &arguments[..] {
+            [folder, address] => runtime.block_on(fleet::write(Path::new(folder), address)),
+            [folder, address, rate, ..] => {
+                let rate = rate.parse().expect("records of each second");
+                runtime.block_on(fleet::cost(Path::new(folder), address, rate))
+            }
+            _ => {}
+        };
     }
     if std::env::args().nth(1).as_deref() == Some("mixed") {
         let scratch = tempfile::tempdir().expect("a temporary folder");
@@ -191,15 +198,10 @@ fn missing(is_selected: &dyn Fn(&str) -> bool) -> Option<String> {
         .then(|| "rg is missing: install ripgrep, or name the measures without grep".into())
 }
 
-/// Returns the arguments of the process that writes records until it is killed, if this is it.
-fn fleet_writer() -> Option<[String; 2]> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    match &args[..] {
-        [word, folder, address] if word == "fleet-writer" => {
-            Some([folder.clone(), address.clone()])
-        }
-        _ => None,
-    }
+/// Returns the arguments of a process of the fleet's measures, if this is one.
+fn fleet_process() -> Option<Vec<String>> {
+    let is_one = |word: &String| matches!(word.as_str(), "fleet-writer" | "fleet-cost");
+    std::env::args().nth(1).filter(is_one).map(|_| std::env::args().skip(2).collect())
 }
 
 /// Returns the arguments of the raw peer of the fan-out, if this process is it.

@@ -129,8 +129,9 @@ pub async fn serve(
     engine.set_trust(trust);
     let extensions =
         Extensions::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
-    // A daemon that devices may want to reach does not exit when idle.
-    let idle_exit = idle_exit(config, &options).filter(|_| control.address.is_none());
+    // A daemon that devices or other daemons may want to reach does not exit when idle.
+    let is_alone = control.address.is_none() && config.fleet.server.is_none();
+    let idle_exit = idle_exit(config, &options).filter(|_| is_alone);
     let idle_exit_seconds = idle_exit.map(|d| d.as_secs());
     let host = host_info(env, &root, &options, &instance, &addresses, idle_exit_seconds);
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };

@@ -300,7 +300,7 @@ pub struct FleetRunRef {
 }
 
 /// Parameters of the method `fleet.runs`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FleetRunsParams {
     /// Name of the pool.
@@ -308,6 +308,12 @@ pub struct FleetRunsParams {
     /// Id of the only run to return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
+    /// Most runs of the answer, 1 to 1000; 100 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Cursor from the `nextCursor` of the previous page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
 
 /// Parameters of the method `fleet.call`.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     chat::{Scripted, calls, configured, text_answer},
     sdks::{node, node_script, project},
-    sealed::{self, commit_all, git, python, tree, wait_for},
+    sealed::{self, Daemon, commit_all, git, python, tree, wait_for},
     ways::broker::Server,
 };
 
@@ -82,6 +82,8 @@ fn run_of_a_pool_is_done_on_its_commit_and_answered_from_afar() {
     });
     let table = ok(&sender, &["fleet"]);
     assert!(table.contains("write_file waits") && table.contains("write a file"), "{table}");
+    assert_eq!(ok(&sender, &["fleet", "steer", "worker", &session, "use spaces"]), "sent\n");
+    assert_eq!(sender.cairn(&["fleet", "steer", "worker", "00000000", "x"]).0, 3);
     assert_eq!(sender.cairn(&["fleet", "answer", "worker", "00000000", "yes"]).0, 3);
     assert_eq!(sender.cairn(&["fleet", "answer", "absent", &approval, "yes"]).0, 3);
     ok(&sender, &["fleet", "answer", "worker", &approval[approval.len() - 8..], "yes"]);
@@ -95,7 +97,7 @@ fn run_of_a_pool_is_done_on_its_commit_and_answered_from_afar() {
     // The run has changed a work tree of its own, not the checkout.
     assert!(!worker.folder.join("new.txt").exists());
     let records = ok(&sender, &["fleet", "records", "worker", &session]);
-    assert!(records.contains("written"), "{records}");
+    assert!(records.contains("written") && records.contains("use spaces"), "{records}");
     let (code, _, err) = sender.cairn(&["fleet", "cancel", "ci", "no-such-run"]);
     assert!(code == 3 && err.contains("has no run no-such-run"), "{err}");
     let (code, _, err) = sender.cairn(&["run", "x", "--pool", "a b"]);
@@ -144,6 +146,21 @@ fn copies_on_several_nodes_need_a_cluster() {
         Some(status["mirror"]["error"].as_str()?.to_owned())
     });
     assert!(error.contains("replicas"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn daemon_with_a_broker_stays_when_it_is_idle() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, config, exits) in [
+        ("alone", json!({}), true),
+        ("member", json!({"fleet": {"server": "nats://127.0.0.1:1"}}), false),
+    ] {
+        let home = dir.path().join(name);
+        tree(&home, &[("config/config.json", &config.to_string())]);
+        let daemon = Daemon::start_in(&home, &["--idle-exit", "600"]);
+        let stats = daemon.client().await.ok("daemon.status", json!({})).await;
+        assert_eq!(stats["idleExitSeconds"].is_u64(), exits, "{stats}");
+    }
 }
 
 #[test]

@@ -38,30 +38,45 @@ const MANY: (usize, usize) = (100_000, 3);
 /// A daemon without its program: an engine and its part in the fleet.
 pub struct Node {
     pub engine: Engine,
-    pub fleet: Arc<Fleet>,
+    pub fleet: Option<Arc<Fleet>>,
 }
 
 impl Node {
-    pub async fn open(folder: &Path, settings: Settings) -> Self {
+    /// Opens the engine, as a member of a fleet if there are settings for one.
+    pub async fn open(folder: &Path, settings: Option<Settings>) -> Self {
         std::fs::create_dir_all(folder).expect("a folder");
         let deps = deps(folder, index_options());
         let engine = Engine::open(deps, options(folder)).await.expect("an engine");
         let host = HostInfo::in_process("0", folder);
         let instance = host.instance_id.to_string();
         let api = Api::new(engine.clone(), host, Limits::default());
-        let fleet = Fleet::start(settings, api, folder, &instance).await.expect("a fleet");
+        let fleet = match settings {
+            Some(settings) => {
+                Some(Fleet::start(settings, api, folder, &instance).await.expect("a fleet"))
+            }
+            None => None,
+        };
         Self { engine, fleet }
     }
 
     pub async fn until_connected(&self) {
-        while !self.fleet.status().await.is_ok_and(|status| status.connected) {
+        let Some(fleet) = &self.fleet else { return };
+        while !fleet.status().await.is_ok_and(|status| status.connected) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
     pub async fn confirmed(&self) -> u64 {
-        let status = self.fleet.status().await.ok().and_then(|status| status.mirror);
+        let Some(fleet) = &self.fleet else { return 0 };
+        let status = fleet.status().await.ok().and_then(|status| status.mirror);
         status.map_or(0, |mirror| mirror.confirmed)
+    }
+
+    async fn close(self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.close().await;
+        }
+        self.engine.close().await;
     }
 }
 
@@ -69,7 +84,7 @@ impl Node {
 /// ADDRESS`.
 pub async fn write(folder: &Path, address: &str) {
     let settings = Settings { server: address.to_owned(), ..settings("", "writer", &[]) };
-    let node = Node::open(folder, settings).await;
+    let node = Node::open(folder, Some(settings)).await;
     let trace = node.engine.trace();
     let mut sessions: Vec<(SessionId, u64)> = Vec::new();
     for head in trace.heads(None).await.expect("the log") {
@@ -177,7 +192,7 @@ pub async fn cluster(folder: &Path) {
     let addresses: Vec<_> = nodes.iter().map(Broker::address).collect();
     let server = addresses.join(",");
     let settings = Settings { server, replicas: 3, ..settings("", "clustered", &[]) };
-    let node = Node::open(&folder.join("daemon"), settings).await;
+    let node = Node::open(&folder.join("daemon"), Some(settings)).await;
     node.until_connected().await;
     let trace = node.engine.trace().clone();
     let session = trace.create_session(NewSession::default()).await.expect("a session").session_id;
@@ -219,14 +234,14 @@ pub async fn cluster(folder: &Path) {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     report(format!("fleet: cluster: {written} records written: {}", result.unwrap_or_default()));
-    node.fleet.close().await;
-    node.engine.close().await;
+    node.close().await;
 }
 
 /// Memory and disk of the broker for many sessions.
 pub async fn many(folder: &Path) {
     let broker = Broker::start(folder);
-    let node = Node::open(&folder.join("daemon"), settings(&broker.address(), "many", &[])).await;
+    let node =
+        Node::open(&folder.join("daemon"), Some(settings(&broker.address(), "many", &[]))).await;
     node.until_connected().await;
     let trace = node.engine.trace().clone();
     let before = (memory(broker.pid(), "VmRSS"), memory(None, "VmRSS"));
@@ -253,6 +268,5 @@ pub async fn many(folder: &Path) {
         after.1,
         started.elapsed().as_secs_f64()
     ));
-    node.fleet.close().await;
-    node.engine.close().await;
+    node.close().await;
 }

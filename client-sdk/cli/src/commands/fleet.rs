@@ -12,6 +12,7 @@ use cairn_protocol::{
     },
     id::{ApprovalId, SessionId},
     session::Empty,
+    turn::SteerParams,
 };
 use clap::{Args, Subcommand};
 use console::style;
@@ -41,6 +42,7 @@ const HELP: &str = "\
   cairn fleet cancel ci ID                      stop a run, wherever it is
   cairn fleet records build-1 3f9a2c --follow   what a session of another daemon does
   cairn fleet answer build-1 7d21f0 yes         answer its question
+  cairn fleet steer build-1 3f9a2c 'use tabs'   tell its model something during a run
 
 The section 'fleet' of your configuration names the broker: see docs/fleet.md. Without it nothing leaves this machine.
 Exit codes: 0 done, 1 failed, 2 invalid usage, 3 not found, 4 no daemon, 130 interrupted.";
@@ -63,6 +65,9 @@ enum Action {
         /// Name of the pool
         #[arg(value_name = "POOL")]
         pool: String,
+        /// Most runs to list, up to 1000; those that changed last
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
     },
     /// Stop a waiting or active run of a pool
     Cancel {
@@ -84,6 +89,18 @@ enum Action {
         /// Wait for further records
         #[arg(long, short)]
         follow: bool,
+    },
+    /// Tell the model of a running session of another daemon something
+    Steer {
+        /// Name of the daemon
+        #[arg(value_name = "DAEMON")]
+        daemon: String,
+        /// Session, or a part of its id
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// The text, which the model receives before its next answer
+        #[arg(value_name = "TEXT")]
+        text: String,
     },
     /// Answer a question of a session of another daemon
     Answer {
@@ -116,7 +133,7 @@ pub async fn run(app: &App<'_>, args: FleetArgs) -> Result<u8, Failure> {
             }
             Ok(OK)
         }
-        Action::Runs { pool } => runs(app, &client, pool).await,
+        Action::Runs { pool, limit } => runs(app, &client, pool, limit).await,
         Action::Cancel { pool, turn_id } => {
             let run = client.fleet_cancel(&FleetRunRef { pool, turn_id }).await?;
             match run.state {
@@ -128,6 +145,13 @@ pub async fn run(app: &App<'_>, args: FleetArgs) -> Result<u8, Failure> {
         }
         Action::Records { daemon, session, follow } => {
             records(app, &client, daemon, &session, follow).await
+        }
+        Action::Steer { daemon, session, text } => {
+            let session_id = find_session(&client, &daemon, &session).await?;
+            let params = SteerParams { session_id, text };
+            call(&client, daemon, "orchestrate.run.steer", &params).await?;
+            output::line("sent")?;
+            Ok(OK)
         }
         Action::Answer { daemon, id, answer, reason } => {
             answer_question(&client, daemon, &id, answer, reason).await
@@ -204,8 +228,9 @@ fn daemon_lines(daemon: &FleetDaemon) -> String {
     out
 }
 
-async fn runs(app: &App<'_>, client: &Client, pool: String) -> Result<u8, Failure> {
-    let page = client.fleet_runs(&FleetRunsParams { pool, turn_id: None }).await?;
+async fn runs(app: &App<'_>, client: &Client, pool: String, limit: u32) -> Result<u8, Failure> {
+    let params = FleetRunsParams { pool, limit: Some(limit), ..FleetRunsParams::default() };
+    let page = client.fleet_runs(&params).await?;
     if app.globals.json {
         output::json(&page)?;
         return Ok(OK);
@@ -215,6 +240,9 @@ async fn runs(app: &App<'_>, client: &Client, pool: String) -> Result<u8, Failur
     }
     for run in &page.data {
         output::line(&run_line(run))?;
+    }
+    if page.next_cursor.is_some() {
+        app.info("older runs are left out: --limit lists more");
     }
     Ok(OK)
 }
@@ -255,7 +283,11 @@ pub async fn watch(app: &App<'_>, client: &Client, run: FleetRun) -> Result<u8, 
                 return Ok(INTERRUPTED);
             }
         }
-        let params = FleetRunsParams { pool: pool.clone(), turn_id: Some(turn_id.clone()) };
+        let params = FleetRunsParams {
+            pool: pool.clone(),
+            turn_id: Some(turn_id.clone()),
+            ..FleetRunsParams::default()
+        };
         let Some(run) = client.fleet_runs(&params).await?.data.into_iter().next() else {
             return Err(Failure::failed("the run is gone"));
         };
@@ -415,9 +447,19 @@ async fn answer_question(
         pattern: None,
         values: Default::default(),
     };
-    let params = serde_json::to_value(&params).unwrap_or_default();
-    let call = FleetCallParams { daemon, method: "approval.resolve".into(), params };
-    client.fleet_call(&call).await?;
+    call(client, daemon, "approval.resolve", &params).await?;
     output::line("answered")?;
     Ok(OK)
+}
+
+/// Calls a method of another daemon.
+async fn call(
+    client: &Client,
+    daemon: String,
+    method: &str,
+    params: &impl serde::Serialize,
+) -> Result<(), Failure> {
+    let params = serde_json::to_value(params).unwrap_or_default();
+    client.fleet_call(&FleetCallParams { daemon, method: method.into(), params }).await?;
+    Ok(())
 }

@@ -31,11 +31,11 @@ pub trait Fleet: Send + Sync {
     /// # Errors
     /// `invalid_params`, `too_large`, `broker_unreachable`.
     async fn run(&self, params: FleetRunParams, rights: Rights) -> Result<FleetRun, Failure>;
-    /// Returns the runs of a pool.
+    /// Returns the runs of a pool, those that changed last first.
     ///
     /// # Errors
-    /// `pool_run_not_found`, `broker_unreachable`.
-    async fn runs(&self, params: FleetRunsParams) -> Result<Vec<FleetRun>, Failure>;
+    /// `invalid_params`, `pool_run_not_found`, `broker_unreachable`.
+    async fn runs(&self, params: FleetRunsParams) -> Result<Page<FleetRun>, Failure>;
     /// Cancels a run of a pool.
     ///
     /// # Errors
@@ -71,10 +71,11 @@ pub fn methods() -> Vec<Method> {
             |cx, p: FleetRunParams| async move { fleet(&cx)?.run(p, cx.rights()).await },
         )
         .detached(Right::Prompt),
-        Method::new("fleet.runs", "The runs of a pool.", |cx, p: FleetRunsParams| async move {
-            let data = fleet(&cx)?.runs(p).await?;
-            Ok(Page::<FleetRun> { data, next_cursor: None })
-        }),
+        Method::new(
+            "fleet.runs",
+            "The runs of a pool, those that changed last first.",
+            |cx, p: FleetRunsParams| async move { fleet(&cx)?.runs(p).await },
+        ),
         Method::new(
             "fleet.cancel",
             "Cancels a waiting or active run of a pool.",

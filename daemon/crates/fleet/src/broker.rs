@@ -1,8 +1,9 @@
 //! The connection to the broker: login, reconnecting, and the streams that Cairn needs.
 
 use std::{
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_nats::{
@@ -16,6 +17,7 @@ use async_nats::{
     },
 };
 use cairn_protocol::error::Failure;
+use futures_util::StreamExt as _;
 use tokio::sync::watch;
 
 use crate::{
@@ -31,11 +33,14 @@ const MAX_DELAY: Duration = Duration::from_secs(20);
 /// Messages in memory for one subscription.
 const SUBSCRIPTION_CAPACITY: usize = 1024;
 /// Records on their way to the broker.
-pub const MAX_IN_FLIGHT: usize = 4096;
+pub const MAX_IN_FLIGHT: usize = 2048;
 /// Time for which the broker recognizes a run that is added again.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// Time for which the state of a run can be read after its last change.
 const RUN_AGE: Duration = Duration::from_secs(14 * 24 * 3600);
+/// Time for which a pool counts as existing, and pools of which that is known.
+const POOL_AGE: Duration = Duration::from_secs(30);
+const MAX_POOLS: usize = 256;
 /// Time after which a silent daemon is no longer listed.
 pub const DAEMON_AGE: Duration = Duration::from_secs(30);
 
@@ -57,6 +62,8 @@ pub struct Broker {
     link: watch::Receiver<Link>,
     /// Nodes of the cluster that have each message.
     replicas: usize,
+    /// Pools whose stream and bucket exist, with the time of that answer.
+    pools: Arc<Mutex<HashMap<String, (Instant, kv::Store)>>>,
     /// Shared with the callback of the connection.
     _sender: Arc<Mutex<watch::Sender<Link>>>,
 }
@@ -105,7 +112,8 @@ impl Broker {
             .max_ack_inflight(MAX_IN_FLIGHT)
             .backpressure_on_inflight(true)
             .build(client.clone());
-        Ok(Self { client, context, link, replicas: settings.replicas, _sender: sender })
+        let pools = Arc::default();
+        Ok(Self { client, context, link, replicas: settings.replicas, pools, _sender: sender })
     }
 
     /// Returns the present state of the connection.
@@ -198,9 +206,22 @@ impl Broker {
             .map_err(|error| unreachable(&format!("the pool {pool}"), &chain(&error)))
     }
 
-    /// Opens the bucket with the state of the runs of a pool.
-    pub async fn run_bucket(&self, pool: &str) -> Result<kv::Store, Failure> {
-        self.bucket(&names::run_bucket(pool), RUN_AGE).await
+    /// Opens the stream and the bucket of a pool. What was there a moment ago is not asked for again.
+    pub async fn open_pool(&self, pool: &str) -> Result<kv::Store, Failure> {
+        let pools = || self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((since, store)) = pools().get(pool)
+            && since.elapsed() < POOL_AGE
+        {
+            return Ok(store.clone());
+        }
+        let _exists = self.run_stream(pool).await?;
+        let store = self.bucket(&names::run_bucket(pool), RUN_AGE).await?;
+        let mut pools = pools();
+        if pools.len() >= MAX_POOLS {
+            pools.clear();
+        }
+        pools.insert(pool.to_owned(), (Instant::now(), store.clone()));
+        Ok(store)
     }
 
     /// Opens the bucket with the state of the connected daemons.
@@ -224,6 +245,45 @@ impl Broker {
             .create_key_value(config)
             .await
             .map_err(|error| unreachable(&format!("the bucket {name}"), &chain(&error)))
+    }
+}
+
+/// Returns the entries of a bucket with a revision below `before`: the newest `limit`, oldest first,
+/// and the revision of the oldest one if there are older ones.
+pub async fn newest_entries(
+    store: &kv::Store,
+    limit: usize,
+    before: u64,
+) -> Result<(Vec<kv::Entry>, Option<u64>), String> {
+    let all = async {
+        if store.status().await.map_err(|error| chain(&error))?.values() == 0 {
+            return Ok((Vec::new(), None));
+        }
+        let mut newest = VecDeque::new();
+        let mut is_cut = false;
+        // In the order of their revisions.
+        let mut entries = store.watch_with_history(">").await.map_err(|error| chain(&error))?;
+        while let Some(entry) = entries.next().await {
+            let entry = entry.map_err(|error| chain(&error))?;
+            let is_last = entry.delta == 0;
+            if entry.operation == kv::Operation::Put && entry.revision < before {
+                newest.push_back(entry);
+            }
+            if newest.len() > limit {
+                newest.pop_front();
+                is_cut = true;
+            }
+            if is_last {
+                break;
+            }
+        }
+        let oldest = newest.front().filter(|_| is_cut).map(|entry: &kv::Entry| entry.revision);
+        Ok((newest.into(), oldest))
+    };
+    // The last entry may expire while the others are read.
+    match tokio::time::timeout(REQUEST_LIMIT * 2, all).await {
+        Ok(listed) => listed,
+        Err(_) => Err("the broker does not send all entries".to_owned()),
     }
 }
 

@@ -34,6 +34,7 @@ use cairn_protocol::{
         FleetRunParams, FleetRunRef, FleetRunsParams, FleetStatus, is_name,
     },
     remote::Right,
+    session::Page,
 };
 use cairn_workspace::git;
 use tokio::sync::Semaphore;
@@ -244,7 +245,7 @@ impl cairn_api::Fleet for Fleet {
         pool::add(&self.broker, params, Self::level(rights)?, &self.settings.name).await
     }
 
-    async fn runs(&self, params: FleetRunsParams) -> Result<Vec<FleetRun>, Failure> {
+    async fn runs(&self, params: FleetRunsParams) -> Result<Page<FleetRun>, Failure> {
         pool::list(&self.broker, &params).await
     }
 

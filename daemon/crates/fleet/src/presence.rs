@@ -12,11 +12,10 @@ use cairn_protocol::{
     fleet::{FleetApproval, FleetDaemon, FleetSession},
     time::Timestamp,
 };
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    broker::Broker,
+    broker::{Broker, newest_entries},
     error::{chain, unreachable},
     mirror::Policy,
 };
@@ -192,16 +191,11 @@ impl From<Failure> for Lost {
 
 /// Lists the connected daemons by their names.
 pub async fn daemons(broker: &Broker) -> Result<Vec<FleetDaemon>, Failure> {
-    let failed = |error: &dyn std::error::Error| unreachable("the fleet", &chain(error));
     let store = broker.daemon_bucket().await?;
-    let keys = store.keys().await.map_err(|e| failed(&e))?;
-    let keys: Vec<String> = keys.take(MAX_DAEMONS).try_collect().await.map_err(|e| failed(&e))?;
+    let listed = newest_entries(&store, MAX_DAEMONS, u64::MAX).await;
+    let (entries, _) = listed.map_err(|error| unreachable("the fleet", &error))?;
     let mut all = Vec::new();
-    for key in keys {
-        let Some(entry) = store.entry(&key).await.map_err(|e| failed(&e))? else { continue };
-        if entry.operation != Operation::Put {
-            continue;
-        }
+    for entry in entries {
         let Ok(mut daemon) = serde_json::from_slice::<FleetDaemon>(&entry.value) else { continue };
         // The broker's clock: those of the daemons may differ.
         daemon.seen_at =

@@ -45,7 +45,7 @@ pub use off_thread::off_thread;
 pub use paths::{CallPaths, check_run_paths};
 pub use permit::{Change, Changes, Grants, Permit};
 pub use policy::{CallLimits, CheckedRule, Decision, Rule, Rules, Subject, Verdict};
-pub use redact::secrets as redact_secrets;
+pub use redact::{may_have_secrets, secrets as redact_secrets};
 pub use registry::{Catalogue, Registry};
 pub use repair::{parse_partial_json, unfenced};
 pub use rule_error::RuleError;

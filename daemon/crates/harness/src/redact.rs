@@ -23,9 +23,24 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     .collect()
 });
 
+/// A word or sign that every secret of the patterns has, in plain text and in JSON.
+static HINT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = r"(?i)token|secret|passw|api[_-]?key|access[_-]?key|credential|auth|cookie|sk-|gh[pousr]_|xox|AKIA|AIza|eyJ|://[^\s/@]*:[^\s/@]*@";
+    Regex::new(words).ok()
+});
+
+/// False for a text, or its JSON, in which [`secrets`] finds none. Much faster than a search for
+/// them.
+pub fn may_have_secrets(text: &str) -> bool {
+    HINT.as_ref().is_none_or(|hint| hint.is_match(text))
+}
+
 /// Returns `text` with `[secret]` in place of apparent secrets.
 pub fn secrets(text: &str) -> String {
     let mut text = text.to_owned();
+    if !may_have_secrets(&text) {
+        return text;
+    }
     for (at, pattern) in PATTERNS.iter().enumerate() {
         let with = if at == 2 { format!("${{1}}{MASK}@") } else { format!("${{1}}{MASK}") };
         text = pattern.replace_all(&text, with.as_str()).into_owned();
@@ -46,6 +61,15 @@ mod tests {
             ("mysql --password hunter2 -u me", "mysql --password [secret] -u me"),
             ("git clone https://me:pw@host/x", "git clone https://me:[secret]@host/x"),
             ("echo sk-abcdefghijklmnopqrstuv", "echo [secret]"),
+            ("Cookie: session=1", "Cookie: [secret]"),
+            ("AUTH=xyz", "AUTH=[secret]"),
+            ("access-key: 5", "access-key: [secret]"),
+            ("credentials: 'a b'", "credentials: [secret]"),
+            ("ghp_abcdefghijklmnopqrstuv", "[secret]"),
+            ("xoxb-abcdefghij", "[secret]"),
+            ("AKIAABCDEFGHIJKLMNOP", "[secret]"),
+            ("AIzaabcdefghijklmnopqrstuvwxyz01234", "[secret]"),
+            ("eyJabcdefghij.abcdefghij.abcde", "[secret]"),
             ("grep -rn token src", "grep -rn token src"),
             ("cargo test --lib", "cargo test --lib"),
         ] {

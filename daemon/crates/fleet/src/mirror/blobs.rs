@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use async_nats::jetstream::object_store::{InfoErrorKind, ObjectStore};
-use cairn_trace::{Trace, TraceError};
+use cairn_trace::{Line, Trace, TraceError};
 use serde_json::Value;
 
 use super::{Halt, Mirror, log_failure};
@@ -30,7 +30,7 @@ impl Blobs {
     }
 
     /// Copies the blobs that these records name. One that the log no longer has is left out.
-    pub async fn copy(&mut self, trace: &Trace, records: &[String]) -> Result<(), Halt> {
+    pub async fn copy(&mut self, trace: &Trace, records: &[Line]) -> Result<(), Halt> {
         for hash in references(records) {
             if self.known.contains(&hash) {
                 continue;
@@ -71,7 +71,7 @@ impl Blobs {
 }
 
 /// Lists the hashes of the blobs that records name.
-fn references(records: &[String]) -> BTreeSet<String> {
+fn references<T: std::ops::Deref<Target = str>>(records: &[T]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for record in records.iter().filter(|record| record.contains("\"sha256\"")) {
         if let Ok(value) = serde_json::from_str(record) {

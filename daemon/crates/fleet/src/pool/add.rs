@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use async_nats::jetstream::kv::Entry;
 use cairn_protocol::{
     error::{Failure, Reason},
     fleet::{
@@ -9,20 +10,21 @@ use cairn_protocol::{
         FleetRunsParams, FleetWork, PoolStatus, is_name,
     },
     remote::Right,
+    session::Page,
 };
 use cairn_workspace::git;
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
 use super::state;
 use crate::{
-    broker::Broker,
+    broker::{Broker, newest_entries},
     error::{chain, unreachable},
     names,
 };
 
-/// Most runs of one list.
-const MAX_RUNS: usize = 1000;
+/// Runs of a list without a limit, and at most.
+const DEFAULT_RUNS: u32 = 100;
+const MAX_RUNS: u32 = 1000;
 /// Largest message of a run, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 /// Most entries of the metadata.
@@ -62,8 +64,7 @@ pub async fn add(
         return Err(Failure::new(Reason::TooLarge, text));
     }
     let pool = &run.pool;
-    let _exists = broker.run_stream(pool).await?;
-    let store = broker.run_bucket(pool).await?;
+    let store = broker.open_pool(pool).await?;
     // The state comes first: a daemon that takes the run must find it. If this process dies before
     // the message is published, the same id adds it again.
     if state::create(&store, &run).await?.is_none()
@@ -152,25 +153,33 @@ fn check_pool(pool: &str) -> Result<(), Failure> {
     Err(Failure::new(Reason::InvalidParams, text))
 }
 
-/// Returns the runs of a pool, or one of them.
+/// Returns the runs of a pool, those that changed last first, or one of them.
 ///
 /// # Errors
-/// `pool_run_not_found`, `broker_unreachable`.
-pub async fn list(broker: &Broker, params: &FleetRunsParams) -> Result<Vec<FleetRun>, Failure> {
+/// `invalid_params`, `pool_run_not_found`, `broker_unreachable`.
+pub async fn list(broker: &Broker, params: &FleetRunsParams) -> Result<Page<FleetRun>, Failure> {
     check_pool(&params.pool)?;
-    let store = broker.run_bucket(&params.pool).await?;
+    let invalid = |text: &str| Failure::new(Reason::InvalidParams, text);
+    let limit = params.limit.unwrap_or(DEFAULT_RUNS);
+    if !(1..=MAX_RUNS).contains(&limit) {
+        return Err(invalid("limit: 1 to 1000 runs are possible"));
+    }
+    let before = match &params.cursor {
+        Some(cursor) => cursor.parse().map_err(|_| invalid("cursor: not one of an answer"))?,
+        None => u64::MAX,
+    };
+    let store = broker.open_pool(&params.pool).await?;
     if let Some(turn_id) = &params.turn_id {
         let found = state::read(&store, turn_id).await?;
-        return found.map(|stored| vec![stored.run]).ok_or_else(|| no_run(turn_id, &params.pool));
+        let found = found.ok_or_else(|| no_run(turn_id, &params.pool))?;
+        return Ok(Page { data: vec![found.run], next_cursor: None });
     }
-    let failed = |error: &dyn std::error::Error| unreachable("the runs of the pool", &chain(error));
-    let keys = store.keys().await.map_err(|e| failed(&e))?;
-    let keys: Vec<String> = keys.take(MAX_RUNS).try_collect().await.map_err(|e| failed(&e))?;
-    let mut runs = Vec::new();
-    for key in keys {
-        runs.extend(state::read(&store, &key).await?.map(|stored| stored.run));
-    }
-    Ok(runs)
+    let listed = newest_entries(&store, limit as usize, before).await;
+    let (entries, oldest) = listed.map_err(|error| unreachable("the runs of the pool", &error))?;
+    // An entry that is not a run was written by another program.
+    let run = |entry: Entry| serde_json::from_slice(&entry.value).ok();
+    let next_cursor = oldest.map(|revision| revision.to_string());
+    Ok(Page { data: entries.into_iter().rev().filter_map(run).collect(), next_cursor })
 }
 
 /// Cancels a run. A waiting one ends at once; an active one when its daemon has stopped it.
@@ -179,7 +188,7 @@ pub async fn list(broker: &Broker, params: &FleetRunsParams) -> Result<Vec<Fleet
 /// `pool_run_not_found`, `broker_unreachable`, `overloaded`.
 pub async fn cancel(broker: &Broker, target: &FleetRunRef) -> Result<FleetRun, Failure> {
     check_pool(&target.pool)?;
-    let store = broker.run_bucket(&target.pool).await?;
+    let store = broker.open_pool(&target.pool).await?;
     for _ in 0..MAX_CHANGES {
         let found = state::read(&store, &target.turn_id).await?;
         let stored = found.ok_or_else(|| no_run(&target.turn_id, &target.pool))?;

@@ -69,7 +69,7 @@ pub async fn attempt(
     message: &Message,
     shutdown: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let store = worker.broker.run_bucket(pool).await?;
+    let store = worker.broker.open_pool(pool).await?;
     let (Some(level), Ok(job)) =
         (names::parse_runs(&message.subject), serde_json::from_slice::<Job>(&message.payload))
     else {
@@ -260,13 +260,18 @@ impl Work<'_> {
             Some(session) => session,
             None => create_session(&own, job, root).await?,
         };
-        self.worker.positions.add_pool_session(&session).await?;
         self.worker
             .sessions
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .insert(session.clone());
-        let started = start_work(&client, job, root, &session, is_resumed, attempt).await;
+        let (stored, started) = tokio::join!(
+            self.worker.positions.add_pool_session(&session),
+            start_work(&client, job, root, &session, is_resumed, attempt),
+        );
+        if let Err(failure) = stored {
+            tracing::warn!(%failure, %session, "after a restart its records are not copied");
+        }
         if started.is_err() && !is_resumed {
             // The run is offered again, and each time would leave an empty session.
             let empty = SessionRef { session_id: session.clone() };

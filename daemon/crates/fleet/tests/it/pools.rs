@@ -84,8 +84,9 @@ async fn waiting_and_active_runs_are_cancelled() {
     let started = Instant::now();
     while active < 4 {
         assert!(started.elapsed() < PATIENCE);
-        let runs = one.fleet.runs(FleetRunsParams { pool: "ci".into(), turn_id: None }).await;
-        let runs = runs.unwrap_or_default();
+        let runs =
+            one.fleet.runs(FleetRunsParams { pool: "ci".into(), ..Default::default() }).await;
+        let runs = runs.map(|page| page.data).unwrap_or_default();
         active = runs
             .iter()
             .filter(|run| run.attempts.last().is_some_and(|a| a.session_id.is_some()))
@@ -98,6 +99,24 @@ async fn waiting_and_active_runs_are_cancelled() {
     for id in &ids {
         let run = one.until_run(id, |run| run.state.is_final()).await;
         assert_eq!(run.state, FleetRunState::Cancelled, "{run:?}");
+    }
+    let mut params = FleetRunsParams { pool: "ci".into(), limit: Some(2), ..Default::default() };
+    let mut listed = Vec::new();
+    loop {
+        let page = one.fleet.runs(params.clone()).await.unwrap();
+        assert!(page.data.len() <= 2);
+        listed.extend(page.data.into_iter().map(|run| run.turn_id));
+        params.cursor = page.next_cursor;
+        if params.cursor.is_none() {
+            break;
+        }
+    }
+    // The waiting run is the first one that changed for the last time.
+    assert_eq!((listed.len(), listed[4].as_str()), (5, "r4"));
+    assert!(ids.iter().all(|id| listed.contains(id)), "{listed:?}");
+    for wrong in [Some(0), Some(1001)] {
+        let params = FleetRunsParams { pool: "ci".into(), limit: wrong, ..Default::default() };
+        assert_eq!(one.fleet.runs(params).await.unwrap_err().reason, Reason::InvalidParams);
     }
     let missing = FleetRunRef { pool: "ci".into(), turn_id: "none".into() };
     assert_eq!(one.fleet.cancel(missing).await.unwrap_err().reason, Reason::PoolRunNotFound);

@@ -200,11 +200,12 @@ impl Daemon {
         let params = cairn_protocol::fleet::FleetRunsParams {
             pool: "ci".into(),
             turn_id: Some(turn_id.into()),
+            ..Default::default()
         };
         let started = Instant::now();
         loop {
             let runs = cairn_api::Fleet::runs(&*self.fleet, params.clone()).await;
-            if let Some(run) = runs.ok().and_then(|runs| runs.into_iter().next())
+            if let Some(run) = runs.ok().and_then(|runs| runs.data.into_iter().next())
                 && is(&run)
             {
                 return run;

@@ -1,5 +1,5 @@
 // Fleet: the daemons that share a broker, what they do, and what waits for an answer there.
-import { announce, button, el, empty, fitted } from "./dom.js";
+import { announce, button, el, empty, fitted, link } from "./dom.js";
 import { chip, count, when } from "./format.js";
 import { Repeated } from "./poll.js";
 import { call, may } from "./rpc.js";
@@ -43,7 +43,7 @@ export class Fleet extends Repeated {
     else if (status.error) notes.push(el("p", "notice", status.error));
     if (status.mirror?.error) notes.push(el("p", "notice", `Records are not copied: ${status.mirror.error}`));
     if (!status.daemons.length) return [...notes, empty("No daemons", "No daemon is connected to the broker.")];
-    return [...notes, ...this.pools(status.pools), ...status.daemons.map((daemon) => this.daemon(daemon))];
+    return [...notes, ...this.pools(status.pools), ...status.daemons.map((daemon) => this.daemon(daemon, daemon.name === status.name))];
   }
 
   pools(pools) {
@@ -54,19 +54,22 @@ export class Fleet extends Repeated {
     return [el("section", "home-section", el("h2", "section-title", "Pools"), el("ul", "entries-list", ...pools.map(entry)))];
   }
 
-  daemon(daemon) {
+  daemon(daemon, isOwn) {
     const facts = [`${daemon.running} active`, daemon.waiting ? `${daemon.waiting} waiting for an answer` : "", daemon.pools.length ? `pools ${daemon.pools.join(", ")}` : ""];
-    const heading = el("h2", "section-title", daemon.name, el("span", "faint", ` ${facts.filter(Boolean).join(" · ")} · Cairn ${daemon.version} · `), when(daemon.seenAt));
-    const list = daemon.sessions.map((session) => this.session(daemon, session));
+    const heading = el("h2", "section-title with-facts", el("span", "", daemon.name),
+      el("span", "faint", `${facts.filter(Boolean).join(" · ")} · Cairn ${daemon.version} · `, when(daemon.seenAt)));
+    const list = daemon.sessions.map((session) => this.session(daemon, session, isOwn));
     const text = "None of its sessions is copied to the broker.";
     return el("section", "home-section", heading, list.length ? el("ul", "entries-list", ...list) : el("p", "faint", text));
   }
 
-  session(daemon, session) {
+  session(daemon, session, isOwn) {
     const waits = (session.approvals ?? []).length > 0;
     const title = fitted(session.request || session.title, 200);
+    const texts = [el("span", "row-title", title), el("span", "row-second faint", session.sessionId.slice(-6))];
     const entry = el("li", "entry",
-      el("div", "row-link", el("span", "row-title", title), el("span", "row-second faint", session.sessionId)),
+      // Only sessions of this daemon have a page here.
+      isOwn ? link(`/session/${session.sessionId}`, "row-link", ...texts) : el("div", "row-link", ...texts),
       el("span", "row-facts", chip(waits ? "waiting" : session.state, waits ? "waits for you" : undefined)));
     const asked = (session.approvals ?? []).map((approval) => this.approval(daemon, approval));
     if (asked.length) entry.append(el("div", "waiting-calls", ...asked));
@@ -77,7 +80,7 @@ export class Fleet extends Repeated {
     const text = el("span", "", fitted(approval.summary || approval.tool, 160));
     if (!may("approval.resolve")) return el("div", "waiting-call", text);
     const answer = (name, decision) => button(name, () => this.answer(daemon.name, approval.approvalId, decision), "button small");
-    return el("div", "waiting-call", text, answer("Allow once", "once"), answer("Deny", "deny"));
+    return el("div", "waiting-call", text, el("span", "call-answers", answer("Allow once", "once"), answer("Deny", "deny")));
   }
 
   async answer(daemon, approvalId, decision) {
