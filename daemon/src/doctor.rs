@@ -65,6 +65,7 @@ pub fn run(env: &Env, root: &DataRoot, globals: &Globals) -> ExitCode {
     checks.push(state::disk(root));
     checks.push(state::trace(root));
     checks.extend(state::daemon(env, root, &config));
+    checks.extend(state::broker(&config));
     checks.extend(machine::all(&config));
     checks.push(program());
     let bad = checks.iter().any(|c| c.outcome == Outcome::Fail);
@@ -130,6 +131,23 @@ mod tests {
             checks[0].detail.contains("sed *") && checks[0].outcome == Outcome::Warn,
             "{checks:?}"
         );
+    }
+
+    #[test]
+    fn nodes_of_the_broker_are_checked() {
+        let mut config = cairn_config::Config::default();
+        assert_eq!(state::broker(&config), None);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let good = format!("nats://{}", listener.local_addr().unwrap());
+        for (server, outcome) in [
+            (good.clone(), Outcome::Ok),
+            (format!("{good}, nats://127.0.0.1:1"), Outcome::Warn),
+            ("nats://127.0.0.1:1".to_owned(), Outcome::Fail),
+            ("nats://no-such-host.invalid:4222".to_owned(), Outcome::Fail),
+        ] {
+            config.fleet.server = Some(server);
+            assert_eq!(state::broker(&config).unwrap().outcome, outcome);
+        }
     }
 
     #[test]

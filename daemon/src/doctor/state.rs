@@ -1,8 +1,9 @@
 //! Checks of Cairn's own state: configuration, folder, log, daemon.
 
 use std::{
-    net::{IpAddr, SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _},
     path::Path,
+    time::Duration,
 };
 
 use cairn_client_sdk::{ClientError, Connector, is_root_locked};
@@ -16,6 +17,9 @@ use crate::settings;
 const MIN_FREE_SPACE: (u64, u64) = (64 * 1024 * 1024, 1024 * 1024 * 1024);
 /// A larger log is not verified completely.
 const MAX_CHECKED: u64 = 2 * 1024 * 1024 * 1024;
+
+/// Longest wait for a node of the broker.
+const BROKER_PATIENCE: Duration = Duration::from_secs(2);
 
 const CONFIG_HINT: &str = "correct that line of the file; 'cairn config --schema' lists all keys";
 
@@ -150,6 +154,25 @@ pub fn disk(root: &DataRoot) -> Check {
         }
         Err(e) => Check::info(NAME, format!("free space cannot be read: {e}")),
     }
+}
+
+/// Checks that a node of the configured broker answers.
+pub fn broker(config: &Config) -> Option<Check> {
+    const NAME: &str = "broker";
+    let servers = config.fleet.server.as_deref()?;
+    let answers = |server: &str| {
+        let address = server.split_once("://").map_or(server, |(_, address)| address);
+        let found = address.to_socket_addrs().into_iter().flatten();
+        found.into_iter().any(|at| TcpStream::connect_timeout(&at, BROKER_PATIENCE).is_ok())
+    };
+    let (good, bad): (Vec<&str>, Vec<&str>) =
+        servers.split(',').map(str::trim).partition(|server| answers(server));
+    let hint = "start the broker, or correct fleet.server; 'cairn fleet' says whether it accepts this daemon";
+    Some(match (good.is_empty(), bad.is_empty()) {
+        (false, true) => Check::ok(NAME, format!("{} answers", good.join(", "))),
+        (false, false) => Check::warn(NAME, format!("{} does not answer", bad.join(", ")), hint),
+        (true, _) => Check::fail(NAME, format!("{} does not answer", bad.join(", ")), hint),
+    })
 }
 
 /// Checks that the log is intact and has a version that this build can read.

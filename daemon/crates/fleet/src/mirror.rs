@@ -198,6 +198,7 @@ impl Mirror {
                 tokio::select! {
                     () = &mut rescan => break,
                     () = connections.next() => break,
+                    stored = publisher.store_later() => stored?,
                     () = changes.changed() => {}
                 }
                 changes.take().into_iter().for_each(|session| waiting.push(session));

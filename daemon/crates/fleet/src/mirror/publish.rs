@@ -4,6 +4,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::atomic::Ordering,
+    time::{Duration, Instant},
 };
 
 use async_nats::{
@@ -16,6 +17,7 @@ use async_nats::{
 };
 use bytes::Bytes;
 use cairn_protocol::id::SessionId;
+use cairn_trace::Line;
 use futures_util::future::join_all;
 
 use crate::{
@@ -39,6 +41,10 @@ const BATCH: u32 = 256;
 const HEADER_ROOM: usize = 1024;
 /// Sessions of which the position is cached; beyond that the cache is emptied.
 const MAX_CACHED: usize = 4096;
+/// Time for which confirmed positions may be in memory alone; lost ones are read from the broker.
+const STORE_INTERVAL: Duration = Duration::from_secs(1);
+/// Records up to this size together are redacted on the task's own thread.
+const INLINE_BYTES: usize = 32 * 1024;
 /// Attempts to bring one session in agreement with the broker.
 const MAX_RESYNCS: u32 = 3;
 
@@ -64,6 +70,7 @@ pub struct Publisher<'a> {
     ahead: HashMap<SessionId, Position>,
     /// Confirmed positions that are not stored yet.
     confirmed: HashMap<SessionId, Position>,
+    stored: Instant,
     in_flight: VecDeque<InFlight>,
     /// Sessions of which records were refused and must be published again.
     again: Vec<SessionId>,
@@ -80,6 +87,7 @@ impl<'a> Publisher<'a> {
             confirmed_to: mirror.positions.last_stream_seq().await?,
             ahead: HashMap::new(),
             confirmed: HashMap::new(),
+            stored: Instant::now(),
             in_flight: VecDeque::new(),
             again: Vec::new(),
         };
@@ -102,6 +110,7 @@ impl<'a> Publisher<'a> {
     async fn forget_after(&mut self, end: u64) -> Result<(), Halt> {
         self.mirror.positions.remove_after(end).await?;
         self.confirmed_to = end;
+        self.confirmed.retain(|_, position| position.stream_seq <= end);
         self.ahead.clear();
         Ok(())
     }
@@ -109,9 +118,12 @@ impl<'a> Publisher<'a> {
     /// Publishes the next records of a session. Returns true if more follow.
     pub async fn session(&mut self, session: &SessionId) -> Result<bool, Halt> {
         let mirror = self.mirror;
-        let root = mirror.trace.session_root(session).await.map_err(log_failure)?;
-        if !mirror.policy.allows(session, root.as_deref()) {
-            return Ok(false);
+        // A session that was allowed before remains so.
+        if !self.ahead.contains_key(session) {
+            let root = mirror.trace.session_root(session).await.map_err(log_failure)?;
+            if !mirror.policy.allows(session, root.as_deref()) {
+                return Ok(false);
+            }
         }
         for _ in 0..MAX_RESYNCS {
             let from = self.position(session).await?;
@@ -123,11 +135,16 @@ impl<'a> Publisher<'a> {
                 blobs.copy(&mirror.trace, &lines).await?;
             }
             let (count, limit) = (lines.len(), self.limit());
-            let redacted =
-                move || lines.iter().map(|line| message_body(line, limit)).collect::<Vec<_>>();
-            let bodies = tokio::task::spawn_blocking(redacted)
-                .await
-                .map_err(|e| unreachable("records for the mirror", &e))?;
+            let redacted = move |lines: Vec<Line>| {
+                lines.iter().map(|line| message_body(line, limit)).collect()
+            };
+            let bytes: usize = lines.iter().map(|line| line.len()).sum();
+            let bodies: Vec<Body> = match bytes {
+                ..=INLINE_BYTES => redacted(lines),
+                _ => tokio::task::spawn_blocking(move || redacted(lines))
+                    .await
+                    .map_err(|e| unreachable("records for the mirror", &e))?,
+            };
             if self.publish(session, from, bodies).await? {
                 return Ok(count == BATCH as usize);
             }
@@ -215,11 +232,20 @@ impl<'a> Publisher<'a> {
         Ok(true)
     }
 
-    /// Waits for all confirmations and stores the positions.
+    /// Waits for all confirmations, and stores the positions now and then.
     pub async fn confirm_all(&mut self) -> Result<(), Halt> {
         while !self.in_flight.is_empty() {
             self.confirm_one().await?;
         }
+        if self.stored.elapsed() >= STORE_INTERVAL { self.store().await } else { Ok(()) }
+    }
+
+    /// Waits until confirmed positions should be stored, and stores them; forever without any.
+    pub async fn store_later(&mut self) -> Result<(), Halt> {
+        if self.confirmed.is_empty() {
+            return std::future::pending().await;
+        }
+        tokio::time::sleep(STORE_INTERVAL).await;
         self.store().await
     }
 
@@ -232,7 +258,10 @@ impl<'a> Publisher<'a> {
         if self.confirmed.is_empty() {
             return Ok(());
         }
-        self.mirror.positions.put(self.confirmed.drain().collect()).await?;
+        let changed = self.confirmed.iter().map(|(s, position)| (s.clone(), *position)).collect();
+        self.mirror.positions.put(changed).await?;
+        self.confirmed.clear();
+        self.stored = Instant::now();
         if self.ahead.len() > MAX_CACHED && self.in_flight.is_empty() {
             self.ahead.clear();
         }
