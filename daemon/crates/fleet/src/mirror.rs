@@ -27,6 +27,8 @@ use crate::{broker::Broker, positions::Positions, settings::Mirrored};
 
 /// Wait before the mirror tries again after an error.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// Time in which changes are gathered: a round costs more than the records of a few more commits.
+const GATHER: Duration = Duration::from_millis(50);
 /// Interval in which all sessions are compared with their positions.
 const SCAN_INTERVAL: Duration = Duration::from_secs(600);
 
@@ -199,7 +201,7 @@ impl Mirror {
                     () = &mut rescan => break,
                     () = connections.next() => break,
                     stored = publisher.store_later() => stored?,
-                    () = changes.changed() => {}
+                    () = changes.changed() => tokio::time::sleep(GATHER).await,
                 }
                 changes.take().into_iter().for_each(|session| waiting.push(session));
             }
