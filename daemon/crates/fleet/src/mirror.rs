@@ -29,6 +29,8 @@ use crate::{broker::Broker, positions::Positions, settings::Mirrored};
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// Time in which changes are gathered: a round costs more than the records of a few more commits.
 const GATHER: Duration = Duration::from_millis(50);
+/// Sessions whose next records are published at once.
+const AT_ONCE: usize = 16;
 /// Interval in which all sessions are compared with their positions.
 const SCAN_INTERVAL: Duration = Duration::from_secs(600);
 
@@ -134,10 +136,14 @@ impl Waiting {
         }
     }
 
-    fn pop(&mut self) -> Option<SessionId> {
-        let session = self.order.pop_front()?;
-        self.members.remove(&session);
-        Some(session)
+    /// Removes the first sessions; none if there are none.
+    fn pop(&mut self) -> Vec<SessionId> {
+        let count = self.order.len().min(AT_ONCE);
+        let sessions: Vec<_> = self.order.drain(..count).collect();
+        sessions.iter().for_each(|session| {
+            self.members.remove(session);
+        });
+        sessions
     }
 }
 
@@ -185,12 +191,12 @@ impl Mirror {
             let rescan = tokio::time::sleep(SCAN_INTERVAL);
             tokio::pin!(rescan);
             loop {
-                while let Some(session) = waiting.pop() {
+                while !waiting.order.is_empty() {
+                    self.counters.waiting.store(waiting.order.len() as u64, Ordering::Relaxed);
+                    let sessions = waiting.pop();
                     changes.take().into_iter().for_each(|session| waiting.push(session));
-                    self.counters.waiting.store(waiting.order.len() as u64 + 1, Ordering::Relaxed);
-                    if publisher.session(&session).await? {
-                        waiting.push(session);
-                    }
+                    let more = publisher.sessions(sessions).await?;
+                    more.into_iter().for_each(|session| waiting.push(session));
                     if waiting.order.is_empty() {
                         publisher.confirm_all().await?;
                     }

@@ -1,6 +1,8 @@
 //! Publishing with a window: many messages are on their way, each with the number that the broker
 //! will have given to its predecessor.
 
+mod serial;
+
 use std::{
     collections::{HashMap, VecDeque},
     sync::atomic::Ordering,
@@ -16,7 +18,7 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
-use cairn_protocol::id::SessionId;
+use cairn_protocol::{error::Failure, id::SessionId};
 use cairn_trace::Line;
 use futures_util::future::join_all;
 
@@ -48,6 +50,20 @@ const INLINE_BYTES: usize = 32 * 1024;
 /// Attempts to bring one session in agreement with the broker.
 const MAX_RESYNCS: u32 = 3;
 
+/// Records of a session after a position.
+struct Batch {
+    session: SessionId,
+    from: Position,
+    bodies: Vec<Body>,
+}
+
+impl Batch {
+    /// True if the session may have more records.
+    fn is_full(&self) -> bool {
+        self.bodies.len() == BATCH as usize
+    }
+}
+
 /// A message whose confirmation is pending.
 struct InFlight {
     session: SessionId,
@@ -62,6 +78,9 @@ pub struct Publisher<'a> {
     stream: Stream,
     /// Present if blobs are copied.
     blobs: Option<Blobs>,
+    /// The stream is on several nodes of a cluster. It refuses a message whose predecessor on its
+    /// subject is still on its way between them.
+    is_replicated: bool,
     /// Number that the stream will give to the next message.
     next: u64,
     /// Highest number that the stream has confirmed.
@@ -83,6 +102,7 @@ impl<'a> Publisher<'a> {
             mirror,
             stream,
             blobs,
+            is_replicated: false,
             next: 0,
             confirmed_to: mirror.positions.last_stream_seq().await?,
             ahead: HashMap::new(),
@@ -107,6 +127,14 @@ impl<'a> Publisher<'a> {
         Ok(())
     }
 
+    /// The broker gave a number a second time.
+    async fn lost(&mut self, number: u64) -> Halt {
+        match self.forget_after(number - 1).await {
+            Ok(()) => unreachable("the mirror", &"the broker lost records; they follow").into(),
+            Err(halt) => halt,
+        }
+    }
+
     async fn forget_after(&mut self, end: u64) -> Result<(), Halt> {
         self.mirror.positions.remove_after(end).await?;
         self.confirmed_to = end;
@@ -115,56 +143,72 @@ impl<'a> Publisher<'a> {
         Ok(())
     }
 
+    /// Publishes the next records of sessions. Returns those of which more follow.
+    pub async fn sessions(&mut self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>, Halt> {
+        if self.is_replicated {
+            return self.serially(sessions).await;
+        }
+        let mut more = Vec::new();
+        for session in sessions {
+            if self.session(&session).await? {
+                more.push(session);
+            }
+        }
+        Ok(more)
+    }
+
     /// Publishes the next records of a session. Returns true if more follow.
-    pub async fn session(&mut self, session: &SessionId) -> Result<bool, Halt> {
+    async fn session(&mut self, session: &SessionId) -> Result<bool, Halt> {
+        for _ in 0..MAX_RESYNCS {
+            let Some(batch) = self.read(session).await? else { return Ok(false) };
+            let is_full = batch.is_full();
+            if self.publish(batch).await? {
+                return Ok(is_full);
+            }
+        }
+        Err(refused(session).into())
+    }
+
+    /// Reads the next records of a session as they leave the machine. `None` without any, or if the
+    /// session is not mirrored.
+    async fn read(&mut self, session: &SessionId) -> Result<Option<Batch>, Halt> {
         let mirror = self.mirror;
         // A session that was allowed before remains so.
         if !self.ahead.contains_key(session) {
             let root = mirror.trace.session_root(session).await.map_err(log_failure)?;
             if !mirror.policy.allows(session, root.as_deref()) {
-                return Ok(false);
+                return Ok(None);
             }
         }
-        for _ in 0..MAX_RESYNCS {
-            let from = self.position(session).await?;
-            let lines = mirror.trace.lines(session, from.seq, BATCH).await.map_err(log_failure)?;
-            if lines.is_empty() {
-                return Ok(false);
-            }
-            if let Some(blobs) = &mut self.blobs {
-                blobs.copy(&mirror.trace, &lines).await?;
-            }
-            let (count, limit) = (lines.len(), self.limit());
-            let redacted = move |lines: Vec<Line>| {
-                lines.iter().map(|line| message_body(line, limit)).collect()
-            };
-            let bytes: usize = lines.iter().map(|line| line.len()).sum();
-            let bodies: Vec<Body> = match bytes {
-                ..=INLINE_BYTES => redacted(lines),
-                _ => tokio::task::spawn_blocking(move || redacted(lines))
-                    .await
-                    .map_err(|e| unreachable("records for the mirror", &e))?,
-            };
-            if self.publish(session, from, bodies).await? {
-                return Ok(count == BATCH as usize);
-            }
+        let from = self.position(session).await?;
+        let lines = mirror.trace.lines(session, from.seq, BATCH).await.map_err(log_failure)?;
+        if lines.is_empty() {
+            return Ok(None);
         }
-        Err(unreachable("the mirror", &format!("the broker refuses records of {session}")).into())
+        if let Some(blobs) = &mut self.blobs {
+            blobs.copy(&mirror.trace, &lines).await?;
+        }
+        let limit = self.limit();
+        let redacted =
+            move |lines: Vec<Line>| lines.iter().map(|line| message_body(line, limit)).collect();
+        let bytes: usize = lines.iter().map(|line| line.len()).sum();
+        let bodies: Vec<Body> = match bytes {
+            ..=INLINE_BYTES => redacted(lines),
+            _ => tokio::task::spawn_blocking(move || redacted(lines))
+                .await
+                .map_err(|e| unreachable("records for the mirror", &e))?,
+        };
+        Ok(Some(Batch { session: session.clone(), from, bodies }))
     }
 
     fn limit(&self) -> usize {
         self.mirror.broker.client.max_payload().saturating_sub(HEADER_ROOM)
     }
 
-    /// Publishes records after a position. Returns false if the broker refused one, and the
-    /// position was read again.
-    async fn publish(
-        &mut self,
-        session: &SessionId,
-        from: Position,
-        bodies: Vec<Body>,
-    ) -> Result<bool, Halt> {
-        let subject = names::records(&self.mirror.daemon, session);
+    /// Publishes records without waiting for their confirmation. Returns false if the broker refused
+    /// one before, and all positions were read again.
+    async fn publish(&mut self, batch: Batch) -> Result<bool, Halt> {
+        let Batch { session, from, bodies } = batch;
         let mut last = from;
         for body in bodies {
             while self.in_flight.len() >= MAX_IN_FLIGHT {
@@ -172,19 +216,29 @@ impl<'a> Publisher<'a> {
                     return Ok(false);
                 }
             }
-            let seq = last.seq + 1;
-            let publish = PublishMessage::build()
-                .headers(self.headers(seq, &body))
-                .expected_last_subject_sequence(last.stream_seq)
-                .payload(body.payload);
-            let sent = self.mirror.broker.context.send_publish(subject.clone(), publish).await;
-            let ack = sent.map_err(|error| unreachable("the mirror", &chain(&error)))?;
-            last = Position { seq, stream_seq: self.next };
+            let ack = self.send(&session, last, body).await?;
+            last = Position { seq: last.seq + 1, stream_seq: self.next };
             self.next += 1;
             self.in_flight.push_back(InFlight { session: session.clone(), position: last, ack });
         }
-        self.ahead.insert(session.clone(), last);
+        self.ahead.insert(session, last);
         Ok(true)
+    }
+
+    /// Sends the record after `last`.
+    async fn send(
+        &self,
+        session: &SessionId,
+        last: Position,
+        body: Body,
+    ) -> Result<PublishAckFuture, Failure> {
+        let subject = names::records(&self.mirror.daemon, session);
+        let publish = PublishMessage::build()
+            .headers(self.headers(last.seq + 1, &body))
+            .expected_last_subject_sequence(last.stream_seq)
+            .payload(body.payload);
+        let sent = self.mirror.broker.context.send_publish(subject, publish).await;
+        sent.map_err(|error| unreachable("the mirror", &chain(&error)))
     }
 
     /// A repetition is refused by the number of its predecessor. An id of the message would also
@@ -215,8 +269,7 @@ impl<'a> Publisher<'a> {
         let expected = oldest.position.stream_seq;
         if ack.sequence <= self.confirmed_to {
             // The broker was restored from an older copy, or lost its last messages in a power cut.
-            self.forget_after(ack.sequence - 1).await?;
-            return Err(unreachable("the mirror", &"the broker lost records; they follow").into());
+            return Err(self.lost(ack.sequence).await);
         }
         if ack.sequence != expected {
             // The message is stored, but not where its successors expect it.
@@ -301,6 +354,7 @@ impl<'a> Publisher<'a> {
     async fn read_next(&mut self) -> Result<bool, Halt> {
         let info = self.stream.get_info().await;
         let info = info.map_err(|error| unreachable("the mirror's stream", &chain(&error)))?;
+        self.is_replicated = info.config.num_replicas > 1;
         self.next = info.state.last_sequence + 1;
         Ok(info.state.messages == 0 && info.config.max_age.is_zero())
     }
@@ -337,6 +391,10 @@ impl<'a> Publisher<'a> {
 fn is_missing(error: &async_nats::jetstream::stream::LastRawMessageError) -> bool {
     use async_nats::jetstream::stream::LastRawMessageErrorKind as Kind;
     matches!(error.kind(), Kind::NoMessageFound)
+}
+
+fn refused(session: &SessionId) -> Failure {
+    unreachable("the mirror", &format!("the broker refuses records of {session}"))
 }
 
 /// Payload of a message.
