@@ -1,6 +1,9 @@
 //! A broker of three nodes, of which any one may die.
 
-use std::{net::TcpListener, time::Instant};
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
 
 use cairn_api::{Fleet as _, Rights};
 use cairn_fleet::Settings;
@@ -28,11 +31,11 @@ fn nodes() -> Option<Vec<Server>> {
     ports.iter().map(start).collect()
 }
 
-async fn connected(nodes: &[Server]) -> (Daemon, String) {
+async fn connected(nodes: &[Server]) -> Daemon {
     let all: Vec<_> = nodes.iter().map(Server::address).collect();
     let settings = Settings { server: all.join(", "), replicas: 3, ..settings(&nodes[0], "one") };
     let dir = std::sync::Arc::new(tempfile::tempdir().unwrap());
-    (Daemon::with(settings, dir).await, all.join(", "))
+    Daemon::with(settings, dir).await
 }
 
 async fn until(daemon: &Daemon, is: impl Fn(&FleetStatus) -> bool) {
@@ -43,15 +46,16 @@ async fn until(daemon: &Daemon, is: impl Fn(&FleetStatus) -> bool) {
         if status.as_ref().is_ok_and(&is) {
             return;
         }
-        assert!(started.elapsed() < PATIENCE, "{status:?}");
-        tokio::task::yield_now().await;
+        assert!(started.elapsed() < PATIENCE * 2, "{status:?}");
+        // Questions without a pause would slow down the choice of a leader.
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn records_and_runs_survive_the_death_of_any_node() {
     let Some(mut nodes) = nodes() else { return };
-    let (daemon, _) = connected(&nodes).await;
+    let daemon = connected(&nodes).await;
     until(&daemon, |status| status.daemons.len() == 1).await;
     let trace = daemon.engine.trace();
     let session = new_session(trace).await;
@@ -63,12 +67,8 @@ async fn records_and_runs_survive_the_death_of_any_node() {
         let survivor = (dying + 1) % 3;
         let write = append(trace, &session, 1000);
         let kill = async {
-            until_mirrored(
-                &nodes[survivor],
-                "one",
-                &[(session.clone(), dying as u64 * 1100 + 100)],
-            )
-            .await;
+            let head = (session.clone(), dying as u64 * 1100 + 100);
+            until_mirrored(&nodes[survivor], "one", &[head]).await;
             nodes[dying].kill();
         };
         tokio::join!(write, kill);
@@ -90,7 +90,7 @@ async fn until_added(daemon: &Daemon, id: &str, root: &str) {
     let started = Instant::now();
     while let Err(failure) = daemon.fleet.run(explore(id, root), Rights::ALL).await {
         assert!(failure.reason.retryable() && started.elapsed() < PATIENCE, "{failure:?}");
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -107,7 +107,7 @@ async fn until_replicated(node: &Server) {
         {
             return;
         }
-        assert!(started.elapsed() < PATIENCE, "a node does not catch up");
-        tokio::task::yield_now().await;
+        assert!(started.elapsed() < PATIENCE * 2, "a node does not catch up");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -1,6 +1,9 @@
 //! The copies of records: complete, in order and each once, whatever happens to the broker.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_nats::jetstream::{self, consumer::pull, stream::Stream};
 use cairn_engine::record::Trace;
@@ -36,19 +39,33 @@ async fn status(daemon: &Daemon) -> FleetStatus {
     cairn_api::Fleet::status(&*daemon.fleet).await.unwrap()
 }
 
-/// Waits until the broker has confirmed records up to the ends of these sessions.
+/// Waits until the broker has these records, the number of each session's.
 pub async fn until_mirrored(server: &Server, daemon: &str, sessions: &[(SessionId, u64)]) {
     let started = Instant::now();
+    let mut last = String::new();
     'again: loop {
-        assert!(started.elapsed() < PATIENCE, "the mirror does not catch up");
-        tokio::task::yield_now().await;
-        let Ok(stream) = stream(server, daemon).await else { continue };
+        assert!(started.elapsed() < PATIENCE * 2, "the mirror does not catch up: {last}");
+        // A cluster chooses a leader slowly if it is asked without a pause.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let stream = match stream(server, daemon).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                last = error;
+                continue;
+            }
+        };
         for (session, head) in sessions {
             let subject = format!("cairn.{daemon}.ev.{session}");
-            let Ok(last) = stream.get_last_raw_message_by_subject(&subject).await else {
-                continue 'again;
+            let message = match stream.get_last_raw_message_by_subject(&subject).await {
+                Ok(message) => message,
+                Err(error) => {
+                    last = error.to_string();
+                    continue 'again;
+                }
             };
-            if last.headers.get(SEQ_HEADER).unwrap().as_str() != head.to_string() {
+            let seq: u64 = message.headers.get(SEQ_HEADER).unwrap().as_str().parse().unwrap();
+            if seq < *head {
+                last = format!("record {seq} of {head}");
                 continue 'again;
             }
         }
