@@ -695,7 +695,7 @@ export abstract class Methods {
     return this.call("fleet.run", params);
   }
 
-  /** `fleet.runs`: The runs of a pool. */
+  /** `fleet.runs`: The runs of a pool, those that changed last first. */
   fleetRuns(params: FleetRunsParams): Promise<PageOfFleetRun> {
     return this.call("fleet.runs", params);
   }

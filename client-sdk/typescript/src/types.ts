@@ -2036,6 +2036,10 @@ export type FleetRunState =
 export interface FleetRunsParams {
   /** Name of the pool. */
   pool: string;
+  /** Cursor from the `nextCursor` of the previous page. */
+  cursor?: string | null;
+  /** Most runs of the answer, 1 to 1000; 100 when absent. */
+  limit?: number | null;
   /** Id of the only run to return. */
   turnId?: string | null;
 }

@@ -556,7 +556,7 @@ class Methods:
         return answer
 
     async def fleet_runs(self, **params: Unpack[t.FleetRunsParams]) -> t.PageOfFleetRun:
-        """`fleet.runs`: The runs of a pool."""
+        """`fleet.runs`: The runs of a pool, those that changed last first."""
         answer: t.PageOfFleetRun = await self.call("fleet.runs", params)
         return answer
 

@@ -2277,6 +2277,10 @@ class FleetRunsParams(TypedDict):
 
     pool: str
     """Name of the pool."""
+    cursor: NotRequired[str | None]
+    """Cursor from the `nextCursor` of the previous page."""
+    limit: NotRequired[int | None]
+    """Most runs of the answer, 1 to 1000; 100 when absent."""
     turnId: NotRequired[str | None]
     """Id of the only run to return."""
 
