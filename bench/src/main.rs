@@ -43,47 +43,9 @@ fn main() {
     if let Some([port, bytes]) = raw_peer() {
         return fanout::peer(u16::try_from(port).expect("a port"), bytes);
     }
-    if std::env::args().nth(1).as_deref() == Some("charts") {
-        charts::run().iter().for_each(|path| meter::report(path.display().to_string()));
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
+    if std::env::args().nth(1).is_some_and(|word| is_measured_alone(&word, &arguments)) {
         return;
-    }
-    if std::env::args().nth(1).as_deref() == Some("agent") {
-        let arguments: Vec<String> = args.skip(1).collect();
-        let outcome = agent::run(&arguments);
-        let is_done = outcome.map_err(meter::report).is_ok();
-        std::process::exit(i32::from(!is_done));
-    }
-    if std::env::args().nth(1).as_deref() == Some("tasks") {
-        let arguments: Vec<String> = args.skip(1).collect();
-        let is_done = tasks::run(&arguments).unwrap_or_else(|error| {
-            meter::report(error);
-            false
-        });
-        std::process::exit(i32::from(!is_done));
-    }
-    if std::env::args().nth(1).as_deref() == Some("fleet") {
-        let scratch = tempfile::tempdir().expect("a temporary folder");
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let parts: Vec<String> = args.skip(1).collect();
-        return runtime.block_on(fleet::run(scratch.path(), &parts));
-    }
-    if let Some(arguments) = fleet_process() {
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        return match &arguments[..] {
-            [folder, address] => runtime.block_on(fleet::write(Path::new(folder), address)),
-            [folder, address, rate, ..] => {
-                let rate = rate.parse().expect("records of each second");
-                runtime.block_on(fleet::cost(Path::new(folder), address, rate))
-            }
-            _ => {}
-        };
-    }
-    if std::env::args().nth(1).as_deref() == Some("mixed") {
-        let scratch = tempfile::tempdir().expect("a temporary folder");
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let is_flat = runtime.block_on(mixed::run(scratch.path()));
-        drop(scratch);
-        std::process::exit(i32::from(!is_flat));
     }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
         meter::report(
@@ -121,6 +83,44 @@ fn main() {
         let megabytes = meter::bytes_ending(&folder, "") as f64 / 1e6;
         meter::report(history::write(megabytes, meter::values()).display().to_string());
     }
+}
+
+/// Runs a measure that needs no folder. False if `word` is none.
+fn is_measured_alone(word: &str, arguments: &[String]) -> bool {
+    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
+    let scratch = || tempfile::tempdir().expect("a temporary folder");
+    match (word, arguments) {
+        ("charts", _) => {
+            charts::run().iter().for_each(|path| meter::report(path.display().to_string()));
+        }
+        ("agent", _) => {
+            let is_done = agent::run(arguments).map_err(meter::report).is_ok();
+            std::process::exit(i32::from(!is_done));
+        }
+        ("tasks", _) => {
+            let is_done = tasks::run(arguments).unwrap_or_else(|error| {
+                meter::report(error);
+                false
+            });
+            std::process::exit(i32::from(!is_done));
+        }
+        ("fleet", parts) => runtime().block_on(fleet::run(scratch().path(), parts)),
+        ("fleet-writer", [folder, address]) => {
+            runtime().block_on(fleet::write(Path::new(folder), address));
+        }
+        ("fleet-cost", [folder, address, rate]) => {
+            let rate = rate.parse().expect("records of each second");
+            runtime().block_on(fleet::cost(Path::new(folder), address, rate));
+        }
+        ("mixed", _) => {
+            let scratch = scratch();
+            let is_flat = runtime().block_on(mixed::run(scratch.path()));
+            drop(scratch);
+            std::process::exit(i32::from(!is_flat));
+        }
+        _ => return false,
+    }
+    true
 }
 
 /// Runs the selected measures of the daemon, the connections and the log.
@@ -196,12 +196,6 @@ fn missing(is_selected: &dyn Fn(&str) -> bool) -> Option<String> {
     let rg = std::process::Command::new("rg").arg("--version").output();
     (is_selected("grep") && rg.is_err())
         .then(|| "rg is missing: install ripgrep, or name the measures without grep".into())
-}
-
-/// Returns the arguments of a process of the fleet's measures, if this is one.
-fn fleet_process() -> Option<Vec<String>> {
-    let is_one = |word: &String| matches!(word.as_str(), "fleet-writer" | "fleet-cost");
-    std::env::args().nth(1).filter(is_one).map(|_| std::env::args().skip(2).collect())
 }
 
 /// Returns the arguments of the raw peer of the fan-out, if this process is it.

@@ -129,9 +129,7 @@ pub async fn serve(
     engine.set_trust(trust);
     let extensions =
         Extensions::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
-    // A daemon that devices or other daemons may want to reach does not exit when idle.
-    let is_alone = control.address.is_none() && config.fleet.server.is_none();
-    let idle_exit = idle_exit(config, &options).filter(|_| is_alone);
+    let idle_exit = idle_exit(config, &options, control.address.is_some());
     let idle_exit_seconds = idle_exit.map(|d| d.as_secs());
     let host = host_info(env, &root, &options, &instance, &addresses, idle_exit_seconds);
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
@@ -289,7 +287,11 @@ fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-fn idle_exit(config: &Config, options: &Options) -> Option<Duration> {
+/// Idle time before the daemon exits. One that devices or other daemons may want to reach stays.
+fn idle_exit(config: &Config, options: &Options, is_remote: bool) -> Option<Duration> {
+    if is_remote || config.fleet.server.is_some() {
+        return None;
+    }
     let seconds = match (options.idle_exit, options.mode) {
         (Some(seconds), _) => seconds,
         (None, Mode::OnDemand) => config.daemon.idle_exit_seconds,

@@ -197,7 +197,7 @@ pub async fn cluster(folder: &Path) {
     let trace = node.engine.trace().clone();
     let session = trace.create_session(NewSession::default()).await.expect("a session").session_id;
     let mut written = 0_u64;
-    for dying in 0..3 {
+    for (dying, mortal) in nodes.iter_mut().enumerate() {
         let confirmed = node.confirmed().await;
         let mut longest = Duration::ZERO;
         let (mut last, mut last_at) = (confirmed, Instant::now());
@@ -214,11 +214,11 @@ pub async fn cluster(folder: &Path) {
                 (last, last_at) = (now, Instant::now());
             }
             if !is_dead && started.elapsed() > Duration::from_secs(4) {
-                nodes[dying].kill();
+                mortal.kill();
                 is_dead = true;
             }
         }
-        nodes[dying].resume();
+        mortal.resume();
         report(format!(
             "fleet: cluster: node {dying} of 3 killed: longest time without a confirmed record {:.2} s",
             longest.max(last_at.elapsed()).as_secs_f64()

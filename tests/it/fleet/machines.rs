@@ -26,7 +26,7 @@ struct Machines {
     dir: tempfile::TempDir,
     daemons: Vec<Killed>,
     _broker: Killed,
-    /// What a person types and sees, for the documentation.
+    /// Commands and their output, for the documentation.
     recording: String,
 }
 
@@ -112,23 +112,27 @@ impl Machines {
     /// Runs a command as a person does, and records it.
     fn typed(&mut self, end: usize, args: &[&str]) -> String {
         let output = self.cairn(end, args);
-        let shown: Vec<String> = args
+        let words: Vec<String> = args
             .iter()
             .map(|arg| if arg.contains(' ') { format!("'{arg}'") } else { (*arg).to_owned() })
             .collect();
-        writeln!(self.recording, "{}$ cairn {}\n{output}", NAMES[end], shown.join(" ")).unwrap();
+        writeln!(self.recording, "{}$ cairn {}\n{output}", NAMES[end], words.join(" ")).unwrap();
         output
     }
 
     /// Waits until a run waits for an answer; returns the machine that has it, the session and the
     /// approval.
-    fn until_asked(&self, from: usize) -> (usize, String, String) {
+    fn until_request(&self, from: usize, dead: Option<usize>) -> (usize, String, String) {
         wait_for("the question of the run", || {
             let status = self.json(from, &["fleet"]);
             status["daemons"].as_array()?.iter().find_map(|daemon| {
                 let session = daemon["sessions"].get(0)?;
                 let approval = session["approvals"].get(0)?["approvalId"].as_str()?;
                 let end = NAMES.iter().position(|name| daemon["name"] == *name)?;
+                // A dead daemon is listed until its entry expires.
+                if dead == Some(end) {
+                    return None;
+                }
                 Some((end, session["sessionId"].as_str()?.to_owned(), approval.to_owned()))
             })
         })
@@ -143,7 +147,7 @@ fn run_of_a_machine_that_dies_is_completed_by_the_other() {
         (status["daemons"].as_array()?.len() == 2).then_some(())
     });
     machines.typed(1, &["run", "--pool", "ci", "--detach", "write a note"]);
-    let (worker, session, _) = machines.until_asked(1);
+    let (worker, session, _) = machines.until_request(1, None);
     let other = 1 - worker;
     machines.typed(other, &["fleet"]);
     let id = machines.daemons[worker].0.id().to_string();
@@ -152,7 +156,8 @@ fn run_of_a_machine_that_dies_is_completed_by_the_other() {
     // Until the lease of the dead daemon is over.
     let (successor, _, approval) = wait_for("the second attempt", || {
         let run = machines.json(other, &["fleet", "runs", "ci"])["data"][0].clone();
-        (run["attempts"].as_array()?.len() == 2).then(|| machines.until_asked(other))
+        (run["attempts"].as_array()?.len() == 2)
+            .then(|| machines.until_request(other, Some(worker)))
     });
     assert_eq!(successor, other);
     machines.typed(other, &["fleet"]);

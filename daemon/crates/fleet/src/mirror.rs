@@ -116,7 +116,7 @@ pub struct Mirror {
     pub daemon: String,
     pub identity: String,
     pub policy: Policy,
-    /// Copies blobs too.
+    /// Also copies the large results that records refer to.
     pub blobs: bool,
     pub positions: Positions,
     pub counters: Arc<Counters>,

@@ -107,16 +107,17 @@ async fn start(
     subject: &str,
     after: u64,
 ) -> Result<(DeliverPolicy, Option<u64>), Failure> {
-    let place = |found: Result<StreamMessage, LastRawMessageError>| match found {
+    let located = |found: Result<StreamMessage, LastRawMessageError>| match found {
         Ok(message) => Ok(Some((seq_of(&message.headers), message.sequence))),
         Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
         Err(error) => Err(unreachable("the mirrored records", &chain(&error))),
     };
-    let Some((first, mut low)) = place(stream.get_first_raw_message_by_subject(subject, 1).await)?
+    let Some((first, mut low)) =
+        located(stream.get_first_raw_message_by_subject(subject, 1).await)?
     else {
         return Ok((DeliverPolicy::All, None));
     };
-    let Some((last, mut high)) = place(stream.get_last_raw_message_by_subject(subject).await)?
+    let Some((last, mut high)) = located(stream.get_last_raw_message_by_subject(subject).await)?
     else {
         return Ok((DeliverPolicy::All, Some(first)));
     };
@@ -126,7 +127,7 @@ async fn start(
     while after > first && after < last && high - low > BATCH as u64 {
         let middle = low + (high - low) / 2;
         let found = stream.get_first_raw_message_by_subject(subject, middle).await;
-        match place(found)? {
+        match located(found)? {
             Some((seq, at)) if seq <= after => low = at,
             _ => high = middle,
         }

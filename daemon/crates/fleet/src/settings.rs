@@ -21,7 +21,7 @@ pub struct Settings {
     pub mirror: Mirrored,
     /// Folders of which the sessions are mirrored; all if empty.
     pub mirror_folders: Vec<PathBuf>,
-    /// Copies the blobs of the mirrored sessions too.
+    /// Copies the large results of the mirrored sessions too.
     pub blobs: bool,
     /// Nodes of a cluster that have each message of the streams that this daemon creates.
     pub replicas: usize,

@@ -43,8 +43,7 @@ section! {
         mirror: FleetMirror = FleetMirror::None,
         /// Folders to whose sessions the copies are limited; all when empty.
         mirror_folders: Vec<PathBuf> = vec![],
-        /// Copies the blobs of these sessions too: large results, and contents of files from before
-        /// changes.
+        /// Copies the large results of these sessions too, without apparent secrets.
         blobs: bool = false,
         /// Nodes of a cluster that have each message of the streams that this daemon creates, 1, 3
         /// or 5.

@@ -70,7 +70,8 @@ impl Blobs {
     }
 }
 
-/// Lists the hashes of the blobs that records name.
+/// Lists the hashes of the results that records name. Former contents of files are not among them:
+/// they are encoded, so that secrets in them would not be found.
 fn references<T: std::ops::Deref<Target = str>>(records: &[T]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for record in records.iter().filter(|record| record.contains("\"sha256\"")) {
@@ -84,10 +85,8 @@ fn references<T: std::ops::Deref<Target = str>>(records: &[T]) -> BTreeSet<Strin
 fn collect(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
-            let hash = fields.get("sha256").and_then(Value::as_str).filter(|hash| is_hash(hash));
-            if let (Some(hash), Some(Value::Number(_))) = (hash, fields.get("size")) {
-                found.insert(hash.to_owned());
-            }
+            let named = fields.get("blob").and_then(|blob| blob["sha256"].as_str());
+            found.extend(named.filter(|hash| is_hash(hash)).map(str::to_owned));
             fields.values().for_each(|value| collect(value, found));
         }
         Value::Array(all) => all.iter().for_each(|value| collect(value, found)),
@@ -107,7 +106,8 @@ mod tests {
     fn hashes_of_references_are_found_at_any_depth() {
         let hash = "a".repeat(64);
         let record = format!(
-            r#"{{"evt":{{"items":[{{"blob":{{"sha256":"{hash}","size":9}}}},{{"sha256":"short","size":1}}]}}}}"#
+            r#"{{"evt":{{"items":[{{"blob":{{"sha256":"{hash}","size":9}}}},{{"blob":{{"sha256":"short","size":1}}}},{{"before":{{"sha256":"{}","size":1}}}}]}}}}"#,
+            "b".repeat(64)
         );
         let other = r#"{"evt":{"text":"\"sha256\""}}"#.to_owned();
         assert_eq!(references(&[record, other]), BTreeSet::from([hash]));

@@ -14,7 +14,7 @@ use crate::{
     positions::Position,
 };
 
-/// What became of a batch.
+/// Result of a batch.
 struct Outcome {
     /// Position after the last record that the broker confirmed.
     position: Position,
