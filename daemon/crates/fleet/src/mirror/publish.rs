@@ -349,8 +349,8 @@ impl<'a> Publisher<'a> {
         self.store().await
     }
 
-    /// Reads the number of the next message. Returns true if the stream was emptied by somebody; one
-    /// with a limit of age empties itself.
+    /// Reads the number of the next message. Returns true if the stream was purged; one with a
+    /// limit of age empties itself.
     async fn read_next(&mut self) -> Result<bool, Halt> {
         let info = self.stream.get_info().await;
         let info = info.map_err(|error| unreachable("the mirror's stream", &chain(&error)))?;

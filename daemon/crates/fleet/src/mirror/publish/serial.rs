@@ -7,7 +7,7 @@ use async_nats::jetstream::context::PublishErrorKind;
 use cairn_protocol::{error::Failure, id::SessionId};
 use futures_util::future::join_all;
 
-use super::{Batch, Publisher, refused};
+use super::{Batch, MAX_CACHED, Publisher, refused};
 use crate::{
     error::{chain, unreachable},
     mirror::Halt,
@@ -67,6 +67,9 @@ impl Publisher<'_> {
                 End::Lost(number) => halt = Some(self.lost(number).await),
                 End::Failed(failure) => halt = Some(failure.into()),
             }
+        }
+        if halt.is_none() && self.confirmed.len() >= MAX_CACHED {
+            self.store().await?;
         }
         halt.map_or(Ok(more), Err)
     }
