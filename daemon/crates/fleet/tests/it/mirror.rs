@@ -79,13 +79,34 @@ pub async fn stream(server: &Server, daemon: &str) -> Result<Stream, String> {
     context.get_stream(name).await.map_err(|error| error.to_string())
 }
 
+/// Returns the number of messages and a reader of them. A cluster that has lost a node may give a
+/// reader to that node, so it is asked again.
+async fn read_from_start(server: &Server, daemon: &str) -> (u64, pull::Stream) {
+    let started = Instant::now();
+    loop {
+        let attempt = async {
+            let stream = stream(server, daemon).await?;
+            let info = stream.get_info().await.map_err(|error| error.to_string())?;
+            // The reader is needed no longer than its node lives.
+            let config =
+                pull::Config { num_replicas: 1, memory_storage: true, ..pull::Config::default() };
+            let consumer =
+                stream.create_consumer(config).await.map_err(|error| error.to_string())?;
+            let messages = consumer.messages().await.map_err(|error| error.to_string())?;
+            Ok::<_, String>((info.state.messages, messages))
+        };
+        match attempt.await {
+            Ok(reader) => return reader,
+            Err(error) => assert!(started.elapsed() < PATIENCE, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 /// Reads all messages and checks that each session has the numbers 1, 2, 3, … once, in order.
 /// Returns the number of messages.
 pub async fn check_complete(server: &Server, daemon: &str, sessions: &[(SessionId, u64)]) -> u64 {
-    let stream = stream(server, daemon).await.unwrap();
-    let total = stream.get_info().await.unwrap().state.messages;
-    let consumer = stream.create_consumer(pull::Config::default()).await.unwrap();
-    let mut messages = consumer.messages().await.unwrap();
+    let (total, mut messages) = read_from_start(server, daemon).await;
     let mut last = std::collections::HashMap::<String, u64>::new();
     for _ in 0..total {
         let next = tokio::time::timeout(PATIENCE, messages.next()).await.unwrap();

@@ -10,7 +10,7 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -22,6 +22,7 @@ use axum::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
     net::{TcpListener, TcpStream},
+    sync::Semaphore,
 };
 
 use super::unauthenticated::{Proof, UnauthenticatedLimit};
@@ -31,9 +32,8 @@ use super::unauthenticated::{Proof, UnauthenticatedLimit};
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum time per client.
 const MAX_TIME: Duration = Duration::from_secs(5);
-/// Maximum number of lingering sockets; further ones are closed at once.
+/// Maximum number of lingering sockets of a listener; further ones are closed at once.
 const MAX_AT_ONCE: usize = 128;
-static LINGERING: AtomicUsize = AtomicUsize::new(0);
 
 /// Pauses of the accept loop after running out of descriptors, and after any other error.
 const AFTER_NO_DESCRIPTOR: Duration = Duration::from_millis(20);
@@ -45,17 +45,19 @@ pub struct Lingering {
     /// Unauthenticated connections and their time limit; `None` where clients authenticate
     /// otherwise.
     unauthenticated: Option<(UnauthenticatedLimit, Duration)>,
+    slots: Arc<Semaphore>,
 }
 
 impl Lingering {
     /// Creates a listener whose clients authenticate otherwise than by token.
     pub fn new(listener: TcpListener) -> Self {
-        Self { listener, unauthenticated: None }
+        Self { listener, unauthenticated: None, slots: Arc::new(Semaphore::new(MAX_AT_ONCE)) }
     }
 
     /// Creates a listener whose clients must present a token within `limit`.
     pub fn requiring_token(listener: TcpListener, limit: Duration) -> Self {
-        Self { listener, unauthenticated: Some((UnauthenticatedLimit::default(), limit)) }
+        let unauthenticated = Some((UnauthenticatedLimit::default(), limit));
+        Self { unauthenticated, ..Self::new(listener) }
     }
 
     async fn next(&self) -> (TcpStream, SocketAddr) {
@@ -100,6 +102,7 @@ impl Listener for Lingering {
             stream: Some(stream),
             client_finished: false,
             lingers: true,
+            slots: self.slots.clone(),
             proof: Proof::default(),
             expired: None,
         };
@@ -127,6 +130,8 @@ pub struct Socket {
     stream: Option<TcpStream>,
     client_finished: bool,
     lingers: bool,
+    /// Permits to linger, shared by the sockets of a listener.
+    slots: Arc<Semaphore>,
     proof: Proof,
     /// Resolves when an unauthenticated client must be disconnected.
     expired: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -214,28 +219,12 @@ impl Drop for Socket {
         };
         // Without a runtime the process is about to exit, so the kernel may close the socket.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if let Some(slot) = LingerSlot::take() {
+        if let Ok(slot) = self.slots.clone().try_acquire_owned() {
             runtime.spawn(async move {
                 let _slot = slot;
                 let _late = tokio::time::timeout(MAX_TIME, drain(stream)).await;
             });
         }
-    }
-}
-
-/// One of the slots for lingering sockets.
-struct LingerSlot;
-
-impl LingerSlot {
-    fn take() -> Option<Self> {
-        let slot = Self;
-        (LINGERING.fetch_add(1, Ordering::AcqRel) < MAX_AT_ONCE).then_some(slot)
-    }
-}
-
-impl Drop for LingerSlot {
-    fn drop(&mut self) {
-        LINGERING.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
