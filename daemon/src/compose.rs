@@ -312,10 +312,7 @@ fn shell(config: &Config) -> Result<ShellOptions, Failure> {
         return Ok(ShellOptions::default());
     };
     let bad = |e| {
-        Failure::new(
-            Reason::InvalidParams,
-            format!("tools.builtin.run_shell.allowed_prefixes: {e}"),
-        )
+        Failure::new(Reason::InvalidParams, format!("tools.builtin.run_shell.allowedPrefixes: {e}"))
     };
     // A prefix is a rule that accepts further arguments.
     let rule = |text: &String| {
@@ -409,7 +406,7 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
     let mut final_deny = read("finalDeny", &permissions.final_deny, Verdict::Deny)?;
     for command in &config.safety.blocked_commands {
         let bad = |e: RuleError| {
-            Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"))
+            Failure::new(Reason::InvalidParams, format!("safety.blockedCommands: {e}"))
         };
         final_deny.push(format!("run_shell({command})").parse().map_err(bad)?);
     }
@@ -445,7 +442,7 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
             .map(|tool| tool.parse())
             .collect::<Result<_, RuleError>>()
             .map_err(|e| {
-                Failure::new(Reason::InvalidParams, format!("safety.require_confirmation: {e}"))
+                Failure::new(Reason::InvalidParams, format!("safety.requireConfirmation: {e}"))
             })?,
         default: match permissions.default_action {
             DefaultAction::Allow => Verdict::Allow,
@@ -470,7 +467,7 @@ fn write_paths(config: &Config) -> Result<Option<Vec<PathPattern>>, Failure> {
         return Ok(None);
     }
     let bad = |why: String| {
-        Failure::new(Reason::InvalidParams, format!("safety.sandbox_allowed_paths: {why}"))
+        Failure::new(Reason::InvalidParams, format!("safety.sandboxAllowedPaths: {why}"))
     };
     let one = |path: &String| {
         let pattern = PathPattern::read(path).map_err(|why| bad(why.to_string()))?;
@@ -500,7 +497,7 @@ pub fn root_settings(config: &Config, base: &Config) -> Result<RootSettings, Fai
     let own = config.safety.sandbox_blocked_paths.iter();
     for path in own.filter(|path| !base.safety.sandbox_blocked_paths.contains(path)) {
         let bad =
-            |e| Failure::new(Reason::InvalidParams, format!("safety.sandbox_blocked_paths: {e}"));
+            |e| Failure::new(Reason::InvalidParams, format!("safety.sandboxBlockedPaths: {e}"));
         rules.final_deny.push(format!("*({})", path.display()).parse().map_err(bad)?);
     }
     let model = ModelChoice {

@@ -54,7 +54,7 @@ impl Keychain {
         let (slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let answer = slot.clone().unwrap_or_else(|| Err("it has not finished".into()));
         answer.map_err(|why| {
-            Failure::new(Reason::ModelUnauthorized, format!("llm.api_key_command: {why}"))
+            Failure::new(Reason::ModelUnauthorized, format!("llm.apiKeyCommand: {why}"))
         })
     }
 }

@@ -46,8 +46,8 @@ const LIVE_KEYS: &[&str] = &[
     "agentPlugins.",
     "git.",
     "mcp.",
-    "safety.require_confirmation",
-    "safety.blocked_commands",
+    "safety.requireConfirmation",
+    "safety.blockedCommands",
     "trust.folders",
     "worktrees.setup",
 ];

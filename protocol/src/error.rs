@@ -55,7 +55,7 @@ reasons! {
     NotSupported = 1009, "not_supported", false, "this build does not support it";
     PathNotFound = 2001, "path_not_found", false, "check the path; it must exist";
     PathOutsideRoots = 2002, "path_outside_roots", false, "declare the folder first with index.addRoot";
-    PathBlocked = 2003, "path_blocked", false, "the path is protected by safety.sandbox_blocked_paths in the user's config";
+    PathBlocked = 2003, "path_blocked", false, "the path is protected by safety.sandboxBlockedPaths in the user's config";
     NotADirectory = 2004, "not_a_directory", false, "name a folder";
     NotAFile = 2005, "not_a_file", false, "name a regular file";
     PathUnreadable = 2006, "path_unreadable", true, "check the permissions of the path";
@@ -88,7 +88,7 @@ reasons! {
     DeniedByUser = 5009, "denied_by_user", false, "the user denied it; the message has the reason";
     NoApprover = 5010, "no_approver", false, "connect a client that can answer approvals, or write a rule that allows the call";
     BudgetExceeded = 5011, "budget_exceeded", false, "raise the run's budget, or request less";
-    TurnLimit = 5012, "turn_limit", false, "raise agent.max_iterations, or request less";
+    TurnLimit = 5012, "turn_limit", false, "raise agent.maxIterations, or request less";
     Stuck = 5013, "stuck", false, "the model repeated the same calls; rephrase, or use another model";
     PluginRefused = 5014, "plugin_refused", false, "a plugin refused it; the message names the plugin and the reason";
     McpServerNotFound = 5015, "mcp_server_not_found", false, "mcp.list lists the servers of the configuration";
@@ -101,12 +101,12 @@ reasons! {
     RevisionNotFound = 6006, "revision_not_found", false, "'git log --oneline' and 'git tag' list revisions; a shallow clone has only its latest commits, and a folder without git none";
     ModelUnavailable = 7001, "model_unavailable", true, "start the model server or check llm.endpoint";
     ModelNotFound = 7002, "model_not_found", false, "model.list lists the models";
-    ModelUnauthorized = 7003, "model_unauthorized", false, "set the provider's key in its environment variable, the keychain or llm.api_key";
+    ModelUnauthorized = 7003, "model_unauthorized", false, "set the provider's key in its environment variable, the keychain or llm.apiKey";
     ModelRateLimited = 7004, "model_rate_limited", true, "wait, then try again";
     ContextOverflow = 7005, "context_overflow", false, "shorten the conversation with /compress, or use a model with a larger context";
     ModelMalformed = 7006, "model_malformed", true, "the endpoint does not speak the provider's format: check llm.provider and llm.endpoint";
     ModelCut = 7007, "model_cut", true, "the connection to the model was lost; the partial answer is stored";
-    ModelTimedOut = 7008, "model_timed_out", true, "the model sent nothing for llm.timeout_seconds";
+    ModelTimedOut = 7008, "model_timed_out", true, "the model sent nothing for llm.timeoutSeconds";
     ModelRejected = 7009, "model_rejected", false, "the provider refused the request; see the message";
     ProviderUnknown = 7010, "provider_unknown", false, "provider.list lists the providers";
     ExternalDenied = 7011, "external_llm_denied", false, "set models.allowExternal, and policy.allowExternalLLMs for this run";

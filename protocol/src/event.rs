@@ -294,7 +294,7 @@ pub enum AgentEvt {
         /// Paths that were changed.
         paths: Vec<String>,
     },
-    /// The changes of a turn were committed, as `git.auto_commit` configures.
+    /// The changes of a turn were committed, as `git.autoCommit` configures.
     #[serde(rename_all = "camelCase")]
     GitCommit {
         /// Id of the turn.

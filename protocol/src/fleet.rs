@@ -48,8 +48,12 @@ pub struct FleetStatus {
     pub mirror: Option<MirrorStatus>,
     /// Pools of which this daemon takes runs, and those of the other daemons.
     pub pools: Vec<PoolStatus>,
-    /// Connected daemons by their names, this one included.
+    /// Connected daemons by their names, this one included; at most 1,000, those that confirmed
+    /// their state last.
     pub daemons: Vec<FleetDaemon>,
+    /// True if more daemons are connected than are listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// State of the copying of records.

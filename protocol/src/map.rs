@@ -45,7 +45,7 @@ fn default_budget() -> u32 {
 #[serde(rename_all = "camelCase")]
 pub struct MapAnswer {
     /// The map for a model: one line for each file, and under it one for each definition with line
-    /// number, kind and name.
+    /// number and signature, or kind and name.
     pub text: String,
     /// Files of the map, best first.
     pub files: Vec<MapFile>,
@@ -84,4 +84,9 @@ pub struct MapDefinition {
     pub kind: String,
     /// First line of the definition.
     pub line: u32,
+    /// Its first lines without the body and without the value of a constant, on one line of at most
+    /// 100 characters. Absent if the budget was used up, if the file has changed since, and for
+    /// modules and sections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
 }

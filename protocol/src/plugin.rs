@@ -189,7 +189,7 @@ pub struct HookAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
     /// True to allow a call that would be asked about by default. It has an effect for hooks of
-    /// the user alone, where `hooks.may_allow` is set.
+    /// the user alone, where `hooks.mayAllow` is set.
     pub allow: bool,
     /// Arguments in place of those of a call; the rules decide about them.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -169,7 +169,7 @@ pub struct ExecutionPolicy {
     /// The only paths that tools may access, relative to the root; all when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
-    /// Maximum number of model answers; `agent.max_iterations` when omitted.
+    /// Maximum number of model answers; `agent.maxIterations` when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
     /// Maximum number of input and output tokens over all answers.
@@ -210,21 +210,21 @@ pub struct TurnOverrides {
     /// Sampling temperature of the answers, 0 to 2, instead of `llm.temperature`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Maximum tokens of one answer, at least 1, instead of `llm.max_tokens`.
+    /// Maximum tokens of one answer, at least 1, instead of `llm.maxTokens`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_answer_tokens: Option<u32>,
-    /// Maximum tokens of the context, at least 1, instead of `context.max_tokens`.
+    /// Maximum tokens of the context, at least 1, instead of `context.maxTokens`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_context_tokens: Option<u32>,
     /// Fill level of the context, 0 to 1, above which older turns are condensed, instead of
-    /// `context.compaction_threshold`.
+    /// `context.compactionThreshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction_threshold: Option<f64>,
-    /// Tokens of the repository map, instead of `context.repo_map_tokens`.
+    /// Tokens of the repository map, instead of `context.repoMapTokens`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo_map_tokens: Option<u32>,
     /// Maximum characters of a tool's output for the model, instead of
-    /// `context.max_tool_output_chars`.
+    /// `context.maxToolOutputChars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_output_chars: Option<u64>,
 }

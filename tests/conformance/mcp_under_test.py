@@ -17,7 +17,7 @@ ARGUMENTS = {"add_numbers": {"a": 5, "b": 3}}
 
 def main(cairn, url):
     with tempfile.TemporaryDirectory() as home:
-        config = {"mcp": {"servers": {"peer": {"url": url, "timeout_seconds": 20}}}}
+        config = {"mcp": {"servers": {"peer": {"url": url, "timeoutSeconds": 20}}}}
         folder = pathlib.Path(home, "config")
         folder.mkdir()
         folder.joinpath("config.json").write_text(json.dumps(config))

@@ -54,7 +54,7 @@ async fn fixture(change: impl FnOnce(&mut Value, &Path)) -> Option<Fixture> {
         "llm": {"agents": {"claudeCode": agent("claude"), "codex": agent("codex")}},
     });
     config["llm"]["agents"]["claudeCode"]["env"] = json!(["GIVEN"]);
-    config["llm"]["agents"]["codex"]["timeout_seconds"] = json!(2);
+    config["llm"]["agents"]["codex"]["timeoutSeconds"] = json!(2);
     change(&mut config, &at);
     let home = at.join("home");
     tree(&home, &[("config/config.json", &config.to_string())]);
@@ -139,7 +139,7 @@ async fn agent_answers_from_its_sandbox_and_is_audited() {
 #[tokio::test(flavor = "multi_thread")]
 async fn agent_failures_have_typed_outcomes() {
     let writable = |config: &mut Value, _: &Path| {
-        config["llm"]["agents"]["claudeCode"]["credentials_writable"] = json!(true);
+        config["llm"]["agents"]["claudeCode"]["credentialsWritable"] = json!(true);
     };
     let Some(fixture) = fixture(writable).await else { return };
     let external = json!({"allowExternalLLMs": true});

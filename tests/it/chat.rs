@@ -185,7 +185,7 @@ fn mode_of_flags_and_configuration_decides_about_edits() {
     assert!(!has(2));
     let own = cairn.daemon.home.join("config/config.json");
     let mut config: Value = serde_json::from_slice(&std::fs::read(&own).unwrap()).unwrap();
-    config["chat"] = json!({"mode": "accept-edits", "prompt_progress": false});
+    config["chat"] = json!({"mode": "accept-edits", "promptProgress": false});
     std::fs::write(&own, config.to_string()).unwrap();
     std::fs::remove_file(cairn.folder.join(".cairn.json")).unwrap();
     assert_eq!(cairn.chat(&["-p", "write"], None).0, 0);

@@ -32,7 +32,7 @@ async fn map_is_printed() {
     let (dir, daemon, mut raw) = indexed().await;
     let map = raw.ok("search.map", json!({})).await;
     let text = map["text"].as_str().unwrap();
-    assert!(text.starts_with("src/log.rs\n 2 function append_record\n"), "{map}");
+    assert!(text.starts_with("src/log.rs\n 2 pub fn append_record()\n"), "{map}");
     assert_eq!(
         (&map["complete"], &map["files"][0]["definitions"][1]["line"]),
         (&json!(true), &json!(4))

@@ -133,16 +133,16 @@ fn offered(body: &Value) -> Vec<String> {
     tools.iter().filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// `llm.provider`, `llm.endpoint`, `llm.model`, `llm.temperature`, `llm.reasoning_effort`,
-/// `llm.max_tokens`, the three ways to a key, `tools.mode`, `tools.builtin.*.enabled`, `context.repo_map_tokens`.
+/// `llm.provider`, `llm.endpoint`, `llm.model`, `llm.temperature`, `llm.reasoningEffort`,
+/// `llm.maxTokens`, the three ways to a key, `tools.mode`, `tools.builtin.*.enabled`, `context.repoMapTokens`.
 #[test]
 fn model_settings_are_sent_in_its_request() {
     let model = FakeModel::agreeable();
     let config = |more: Value| model_config("openai-compatible", &model, &more);
     let mut fixture = ConfiguredDaemon::started(&config(json!({
-        "llm": {"temperature": 0.25, "reasoning_effort": "low", "max_tokens": 77, "api_key": "k-inline"},
+        "llm": {"temperature": 0.25, "reasoningEffort": "low", "maxTokens": 77, "apiKey": "k-inline"},
         "tools": {"mode": "split", "builtin": {"git_log": {"enabled": false}}},
-        "context": {"repo_map_tokens": 0},
+        "context": {"repoMapTokens": 0},
     })));
     let (code, out, err) = fixture.cairn(&["index", "add", ".", "--wait"]);
     assert_eq!(code, 0, "{out}{err}");
@@ -168,9 +168,9 @@ fn model_settings_are_sent_in_its_request() {
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&file, private).unwrap();
     fixture.restart(&config(json!({
-        "llm": {"api_key_file": file},
+        "llm": {"apiKeyFile": file},
         "tools": {"mode": "unified"},
-        "context": {"repo_map_tokens": 2048},
+        "context": {"repoMapTokens": 2048},
     })));
     fixture.turn("hi");
     let request = model.latest();
@@ -181,8 +181,8 @@ fn model_settings_are_sent_in_its_request() {
         tools.iter().any(|t| t == "fs") && !tools.iter().any(|t| t == "read_file"),
         "{tools:?}"
     );
-    assert!(request.body.to_string().contains("function two"), "no map");
-    fixture.reload(&config(json!({"llm": {"api_key_command": ["/bin/echo", "k-command"]}})));
+    assert!(request.body.to_string().contains("pub fn two()"), "no map");
+    fixture.reload(&config(json!({"llm": {"apiKeyCommand": ["/bin/echo", "k-command"]}})));
     fixture.turn("hi");
     assert!(
         model.latest().head.contains("authorization: bearer k-command"),
@@ -191,26 +191,26 @@ fn model_settings_are_sent_in_its_request() {
     );
 }
 
-/// `agent.max_iterations`, `context.max_tool_output_chars`, `context.max_tokens`,
-/// `context.compaction_threshold`.
+/// `agent.maxIterations`, `context.maxToolOutputChars`, `context.maxTokens`,
+/// `context.compactionThreshold`.
 #[test]
 fn turn_limits_are_enforced() {
     let model = FakeModel::start(|_, _| Answer::Call("read_file", json!({"path": "long.txt"})));
     let config = |more: Value| model_config("openai-compatible", &model, &more);
     let fixture = ConfiguredDaemon::started(&config(json!({
-        "agent": {"max_iterations": 2}, "context": {"max_tool_output_chars": 60},
+        "agent": {"maxIterations": 2}, "context": {"maxToolOutputChars": 60},
     })));
     tree(&fixture.folder, &[("long.txt", &"a long line of it\n".repeat(200))]);
     let done = fixture.turn("read it");
     assert_eq!(model.requests().len(), 2, "{done}");
-    assert!(done.to_string().contains("agent.max_iterations"), "{done}");
+    assert!(done.to_string().contains("agent.maxIterations"), "{done}");
     let content =
         model.latest().body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
     assert!(content.len() < 400, "{content}");
 
     let ollama = FakeModel::agreeable();
     let config = |threshold: f64| {
-        let context = json!({"context": {"max_tokens": 12_345, "compaction_threshold": threshold}});
+        let context = json!({"context": {"maxTokens": 12_345, "compactionThreshold": threshold}});
         model_config("ollama", &ollama, &context)
     };
     let fixture = ConfiguredDaemon::started(&config(0.95));
@@ -222,13 +222,13 @@ fn turn_limits_are_enforced() {
     assert!(done.contains("context_overflow"), "{done}");
 }
 
-/// Checks `agent.retry_attempts`, `agent.retry_backoff_base_ms` and `llm.timeout_seconds`.
+/// Checks `agent.retryAttempts`, `agent.retryBackoffBaseMs` and `llm.timeoutSeconds`.
 #[test]
 fn failed_requests_are_retried_as_configured() {
     let model = FakeModel::start(|_, _| Answer::Status(503));
     let config = |more: Value| model_config("openai-compatible", &model, &more);
     let fixture = ConfiguredDaemon::started(&config(
-        json!({"agent": {"retry_attempts": 2, "retry_backoff_base_ms": 100}}),
+        json!({"agent": {"retryAttempts": 2, "retryBackoffBaseMs": 100}}),
     ));
     let done = fixture.turn("hi");
     assert_eq!(done["status"], "failed", "{done}");
@@ -237,12 +237,12 @@ fn failed_requests_are_retried_as_configured() {
     // Each wait is a random part of a doubling pause: at least half of it.
     assert!(times[1] - times[0] >= Duration::from_millis(40), "{times:?}");
     assert!(times[2] - times[0] < Duration::from_secs(5), "{times:?}");
-    fixture.reload(&config(json!({"agent": {"retry_attempts": 0}})));
+    fixture.reload(&config(json!({"agent": {"retryAttempts": 0}})));
     fixture.turn("hi");
     assert_eq!(model.requests().len(), 4);
 
     let silent = FakeModel::start(|_, _| Answer::Silence);
-    let more = json!({"llm": {"timeout_seconds": 1}, "agent": {"retry_attempts": 0}});
+    let more = json!({"llm": {"timeoutSeconds": 1}, "agent": {"retryAttempts": 0}});
     let fixture = ConfiguredDaemon::started(&model_config("openai-compatible", &silent, &more));
     let done = fixture.turn("hi");
     assert!(done.to_string().contains("model_timed_out"), "{done}");
@@ -288,7 +288,7 @@ async fn rules_allow_and_deny_calls() {
     let read = |path: &str| ("read_file", json!({"path": path}));
     let shell = |line: &str| ("run_shell", json!({"command": line}));
     let open =
-        json!({"permissions": {"defaultAction": "allow"}, "safety": {"require_confirmation": []}});
+        json!({"permissions": {"defaultAction": "allow"}, "safety": {"requireConfirmation": []}});
     let with = |more: Value| {
         let mut config = open.clone();
         merge(&mut config, &more);
@@ -297,7 +297,7 @@ async fn rules_allow_and_deny_calls() {
     let allow_all = json!({"permissions": {"allow": ["write_file"]}});
     let allowed_paths = |all: Value| {
         with(
-            json!({"safety": {"sandbox_allowed_paths": all}, "permissions": {"allow": ["write_file"]}}),
+            json!({"safety": {"sandboxAllowedPaths": all}, "permissions": {"allow": ["write_file"]}}),
         )
     };
     for (config, (name, arguments), want) in [
@@ -306,7 +306,7 @@ async fn rules_allow_and_deny_calls() {
         (json!({}), shell("true"), "no_approver"),
         (open.clone(), shell("true"), "ok"),
         (
-            with(json!({"safety": {"require_confirmation": ["run_shell"]}})),
+            with(json!({"safety": {"requireConfirmation": ["run_shell"]}})),
             shell("true"),
             "no_approver",
         ),
@@ -330,7 +330,7 @@ async fn rules_allow_and_deny_calls() {
             read("secret/key.txt"),
             "tool_denied",
         ),
-        (with(json!({"safety": {"blocked_commands": ["touch"]}})), shell("touch x"), "tool_denied"),
+        (with(json!({"safety": {"blockedCommands": ["touch"]}})), shell("touch x"), "tool_denied"),
         (allowed_paths(json!(["src"])), write("src/new.rs"), "ok"),
         (allowed_paths(json!(["src"])), write("src/../notes.txt"), "tool_denied"),
         (allowed_paths(json!([])), write("src/new.rs"), "tool_denied"),
@@ -340,7 +340,7 @@ async fn rules_allow_and_deny_calls() {
         assert_eq!(got, want, "{config}: {name} {arguments}");
     }
     // Commands are restricted to the same paths as tools that write.
-    fixture.reload(&with(json!({"safety": {"sandbox_allowed_paths": ["src"]}})));
+    fixture.reload(&with(json!({"safety": {"sandboxAllowedPaths": ["src"]}})));
     let got = fixture
         .call("run_shell", json!({"command": "touch src/made && echo made; touch outside"}))
         .await;
@@ -361,11 +361,11 @@ async fn approvals_wait_as_long_as_configured() {
     assert!(got["error"].is_object() && began.elapsed() >= Duration::from_secs(1), "{got}");
 }
 
-/// `safety.sandbox_blocked_paths`, `safety.sandbox_enabled`, and the settings of the shell.
+/// `safety.sandboxBlockedPaths`, `safety.sandboxEnabled`, and the settings of the shell.
 #[tokio::test]
 async fn commands_run_as_configured() {
     let open =
-        json!({"permissions": {"defaultAction": "allow"}, "safety": {"require_confirmation": []}});
+        json!({"permissions": {"defaultAction": "allow"}, "safety": {"requireConfirmation": []}});
     let with = |more: Value| {
         let mut config = open.clone();
         merge(&mut config, &more);
@@ -374,7 +374,7 @@ async fn commands_run_as_configured() {
     let shell = |own: Value| with(json!({"tools": {"builtin": {"run_shell": own}}}));
     let mut fixture = ConfiguredDaemon::new();
     let closed = fixture.folder.join("secret");
-    fixture.restart(&with(json!({"safety": {"sandbox_blocked_paths": [closed]}})));
+    fixture.restart(&with(json!({"safety": {"sandboxBlockedPaths": [closed]}})));
     assert_eq!(
         fixture.reason("read_file", json!({"path": "secret/key.txt"})).await,
         "path_blocked"
@@ -385,11 +385,11 @@ async fn commands_run_as_configured() {
         (shell(json!({"enabled": false})), "true", "unknown_tool"),
         (shell(json!({"mode": "off"})), "true", "unknown_tool"),
         (
-            shell(json!({"mode": "allowlist", "allowed_prefixes": ["echo"]})),
+            shell(json!({"mode": "allowlist", "allowedPrefixes": ["echo"]})),
             "touch x",
             "tool_denied",
         ),
-        (shell(json!({"mode": "allowlist", "allowed_prefixes": ["echo"]})), "echo hi", "ok"),
+        (shell(json!({"mode": "allowlist", "allowedPrefixes": ["echo"]})), "echo hi", "ok"),
         (shell(json!({"mode": "full"})), "touch x", "ok"),
     ] {
         fixture.restart(&config);
@@ -399,7 +399,7 @@ async fn commands_run_as_configured() {
             "{config}: {line}"
         );
     }
-    fixture.restart(&shell(json!({"timeout_seconds": 1, "max_output_chars": 20})));
+    fixture.restart(&shell(json!({"timeoutSeconds": 1, "maxOutputChars": 20})));
     let got = fixture.call("run_shell", json!({"command": "seq 1000; sleep 30"})).await.to_string();
     assert!(got.contains("timedOut\":true") || got.contains("timed_out\":true"), "{got}");
     assert!(!got.contains("999"), "{got}");
@@ -412,13 +412,13 @@ async fn commands_run_as_configured() {
         fixture.reason("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
     assert_eq!(got, "path_outside_roots");
     // Without the sandbox a command can access the machine.
-    fixture.restart(&with(json!({"safety": {"sandbox_enabled": false}})));
+    fixture.restart(&with(json!({"safety": {"sandboxEnabled": false}})));
     let outside = fixture.home.join("outside.txt");
     let line = format!("echo made > {}", outside.display());
     let got = fixture.call("run_shell", json!({"command": line})).await;
     assert!(outside.exists(), "{got}");
     // Any other tool has limits too.
-    fixture.restart(&with(json!({"tools": {"builtin": {"read_file": {"max_output_chars": 3}}}})));
+    fixture.restart(&with(json!({"tools": {"builtin": {"read_file": {"maxOutputChars": 3}}}})));
     let got = fixture.call("read_file", json!({"path": "src/a.rs"})).await;
     assert!(got.to_string().contains("[cut]") && !got.to_string().contains("fn two"), "{got}");
 }
@@ -522,7 +522,7 @@ async fn trusted_folder_sets_its_model() {
     assert_eq!(model.latest().body["model"], "m-of-the-folder");
 }
 
-/// Checks `git.auto_commit`, `git.commit_message_prefix` and `plugins`.
+/// Checks `git.autoCommit`, `git.commitMessagePrefix` and `plugins`.
 #[test]
 fn commits_and_plugin_hooks_follow_configuration() {
     let model = FakeModel::start(|n, _| {
@@ -545,7 +545,7 @@ fn commits_and_plugin_hooks_follow_configuration() {
         "openai-compatible",
         &model,
         &json!({
-            "git": {"auto_commit": true, "commit_message_prefix": "[robot]"},
+            "git": {"autoCommit": true, "commitMessagePrefix": "[robot]"},
             "permissions": {"allow": ["write_file"]},
             "plugins": [{"name": "ear", "command": ["/bin/sh", "-c", script], "hooks": ["before_tool"]}],
         }),

@@ -210,20 +210,20 @@ fn project_can_tighten_safety_but_not_loosen_it() {
     std::fs::create_dir_all(project.join(".git")).unwrap();
     let before = config(&home, &project)["values"].clone();
     let loose = json!({
-        "safety": {"sandbox_enabled": false, "sandbox_blocked_paths": ["/srv/secrets"]},
+        "safety": {"sandboxEnabled": false, "sandboxBlockedPaths": ["/srv/secrets"]},
         "listen": {"address": "0.0.0.0"},
         "permissions": {"defaultAction": "deny"},
     });
     std::fs::write(project.join(".cairn.json"), loose.to_string()).unwrap();
     let after = config(&home, &project);
     let value = |key: &str| after["values"][key]["value"].clone();
-    for key in ["safety.sandbox_enabled", "listen.address"] {
+    for key in ["safety.sandboxEnabled", "listen.address"] {
         assert_eq!(value(key), before[key]["value"], "{key}");
         assert!(after["warnings"].to_string().contains(key), "{key}: {}", after["warnings"]);
     }
-    let blocked = value("safety.sandbox_blocked_paths");
+    let blocked = value("safety.sandboxBlockedPaths");
     assert!(blocked.as_array().unwrap().contains(&json!("/srv/secrets")), "{blocked}");
-    let initial = before["safety.sandbox_blocked_paths"]["value"].as_array().unwrap();
+    let initial = before["safety.sandboxBlockedPaths"]["value"].as_array().unwrap();
     assert!(initial.iter().all(|p| blocked.as_array().unwrap().contains(p)), "{blocked}");
     assert_eq!(value("permissions.defaultAction"), "deny");
 }

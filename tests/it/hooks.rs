@@ -173,7 +173,7 @@ fn hook_allows_only_if_the_user_lets_it() {
     let run = |may_allow: bool, permissions: Value| {
         let mut hooks =
             json!({"PreToolUse": pre_tool("Write", &json!({"permissionDecision": "allow"}))});
-        hooks["may_allow"] = json!(may_allow);
+        hooks["mayAllow"] = json!(may_allow);
         let config = json!({"hooks": hooks, "permissions": permissions});
         let scene = Scene::new(&json!([write(), text_answer("ok")]), &config, &[]);
         scene.turn("write it");
@@ -252,7 +252,7 @@ fn nothing_of_an_untrusted_folder_runs_and_the_user_is_notified_once() {
 #[test]
 fn hooks_of_claude_code_run_if_imported() {
     for (import, expected) in [(true, true), (false, false)] {
-        let config = json!({"hooks": {"import_claude": import}});
+        let config = json!({"hooks": {"importClaude": import}});
         let files = [("user/.claude/settings.json", MARKING)];
         let scene = Scene::new(&json!([text_answer("hello")]), &config, &files);
         scene.turn("hi");

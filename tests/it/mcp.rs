@@ -340,7 +340,7 @@ fn tools_of_an_official_server_pass_the_gate() {
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("root"));
     project(&root);
-    let server = |trust: bool| json!({"command": python, "args": [script("mcp_server.py")], "env": {"GIVEN": "x"}, "trust_annotations": trust});
+    let server = |trust: bool| json!({"command": python, "args": [script("mcp_server.py")], "env": {"GIVEN": "x"}, "trustAnnotations": trust});
     configure(
         &home,
         &json!({"mcp": {"servers": {"peer": server(false), "trusted": server(true)}}}),
@@ -393,10 +393,10 @@ fn misbehaving_server_does_not_affect_others() {
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("root"));
     project(&root);
-    let rogue = |mode: &str| json!({"command": python, "args": [script("mcp_rogue.py"), mode], "timeout_seconds": 2, "start_timeout_seconds": 2});
+    let rogue = |mode: &str| json!({"command": python, "args": [script("mcp_rogue.py"), mode], "timeoutSeconds": 2, "startTimeoutSeconds": 2});
     let servers = json!({
         "garbage": rogue("garbage"), "hang": rogue("hang"), "exit": rogue("exit"), "rogue": rogue("tools"),
-        "none": {"command": "/nonexistent/server"}, "neither": {"timeout_seconds": 2},
+        "none": {"command": "/nonexistent/server"}, "neither": {"timeoutSeconds": 2},
     });
     configure(&home, &json!({"mcp": {"servers": servers}}));
     let _daemon = Daemon::start_in(&home, &[]);

@@ -36,7 +36,7 @@ fn peer() -> Option<(Daemon, PathBuf, tempfile::TempDir)> {
     let config = json!({
         "permissions": {"allow": ["mcp_peer_book", "mcp_peer_pester"]},
         "mcp": {"servers": {
-            "peer": {"command": python, "args": [script("mcp_server.py")], "timeout_seconds": 20},
+            "peer": {"command": python, "args": [script("mcp_server.py")], "timeoutSeconds": 20},
         }},
     });
     tree(&home, &[("config/config.json", &config.to_string())]);
@@ -217,7 +217,7 @@ fn tools_of_a_large_server_are_looked_up() {
     let config = |listed: u32| {
         json!({
             "permissions": {"allow": [sum]},
-            "mcp": {"listed_tools": listed, "servers": {
+            "mcp": {"listedTools": listed, "servers": {
                 "everything": {"command": node, "args": [server, "stdio"]},
             }},
         })

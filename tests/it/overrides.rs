@@ -22,7 +22,7 @@ fn command_overrides_are_not_stored() {
     fixture.write(&model_config("openai-compatible", &model, &json!({})));
     let own = fixture.home.join("own.json");
     let text =
-        json!({"llm": {"model": "m-own", "temperature": 0.5}, "agent": {"max_iterations": 3}});
+        json!({"llm": {"model": "m-own", "temperature": 0.5}, "agent": {"maxIterations": 3}});
     std::fs::write(&own, text.to_string()).unwrap();
     let own = own.to_str().unwrap();
     let chat = |more: &[&str], environment: &[(&str, &str)]| {
@@ -45,7 +45,7 @@ fn command_overrides_are_not_stored() {
     assert!(code != 2, "{err}");
     for (name, value, key) in [
         ("CAIRN_LISTEN_PORT", "9", "listen.port"),
-        ("CAIRN_LLM_API_KEY", "k", "llm.api_key"),
+        ("CAIRN_LLM_API_KEY", "k", "llm.apiKey"),
         ("CAIRN_LLM_ENDPOINT", "http://user:pass-word@127.0.0.1:9/v1", "llm.endpoint"),
         ("CAIRN_PERMISSIONS_DENY", "read_file", "permissions.deny"),
         ("CAIRN_LOG", "trace", "daemon.log"),
@@ -75,8 +75,8 @@ fn user_config_folder_is_used_unless_another_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (home, data, other) =
         (dir.path().join("user"), dir.path().join("data"), dir.path().join("other"));
-    tree(&home, &[(".config/cairn/config.json", r#"{"agent": {"max_iterations": 7}}"#)]);
-    tree(&other, &[("config.json", r#"{"agent": {"max_iterations": 8}}"#)]);
+    tree(&home, &[(".config/cairn/config.json", r#"{"agent": {"maxIterations": 7}}"#)]);
+    tree(&other, &[("config.json", r#"{"agent": {"maxIterations": 8}}"#)]);
     let cairn = |args: &[&str], config: Option<&Path>| {
         let mut command = Command::new(binary());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
@@ -87,9 +87,9 @@ fn user_config_folder_is_used_unless_another_is_named() {
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
     };
     let value = |config: Option<&Path>| {
-        let (code, out, err) = cairn(&["config", "agent.max_iterations", "--json"], config);
+        let (code, out, err) = cairn(&["config", "agent.maxIterations", "--json"], config);
         assert_eq!(code, 0, "{out}{err}");
-        serde_json::from_str::<Value>(&out).unwrap()["values"]["agent.max_iterations"]["value"]
+        serde_json::from_str::<Value>(&out).unwrap()["values"]["agent.maxIterations"]["value"]
             .clone()
     };
     assert_eq!((value(None), value(Some(&other))), (json!(7), json!(8)));

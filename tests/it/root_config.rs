@@ -55,7 +55,7 @@ impl Fixture {
 async fn root_configuration_applies_and_is_reloaded() {
     let strict = json!({
         "permissions": {"finalDeny": ["*(private)"], "deny": ["git_status"]},
-        "safety": {"blocked_commands": ["rm"]},
+        "safety": {"blockedCommands": ["rm"]},
         "tools": {"builtin": {"evaluate": {"enabled": false}}},
     })
     .to_string();

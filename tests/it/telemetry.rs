@@ -146,7 +146,7 @@ fn daemon(dir: &Path, telemetry: Value, answers: &Value) -> Daemon {
         &[("script.json", &text.to_string()), ("repo/notes.txt", CANARY), ("repo/.git/HEAD", "x")],
     );
     let config = json!({
-        "llm": {"provider": "scripted", "endpoint": dir.join("script.json"), "api_key": CANARY},
+        "llm": {"provider": "scripted", "endpoint": dir.join("script.json"), "apiKey": CANARY},
         "telemetry": telemetry,
     });
     tree(&dir.join("home"), &[("config/config.json", &config.to_string())]);

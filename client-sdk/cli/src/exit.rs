@@ -192,7 +192,7 @@ pub fn hint_for_people(reason: &str) -> Option<&'static str> {
             "start the model server, or choose another model: 'cairn setup' finds them"
         }
         "model_unauthorized" => {
-            "set the provider's key in its environment variable or llm.api_key: 'cairn setup'"
+            "set the provider's key in its environment variable or llm.apiKey: 'cairn setup'"
         }
         "right_missing" => "'cairn clients' on the daemon's machine shows the rights of a device",
         "fleet_off" => "name a broker in fleet.server of the configuration",

@@ -110,7 +110,7 @@ impl Overrides {
             // A redacted address cannot be passed on.
             _ if row.is_redacted => false,
             // Otherwise the session's folder decides about the sandbox and disabled tools.
-            "safety.sandbox_enabled" => row.value == Value::Bool(false),
+            "safety.sandboxEnabled" => row.value == Value::Bool(false),
             key if key.starts_with("tools.builtin.") => row.value == Value::Bool(false),
             _ => true,
         }
@@ -123,18 +123,18 @@ impl Overrides {
 
     /// Applies the settings to the policy of a session's turns, unless a flag overrides them.
     pub fn apply(&self, policy: &mut ExecutionPolicy) {
-        policy.max_iterations = policy.max_iterations.or(self.get("agent.max_iterations"));
+        policy.max_iterations = policy.max_iterations.or(self.get("agent.maxIterations"));
         policy.tools_mode = policy.tools_mode.or(self.get("tools.mode"));
-        if self.get("safety.sandbox_enabled") == Some(false) {
+        if self.get("safety.sandboxEnabled") == Some(false) {
             policy.sandbox = Some(SandboxUse::Off);
         }
         let settings = TurnOverrides {
             temperature: self.get("llm.temperature"),
-            max_answer_tokens: self.get("llm.max_tokens"),
-            max_context_tokens: self.get("context.max_tokens"),
-            compaction_threshold: self.get("context.compaction_threshold"),
-            repo_map_tokens: self.get("context.repo_map_tokens"),
-            max_tool_output_chars: self.get("context.max_tool_output_chars"),
+            max_answer_tokens: self.get("llm.maxTokens"),
+            max_context_tokens: self.get("context.maxTokens"),
+            compaction_threshold: self.get("context.compactionThreshold"),
+            repo_map_tokens: self.get("context.repoMapTokens"),
+            max_tool_output_chars: self.get("context.maxToolOutputChars"),
         };
         policy.settings = (settings != TurnOverrides::default()).then_some(settings);
     }

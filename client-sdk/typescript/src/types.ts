@@ -610,7 +610,7 @@ export type AgentEvt =
     /** Id of the turn. */
     turnId: string;
   }
-  /** The changes of a turn were committed, as `git.auto_commit` configures. */
+  /** The changes of a turn were committed, as `git.autoCommit` configures. */
   | {
     type: "git_commit";
     /** Hash of the commit, 40 hex digits. */
@@ -1620,7 +1620,7 @@ export interface ExecutionPolicy {
   allowExternalLLMs?: boolean;
   /** Reports tool calls without running them. */
   dryRun?: boolean;
-  /** Maximum number of model answers; `agent.max_iterations` when omitted. */
+  /** Maximum number of model answers; `agent.maxIterations` when omitted. */
   maxIterations?: number | null;
   /** Maximum number of input and output tokens over all answers. */
   maxTokens?: number | null;
@@ -2062,7 +2062,8 @@ export interface FleetSession {
 export interface FleetStatus {
   /** True if the broker can be reached. */
   connected: boolean;
-  /** Connected daemons by their names, this one included. */
+  /** Connected daemons by their names, this one included; at most 1,000, those that confirmed
+   * their state last. */
   daemons: Array<FleetDaemon>;
   /** Name of this daemon in the fleet. */
   name: string;
@@ -2074,6 +2075,8 @@ export interface FleetStatus {
   error?: string | null;
   /** The copying of records to the broker; absent if nothing is mirrored. */
   mirror?: MirrorStatus | null;
+  /** True if more daemons are connected than are listed. */
+  truncated?: boolean;
 }
 
 /** Work of a run. */
@@ -2763,7 +2766,7 @@ export interface MapAnswer {
   /** Files of the map, best first. */
   files: Array<MapFile>;
   /** The map for a model: one line for each file, and under it one for each definition with line
-   * number, kind and name. */
+   * number and signature, or kind and name. */
   text: string;
   /** Tokens of `text`, counted as one per four bytes; at most the budget. */
   tokens: number;
@@ -2781,6 +2784,10 @@ export interface MapDefinition {
   line: number;
   /** Name of the definition. */
   name: string;
+  /** Its first lines without the body and without the value of a constant, on one line of at most
+   * 100 characters. Absent if the budget was used up, if the file has changed since, and for
+   * modules and sections. */
+  signature?: string | null;
 }
 
 /** One file of a map. */
@@ -4643,16 +4650,16 @@ export type TurnContext =
 /** Settings of one turn that override the configured ones. */
 export interface TurnOverrides {
   /** Fill level of the context, 0 to 1, above which older turns are condensed, instead of
-   * `context.compaction_threshold`. */
+   * `context.compactionThreshold`. */
   compactionThreshold?: number | null;
-  /** Maximum tokens of one answer, at least 1, instead of `llm.max_tokens`. */
+  /** Maximum tokens of one answer, at least 1, instead of `llm.maxTokens`. */
   maxAnswerTokens?: number | null;
-  /** Maximum tokens of the context, at least 1, instead of `context.max_tokens`. */
+  /** Maximum tokens of the context, at least 1, instead of `context.maxTokens`. */
   maxContextTokens?: number | null;
   /** Maximum characters of a tool's output for the model, instead of
-   * `context.max_tool_output_chars`. */
+   * `context.maxToolOutputChars`. */
   maxToolOutputChars?: number | null;
-  /** Tokens of the repository map, instead of `context.repo_map_tokens`. */
+  /** Tokens of the repository map, instead of `context.repoMapTokens`. */
   repoMapTokens?: number | null;
   /** Sampling temperature of the answers, 0 to 2, instead of `llm.temperature`. */
   temperature?: number | null;

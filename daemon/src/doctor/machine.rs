@@ -159,7 +159,7 @@ fn sandbox(config: &Config) -> Vec<Check> {
     const NAME: &str = "sandbox";
     if !config.safety.sandbox_enabled {
         let text = "disabled: commands can do anything that you can";
-        let hint = "set safety.sandbox_enabled to true in your configuration";
+        let hint = "set safety.sandboxEnabled to true in your configuration";
         return vec![Check::warn(NAME, text, hint)];
     }
     let sandbox = crate::compose::sandbox(config, config.safety.sandbox_blocked_paths.clone());

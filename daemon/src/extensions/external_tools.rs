@@ -26,14 +26,15 @@ const SIDECAR_SUFFIX: &str = ".tool.json";
 
 /// The content of a `.tool.json`, which describes the program of the same name.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Sidecar {
     name: String,
     #[serde(default)]
     description: String,
     #[serde(default)]
     parameters: Value,
-    #[serde(default)]
+    /// Older files have it in snake_case.
+    #[serde(default, alias = "timeout_seconds")]
     timeout_seconds: Option<u64>,
     #[serde(default)]
     network: bool,
@@ -291,7 +292,7 @@ mod tests {
             ("b", r#"{"name": "b"}"#),
             ("off", r#"{"name": "off"}"#),
             ("bad", "{"),
-            ("more", r#"{"name": "more", "replaces_builtin": true}"#),
+            ("more", r#"{"name": "more", "replacesBuiltin": true}"#),
         ] {
             put(&folder.join(name), "#!/bin/sh\n", 0o755);
             put(&folder.join(format!("{name}{SIDECAR_SUFFIX}")), sidecar, 0o644);

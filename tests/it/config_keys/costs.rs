@@ -8,14 +8,14 @@ use crate::{
     sealed::tree,
 };
 
-/// Form of tool calls: `llm.tool_calls`.
+/// Form of tool calls: `llm.toolCalls`.
 #[test]
 fn tool_calls_are_forced_by_a_schema() {
     let model = FakeModel::start(|number, _| match number {
         0 => Answer::Text("{\"call\": \"read_file\", \"arguments\": {\"path\": \"a.txt\"}}"),
         _ => Answer::Text("{\"answer\": \"it is read\"}"),
     });
-    let config = json!({"llm": {"tool_calls": "schema"}});
+    let config = json!({"llm": {"toolCalls": "schema"}});
     let fixture = ConfiguredDaemon::started(&model_config("openai-compatible", &model, &config));
     tree(&fixture.folder, &[("a.txt", "the text of it\n")]);
     let done = fixture.turn("read it");
@@ -38,7 +38,7 @@ fn costs_are_limited_as_configured() {
     });
     // The model has a price only under its provider's name.
     let config = |limit: &str| {
-        let llm = json!({"model": "gpt-4o", "api_key": "k"});
+        let llm = json!({"model": "gpt-4o", "apiKey": "k"});
         let models = json!({limit: 0.000001});
         model_config("openai", &model, &json!({"llm": llm, "models": models}))
     };

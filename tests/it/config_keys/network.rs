@@ -29,7 +29,7 @@ fn result(model: &FakeModel) -> String {
 
 fn open(model: &FakeModel, more: &Value) -> Value {
     let open = json!({
-        "permissions": {"allow": ["run_shell"]}, "safety": {"require_confirmation": []},
+        "permissions": {"allow": ["run_shell"]}, "safety": {"requireConfirmation": []},
         "tools": {"builtin": {"run_shell": {"enabled": true}}}
     });
     let mut config = model_config("openai-compatible", model, &open);

@@ -21,8 +21,8 @@ fn terminal_output_follows_configuration() {
     };
     let all = rendered(json!({}));
     assert!(all.contains("read_file") && all.contains("tok"), "{all}");
-    assert!(!rendered(json!({"show_tool_calls": false})).contains("read_file"));
-    assert!(!rendered(json!({"show_token_usage": false})).contains("tok"), "{all}");
+    assert!(!rendered(json!({"showToolCalls": false})).contains("read_file"));
+    assert!(!rendered(json!({"showTokenUsage": false})).contains("tok"), "{all}");
 }
 
 /// `ui.color` in a terminal.

@@ -149,7 +149,7 @@ impl Workload {
     async fn change_entry(&mut self, raw: &mut Raw, rng: &mut Rng) -> Result<(), Cut> {
         let name = format!("entry{}", rng.usize(..ENTRIES));
         let is_deletion = rng.u8(..4) == 0;
-        let content = format!("text {} {}", self.acknowledged, "x".repeat(rng.usize(..9000)));
+        let content = format!("text {} {}", self.acknowledged, "x".repeat(rng.usize(1..9000)));
         let next = (!is_deletion).then(|| content.clone());
         let possible = self.entries.entry(name.clone()).or_insert_with(|| Possible::from([None]));
         let may_be_absent = possible.contains(&None);

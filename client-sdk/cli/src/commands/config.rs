@@ -176,9 +176,10 @@ fn in_files(app: &App<'_>, project: PathBuf) -> Result<ConfigAnswer, Failure> {
 }
 
 fn matches_key(key: &str, prefix: Option<&str>) -> bool {
-    prefix.is_none_or(|prefix| {
-        key == prefix || key.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.'))
-    })
+    let Some(prefix) = prefix else { return true };
+    let parts = prefix.split('.').count();
+    let head: Vec<&str> = key.split('.').take(parts).collect();
+    head.len() == parts && cairn_config::is_same_key(&head.join("."), prefix)
 }
 
 fn plain_lines(text: &str) -> String {

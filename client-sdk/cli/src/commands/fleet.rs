@@ -23,7 +23,7 @@ use crate::{
     exit::{FAILED, Failure, INTERRUPTED, OK},
     render::{
         event,
-        output::{self, plain},
+        output::{self, number, plain},
     },
     session_name,
 };
@@ -181,6 +181,11 @@ fn overview(status: &FleetStatus) -> String {
     }
     status.pools.iter().for_each(|pool| out.push_str(&pool_line(pool)));
     status.daemons.iter().for_each(|daemon| out.push_str(&daemon_lines(daemon)));
+    if status.truncated {
+        let listed = number(status.daemons.len() as u64);
+        let _infallible =
+            writeln!(out, "more are connected: these {listed} confirmed their state last");
+    }
     out
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use cairn_protocol::map::{MAX_BUDGET, MapAnswer, MapFile, MapParams};
+use cairn_protocol::map::{MAX_BUDGET, MapAnswer, MapDefinition, MapFile, MapParams};
 use clap::Args;
 use console::style;
 
@@ -20,8 +20,8 @@ Examples:
   cairn map --file src/server.rs --file src/session.rs
   cairn --json map | jq -r '.files[].path'
 
-A token is estimated as four bytes. Paths are relative to the root; below each file are the lines, kinds and names of
-its definitions.";
+A token is estimated as four bytes. Paths are relative to the root; below each file are the lines and signatures of its
+definitions.";
 
 /// Arguments of `cairn map`.
 #[derive(Debug, Clone, Args)]
@@ -91,24 +91,41 @@ fn render(files: &[MapFile]) -> String {
         let _infallible = writeln!(out, "{}", style(plain(&file.path)).green());
         for definition in &file.definitions {
             let line = style(definition.line).dim();
-            let name = style(plain(&definition.name)).bold();
-            let _infallible = writeln!(out, " {line} {} {name}", plain(&definition.kind));
+            let _infallible = writeln!(out, " {line} {}", label(definition));
         }
     }
     out
 }
 
+/// The signature of a definition with its name in bold, or its kind and name.
+fn label(definition: &MapDefinition) -> String {
+    let name = plain(&definition.name);
+    let bold = style(&name).bold();
+    let Some(signature) = &definition.signature else {
+        return format!("{} {bold}", plain(&definition.kind));
+    };
+    let signature = plain(signature);
+    match signature.split_once(&*name) {
+        Some((before, after)) => format!("{before}{bold}{after}"),
+        None => signature,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use cairn_protocol::{id::RootId, map::MapDefinition};
+    use cairn_protocol::id::RootId;
 
     use super::*;
 
     #[test]
     fn map_has_one_line_per_entry() {
         console::set_colors_enabled(false);
-        let definition =
-            |name: &str, line| MapDefinition { name: name.into(), kind: "function".into(), line };
+        let definition = |name: &str, line| MapDefinition {
+            name: name.into(),
+            kind: "function".into(),
+            line,
+            signature: (line == 3).then(|| format!("pub fn {name}(path: &Path)")),
+        };
         let file = |path: &str, definitions| MapFile {
             path: path.into(),
             root: RootId("root_1".into()),
@@ -119,8 +136,7 @@ mod tests {
             file("src/a.rs", vec![definition("open", 3), definition("close", 40)]),
             file("b\u{1b}.rs", vec![definition("run", 1)]),
         ];
-        let expected =
-            "src/a.rs\n 3 function open\n 40 function close\nb\\u{1b}.rs\n 1 function run\n";
+        let expected = "src/a.rs\n 3 pub fn open(path: &Path)\n 40 function close\nb\\u{1b}.rs\n 1 function run\n";
         assert_eq!(render(&files), expected);
     }
 }

@@ -709,7 +709,7 @@ class AgentEvtTurnDiff(TypedDict):
 
 
 class AgentEvtGitCommit(TypedDict):
-    """The changes of a turn were committed, as `git.auto_commit` configures."""
+    """The changes of a turn were committed, as `git.autoCommit` configures."""
 
     type: Literal["git_commit"]
     commit: str
@@ -1846,7 +1846,7 @@ class ExecutionPolicy(TypedDict):
     dryRun: NotRequired[bool]
     """Reports tool calls without running them."""
     maxIterations: NotRequired[int | None]
-    """Maximum number of model answers; `agent.max_iterations` when omitted."""
+    """Maximum number of model answers; `agent.maxIterations` when omitted."""
     maxTokens: NotRequired[int | None]
     """Maximum number of input and output tokens over all answers."""
     maxUsd: NotRequired[float | None]
@@ -2306,7 +2306,8 @@ class FleetStatus(TypedDict):
     connected: bool
     """True if the broker can be reached."""
     daemons: list[FleetDaemon]
-    """Connected daemons by their names, this one included."""
+    """Connected daemons by their names, this one included; at most 1,000, those that confirmed
+    their state last."""
     name: str
     """Name of this daemon in the fleet."""
     pools: list[PoolStatus]
@@ -2317,6 +2318,8 @@ class FleetStatus(TypedDict):
     """Reason why the broker cannot be used, or why this daemon does not take part."""
     mirror: NotRequired[MirrorStatus | None]
     """The copying of records to the broker; absent if nothing is mirrored."""
+    truncated: NotRequired[bool]
+    """True if more daemons are connected than are listed."""
 
 
 class FleetWorkTurn(TypedDict):
@@ -3045,7 +3048,7 @@ class MapAnswer(TypedDict):
     """Files of the map, best first."""
     text: str
     """The map for a model: one line for each file, and under it one for each definition with line
-    number, kind and name."""
+    number and signature, or kind and name."""
     tokens: int
     """Tokens of `text`, counted as one per four bytes; at most the budget."""
     tookUs: int
@@ -3063,6 +3066,10 @@ class MapDefinition(TypedDict):
     """First line of the definition."""
     name: str
     """Name of the definition."""
+    signature: NotRequired[str | None]
+    """Its first lines without the body and without the value of a constant, on one line of at most
+    100 characters. Absent if the budget was used up, if the file has changed since, and for
+    modules and sections."""
 
 
 class MapFile(TypedDict):
@@ -5019,16 +5026,16 @@ class TurnOverrides(TypedDict):
 
     compactionThreshold: NotRequired[float | None]
     """Fill level of the context, 0 to 1, above which older turns are condensed, instead of
-    `context.compaction_threshold`."""
+    `context.compactionThreshold`."""
     maxAnswerTokens: NotRequired[int | None]
-    """Maximum tokens of one answer, at least 1, instead of `llm.max_tokens`."""
+    """Maximum tokens of one answer, at least 1, instead of `llm.maxTokens`."""
     maxContextTokens: NotRequired[int | None]
-    """Maximum tokens of the context, at least 1, instead of `context.max_tokens`."""
+    """Maximum tokens of the context, at least 1, instead of `context.maxTokens`."""
     maxToolOutputChars: NotRequired[int | None]
     """Maximum characters of a tool's output for the model, instead of
-    `context.max_tool_output_chars`."""
+    `context.maxToolOutputChars`."""
     repoMapTokens: NotRequired[int | None]
-    """Tokens of the repository map, instead of `context.repo_map_tokens`."""
+    """Tokens of the repository map, instead of `context.repoMapTokens`."""
     temperature: NotRequired[float | None]
     """Sampling temperature of the answers, 0 to 2, instead of `llm.temperature`."""
 

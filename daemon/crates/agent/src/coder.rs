@@ -82,7 +82,7 @@ impl TurnAgent for Coder {
             instructions::give_nested(cx, &answer.calls, &talk.messages).await?;
         }
         let text = format!(
-            "the turn made {} model requests, the limit of agent.max_iterations",
+            "the turn made {} model requests, the limit of agent.maxIterations",
             cx.max_iterations()
         );
         Err(Failure::new(Reason::TurnLimit, text))
@@ -123,7 +123,7 @@ async fn finish_turn(
             let limit = cx.settings().max_answer_tokens;
             cx.warn(
                 "model",
-                format!("the answer was truncated at {limit} tokens, the limit of llm.max_tokens"),
+                format!("the answer was truncated at {limit} tokens, the limit of llm.maxTokens"),
             )
             .await?;
         }

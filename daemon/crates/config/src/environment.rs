@@ -20,9 +20,9 @@ pub struct Variable {
 const SHELL_VARIABLES: [(&str, &str); 6] = [
     ("SHELL_TOOL_ENABLED", "tools.builtin.run_shell.enabled"),
     ("SHELL_TOOL_MODE", "tools.builtin.run_shell.mode"),
-    ("SHELL_TOOL_TIMEOUT_MS", "tools.builtin.run_shell.timeout_seconds"),
-    ("SHELL_TOOL_MAX_OUTPUT_CHARS", "tools.builtin.run_shell.max_output_chars"),
-    ("SHELL_TOOL_ALLOWED_PREFIXES", "tools.builtin.run_shell.allowed_prefixes"),
+    ("SHELL_TOOL_TIMEOUT_MS", "tools.builtin.run_shell.timeoutSeconds"),
+    ("SHELL_TOOL_MAX_OUTPUT_CHARS", "tools.builtin.run_shell.maxOutputChars"),
+    ("SHELL_TOOL_ALLOWED_PREFIXES", "tools.builtin.run_shell.allowedPrefixes"),
     ("SHELL_TOOL_CWD", "tools.builtin.run_shell.cwd"),
 ];
 

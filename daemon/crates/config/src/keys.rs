@@ -88,7 +88,7 @@ fn walk(
     }
 }
 
-/// Renames the keys that are spelled in the other case style, as in `maxTokens` for `max_tokens`,
+/// Renames the keys that are spelled in the other case style, as in `max_tokens` for `maxTokens`,
 /// and returns each as it was with its name. A key that is there in both spellings stays.
 pub(crate) fn respell(value: &mut Map<String, Value>) -> Vec<(String, String)> {
     let mut renamed = Vec::new();
@@ -109,8 +109,7 @@ fn respell_section(
     };
     if let Some(properties) = properties {
         let other_spelling = |name: &String| {
-            let letters = |text: &str| text.replace('_', "").to_lowercase();
-            let mut all = properties.keys().filter(|known| letters(known) == letters(name));
+            let mut all = properties.keys().filter(|known| is_same(known, name));
             all.next().filter(|known| *known != name && !properties.contains_key(name)).cloned()
         };
         let names: Vec<(String, String)> =
@@ -128,10 +127,27 @@ fn respell_section(
     let any = schema.get("additionalProperties").filter(|a| a.is_object());
     for (name, inner) in value.iter_mut() {
         let Some(schema) = properties.and_then(|p| p.get(name)).or(any) else { continue };
-        if let Value::Object(map) = inner {
-            respell_section(schema, map, &full(name), renamed);
+        match inner {
+            Value::Object(map) => respell_section(schema, map, &full(name), renamed),
+            Value::Array(items) => {
+                let Some(schema) = resolve(schema).get("items") else { continue };
+                for (n, item) in items.iter_mut().enumerate() {
+                    let Value::Object(map) = item else { continue };
+                    respell_section(schema, map, &format!("{}[{n}]", full(name)), renamed);
+                }
+            }
+            _ => {}
         }
     }
+}
+
+/// True if the keys differ in nothing but their case style.
+pub fn is_same(a: &str, b: &str) -> bool {
+    letters(a) == letters(b)
+}
+
+fn letters(key: &str) -> String {
+    key.replace('_', "").to_lowercase()
 }
 
 /// Finds the existing key that was probably intended, preferring keys of the same section and

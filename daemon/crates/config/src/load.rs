@@ -133,10 +133,7 @@ pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> 
     }
     for layer in &mut layers {
         // Before anything reads the keys, so that no rule about a key misses its other spelling.
-        for (key, name) in keys::respell(&mut layer.values) {
-            let message = format!("read as {name}, which is the key's spelling");
-            warnings.push(Warning { source: layer.source.clone(), key, message });
-        }
+        warnings.extend(respelled(&layer.source, keys::respell(&mut layer.values)));
         for (key, nearest) in keys::unknown(&layer.values) {
             let message = format!("no such key{}", suggestion(nearest));
             warnings.push(Warning { source: layer.source.clone(), key, message });
@@ -157,6 +154,19 @@ pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> 
     }
     let trusted = is_trusted(inputs, &layers);
     merge(inputs, &layers, trusted, warnings)
+}
+
+/// One warning for all keys of a layer in the former spelling.
+fn respelled(source: &Source, renamed: Vec<(String, String)>) -> Option<Warning> {
+    let others = renamed.len().saturating_sub(1);
+    let (key, name) = renamed.into_iter().next()?;
+    let more = match others {
+        0 => String::new(),
+        1 => ", as is another key in snake_case".to_owned(),
+        n => format!(", as are {n} other keys in snake_case"),
+    };
+    let message = format!("read as {name}, which is the key's spelling{more}");
+    Some(Warning { source: source.clone(), key, message })
 }
 
 fn suggestion(nearest: Option<String>) -> String {
@@ -238,7 +248,7 @@ fn merge(
         for (key, value) in keys::flatten(&layer.values) {
             let mut value = value.clone();
             if layer.is_project {
-                if key == "safety.sandbox_blocked_paths" {
+                if key == "safety.sandboxBlockedPaths" {
                     value = absolute(value, inputs.project_dir.as_deref());
                 }
                 let (rule, lifted) = rule_of(&key);

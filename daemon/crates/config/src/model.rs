@@ -1,7 +1,6 @@
 //! All configuration keys and their defaults.
 //!
-//! The sections `llm`, `context`, `agent`, `safety`, `tools`, `git`, `ui` and `chat` use snake_case
-//! names, as older files have them; the others use camelCase like the wire.
+//! Names are camelCase like the wire; the snake_case of older files is read with a warning.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -298,7 +297,7 @@ section! {
 
 section! {
     /// The model that agents use.
-    LlmConfig "snake_case" {
+    LlmConfig "camelCase" {
         /// Name of the provider.
         provider: String = "ollama".into(),
         /// Name of the model.
@@ -356,7 +355,7 @@ pub enum LlmApi {
 section! {
     /// A command-line agent of the user. It runs headless in the sandbox, in an empty folder, with
     /// network access.
-    AgentProgram "snake_case" {
+    AgentProgram "camelCase" {
         /// Path of the program; when absent, `claude` or `codex` from the search path.
         path: Option<PathBuf> = None,
         /// Folder with the agent's login; `~/.claude` or `~/.codex` when absent.
@@ -376,7 +375,7 @@ section! {
 
 section! {
     /// Limits on the text that a model receives.
-    ContextConfig "snake_case" {
+    ContextConfig "camelCase" {
         /// Most tokens of the context window; 0 for the model's own size, or 32,000 if it does not
         /// report one.
         max_tokens: u32 = 0,
@@ -391,7 +390,7 @@ section! {
 
 section! {
     /// The agent's loop.
-    AgentConfig "snake_case" {
+    AgentConfig "camelCase" {
         /// Maximum model answers per turn.
         max_iterations: u32 = 25,
         /// Maximum retries of a failed request.
@@ -403,7 +402,7 @@ section! {
 
 section! {
     /// Restrictions on tools.
-    SafetyConfig "snake_case" {
+    SafetyConfig "camelCase" {
         /// Runs commands in a sandbox.
         sandbox_enabled: bool = true,
         /// Folders that tools may write to, relative to the workspace.
@@ -464,7 +463,7 @@ pub enum WebBackend {
 
 section! {
     /// Web tools.
-    WebConfig "snake_case" {
+    WebConfig "camelCase" {
         /// Service that searches the web.
         backend: WebBackend = WebBackend::DuckDuckGo,
         /// Address of the service, if it is not the default one.
@@ -476,7 +475,7 @@ section! {
 
 section! {
     /// Tools.
-    ToolsConfig "snake_case" {
+    ToolsConfig "camelCase" {
         /// Form in which tools are offered to a model.
         mode: ToolsMode = ToolsMode::Split,
         /// Settings of built-in tools by name.
@@ -512,7 +511,7 @@ pub enum ShellCwd {
 
 section! {
     /// Settings of a built-in tool.
-    BuiltinTool "snake_case" {
+    BuiltinTool "camelCase" {
         /// Offers the tool to models.
         enabled: bool = true,
         /// Seconds that one call may take; the tool's own limit when absent.
@@ -530,7 +529,7 @@ section! {
 
 section! {
     /// A tool that is a program of the user.
-    ExternalTool "snake_case" {
+    ExternalTool "camelCase" {
         /// Unique name.
         name: String = String::new(),
         /// `executable`.
@@ -557,7 +556,7 @@ section! {
 
 section! {
     /// Commits by the agent.
-    GitConfig "snake_case" {
+    GitConfig "camelCase" {
         /// Commits the changes of each turn.
         auto_commit: bool = false,
         /// Prefix of commit messages.
@@ -567,7 +566,7 @@ section! {
 
 section! {
     /// The terminal.
-    UiConfig "snake_case" {
+    UiConfig "camelCase" {
         /// Prints in colour.
         color: bool = true,
         /// Shows the number of tokens used.

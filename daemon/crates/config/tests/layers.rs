@@ -72,14 +72,14 @@ fn environment_variables_set_every_kind_of_value() {
         ("CAIRN_LISTEN_PORT", "9000", "/listen/port", json!(9000)),
         ("CAIRN_RESOURCES_MAX_FILE_BYTES", "10", "/resources/maxFileBytes", json!(10)),
         ("CAIRN_DISCOVERY", "off", "/discovery", json!("off")),
-        ("CAIRN_SAFETY_SANDBOX_ENABLED", "true", "/safety/sandbox_enabled", json!(true)),
+        ("CAIRN_SAFETY_SANDBOX_ENABLED", "true", "/safety/sandboxEnabled", json!(true)),
         ("CAIRN_EXCLUSIONS", "a, *.b", "/exclusions", json!(["a", "*.b"])),
         ("CAIRN_EXCLUSIONS", r#"["x,y"]"#, "/exclusions", json!(["x,y"])),
-        ("SHELL_TOOL_TIMEOUT_MS", "1500", "/tools/builtin/run_shell/timeout_seconds", json!(2)),
+        ("SHELL_TOOL_TIMEOUT_MS", "1500", "/tools/builtin/run_shell/timeoutSeconds", json!(2)),
         (
             "SHELL_TOOL_ALLOWED_PREFIXES",
             "git,ls",
-            "/tools/builtin/run_shell/allowed_prefixes",
+            "/tools/builtin/run_shell/allowedPrefixes",
             json!(["git", "ls"]),
         ),
     ] {
@@ -109,13 +109,13 @@ fn unknown_keys_are_reported_with_a_suggestion() {
     for (value, key, near) in [
         (json!({"exclusion": []}), "exclusion", "exclusions"),
         (json!({"llm": {"modle": "x"}}), "llm.modle", "llm.model"),
-        (json!({"llm": {"apiKey": "x"}}), "llm.apiKey", "llm.api_key"),
+        (json!({"llm": {"api_key": "x"}}), "llm.api_key", "llm.apiKey"),
         (
             json!({"resources": {"max_file_bytes": 1}}),
             "resources.max_file_bytes",
             "resources.maxFileBytes",
         ),
-        (json!({"sandbox_enabled": true}), "sandbox_enabled", "safety.sandbox_enabled"),
+        (json!({"sandbox_enabled": true}), "sandbox_enabled", "safety.sandboxEnabled"),
         (
             json!({"tools": {"builtin": {"x": {"enabeld": true}}}}),
             "tools.builtin.x.enabeld",
@@ -146,7 +146,7 @@ fn type_errors_name_file_and_key() {
     for (value, key) in [
         (json!({"listen": {"port": "x"}}), "listen.port"),
         (json!({"listen": {"port": 70000}}), "listen.port"),
-        (json!({"safety": {"sandbox_blocked_paths": ["a", 1]}}), "safety.sandbox_blocked_paths[1]"),
+        (json!({"safety": {"sandboxBlockedPaths": ["a", 1]}}), "safety.sandboxBlockedPaths[1]"),
         (
             json!({"tools": {"builtin": {"run_shell": {"enabled": 1}}}}),
             "tools.builtin.run_shell.enabled",
@@ -171,23 +171,23 @@ fn type_errors_name_file_and_key() {
 
 /// User's file, project's file, key, expected value (`None`: refused).
 const PROJECT_CASES: &[(&str, &str, &str, Option<&str>)] = &[
-    (r#"{}"#, r#"{"safety": {"sandbox_enabled": false}}"#, "safety.sandbox_enabled", None),
+    (r#"{}"#, r#"{"safety": {"sandboxEnabled": false}}"#, "safety.sandboxEnabled", None),
     (
-        r#"{"safety": {"sandbox_enabled": false}}"#,
-        r#"{"safety": {"sandbox_enabled": true}}"#,
-        "safety.sandbox_enabled",
+        r#"{"safety": {"sandboxEnabled": false}}"#,
+        r#"{"safety": {"sandboxEnabled": true}}"#,
+        "safety.sandboxEnabled",
         Some(r#"true"#),
     ),
     (
-        r#"{"safety": {"sandbox_blocked_paths": ["/a"]}}"#,
-        r#"{"safety": {"sandbox_blocked_paths": ["/b", "c"]}}"#,
-        "safety.sandbox_blocked_paths",
+        r#"{"safety": {"sandboxBlockedPaths": ["/a"]}}"#,
+        r#"{"safety": {"sandboxBlockedPaths": ["/b", "c"]}}"#,
+        "safety.sandboxBlockedPaths",
         Some(r#"["/a", "/b", "/w/p/c"]"#),
     ),
     (
-        r#"{"safety": {"sandbox_blocked_paths": ["/a"]}}"#,
-        r#"{"safety": {"sandbox_blocked_paths": []}}"#,
-        "safety.sandbox_blocked_paths",
+        r#"{"safety": {"sandboxBlockedPaths": ["/a"]}}"#,
+        r#"{"safety": {"sandboxBlockedPaths": []}}"#,
+        "safety.sandboxBlockedPaths",
         Some(r#"["/a"]"#),
     ),
     (
@@ -210,10 +210,10 @@ const PROJECT_CASES: &[(&str, &str, &str, Option<&str>)] = &[
         Some(r#""deny""#),
     ),
     (r#"{}"#, r#"{"llm": {"endpoint": "http://evil"}}"#, "llm.endpoint", None),
-    (r#"{}"#, r#"{"llm": {"api_key": "k"}}"#, "llm.api_key", None),
+    (r#"{}"#, r#"{"llm": {"apiKey": "k"}}"#, "llm.apiKey", None),
     (r#"{}"#, r#"{"llm": {"model": "m"}}"#, "llm.model", None),
-    (r#"{}"#, r#"{"llm": {"max_tokens": 10}}"#, "llm.max_tokens", Some(r#"10"#)),
-    (r#"{}"#, r#"{"llm": {"max_tokens": 1000000}}"#, "llm.max_tokens", None),
+    (r#"{}"#, r#"{"llm": {"maxTokens": 10}}"#, "llm.maxTokens", Some(r#"10"#)),
+    (r#"{}"#, r#"{"llm": {"maxTokens": 1000000}}"#, "llm.maxTokens", None),
     (r#"{}"#, r#"{"listen": {"lan": true}}"#, "listen.lan", None),
     (r#"{}"#, r#"{"listen": {"allowedOrigins": ["https://evil"]}}"#, "listen.allowedOrigins", None),
     (r#"{"exclusions": ["a"]}"#, r#"{"exclusions": ["b"]}"#, "exclusions", Some(r#"["a", "b"]"#)),
@@ -237,8 +237,8 @@ const PROJECT_CASES: &[(&str, &str, &str, Option<&str>)] = &[
     ),
     (
         r#"{}"#,
-        r#"{"tools": {"builtin": {"run_shell": {"timeout_seconds": 9999}}}}"#,
-        "tools.builtin.run_shell.timeout_seconds",
+        r#"{"tools": {"builtin": {"run_shell": {"timeoutSeconds": 9999}}}}"#,
+        "tools.builtin.run_shell.timeoutSeconds",
         None,
     ),
     (
@@ -262,7 +262,7 @@ const PROJECT_CASES: &[(&str, &str, &str, Option<&str>)] = &[
     ),
     (r#"{}"#, r#"{"sandbox": {"whenMissing": "ask"}}"#, "sandbox.whenMissing", None),
     (r#"{}"#, r#"{"discovery": "off"}"#, "discovery", Some(r#""off""#)),
-    (r#"{}"#, r#"{"git": {"auto_commit": true}}"#, "git.auto_commit", None),
+    (r#"{}"#, r#"{"git": {"autoCommit": true}}"#, "git.autoCommit", None),
     (r#"{}"#, r#"{"ui": {"color": false}}"#, "ui.color", Some(r#"false"#)),
     (r#"{}"#, r#"{"daemon": {"idleExitSeconds": 1}}"#, "daemon.idleExitSeconds", None),
 ];
@@ -323,9 +323,12 @@ fn version_1_0_file_is_accepted() {
         "ui": {"color": true, "show_token_usage": true, "show_tool_calls": true, "stream_responses": true},
     });
     let got = loaded(&[(USER, old.clone())]);
-    assert!(got.warnings.is_empty(), "{:?}", got.warnings);
+    // One warning names the former spelling of its keys.
+    let [warning] = &got.warnings[..] else { panic!("{:?}", got.warnings) };
+    let text = warning.to_string();
+    assert!(text.contains("read as agent.maxIterations") && text.contains("other keys"), "{text}");
     assert_eq!(got.config.tools.external[0].path, PathBuf::from("/h/t"));
-    assert_eq!(got.sources["tools.builtin.run_shell.timeout_seconds"], Source::File(USER.into()));
+    assert_eq!(got.sources["tools.builtin.run_shell.timeoutSeconds"], Source::File(USER.into()));
     let shape = serde_json::to_value(&got.config).unwrap();
     for section in ["llm", "context", "agent", "safety", "git", "ui"] {
         let keys = |v: &Value| {
@@ -337,7 +340,11 @@ fn version_1_0_file_is_accepted() {
                 .collect::<std::collections::BTreeSet<_>>()
         };
         // Keys added since are allowed.
-        assert!(keys(&shape).is_superset(&keys(&old)), "{section}");
+        for key in keys(&old) {
+            let letters = key.replace('_', "");
+            let has = keys(&shape).iter().any(|name| name.to_lowercase() == letters);
+            assert!(has, "{section}.{key}");
+        }
     }
 }
 
@@ -407,7 +414,7 @@ fn home_is_expanded_and_secrets_are_redacted() {
         rows.iter().filter(|r| r.is_redacted).map(|r| r.key.as_str()).collect();
     assert_eq!(
         redacted,
-        ["llm.api_key", "llm.endpoint", "telemetry.endpoint", "telemetry.headers.x-key"]
+        ["llm.apiKey", "llm.endpoint", "telemetry.endpoint", "telemetry.headers.x-key"]
     );
 }
 
@@ -428,7 +435,7 @@ proptest! {
     /// No project file makes a safety value looser than it is without the file.
     #[test]
     fn no_project_file_loosens_safety(allow in prop::collection::vec("[a-c]", 0..3), mine in prop::collection::vec("[a-c]", 0..3), blocked in prop::collection::vec("/[a-c]", 0..3), on in any::<bool>(), n in 0_u64..2000) {
-        let user = json!({"permissions": {"allow": mine}, "agent": {"max_iterations": 50}});
+        let user = json!({"permissions": {"allow": mine}, "agent": {"maxIterations": 50}});
         let wish = json!({"permissions": {"allow": allow}, "safety": {"sandbox_enabled": on, "sandbox_blocked_paths": blocked}, "agent": {"max_iterations": n}});
         let before = loaded(&[(USER, user.clone())]).config;
         let after = loaded(&[(USER, user), (PROJECT, wish)]).config;
@@ -442,23 +449,24 @@ proptest! {
 #[test]
 fn keys_in_the_other_spelling_are_read_with_a_notice() {
     let user = json!({
-        "llm": {"apiKey": "k", "maxTokens": 7},
+        "llm": {"api_key": "k", "max_tokens": 7},
         "resources": {"max_file_bytes": 10},
         "models": {"allow_external": true},
+        "plugins": [{"name": "p", "timeout_ms": 9}],
     });
     let got = loaded(&[(USER, user)]);
     assert_eq!(got.config.llm.api_key.as_deref(), Some("k"));
     assert_eq!(got.config.llm.max_tokens, 7);
     assert_eq!(got.config.resources.max_file_bytes, 10);
     assert!(got.config.models.allow_external);
-    let keys: Vec<&str> = got.warnings.iter().map(|w| w.key.as_str()).collect();
-    assert_eq!(
-        keys,
-        ["llm.apiKey", "llm.maxTokens", "models.allow_external", "resources.max_file_bytes"]
-    );
+    assert_eq!(got.config.plugins[0].timeout_ms, 9);
+    let [warning] = &got.warnings[..] else { panic!("{:?}", got.warnings) };
+    assert_eq!(warning.key, "llm.api_key");
+    let text = &warning.message;
+    assert!(text.contains("read as llm.apiKey") && text.contains("4 other keys"), "{text}");
     // Control: a key that is there in both spellings keeps its value.
     let both = loaded(&[(USER, json!({"llm": {"max_tokens": 7, "maxTokens": 8}}))]);
-    assert_eq!(both.config.llm.max_tokens, 7);
+    assert_eq!(both.config.llm.max_tokens, 8);
     // A project cannot loosen a setting by its other spelling.
     let project = loaded(&[(PROJECT, json!({"models": {"allow_external": true}}))]);
     assert!(!project.config.models.allow_external);

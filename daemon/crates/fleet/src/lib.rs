@@ -218,11 +218,12 @@ impl cairn_api::Fleet for Fleet {
         let link = self.broker.link();
         let excluded = self.excluded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (mut daemons, mut pools, mut error) = (vec![], vec![], excluded.or(link.error));
+        let mut truncated = false;
         if link.connected {
             match presence::daemons(&self.broker).await {
-                Ok(all) => {
+                Ok((all, has_more)) => {
                     pools = pool::statuses(&self.broker, &self.settings.pools, &all).await?;
-                    daemons = all;
+                    (daemons, truncated) = (all, has_more);
                 }
                 Err(failure) => error = error.or(Some(failure.message)),
             }
@@ -235,6 +236,7 @@ impl cairn_api::Fleet for Fleet {
             mirror: self.counters.as_ref().map(|counters| counters.status()),
             pools,
             daemons,
+            truncated,
         })
     }
 

@@ -189,11 +189,12 @@ impl From<Failure> for Lost {
     }
 }
 
-/// Lists the connected daemons by their names.
-pub async fn daemons(broker: &Broker) -> Result<Vec<FleetDaemon>, Failure> {
+/// Lists the connected daemons by their names, and whether there are more: those that confirmed
+/// their state last are listed.
+pub async fn daemons(broker: &Broker) -> Result<(Vec<FleetDaemon>, bool), Failure> {
     let store = broker.daemon_bucket().await?;
     let listed = newest_entries(&store, MAX_DAEMONS, u64::MAX).await;
-    let (entries, _) = listed.map_err(|error| unreachable("the fleet", &error))?;
+    let (entries, older) = listed.map_err(|error| unreachable("the fleet", &error))?;
     let mut all = Vec::new();
     for entry in entries {
         let Ok(mut daemon) = serde_json::from_slice::<FleetDaemon>(&entry.value) else { continue };
@@ -203,5 +204,5 @@ pub async fn daemons(broker: &Broker) -> Result<Vec<FleetDaemon>, Failure> {
         all.push(daemon);
     }
     all.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(all)
+    Ok((all, older.is_some()))
 }

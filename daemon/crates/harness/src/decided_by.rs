@@ -217,7 +217,7 @@ impl fmt::Display for DecidedBy {
             Self::Fallback(fallback) => fallback.fmt(f),
             Self::UnreadableRules(why) | Self::Tool(why) => f.write_str(why),
             Self::UnwritablePath(path) => {
-                write!(f, "safety.sandbox_allowed_paths does not include '{path}'")
+                write!(f, "safety.sandboxAllowedPaths does not include '{path}'")
             }
             Self::Plugin(why) => write!(f, "plugin: {why}"),
             Self::UnknownTool(name) => write!(f, "tools: {name} does not exist"),

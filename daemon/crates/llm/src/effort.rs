@@ -35,7 +35,7 @@ impl Effort {
         found.ok_or_else(|| {
             let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
             let all = all.join(", ");
-            LlmError::Rejected(format!("llm.reasoning_effort is {name:?}, not one of {all}"))
+            LlmError::Rejected(format!("llm.reasoningEffort is {name:?}, not one of {all}"))
         })
     }
 

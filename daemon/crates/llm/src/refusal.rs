@@ -152,8 +152,8 @@ pub(crate) fn reported(who: &str, event: &Value) -> LlmError {
 /// Returns advice for a refused key.
 pub(crate) fn way_out(key_variable: Option<&str>) -> String {
     match key_variable {
-        Some(name) => format!("; set {name} or llm.api_key"),
-        None => "; set llm.api_key".into(),
+        Some(name) => format!("; set {name} or llm.apiKey"),
+        None => "; set llm.apiKey".into(),
     }
 }
 

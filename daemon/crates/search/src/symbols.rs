@@ -5,5 +5,6 @@ mod map_query;
 pub mod names;
 mod query;
 pub mod repo_map;
+mod signature;
 
 pub(crate) use query::{by_name, of_file, relative};

@@ -1,4 +1,4 @@
-//! `git.auto_commit` commits the changes of a turn, and nothing else.
+//! `git.autoCommit` commits the changes of a turn, and nothing else.
 
 use std::{path::Path, process::Command, sync::Arc};
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 section! {
     /// The chat in a terminal.
-    ChatConfig "snake_case" {
+    ChatConfig "camelCase" {
         /// Colours for a dark or a light background; `auto` detects the terminal's.
         theme: ChatTheme = ChatTheme::Auto,
         /// Notification when the chat waits for the user and the terminal has no focus, or after

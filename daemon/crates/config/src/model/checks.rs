@@ -20,7 +20,7 @@ impl Config {
             "must be 1.0, the format that this version of Cairn supports",
         );
         let part = self.context.compaction_threshold;
-        check((0.0..=1.0).contains(&part), "context.compaction_threshold", "must be 0 to 1");
+        check((0.0..=1.0).contains(&part), "context.compactionThreshold", "must be 0 to 1");
         let temperature = self.llm.temperature;
         let in_range = temperature.is_none_or(|value| (0.0..=2.0).contains(&value));
         check(in_range, "llm.temperature", "must be 0 to 2");
@@ -31,7 +31,7 @@ impl Config {
         check(self.resources.max_runs > 0, "resources.maxRuns", "must be at least 1");
         check((1..=200).contains(&self.rerank.top), "rerank.top", "must be 1 to 200");
         check((1..=60_000).contains(&self.rerank.max_ms), "rerank.maxMs", "must be 1 to 60000");
-        check(self.agent.retry_attempts <= 100, "agent.retry_attempts", "must be at most 100");
+        check(self.agent.retry_attempts <= 100, "agent.retryAttempts", "must be at most 100");
         check(
             self.listen.address.parse::<std::net::IpAddr>().is_ok(),
             "listen.address",

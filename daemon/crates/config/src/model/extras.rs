@@ -26,7 +26,7 @@ pub enum PluginHook {
 section! {
     /// A plugin program: it reads one JSON object from standard input and writes one to standard
     /// output. It runs as the user, with a clean environment and outside the sandbox.
-    PluginProgram "snake_case" {
+    PluginProgram "camelCase" {
         /// Unique name.
         name: String = String::new(),
         /// Program and arguments.
@@ -44,7 +44,7 @@ section! {
 
 section! {
     /// Servers of the Model Context Protocol.
-    McpConfig "snake_case" {
+    McpConfig "camelCase" {
         /// Servers by the name that their tools get: `mcp_<name>_<tool>`.
         servers: BTreeMap<String, McpServer> = BTreeMap::new(),
         /// Most tools of one server, and of all such servers together, that a model is offered at
@@ -59,7 +59,7 @@ section! {
 section! {
     /// One server: a program that communicates over standard input and output, or the URL of a
     /// server with streamable HTTP.
-    McpServer "snake_case" {
+    McpServer "camelCase" {
         /// Path or name of the program.
         command: Option<String> = None,
         /// Arguments of the program.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 section! {
     /// Programs of the user that run at events of an agent. They can make the rules stricter.
-    HooksConfig "snake_case" {
+    HooksConfig "camelCase" {
         /// Runs the hooks of `~/.claude/settings.json` too.
         import_claude: bool = false,
         /// Lets a hook of the user allow a call that would be asked about by default; a rule that

@@ -117,7 +117,7 @@ impl Interrupted {
 impl TurnContext {
     /// Sends a request to the model. Its text is published live and recorded; the answer's record
     /// is durable when this returns. A stream that breaks before any text of it was displayed is
-    /// retried, `agent.retry_attempts` times at most: its calls have not been made yet.
+    /// retried, `agent.retryAttempts` times at most: its calls have not been made yet.
     ///
     /// # Errors
     /// `cancelled`; `budget_exceeded`; `external_llm_denied`; errors of the model.

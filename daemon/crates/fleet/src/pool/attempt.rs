@@ -142,11 +142,12 @@ async fn refuse(
     let mut run = stored.run.clone();
     run.refusals.retain(|refusal| refusal.daemon != *daemon);
     run.refusals.push(FleetRefusal { daemon: daemon.clone(), reason: failure.message });
-    let daemons = presence::daemons(&worker.broker).await?;
+    let (daemons, has_more) = presence::daemons(&worker.broker).await?;
     let refused = |name: &str| run.refusals.iter().any(|refusal| refusal.daemon == name);
     let members: Vec<_> =
         daemons.iter().filter(|daemon| daemon.pools.iter().any(|p| p == pool)).collect();
-    if !members.is_empty() && members.iter().all(|member| refused(&member.name)) {
+    // Daemons that are not listed may do what these refuse.
+    if !has_more && !members.is_empty() && members.iter().all(|member| refused(&member.name)) {
         run.state = FleetRunState::Refused;
         let reasons = run.refusals.iter().map(|r| format!("{}: {}", r.daemon, r.reason));
         run.reason = Some(reasons.collect::<Vec<_>>().join("; "));

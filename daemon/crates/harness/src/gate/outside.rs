@@ -27,7 +27,7 @@ impl Harness {
         } else if self.sandbox.when_missing_is() == WhenMissing::Off {
             preview
                 .warnings
-                .push("it runs outside the sandbox: safety.sandbox_enabled is false".into());
+                .push("it runs outside the sandbox: safety.sandboxEnabled is false".into());
         } else if let Some(why) = self.sandbox.consent()? {
             preview.warnings.push(why.clone());
             intent.must_ask = Some(MustAsk::Always(why));

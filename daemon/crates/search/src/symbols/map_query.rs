@@ -1,5 +1,6 @@
 //! `search.map`: reads definitions and references from the index and builds a map.
 
+use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,7 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::centrality::{Links, MIN_NAME, selectivity};
 use super::query::relative;
-use super::repo_map::{Definition, Focus, MapEntry, Source, repo_map, text};
+use super::repo_map::{Definition, Focus, Listed, MapEntry, Source, repo_map, text};
+use super::signature::signature;
 use crate::filters::{check_text, invalid};
 use crate::indexes::Indexes;
 use cairn_index_base::FileTable;
@@ -104,16 +106,20 @@ impl Indexes {
         let sources = input.sources();
         let files: Vec<&str> = focus.files.iter().map(String::as_str).collect();
         let names: Vec<&str> = focus.names.iter().map(String::as_str).collect();
-        let mut map = repo_map(
-            &sources,
-            &Focus { files: &files, names: &names },
-            &links,
-            params.budget as usize,
-        );
         let root_of = |source| indexes.get(input.root_of(source));
         let views: Vec<View> = indexes.iter().map(|index| index.root.view()).collect();
         let shows =
             |source, path: &str| views.get(input.root_of(source)).is_some_and(|v| v.shows(path));
+        let focus = Focus { files: &files, names: &names };
+        let mut texts: FxHashMap<usize, Option<String>> = FxHashMap::default();
+        let sign = |source: usize, definition: &Definition<'_>| {
+            let text = texts.entry(source).or_insert_with(|| {
+                let path = sources.get(source)?.path;
+                read_text(root_of(source).filter(|_| shows(source, path))?, path)
+            });
+            signature(text.as_deref()?, definition.line, definition.name, definition.kind)
+        };
+        let mut map = repo_map(&sources, &focus, &links, params.budget as usize, sign);
         map.retain(|m| {
             root_of(m.source).is_some_and(|l| l.root.stat(m.path).is_ok())
                 && shows(m.source, m.path)
@@ -189,11 +195,20 @@ fn search(query: &str, roots: &[String]) -> SearchParams {
     SearchParams { k: SEARCH_RESULTS, filters: Some(filters), ..SearchParams::new(query) }
 }
 
+/// The present text of a file, up to the size that is indexed. `None` if it cannot be read.
+fn read_text(index: &RootIndex, path: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let file = index.root.open_file(path).ok()?;
+    file.take(index.opts.max_file_bytes).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 fn map_file(mapped: &MapEntry<'_>, index: &Arc<RootIndex>) -> MapFile {
-    let definition = |d: &Definition<'_>| MapDefinition {
-        name: d.name.to_owned(),
-        kind: d.kind.to_owned(),
-        line: d.line,
+    let definition = |listed: &Listed<'_>| MapDefinition {
+        name: listed.definition.name.to_owned(),
+        kind: listed.definition.kind.to_owned(),
+        line: listed.definition.line,
+        signature: listed.signature.clone(),
     };
     MapFile {
         path: mapped.path.to_owned(),

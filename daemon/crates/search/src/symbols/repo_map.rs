@@ -46,7 +46,27 @@ pub struct MapEntry<'a> {
     /// Share of the total rank, reduced for a secondary file.
     pub score: f64,
     /// The definitions that fit the budget, ordered by line.
-    pub definitions: Vec<Definition<'a>>,
+    pub definitions: Vec<Listed<'a>>,
+}
+
+/// A definition of the map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed<'a> {
+    pub definition: Definition<'a>,
+    /// Its first lines without the body, on one line, if they fit the budget.
+    pub signature: Option<String>,
+}
+
+impl Listed<'_> {
+    /// The line of the map without its number.
+    fn label(&self) -> String {
+        // A line break in a name must not start a new line.
+        let one_line = |text: &str| text.replace(char::is_control, "?");
+        match &self.signature {
+            Some(signature) => one_line(signature),
+            None => one_line(&format!("{} {}", self.definition.kind, self.definition.name)),
+        }
+    }
 }
 
 /// Share of the base rank that the focus receives; the remainder is distributed over all files.
@@ -57,46 +77,52 @@ const REQUESTED_FACTOR: f64 = 10.0;
 const UNREFERENCED: f64 = 0.01;
 
 /// The best files and definitions for `focus` within `budget` tokens, best file first.
-/// [`text_tokens`] is the cost of a path, [`definition_tokens`] that of a definition. `links` are
-/// what the sources see of each other, in their order.
+/// [`text_tokens`] is the cost of a path, [`definition_tokens`] that of a definition without its
+/// signature. `links` are what the sources see of each other, in their order. `signature` is asked
+/// once for each definition of the map, with the position of its source.
 pub fn repo_map<'a>(
     sources: &'a [Source<'a>],
     focus: &Focus<'_>,
     links: &Links,
     budget: usize,
+    mut signature: impl FnMut(usize, &Definition<'a>) -> Option<String>,
 ) -> Vec<MapEntry<'a>> {
     let names = collect_names(sources, focus, links);
     let ranks = page_rank(&names, &base(sources, focus), links);
     let shares = shares(sources, focus);
-    let mut chosen: FxHashMap<usize, Vec<Definition<'a>>> = FxHashMap::default();
+    let mut chosen: FxHashMap<usize, Vec<Listed<'a>>> = FxHashMap::default();
     let mut remaining = budget;
     for (_, file, definition) in rank_definitions(sources, &names, &ranks, &shares, focus) {
         // A type and its alias, or the branches of a condition: one line names them.
-        let is_repeated = |other: &Definition<'_>| {
-            other.name == definition.name && !focus.names.contains(&definition.name)
+        let is_repeated = |other: &Listed<'_>| {
+            other.definition.name == definition.name && !focus.names.contains(&definition.name)
         };
         if chosen.get(&file).is_some_and(|listed| listed.iter().any(is_repeated)) {
             continue;
         }
         let path = if chosen.contains_key(&file) { 0 } else { text_tokens(sources[file].path) };
-        let definition_tokens = path + definition_tokens(&definition);
+        let least = path + definition_tokens(&definition);
         // If a long name does not fit, a shorter one may.
-        if definition_tokens <= remaining {
-            remaining -= definition_tokens;
-            chosen.entry(file).or_default().push(definition);
+        if least <= remaining {
+            let signed = signature(file, &definition)
+                .map(|text| (path + signature_tokens(&text, definition.line), text))
+                .filter(|(tokens, _)| *tokens <= remaining);
+            remaining -= signed.as_ref().map_or(least, |(tokens, _)| *tokens);
+            let signature = signed.map(|(_, text)| text);
+            chosen.entry(file).or_default().push(Listed { definition, signature });
         }
         if remaining < 3 {
             break;
         }
     }
     let scores: Vec<f64> = ranks.iter().zip(&shares).map(|(rank, share)| rank * share).collect();
-    if chosen.values().flatten().all(|definition| definition.kind == "section") {
+    if chosen.values().flatten().all(|listed| listed.definition.kind == "section") {
         add_files(sources, &scores, remaining, &mut chosen);
     }
     let mut map: Vec<MapEntry<'a>> = chosen
         .into_iter()
         .map(|(file, mut definitions)| {
-            definitions.sort_by_key(|d| d.line);
+            definitions.sort_by_key(|listed| listed.definition.line);
             MapEntry { source: file, path: sources[file].path, score: scores[file], definitions }
         })
         .collect();
@@ -110,7 +136,7 @@ fn add_files<'a>(
     sources: &'a [Source<'a>],
     scores: &[f64],
     mut remaining: usize,
-    chosen: &mut FxHashMap<usize, Vec<Definition<'a>>>,
+    chosen: &mut FxHashMap<usize, Vec<Listed<'a>>>,
 ) {
     let mut files: Vec<usize> = (0..sources.len()).filter(|at| !chosen.contains_key(at)).collect();
     files.sort_by(|a, b| {
@@ -138,17 +164,20 @@ pub fn definition_tokens(definition: &Definition<'_>) -> usize {
         + usize::from(definition.line > 9999)
 }
 
+/// Estimated tokens of a signature including its line number.
+fn signature_tokens(text: &str, line: u32) -> usize {
+    // A token covers line numbers of up to three digits.
+    text_tokens(text) + 1 + usize::from(line > 999)
+}
+
 /// Renders a map with one line per file and an indented line per definition. At four bytes per
 /// token, the text does not exceed the budget of the map.
 pub fn text(map: &[MapEntry<'_>]) -> String {
-    // A line break in a name must not start a new line.
-    let one_line = |name: &str| name.replace(char::is_control, "?");
     let mut out = String::new();
     for file in map {
-        let _infallible = writeln!(out, "{}", one_line(file.path));
-        for definition in &file.definitions {
-            let Definition { line, kind, name } = *definition;
-            let _infallible = writeln!(out, " {line} {kind} {}", one_line(name));
+        let _infallible = writeln!(out, "{}", file.path.replace(char::is_control, "?"));
+        for listed in &file.definitions {
+            let _infallible = writeln!(out, " {} {}", listed.definition.line, listed.label());
         }
     }
     out
@@ -273,6 +302,15 @@ fn rank_definitions<'a>(
 mod tests {
     use super::*;
 
+    fn unsigned<'a>(
+        sources: &'a [Source<'a>],
+        focus: &Focus<'_>,
+        links: &Links,
+        budget: usize,
+    ) -> Vec<MapEntry<'a>> {
+        repo_map(sources, focus, links, budget, |_, _| None)
+    }
+
     /// A small repository: a log that all files use, a parser that only the server uses, and a
     /// test.
     fn repository(hashes: &[Vec<u32>]) -> Vec<Source<'_>> {
@@ -325,8 +363,9 @@ mod tests {
     }
 
     fn lines_of(map: &[MapEntry<'_>]) -> Vec<String> {
-        let names =
-            |m: &MapEntry<'_>| m.definitions.iter().map(|d| d.name).collect::<Vec<_>>().join(" ");
+        let names = |m: &MapEntry<'_>| {
+            m.definitions.iter().map(|d| d.definition.name).collect::<Vec<_>>().join(" ")
+        };
         map.iter().map(|m| format!("{}: {}", m.path, names(m))).collect()
     }
 
@@ -334,15 +373,15 @@ mod tests {
     fn most_referenced_file_comes_first() {
         let references = references();
         let sources = repository(&references);
-        let map = repo_map(&sources, &Focus::default(), &Links::default(), 1000);
+        let map = unsigned(&sources, &Focus::default(), &Links::default(), 1000);
         assert_eq!(lines_of(&map)[0], "src/log.rs: append_record unused_helper");
         assert_eq!(map.len(), sources.len(), "{map:?}");
         assert_eq!(
-            lines_of(&repo_map(&sources, &Focus::default(), &Links::default(), 13)),
+            lines_of(&unsigned(&sources, &Focus::default(), &Links::default(), 13)),
             ["src/log.rs: append_record"]
         );
-        assert!(repo_map(&sources, &Focus::default(), &Links::default(), 2).is_empty());
-        assert!(repo_map(&[], &Focus::default(), &Links::default(), 100).is_empty());
+        assert!(unsigned(&sources, &Focus::default(), &Links::default(), 2).is_empty());
+        assert!(unsigned(&[], &Focus::default(), &Links::default(), 100).is_empty());
     }
 
     #[test]
@@ -361,14 +400,14 @@ mod tests {
             source("src/db.c", define("lookup_key"), &allocate),
             source("src/get.c", define("get_command"), &lookup),
         ];
-        let map = |focus| lines_of(&repo_map(&sources, &focus, &Links::default(), 1000));
+        let map = |focus| lines_of(&unsigned(&sources, &focus, &Links::default(), 1000));
         let files = map(Focus::default());
         assert_eq!(files[0], "src/db.c: lookup_key", "{files:?}");
         assert!(files.iter().any(|file| file.starts_with("deps/alloc/arena.h")), "{files:?}");
         let focused = map(Focus { files: &["deps/alloc/arena.h"], names: &[] });
         assert_eq!(focused[0], "deps/alloc/arena.h: arena_allocate");
-        let first = &repo_map(&sources, &Focus::default(), &Links::default(), 12)[0];
-        assert_eq!(first.definitions[0].name, "lookup_key");
+        let first = &unsigned(&sources, &Focus::default(), &Links::default(), 12)[0];
+        assert_eq!(first.definitions[0].definition.name, "lookup_key");
     }
 
     #[test]
@@ -376,10 +415,10 @@ mod tests {
         let references = references();
         let sources = repository(&references);
         let of = |focus: Focus<'_>, budget| {
-            lines_of(&repo_map(&sources, &focus, &Links::default(), budget))
+            lines_of(&unsigned(&sources, &focus, &Links::default(), budget))
         };
         let rank = |focus: Focus<'_>, path: &str| {
-            repo_map(&sources, &focus, &Links::default(), 1000)
+            unsigned(&sources, &focus, &Links::default(), 1000)
                 .into_iter()
                 .find(|m| m.path == path)
                 .unwrap()
@@ -423,7 +462,7 @@ mod tests {
         // A requested name does not mean a module.
         let requested = Focus { files: &[], names: &["log_tests"] };
         assert_eq!(
-            lines_of(&repo_map(&sources, &requested, &Links::default(), 11)),
+            lines_of(&unsigned(&sources, &requested, &Links::default(), 11)),
             ["commands.rs: log_tests"]
         );
     }
@@ -432,8 +471,12 @@ mod tests {
     fn long_line_numbers_are_within_the_estimate() {
         for line in [1, 9_999, 10_000, u32::MAX / 100] {
             let definition = Definition { name: "ab", kind: "type", line };
-            let map =
-                [MapEntry { source: 0, path: "abc", score: 0.0, definitions: vec![definition] }];
+            let map = [MapEntry {
+                source: 0,
+                path: "abc",
+                score: 0.0,
+                definitions: vec![Listed { definition, signature: None }],
+            }];
             assert!(
                 text(&map).len() <= 4 * (text_tokens("abc") + definition_tokens(&definition)),
                 "{line}"
@@ -448,13 +491,33 @@ mod tests {
         let references = references();
         let sources = repository(&references);
         for budget in 0..120 {
-            let map = repo_map(&sources, &Focus::default(), &Links::default(), budget);
+            let map = unsigned(&sources, &Focus::default(), &Links::default(), budget);
             let of = |m: &MapEntry<'_>| {
-                let inner: usize = m.definitions.iter().map(definition_tokens).sum();
+                let inner: usize =
+                    m.definitions.iter().map(|d| definition_tokens(&d.definition)).sum();
                 text_tokens(m.path) + inner
             };
             assert!(map.iter().map(of).sum::<usize>() <= budget, "{budget}");
             assert!(text(&map).len().div_ceil(4) <= budget, "{budget}");
         }
+    }
+
+    #[test]
+    fn signatures_are_within_the_budget_and_read_once() {
+        let references = references();
+        let sources = repository(&references);
+        for budget in 0..200 {
+            let mut read = Vec::new();
+            let map = repo_map(&sources, &Focus::default(), &Links::default(), budget, |at, d| {
+                read.push((at, d.name));
+                Some(format!("pub async fn {}(first: &str, second: &[u8]) -> Result", d.name))
+            });
+            assert!(text(&map).len().div_ceil(4) <= budget, "{budget}");
+            let listed: usize = map.iter().map(|entry| entry.definitions.len()).sum();
+            assert_eq!(read.len(), listed, "{budget}");
+        }
+        let sign = |_: usize, d: &Definition<'_>| Some(format!("fn {}()\nx", d.name));
+        let map = repo_map(&sources, &Focus::default(), &Links::default(), 1000, sign);
+        assert!(text(&map).starts_with("src/log.rs\n 1 fn append_record()?x\n"), "{}", text(&map));
     }
 }

@@ -53,7 +53,7 @@ fn map_shows_the_most_referenced_definitions() {
     let one = two_roots();
     let answer = map(&one, json!({}));
     assert!(
-        answer.complete && answer.text.starts_with("src/log.rs\n 1 function append_record\n"),
+        answer.complete && answer.text.starts_with("src/log.rs\n 1 pub fn append_record()\n"),
         "{answer:?}"
     );
     assert_eq!(answer.files.len(), FILES.len());
@@ -93,7 +93,7 @@ fn files_and_names_in_focus_come_first() {
     assert_eq!(by_absolute_path.files, server.files);
     for query in ["parse_header", "read the first bytes of a request"] {
         let map = map(&one, json!({"query": query, "budget": 40}));
-        assert!(map.text.contains("function parse_header"), "{query}: {map:?}");
+        assert!(map.text.contains("pub fn parse_header() -> u8"), "{query}: {map:?}");
     }
 }
 

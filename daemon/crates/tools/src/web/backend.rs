@@ -60,7 +60,7 @@ impl SearchBackend {
             }
             Self::Brave => {
                 let none = || {
-                    bad("web_search with brave needs a key: name its variable in tools.web.api_key_env"
+                    bad("web_search with brave needs a key: name its variable in tools.web.apiKeyEnv"
                         .into())
                 };
                 headers.push((
@@ -212,10 +212,7 @@ mod tests {
         assert_eq!(address, "https://api.search.brave.com/res/v1/web/search?count=7&q=a%26b+c");
         assert_eq!(headers, [("X-Subscription-Token".to_owned(), "k".to_owned())]);
         assert!(
-            url(SearchBackend::Brave, &set(None, None))
-                .unwrap_err()
-                .message
-                .contains("api_key_env")
+            url(SearchBackend::Brave, &set(None, None)).unwrap_err().message.contains("apiKeyEnv")
         );
         assert!(
             url(SearchBackend::DuckDuckGo, &set(None, None))

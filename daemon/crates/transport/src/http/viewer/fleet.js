@@ -43,6 +43,7 @@ export class Fleet extends Repeated {
     else if (status.error) notes.push(el("p", "notice", status.error));
     if (status.mirror?.error) notes.push(el("p", "notice", `Records are not copied: ${status.mirror.error}`));
     if (!status.daemons.length) return [...notes, empty("No daemons", "No daemon is connected to the broker.")];
+    if (status.truncated) notes.push(el("p", "notice", `More daemons are connected: these ${status.daemons.length} confirmed their state last.`));
     return [...notes, ...this.pools(status.pools), ...status.daemons.map((daemon) => this.daemon(daemon, daemon.name === status.name))];
   }
 
