@@ -116,75 +116,74 @@ fn has_word(text: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Text, name, kind and signature.
+    type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
+    const CASES: &[Case] = &[
+        (
+            "pub fn open(path: &Path) -> io::Result<File> {\n  x\n}",
+            "open",
+            "function",
+            Some("pub fn open(path: &Path) -> io::Result<File>"),
+        ),
+        (
+            "#[inline]\n// Opens open.\npub fn open<'a>(\n    path: &'a Path,\n    mode: [u8; 2],\n) -> File\nwhere\n    A: B,\n{",
+            "open",
+            "method",
+            Some("pub fn open<'a>(path: &'a Path, mode: [u8; 2]) -> File"),
+        ),
+        ("pub struct Root {\n    id: u8,", "Root", "struct", Some("pub struct Root")),
+        ("pub struct Seq(pub u64);", "Seq", "struct", Some("pub struct Seq(pub u64)")),
+        ("const KEY: &str = \"sk-123\";", "KEY", "constant", Some("const KEY: &str")),
+        ("KEY = 'sk-123'", "KEY", "constant", None),
+        ("type Rows = Vec<Vec<u8>>;", "Rows", "type", Some("type Rows = Vec<Vec<u8>>")),
+        ("macro_rules! say {\n", "say", "macro", Some("macro_rules! say")),
+        ("#define MAX(a, b) ((a) > (b) ? (a) : (b))", "MAX", "macro", Some("#define MAX(a, b)")),
+        ("#define LIMIT 4096", "LIMIT", "macro", Some("#define LIMIT")),
+        (
+            "static robj *\nlookup_key(redisDb *db, robj *key)\n{",
+            "lookup_key",
+            "function",
+            Some("static robj * lookup_key(redisDb *db, robj *key)"),
+        ),
+        (
+            "def load(\n    self,\n    path: str = \"a\",\n) -> dict[str, int]:\n    pass",
+            "load",
+            "method",
+            Some("def load(self, path: str = \"a\") -> dict[str, int]"),
+        ),
+        ("class Session(Base):", "Session", "class", Some("class Session(Base)")),
+        (
+            "export const send = async ({ to, from }) => {",
+            "send",
+            "function",
+            Some("export const send = async ({ to, from })"),
+        ),
+        (
+            "@Override\npublic <T> void write(JsonWriter out, T value) throws IOException {",
+            "write",
+            "method",
+            Some("public <T> void write(JsonWriter out, T value) throws IOException"),
+        ),
+        ("@Test public void reads() {", "reads", "method", Some("@Test public void reads()")),
+        (
+            "func (s *Server) Serve(l net.Listener) error {",
+            "Serve",
+            "method",
+            Some("func (s *Server) Serve(l net.Listener) error"),
+        ),
+        ("area :: Shape -> Double", "area", "function", Some("area :: Shape -> Double")),
+        // The file has changed, is shorter than the line, or the definition is its own name.
+        ("fn other() {}", "open", "function", None),
+        ("", "open", "function", None),
+        ("open() {", "open", "method", Some("open()")),
+        ("# Open\n", "Open", "section", None),
+        ("fn re\u{1b}open() {}\nfn open() {}", "open", "function", Some("fn re?open()")),
+    ];
+
     #[test]
     fn signatures_have_no_body() {
-        for (text, name, kind, expected) in [
-            (
-                "pub fn open(path: &Path) -> io::Result<File> {\n  x\n}",
-                "open",
-                "function",
-                Some("pub fn open(path: &Path) -> io::Result<File>"),
-            ),
-            (
-                "#[inline]\n// Opens open.\npub fn open<'a>(\n    path: &'a Path,\n    mode: [u8; 2],\n) -> File\nwhere\n    A: B,\n{",
-                "open",
-                "method",
-                Some("pub fn open<'a>(path: &'a Path, mode: [u8; 2]) -> File"),
-            ),
-            ("pub struct Root {\n    id: u8,", "Root", "struct", Some("pub struct Root")),
-            ("pub struct Seq(pub u64);", "Seq", "struct", Some("pub struct Seq(pub u64)")),
-            ("const KEY: &str = \"sk-123\";", "KEY", "constant", Some("const KEY: &str")),
-            ("KEY = 'sk-123'", "KEY", "constant", None),
-            ("type Rows = Vec<Vec<u8>>;", "Rows", "type", Some("type Rows = Vec<Vec<u8>>")),
-            ("macro_rules! say {\n", "say", "macro", Some("macro_rules! say")),
-            (
-                "#define MAX(a, b) ((a) > (b) ? (a) : (b))",
-                "MAX",
-                "macro",
-                Some("#define MAX(a, b)"),
-            ),
-            ("#define LIMIT 4096", "LIMIT", "macro", Some("#define LIMIT")),
-            (
-                "static robj *\nlookup_key(redisDb *db, robj *key)\n{",
-                "lookup_key",
-                "function",
-                Some("static robj * lookup_key(redisDb *db, robj *key)"),
-            ),
-            (
-                "def load(\n    self,\n    path: str = \"a\",\n) -> dict[str, int]:\n    pass",
-                "load",
-                "method",
-                Some("def load(self, path: str = \"a\") -> dict[str, int]"),
-            ),
-            ("class Session(Base):", "Session", "class", Some("class Session(Base)")),
-            (
-                "export const send = async ({ to, from }) => {",
-                "send",
-                "function",
-                Some("export const send = async ({ to, from })"),
-            ),
-            (
-                "@Override\npublic <T> void write(JsonWriter out, T value) throws IOException {",
-                "write",
-                "method",
-                Some("public <T> void write(JsonWriter out, T value) throws IOException"),
-            ),
-            ("@Test public void reads() {", "reads", "method", Some("@Test public void reads()")),
-            (
-                "func (s *Server) Serve(l net.Listener) error {",
-                "Serve",
-                "method",
-                Some("func (s *Server) Serve(l net.Listener) error"),
-            ),
-            ("area :: Shape -> Double", "area", "function", Some("area :: Shape -> Double")),
-            // The file has changed, is shorter than the line, or the definition is its own name.
-            ("fn other() {}", "open", "function", None),
-            ("", "open", "function", None),
-            ("open() {", "open", "method", Some("open()")),
-            ("# Open\n", "Open", "section", None),
-            ("fn re\u{1b}open() {}\nfn open() {}", "open", "function", Some("fn re?open()")),
-        ] {
-            assert_eq!(signature(text, 1, name, kind).as_deref(), expected, "{text}");
+        for (text, name, kind, expected) in CASES {
+            assert_eq!(signature(text, 1, name, kind).as_deref(), *expected, "{text}");
         }
         assert_eq!(signature("a\nfn b() {}", 2, "b", "function").as_deref(), Some("fn b()"));
         assert_eq!(signature("fn b() {}", 0, "b", "function"), None);
