@@ -289,7 +289,7 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         for (name, sidecar) in [
             ("a", r#"{"name": "a", "description": "A.", "timeout_seconds": 7, "network": true}"#),
-            ("b", r#"{"name": "b"}"#),
+            ("b", r#"{"name": "b", "timeoutSeconds": 8}"#),
             ("off", r#"{"name": "off"}"#),
             ("bad", "{"),
             ("more", r#"{"name": "more", "replacesBuiltin": true}"#),
@@ -316,10 +316,8 @@ mod tests {
         let summary: Vec<_> =
             specs.iter().map(|w| (w.name.as_str(), w.description.as_str(), w.network)).collect();
         assert_eq!(summary, [("mine", "Mine.", true), ("a", "A.", true), ("b", "", false)]);
-        assert_eq!(
-            (specs[0].timeout, specs[1].timeout),
-            (Some(Duration::from_secs(9)), Some(Duration::from_secs(7)))
-        );
+        let timeouts: Vec<_> = specs.iter().map(|spec| spec.timeout).collect();
+        assert_eq!(timeouts, [9, 7, 8].map(|seconds| Some(Duration::from_secs(seconds))));
         assert_eq!(wrong.len(), 3, "{wrong:?}");
         assert_eq!(specs[1].program, folder.join("a"));
     }

@@ -156,14 +156,14 @@ pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> 
     merge(inputs, &layers, trusted, warnings)
 }
 
-/// One warning for all keys of a layer in the former spelling.
+/// One warning for all keys of a layer that are not in their own spelling.
 fn respelled(source: &Source, renamed: Vec<(String, String)>) -> Option<Warning> {
     let others = renamed.len().saturating_sub(1);
     let (key, name) = renamed.into_iter().next()?;
     let more = match others {
         0 => String::new(),
-        1 => ", as is another key in snake_case".to_owned(),
-        n => format!(", as are {n} other keys in snake_case"),
+        1 => "; another key is not in its own either".to_owned(),
+        n => format!("; {n} other keys are not in theirs either"),
     };
     let message = format!("read as {name}, which is the key's spelling{more}");
     Some(Warning { source: source.clone(), key, message })

@@ -2,7 +2,6 @@
 
 mod page;
 
-use std::io::Read;
 use std::sync::Arc;
 
 use cairn_index_base::CancelFlag;
@@ -157,13 +156,7 @@ impl Source for ItemSources<'_> {
             let by_path = table.files.binary_search_by(|f| (*f.path).cmp(&*item.path));
             let Ok(entry) = by_path.map(|at| &table.files[at]) else { continue };
             let definition = definition_around(&conn, entry.id, item)?;
-            let mut bytes = Vec::new();
-            let read = index.root.open_file(&item.path).ok();
-            let read =
-                read.and_then(|f| f.take(index.opts.max_file_bytes).read_to_end(&mut bytes).ok());
-            if read.is_none() {
-                break;
-            }
+            let Some(bytes) = index.read_file(&item.path) else { break };
             return Ok(passage(&String::from_utf8_lossy(&bytes), item, definition, &self.stems));
         }
         Ok(Passage::default())

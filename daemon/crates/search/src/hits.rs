@@ -2,7 +2,6 @@
 //! and fills in text, highlights and freshness.
 
 use std::collections::hash_map::Entry;
-use std::io::Read;
 use std::sync::Arc;
 
 use cairn_protocol::content::EntryKind;
@@ -245,13 +244,7 @@ fn text_with_context(
 ) -> (String, u32) {
     let exceeds_window = from < c.start_line || to > c.end_line;
     if (context > 0 || exceeds_window) && !changed {
-        let mut bytes = Vec::new();
-        let read = index
-            .root
-            .open_file(&c.path)
-            .ok()
-            .and_then(|f| f.take(index.opts.max_file_bytes).read_to_end(&mut bytes).ok());
-        if read.is_some() {
+        if let Some(bytes) = index.read_file(&c.path) {
             let first = from.saturating_sub(context).max(1);
             return (lines(&bytes, 1, first, to.saturating_add(context)), first);
         }

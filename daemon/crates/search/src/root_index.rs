@@ -1,6 +1,7 @@
 //! The shared state of one root's index: its readers, indexes, counts and progress.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -207,6 +208,14 @@ impl RootIndex {
             freezing: AtomicU8::new(freezing::NO),
             opts,
         }
+    }
+
+    /// The present bytes of a file, up to the size that is indexed. `None` if it cannot be read.
+    pub fn read_file(&self, path: &str) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = self.root.open_file(path).ok()?;
+        file.take(self.opts.max_file_bytes).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
     }
 
     /// The current file table.

@@ -1,6 +1,5 @@
 //! `search.map`: reads definitions and references from the index and builds a map.
 
-use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -115,7 +114,8 @@ impl Indexes {
         let sign = |source: usize, definition: &Definition<'_>| {
             let text = texts.entry(source).or_insert_with(|| {
                 let path = sources.get(source)?.path;
-                read_text(root_of(source).filter(|_| shows(source, path))?, path)
+                let bytes = root_of(source).filter(|_| shows(source, path))?.read_file(path)?;
+                Some(String::from_utf8_lossy(&bytes).into_owned())
             });
             signature(text.as_deref()?, definition.line, definition.name, definition.kind)
         };
@@ -193,14 +193,6 @@ fn check(params: &MapParams) -> Result<(), Failure> {
 fn search(query: &str, roots: &[String]) -> SearchParams {
     let filters = SearchFilters { roots: roots.to_vec(), ..SearchFilters::default() };
     SearchParams { k: SEARCH_RESULTS, filters: Some(filters), ..SearchParams::new(query) }
-}
-
-/// The present text of a file, up to the size that is indexed. `None` if it cannot be read.
-fn read_text(index: &RootIndex, path: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let file = index.root.open_file(path).ok()?;
-    file.take(index.opts.max_file_bytes).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn map_file(mapped: &MapEntry<'_>, index: &Arc<RootIndex>) -> MapFile {

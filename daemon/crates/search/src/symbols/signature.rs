@@ -63,7 +63,7 @@ impl Head<'_> {
         if self.kind == "macro" {
             return macro_end(line, self.name);
         }
-        let is_value = matches!(self.kind, "constant" | "variable" | "field");
+        let is_value = matches!(self.kind, "constant" | "variable" | "property");
         for (at, c) in line.char_indices() {
             match c {
                 '(' | '[' => self.depth += 1,
@@ -135,6 +135,7 @@ mod tests {
         ("pub struct Seq(pub u64);", "Seq", "struct", Some("pub struct Seq(pub u64)")),
         ("const KEY: &str = \"sk-123\";", "KEY", "constant", Some("const KEY: &str")),
         ("KEY = 'sk-123'", "KEY", "constant", None),
+        ("val key: String = \"sk-123\"", "key", "property", Some("val key: String")),
         ("type Rows = Vec<Vec<u8>>;", "Rows", "type", Some("type Rows = Vec<Vec<u8>>")),
         ("macro_rules! say {\n", "say", "macro", Some("macro_rules! say")),
         ("#define MAX(a, b) ((a) > (b) ? (a) : (b))", "MAX", "macro", Some("#define MAX(a, b)")),
