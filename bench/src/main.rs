@@ -1,5 +1,5 @@
 //! Measures Cairn against its limits and peers, in one run: `cargo run --release -p cairn-bench --
-//! FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat]...`
+//! FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat|commands]...`
 //!
 //! Measurements through the daemon need `target/release/cairn`, and those of grep need `rg`. Each
 //! line ends with its limit. `--record` adds the run to `bench/history`; `cairn-bench charts` draws
@@ -13,6 +13,7 @@
 mod agent;
 mod charts;
 mod chat;
+mod commands;
 mod daemon;
 mod fanout;
 mod fleet;
@@ -49,7 +50,7 @@ fn main() {
     }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
         meter::report(
-            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat|worktrees]... [--record]
+            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|longlog|turns|gate|chat|worktrees|commands]... [--record]
        cairn-bench mixed
        cairn-bench fleet [mirror|starts|pool|faults|cluster|many]...
        cairn-bench charts
@@ -160,6 +161,9 @@ async fn measure(folder: &Path, scratch: &Path, is_selected: &dyn Fn(&str) -> bo
     if is_selected("chat") {
         chat::run(&scratch.join("chat"));
     }
+    if is_selected("commands") {
+        commands::run(folder, &scratch.join("commands"));
+    }
     if is_selected("log") {
         log::run(&scratch.join("trace.db")).await;
     }
@@ -186,6 +190,7 @@ fn missing(is_selected: &dyn Fn(&str) -> bool) -> Option<String> {
         "gate",
         "chat",
         "worktrees",
+        "commands",
     ]) && !binary.is_file()
     {
         return Some(format!(

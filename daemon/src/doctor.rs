@@ -104,8 +104,10 @@ fn text(checks: &[Check]) -> String {
             Outcome::Warn => "warn",
             Outcome::Fail => "FAIL",
         };
-        let _infallible = writeln!(out, "{word:<4}  {:<width$}  {}", check.name, check.detail);
+        let begin = format!("{word:<4}  {:<width$}  ", check.name);
+        let _infallible = writeln!(out, "{}", cairn_cli::hanging(&begin, &check.detail));
         if let Some(hint) = &check.hint {
+            // Not wrapped, so that it can be copied.
             let _infallible = writeln!(out, "      {:<width$}  fix: {hint}", "");
         }
     }

@@ -1,5 +1,6 @@
-"""Cases of the viewer: hostile titles and answers, very many approvals, two browsers at once, a lost network, expired links, a page
-that stays open, text that arrives in pieces, a session that is started, steered and cancelled.
+"""Cases of the viewer: hostile titles and answers, very many approvals, an approval of which the list has a part, two browsers at
+once, a lost network, expired links, a page that stays open, text that arrives in pieces, a session that is started, steered and
+cancelled.
 
 Usage: misuse_page.py CHROMIUM ADDRESS TOKEN ROOT CASE [ARGUMENT]
 Prints one JSON object of what was seen.
@@ -47,6 +48,31 @@ def many(page, daemon, address, root, seen, count):
     page.press("n")
     seen["left"] = page.until("document.querySelector('.page-head').innerText.match(/(%d) pending/)?.[1]" % (int(count) - 1))
     seen["next"] = page.until("document.querySelector('.approval-title')?.textContent")
+
+
+def shortened(page, daemon, address, root, seen, _):
+    """The list has a part of the second approval: no key answers it before the page has all of it."""
+    open_inbox(page, daemon, address)
+    title = page.text(".approval-title")
+    page.ask("window.dropped.push('approval.get'); window.answers = 0; window.sent = (_, method) => { if (method === 'approval.resolve') window.answers += 1; }; 0")
+    page.press("j")
+    page.until("document.querySelector('.inbox-detail').innerText === 'Loading…'")
+    page.ask("new Promise((done) => setTimeout(done, 450))")
+    for key in ["y", "a", "n"]:
+        page.press(key)
+    seen["early"] = page.ask("[window.answers, document.querySelectorAll('.inbox-detail button').length]")
+    # Chosen again, with its request going through.
+    page.press("k")
+    page.until("document.querySelector('.approval-title')")
+    page.ask("window.dropped.length = 0")
+    page.press("j")
+    page.ready_to_answer()
+    seen["titles"] = [title, page.text(".approval-title")]
+    seen["added"] = page.text(".approval .file-diff .figures .good")
+    page.click(".approval .diff-scroll button", "more lines")
+    seen["end"] = page.ask("document.querySelector('.approval').innerText.includes('the very last line')")
+    page.press("y")
+    seen["toast"] = page.until("%s" % TOASTS)
 
 
 def open_inbox(page, daemon, address):
@@ -150,6 +176,16 @@ def pieces(page, daemon, address, root, seen, _):
         record(seq + 1, { type: 'tool_result', callId: 'c0', name: 'read_file', output, millis: 1 }); };
       call(4, 'a'); call(6, 'b');
       return [steps, one.items.filter((item) => item.type === 'call').map((item) => [item.state, item.output])]; })""")
+    # The error that ends a turn is shown once; one before it as well.
+    seen["failures"] = page.ask("""import('/viewer/conversation.js').then(({ Conversation }) => {
+      const one = new Conversation();
+      const record = (seq, evt) => one.add({ kind: 'Evt', seq, ts: '2026-01-01T00:00:00.000Z', evt });
+      record(1, { type: 'run_started' });
+      record(2, { type: 'error', op: 'agent', message: 'first' });
+      record(3, { type: 'error', op: 'agent', message: 'last' });
+      record(4, { type: 'run_completed', result: { turnId: 't', status: 'failed', error: { message: 'last' } } });
+      record(5, { type: 'error', op: 'agent', message: 'later' });
+      return one.items.map((item) => item.text ?? item.error.message); })""")
     seen["markdown"] = page.ask("""import('/viewer/markdown.js').then(({ markdown }) => {
       const node = markdown('# Big\\n\\n### Small\\n\\n<img src=x onerror="window.harmed=1"> [a](javascript:window.harmed=1) [b](https://example.org/?q=1) ![c](https://example.org/c.png) <script>window.harmed=1</script>\\n\\n' + '> '.repeat(500) + 'deep \u202e text');
       document.querySelector('main').append(node);
@@ -179,7 +215,7 @@ def steer(page, daemon, address, root, seen, _):
     seen["home"] = page.until("document.querySelector('.entry')?.innerText")
 
 
-CASES = {"pieces": pieces, "steer": steer, "titles": titles, "many": many, "two": two, "network": network, "links": links, "day": day}
+CASES = {"shortened": shortened, "pieces": pieces, "steer": steer, "titles": titles, "many": many, "two": two, "network": network, "links": links, "day": day}
 
 
 def main(chromium, address, token, root, case, argument=""):

@@ -193,6 +193,8 @@ async fn streamed_text_is_joined_and_answers_cannot_do_harm() {
     assert_eq!(seen["texts"][0][4], json!(["Grüße! Bye", "Next"]), "{seen}");
     // A provider may give two calls the same id.
     assert_eq!(seen["texts"][1], json!([["done", "a"], ["done", "b"]]), "{seen}");
+    let failures = json!(["agent failed: first", "last", "agent failed: later"]);
+    assert_eq!(seen["failures"], failures, "{seen}");
     let links = json!(["https://example.org/?q=1"]);
     let expected = json!([0, links, null, ["H3", "H4"], false, true]);
     assert_eq!(seen["markdown"], expected, "{seen}");
@@ -239,6 +241,37 @@ async fn five_hundred_approvals_are_listed_and_answered() {
     let resolved = raw.ok("approval.list", json!({"resolved": true})).await;
     let denied = |a: &&Value| a["resolution"]["decision"] == "deny";
     assert_eq!(resolved["data"].as_array().unwrap().iter().filter(denied).count(), 1);
+}
+
+#[tokio::test]
+async fn shortened_approval_is_answered_only_when_it_is_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("repo");
+    let content = format!("{}the very last line\n", "a line of text\n".repeat(6_000));
+    let file = |name: &str| calls("write_file", &json!({"path": name, "content": content}));
+    let answers = [file("one.txt"), file("two.txt"), text_answer("done"), text_answer("done")];
+    let (daemon, mut raw) = daemon(dir.path(), &answers).await;
+    let first = start(&mut raw, &root, "write one").await;
+    until_pending(&mut raw, 1).await;
+    let second = start(&mut raw, &root, "write two").await;
+    until_pending(&mut raw, 2).await;
+    let list = raw.ok("approval.list", json!({})).await["data"].clone();
+    let shortened: Vec<bool> =
+        list.as_array().unwrap().iter().map(|one| one["shortened"] == true).collect();
+    assert_eq!(shortened, [false, true], "{list:.1000}");
+    let Some(seen) = misuse(&daemon, &root, "shortened", "") else { return };
+    assert_eq!(seen["early"], json!([0, 0]), "{seen}");
+    assert_ne!(seen["titles"][0], seen["titles"][1], "{seen}");
+    assert_eq!(seen["added"], "+6001", "{seen}");
+    assert_eq!(seen["end"], true, "{seen}");
+    assert!(seen["toast"].as_str().unwrap().contains("Allowed once"), "{seen}");
+    let answered = list[1]["sessionId"].as_str().unwrap();
+    until_completed(&mut raw, answered).await;
+    let (written, pending) =
+        if answered == first { ("one.txt", "two.txt") } else { ("two.txt", "one.txt") };
+    assert!([&first, &second].contains(&&answered.to_owned()));
+    assert_eq!(std::fs::read_to_string(root.join(written)).unwrap(), content);
+    assert!(!root.join(pending).exists());
 }
 
 #[tokio::test]

@@ -155,6 +155,12 @@ fn dispatch(app: &App<'_>, line: &[&str]) -> Result<u8, Failure> {
     }
 }
 
+/// Continues a line with a text, which a terminal shows wrapped behind the beginning of the line.
+pub fn hanging(begin: &str, text: &str) -> String {
+    let columns = render::explore_summary::terminal_columns().unwrap_or(usize::MAX);
+    render::cells::hanging(begin, text, columns)
+}
+
 /// Returns the installer of this program.
 pub fn installed_by() -> program::Owner {
     let exe = std::env::current_exe().and_then(|exe| exe.canonicalize());

@@ -218,14 +218,16 @@ pub fn answered(resolution: &Resolution, mine: bool) -> String {
         ApprovalDecision::Always => "allowed from now on",
         ApprovalDecision::Deny => "denied",
     };
+    let reason = resolution.reason.as_ref().map(|r| format!(": {}", plain(r))).unwrap_or_default();
     let by = match resolution.by.as_str() {
+        // Who did not answer is the reason.
         "deadline" => ", because the time limit for an answer was reached".to_owned(),
         "cancelled" => ", because the turn ended".to_owned(),
-        _ if mine => String::new(),
-        by => format!(" by {}", plain(by)),
+        "no_approver" => ", because no client was connected that answers approvals".to_owned(),
+        _ if mine => reason,
+        by => format!(" by {}{reason}", plain(by)),
     };
-    let reason = resolution.reason.as_ref().map(|r| format!(": {}", plain(r))).unwrap_or_default();
-    format!("{}\n", style(format!("  {text}{by}{reason}")).dim().for_stderr())
+    format!("{}\n", style(format!("  {text}{by}")).dim().for_stderr())
 }
 
 #[cfg(test)]
@@ -377,7 +379,7 @@ mod tests {
         resolution.by = "deadline".into();
         assert_eq!(
             console::strip_ansi_codes(&answered(&resolution, false)),
-            "  denied, because the time limit for an answer was reached: no\n"
+            "  denied, because the time limit for an answer was reached\n"
         );
     }
 }

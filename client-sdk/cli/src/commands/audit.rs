@@ -15,7 +15,7 @@ use crate::{
     app::App,
     exit::{Failure, OK},
     render::{
-        explore_summary,
+        cells, explore_summary,
         output::{self, millis, plain},
         when,
     },
@@ -64,7 +64,7 @@ pub async fn run(app: &App<'_>, args: AuditArgs) -> Result<u8, Failure> {
             if app.globals.json {
                 output::json(&entry)?;
             } else {
-                output::line(&fitted(line(&entry)))?;
+                output::line(&text(&entry, explore_summary::terminal_columns()))?;
             }
         }
         if !args.follow {
@@ -134,19 +134,44 @@ fn is_open(entry: &AuditEntry) -> bool {
     entry.decision == "allow" && entry.outcome.is_none()
 }
 
-/// Cuts a line at the width of the terminal; without one it is complete.
-fn fitted(line: String) -> String {
-    match explore_summary::terminal_columns() {
-        Some(columns) => truncate_str(&line, columns, "…").into_owned(),
-        None => line,
+/// Cells of the names of tools; the longest of Cairn's own fill most of them.
+const TOOL: usize = 21;
+/// Indentation of the second line of an entry.
+const INDENT: &str = "      ";
+
+/// The text of an entry: one line, or two on a terminal that is too narrow for one.
+fn text(entry: &AuditEntry, columns: Option<usize>) -> String {
+    let (call, effect) = (call(entry), effect(entry));
+    let one = format!("{call} {effect}");
+    match columns {
+        Some(columns) if cells::width(&one) > columns => {
+            let second = format!("{INDENT}{effect}");
+            [call.trim_end(), &second].map(|line| truncate_str(line, columns, "…")).join("\n")
+        }
+        _ => one,
     }
 }
 
-fn line(entry: &AuditEntry) -> String {
+/// When which session called what, and the decision.
+fn call(entry: &AuditEntry) -> String {
     let decision = match entry.decision.as_str() {
         "allow" => style("allow").green(),
         _ => style("deny ").red(),
     };
+    // Calls of methods belong to no session.
+    let is_of_session = entry.session_id != SessionId::nil();
+    let session = if is_of_session { session_name::short(&entry.session_id) } else { "-" };
+    format!(
+        "{:>4}  {}  {}  {decision}  {}",
+        entry.id,
+        style(when::short(entry.ts)).dim(),
+        style(format!("{session:<6}")).dim(),
+        cells::pad(&plain(&entry.tool), TOOL),
+    )
+}
+
+/// What became of a call, and the rule.
+fn effect(entry: &AuditEntry) -> String {
     let mut details = vec![
         entry
             .outcome
@@ -157,15 +182,7 @@ fn line(entry: &AuditEntry) -> String {
     details.extend(entry.exit_code.map(|code| format!("exit {code}")));
     details.extend(entry.truncated.then(|| "cut".to_owned()));
     details.extend(entry.command.as_ref().map(|c| plain(c)));
-    format!(
-        "{:>6}  {}  {}  {decision}  {:<16} {}  {}",
-        entry.id,
-        style(when::short(entry.ts)).dim(),
-        style(session_name::short(&entry.session_id)).dim(),
-        plain(&entry.tool),
-        details.join(", "),
-        style(plain(&entry.rule)).dim(),
-    )
+    format!("{}  {}", details.join(", "), style(plain(&entry.rule)).dim())
 }
 
 #[cfg(test)]
@@ -189,6 +206,26 @@ mod tests {
             truncated: false,
             command: None,
         }
+    }
+
+    #[test]
+    fn entry_that_is_wider_than_the_terminal_has_two_lines() {
+        let mut entry = entry(7, Some("ok"));
+        entry.tool = "write_file".into();
+        entry.command = Some("src/requests/a_rather_long_name_of_a_file.py".into());
+        for columns in [60, 80] {
+            let text = text(&entry, Some(columns));
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(lines.len(), 2, "{text}");
+            assert!(lines.iter().all(|line| cells::width(line) <= columns), "{text}");
+            assert!(lines[0].ends_with("write_file"), "{text}");
+            assert!(lines[1].starts_with("      ok, 3 ms, src/requests/a_rather"), "{text}");
+        }
+        for columns in [Some(200), None] {
+            assert_eq!(text(&entry, columns).lines().count(), 1);
+        }
+        entry.session_id = SessionId::nil();
+        assert!(text(&entry, None).contains("  -       allow  "), "{}", text(&entry, None));
     }
 
     #[test]

@@ -84,9 +84,34 @@ pub fn wrap_at_most(text: &str, cells: usize, count: usize) -> Vec<String> {
     lines
 }
 
+/// Fewest cells behind the beginning of a line in which a text is wrapped.
+const MIN_HANGING: usize = 20;
+
+/// Continues a line with a text that is wrapped in the columns behind its beginning; on one line
+/// if there are few.
+pub fn hanging(begin: &str, text: &str, columns: usize) -> String {
+    let indent = width(begin);
+    let cells = columns.saturating_sub(indent);
+    if cells < MIN_HANGING || width(text) <= cells {
+        return format!("{begin}{text}");
+    }
+    format!("{begin}{}", wrap(text, cells).join(&format!("\n{}", " ".repeat(indent))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_hangs_behind_the_beginning_of_its_line() {
+        let text = "found: clangd; not found: gopls";
+        assert_eq!(
+            hanging("info  servers  ", text, 40),
+            "info  servers  found: clangd; not found:\n               gopls"
+        );
+        assert_eq!(hanging("info  servers  ", text, 46), format!("info  servers  {text}"));
+        assert_eq!(hanging("info  servers  ", text, 30), format!("info  servers  {text}"));
+    }
 
     #[test]
     fn paths_are_truncated_at_their_start() {

@@ -408,7 +408,9 @@ impl Provider for Remote {
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, LlmError> {
-        match self.list(self.schedule, self.patience()).await {
+        // Someone waits for the list, and may ask again: a server that does not run is known soon.
+        let schedule = Schedule { attempts: self.schedule.attempts.min(2), ..self.schedule };
+        match self.list(schedule, self.patience()).await {
             Ok(mut models) => {
                 if self.is_known_service() {
                     models.iter_mut().for_each(|model| presets::complete(model, &self.presets));

@@ -243,11 +243,12 @@ fn text_with_context(
     changed: bool,
 ) -> (String, u32) {
     let exceeds_window = from < c.start_line || to > c.end_line;
-    if (context > 0 || exceeds_window) && !changed {
-        if let Some(bytes) = index.read_file(&c.path) {
-            let first = from.saturating_sub(context).max(1);
-            return (lines(&bytes, 1, first, to.saturating_add(context)), first);
-        }
+    if (context > 0 || exceeds_window)
+        && !changed
+        && let Some(bytes) = index.read_file(&c.path)
+    {
+        let first = from.saturating_sub(context).max(1);
+        return (lines(&bytes, 1, first, to.saturating_add(context)), first);
     }
     (lines(window_text, c.start_line, from, to), from)
 }

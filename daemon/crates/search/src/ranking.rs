@@ -47,7 +47,15 @@ impl Ranking {
         let ranker = query.ranker();
         let base = ranker.windows(&candidates, query.params.fusion.unwrap_or(Fusion::Minmax));
         let by_kind = !query.filters.kinds.is_empty();
-        let most = if by_kind { candidates.len() } else { MAX_READ.max(query.params.k as usize) };
+        let most = match by_kind {
+            true => candidates.len(),
+            // Definitions of a query that is one name do not take the place of other windows.
+            false if query.parsed.kind == QueryKind::Identifier => {
+                let defined = candidates.iter().filter(|c| c.named).count();
+                defined + MAX_READ.max(query.params.k as usize)
+            }
+            false => MAX_READ.max(query.params.k as usize),
+        };
         let mut passages = Vec::new();
         let mut texts = FxHashMap::default();
         for window in read_best(query, &candidates, &ranker, &base, most)? {

@@ -141,6 +141,27 @@ async fn models_are_listed_with_their_properties() {
 }
 
 #[tokio::test]
+async fn list_of_models_is_requested_twice_at_most() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let provider = connected("ollama", &url);
+    let mut connections = 0;
+    let mut list = provider.models();
+    let error = loop {
+        tokio::select! {
+            answer = &mut list => break answer.unwrap_err(),
+            accepted = listener.accept() => {
+                // Closed without an answer, like a server that is about to end.
+                drop(accepted.unwrap());
+                connections += 1;
+            }
+        }
+    };
+    assert_eq!(connections, 2, "{error:?}");
+    assert!(matches!(error, LlmError::Cut(_)), "{error:?}");
+}
+
+#[tokio::test]
 async fn first_model_and_its_context_are_queried() {
     let peer = Peer::start("openai-compatible", vec![Reply::fixture("openai/text.sse")]).await;
     let unnamed =

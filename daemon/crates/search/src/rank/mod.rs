@@ -66,7 +66,8 @@ pub struct Features {
     /// 1 if its name is the query or one of its identifiers; less for a name in another case or
     /// container, or of less weight in a long query.
     pub exact: f32,
-    /// The same for a definition that starts in its window, if the query is one name.
+    /// The same for a definition that starts in its window, if the query is one name; further
+    /// reduced for another case or container.
     pub definition_of: f32,
     /// 1 for a window that contains the query's only name literally.
     pub literal: f32,
@@ -118,7 +119,8 @@ pub struct Weights {
 
 /// Fitted by `model/fit.py` on the tuning split: on requests, cobra, thor, serde, junit4 and libuv,
 /// and on eight larger repositories, which `docs/search.md` names. `exact` and `line` are set by
-/// hand, since those queries neither name nor quote their results. (The output of the script
+/// hand, since those queries neither name nor quote their results; `definition_of` is more than all
+/// else together, so that a definition of the query's only name is before what resembles it. (The output of the script
 /// differs from HYBRID by at most 0.1.)
 const HYBRID: Weights = Weights {
     window_words: 0.43,
@@ -133,7 +135,7 @@ const HYBRID: Weights = Weights {
     name_meaning: 0.75,
     name: 0.0,
     exact: 0.25,
-    definition_of: 3.0,
+    definition_of: 5.0,
     literal: 0.5,
     file_names: 0.0,
     named_path: 0.4,
@@ -205,7 +207,7 @@ const LEXICAL: Weights = Weights {
     name_meaning: 0.0,
     name: 0.35,
     exact: 0.25,
-    definition_of: 3.0,
+    definition_of: 5.0,
     literal: 0.5,
     file_names: 0.0,
     named_path: 0.4,

@@ -27,6 +27,8 @@ const MIN_COVERAGE: f32 = 0.6;
 /// Factors of a name that differs in case, and of one in another container.
 const OTHER_CASE: f32 = 0.7;
 const OTHER_CONTAINER: f32 = 0.7;
+/// Factor of [`Features::definition_of`] for such a name, which may be of something else.
+const RESEMBLES: f32 = 0.6;
 /// Number of lines from which the size feature is 1.
 const FULL_LENGTH: u32 = 10;
 
@@ -115,7 +117,7 @@ pub fn by_definitions(
             let best = page.best_line(lines, ranker.quotes(c));
             (features.line, best_line) = (line_coverage(best.0), best.1);
             if starts_here && ranker.kind == QueryKind::Identifier {
-                features.definition_of = exact;
+                features.definition_of = if exact < 1.0 { RESEMBLES * exact } else { exact };
             }
         }
         let visible_lines =

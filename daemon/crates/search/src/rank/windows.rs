@@ -26,6 +26,9 @@ const FILE_WORDS: f32 = 1.0;
 const IN_PATH: f32 = 0.6;
 /// Added for windows with a definition or line that the query names, so that they are read.
 const NAMED: f32 = 1.0;
+/// Added instead for the definitions of a query that is one name: more than all else together, so
+/// that windows of code with parts of the name do not precede a definition in a test.
+const DEFINED: f32 = 2.0 + DENSE + FILE_WORDS + IN_PATH;
 /// Minimum assumed difference between the cosines of the farthest and the nearest window, since few
 /// windows say little about the range.
 const RANGE: f32 = 0.2;
@@ -156,7 +159,13 @@ impl<'a> Ranker<'a> {
                 + DENSE * near[i]
                 + FILE_WORDS * window_features.file_words
                 + IN_PATH * window_features.path;
-            let named = if c.named || self.has_all_parts(c) { NAMED } else { 0.0 };
+            let named = if c.named && self.kind == QueryKind::Identifier {
+                DEFINED
+            } else if c.named || self.has_all_parts(c) {
+                NAMED
+            } else {
+                0.0
+            };
             order.push((i, first * window_features.prior + named));
             window_features
         };

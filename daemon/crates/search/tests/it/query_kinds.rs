@@ -100,6 +100,26 @@ fn definition_of_a_name_comes_first_even_in_tests() {
 }
 
 #[test]
+fn definition_in_tests_is_among_few_results_of_many_files_with_the_parts_of_its_name() {
+    let body = |n: usize| {
+        format!("fn refused_values_{n}(option: Values) {{\n    refuse(option.values, {n});\n}}\n")
+    };
+    let files: Vec<(String, String)> =
+        (0..80).map(|n| (format!("src/refused_values_{n}.rs"), body(n).repeat(3))).collect();
+    let mut tree: Vec<(&str, &str)> = files.iter().map(|(p, t)| (&**p, &**t)).collect();
+    let test = "fn values_refused_by_option() {\n    check(1);\n}\n";
+    tree.push(("tests/options.rs", test));
+    let root = TestRoot::new(&tree);
+    root.build();
+    for k in [3, 10, 100] {
+        let params = SearchParams { k, ..SearchParams::new("values_refused_by_option") };
+        let answer = hybrid(&root.indexes, &params);
+        assert_eq!(answer.items[0].path, "tests/options.rs", "{k}");
+        assert!(answer.items.len() > 1, "other results are after it: {k}");
+    }
+}
+
+#[test]
 fn question_about_use_finds_documents_and_other_questions_find_code() {
     let root = repository();
     let (kind, path, _) = first(&root, "how do I run this with docker");

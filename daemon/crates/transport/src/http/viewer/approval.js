@@ -24,10 +24,14 @@ export async function sessionOf(id) {
   return sessions.get(id);
 }
 
-/** The answer to an approval, and its author. */
-export function resolutionText({ decision, by }) {
-  const author = by === clientName ? "you" : by === "deadline" ? "nobody answered in time" : plain(by);
-  return by === "deadline" ? `Denied: ${author}` : `${DECISIONS[decision] ?? decision} by ${author}`;
+/** Why the daemon denied what nobody answered. */
+const UNANSWERED = { deadline: "no answer arrived in time", cancelled: "the turn ended", no_approver: "no client was connected that answers approvals" };
+
+/** The answer to an approval, its author and the reason. */
+export function resolutionText({ decision, by, reason }) {
+  if (UNANSWERED[by]) return `Denied: ${UNANSWERED[by]}`;
+  const author = by === clientName ? "you" : plain(by);
+  return `${DECISIONS[decision] ?? decision} by ${author}${reason ? `: ${plain(reason)}` : ""}`;
 }
 
 export class ApprovalCard {

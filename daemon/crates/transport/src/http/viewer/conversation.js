@@ -147,7 +147,21 @@ export class Conversation {
   on_error(evt, record) {
     const call = this.directCall(record);
     if (call) this.update(call, { error: { message: evt.message }, state: "failed" });
-    else this.item(`note:${record.seq}`, "note", record.ts, { text: `${evt.op} failed: ${evt.message}`, tone: "bad" });
+    else if (evt.op === "agent" && this.running) {
+      this.reportFailure();
+      this.failure = record;
+    } else this.failed(record);
+  }
+
+  /** Adds the last error of the turn, unless it is the one that ended it. */
+  reportFailure(last) {
+    const { failure } = this;
+    this.failure = undefined;
+    if (failure && failure.evt.message !== last?.message) this.failed(failure);
+  }
+
+  failed({ seq, ts, evt }) {
+    this.item(`note:${seq}`, "note", ts, { text: `${evt.op} failed: ${evt.message}`, tone: "bad" });
   }
 
   on_approval_required({ approval }, record) {
@@ -190,6 +204,7 @@ export class Conversation {
   on_run_completed({ result }, { seq, ts }) {
     this.closeAnswer();
     this.running = false;
+    this.reportFailure(result.error);
     const turn = this.byKey.get(`turn:${result.turnId}`);
     for (const item of this.items) {
       if (item.type === "call" && !item.direct && (item.state === "running" || item.state === "waiting")) this.update(item, { state: "stopped", live: undefined });

@@ -386,8 +386,7 @@ function approval(item) {
   const draw = (changed) => {
     if (changed.resolution) {
       node.card = undefined;
-      node.replaceChildren(el("p", `line ${changed.resolution.decision === "deny" ? "bad" : "faint"}`, resolutionText(changed.resolution),
-        changed.resolution.reason ? `: ${plain(changed.resolution.reason)}` : ""));
+      node.replaceChildren(el("p", `line ${changed.resolution.decision === "deny" ? "bad" : "faint"}`, resolutionText(changed.resolution)));
     } else if (!node.card) {
       node.card = new ApprovalCard(changed.approval, { withSession: false });
       node.replaceChildren(node.card.node);
