@@ -70,7 +70,10 @@ def shortened(page, daemon, address, root, seen, _):
     seen["titles"] = [title, page.text(".approval-title")]
     seen["added"] = page.text(".approval .file-diff .figures .good")
     page.click(".approval .diff-scroll button", "more lines")
-    seen["end"] = page.ask("document.querySelector('.approval').innerText.includes('the very last line')")
+    page.until("document.querySelector('.approval .diff tr:last-child').innerText.includes('omitted')")
+    seen["warning"] = page.text(".approval .warning")
+    page.click(".approval summary", "Arguments")
+    seen["end"] = page.until("document.querySelector('.approval').innerText.includes('the very last line')")
     page.press("y")
     seen["toast"] = page.until("%s" % TOASTS)
 

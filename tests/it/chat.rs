@@ -195,7 +195,7 @@ fn mode_of_flags_and_configuration_decides_about_edits() {
     let accepted = r#""promptProgress":false"#;
     assert!(out.contains(accepted) && out.contains(r#""mode":"accept-edits""#), "{out}");
     let (_, out, _) = cairn.cairn(&["audit", "--tool", "write_file"]);
-    assert!(out.contains("deny ") && out.contains("allow  write_file       ok"), "{out}");
+    assert!(out.contains("deny ") && out.contains("allow  write_file            ok"), "{out}");
 }
 
 /// `diagnostics.timeoutSeconds` limits each of them.
@@ -252,7 +252,7 @@ fn dry_run_makes_no_call_and_denial_sets_the_exit_code() {
     assert_eq!(std::fs::read_to_string(cairn.folder.join("notes.txt")).unwrap(), "new\n");
     let (code, out, _) = cairn.cairn(&["audit", "--tool", "write_file"]);
     assert!(
-        code == 0 && out.contains("deny ") && out.contains("allow  write_file       ok"),
+        code == 0 && out.contains("deny ") && out.contains("allow  write_file            ok"),
         "{out}"
     );
 }

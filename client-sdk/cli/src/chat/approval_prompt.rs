@@ -220,7 +220,7 @@ pub fn answered(resolution: &Resolution, mine: bool) -> String {
     };
     let reason = resolution.reason.as_ref().map(|r| format!(": {}", plain(r))).unwrap_or_default();
     let by = match resolution.by.as_str() {
-        // Who did not answer is the reason.
+        // The reason of the daemon repeats who did not answer.
         "deadline" => ", because the time limit for an answer was reached".to_owned(),
         "cancelled" => ", because the turn ended".to_owned(),
         "no_approver" => ", because no client was connected that answers approvals".to_owned(),

@@ -170,7 +170,7 @@ fn call(entry: &AuditEntry) -> String {
     )
 }
 
-/// What became of a call, and the rule.
+/// The outcome of a call and the rule that decided about it.
 fn effect(entry: &AuditEntry) -> String {
     let mut details = vec![
         entry

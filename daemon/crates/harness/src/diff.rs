@@ -1,5 +1,7 @@
 //! Changes as unified diffs.
 
+use std::fmt::Write as _;
+
 use similar::TextDiff;
 
 /// Largest diff of one change that is shown, in bytes.
@@ -35,10 +37,22 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, limit: u
             end -= 1;
         }
         let end = patch[..end].rfind('\n').map_or(end, |at| at + 1);
+        let omitted = patch[end..].lines().count();
+        // Two diffs that differ in what is omitted must not be equal: one may have been approved.
+        let digest = cairn_trace::digest(&patch);
         patch.truncate(end);
-        patch.push_str("[the rest of this diff is omitted]\n");
+        let _infallible = writeln!(
+            patch,
+            "[{omitted} further lines of this diff are omitted; SHA-256 of all: {digest}]"
+        );
     }
     patch
+}
+
+/// True if a part of the diffs was omitted because it was too long.
+pub fn is_truncated(diffs: &str) -> bool {
+    // No line of a diff begins like this.
+    diffs.lines().any(|line| line.starts_with('[') && line.contains("of this diff are omitted"))
 }
 
 fn size(bytes: Option<&[u8]>) -> usize {
@@ -58,7 +72,10 @@ mod tests {
         );
         assert!(unified("b", Some(b"\xff"), Some(b"x"), MAX_DIFF).contains("binary: 1 to 1 bytes"));
         let long = unified("l", None, Some("line\n".repeat(1000).as_bytes()), 200);
-        assert!(long.len() < 300 && long.ends_with("omitted]\n"), "{long}");
+        assert!(long.len() < 400 && is_truncated(&long) && !is_truncated(&patch), "{long}");
+        assert!(long.contains("\n[974 further lines of this diff are omitted;"), "{long}");
+        let other = format!("{}end\n", "line\n".repeat(999));
+        assert_ne!(unified("l", None, Some(other.as_bytes()), 200), long);
         assert_eq!(unified("s", Some(b"a"), Some(b"a"), MAX_DIFF), "");
     }
 }

@@ -198,10 +198,12 @@ pub fn intent_of(
         .map(|(target, _)| format!("'{}' is a link to '{}'", target.requested(), target.real()));
     let why = must_ask.as_ref().map(|must| must.why().to_owned());
     let diffs = changes.iter().map(|(_, c)| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
+    let long = diff::is_truncated(&diffs)
+        .then(|| "only a part of the change is shown: its diff is too long".to_owned());
     let preview = Preview {
         summary: format!("{tool} {}", paths.join(", ")),
         diff: Some(diffs),
-        warnings: links.chain(why).chain(sensitive.clone()).collect(),
+        warnings: links.chain(why).chain(sensitive.clone()).chain(long).collect(),
         paths,
         ..Preview::default()
     };

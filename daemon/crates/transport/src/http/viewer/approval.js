@@ -7,6 +7,9 @@ import { call, callUntilAnswered, clientName, may } from "./rpc.js";
 /** An answer given sooner after the approval appeared was meant for the previous one (milliseconds). */
 const READ_MS = 400;
 
+/** The line of a diff that says how much of it is omitted. */
+const TRUNCATED = /^\[\d+ further lines of this diff are omitted/m;
+
 const DECISIONS = { once: "Allowed once", session: "Allowed for the session", always: "Always allowed", deny: "Denied" };
 
 /** Title and folder of the sessions of approvals. */
@@ -76,8 +79,10 @@ export class ApprovalCard {
     if (preview.command) {
       parts.push(el("p", "faint", "Command, in ", el("code", "", plain(preview.folder ?? "the folder of the session"))), code(preview.command, "bash"));
     }
-    if (preview.diff) parts.push(diff(preview.diff));
-    else if (!preview.command) parts.push(code(JSON.stringify(args, null, 2) ?? "", "json"));
+    if (preview.diff) {
+      parts.push(diff(preview.diff));
+      if (TRUNCATED.test(preview.diff)) parts.push(el("details", "", el("summary", "", "Arguments, complete"), code(JSON.stringify(args, null, 2) ?? "", "json")));
+    } else if (!preview.command) parts.push(code(JSON.stringify(args, null, 2) ?? "", "json"));
     return parts;
   }
 

@@ -130,7 +130,11 @@ export function parseDiff(text) {
         file.removed += 1;
         oldLeft -= 1;
       } else if (line.startsWith("\\")) file.rows.push({ kind: "note", text: line.slice(2) });
-      else {
+      else if (line.startsWith("[")) {
+        // The daemon's note of what it omitted, the last line of its file.
+        file.rows.push({ kind: "note", text: line.slice(1, -1) });
+        oldLeft = nowLeft = 0;
+      } else {
         file.rows.push({ kind: "same", old: old++, now: now++, text: line.slice(1) });
         oldLeft -= 1;
         nowLeft -= 1;
