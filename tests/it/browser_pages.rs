@@ -211,7 +211,8 @@ async fn session_is_started_steered_and_cancelled_from_the_page() {
     assert!(text("state").contains("waits for you"), "{seen}");
     assert!(text("steered").contains("To the running turn"), "{seen}");
     assert!(text("end").contains("cancelled"), "{seen}");
-    assert_eq!(text("call"), "failed", "{seen}");
+    // The turn may end before its call has recorded that it was cancelled.
+    assert!(["failed", "stopped"].contains(&text("call")), "{seen}");
     assert!(text("home").contains("write it"), "{seen}");
     assert!(!root.join("made.txt").exists());
 }
