@@ -43,7 +43,7 @@ const COMMANDS: [&[&str]; 22] = [
 pub fn run(folder: &Path, home: &Path) {
     let (code, ms) = timed(|| code_of(&["search", "open a file"], folder, home));
     report(format!(
-        "command: {:25} {:5} s, exit {code}: starts the daemon and indexes",
+        "command: {:27} {} s, exit {code}: starts the daemon and indexes",
         "the first search",
         seconds(ms)
     ));
@@ -55,11 +55,7 @@ pub fn run(folder: &Path, home: &Path) {
         value(&format!("command {line} p50 ms"), p50);
         // The line and Enter.
         let keys = line.chars().count() + 1;
-        report(format!(
-            "command: {line:25} {:5} s, {keys:2} keys, exit {}",
-            seconds(p50),
-            runs[0].0
-        ));
+        report(format!("command: {line:27} {} s, {keys:2} keys, exit {}", seconds(p50), runs[0].0));
     }
     code_of(&["stop"], folder, home);
 }
