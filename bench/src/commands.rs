@@ -60,7 +60,7 @@ pub fn run(folder: &Path, home: &Path) {
     code_of(&["stop"], folder, home);
 }
 
-/// Runs a command whose output nobody reads, and returns its exit code; -1 for none.
+/// Runs a command without its output, and returns its exit code; -1 for none.
 fn code_of(arguments: &[&str], folder: &Path, home: &Path) -> i32 {
     let mut command = Command::new(binary());
     command.args(arguments).current_dir(folder).env("CAIRN_HOME", home).stdin(Stdio::null());

@@ -47,14 +47,12 @@ impl Ranking {
         let ranker = query.ranker();
         let base = ranker.windows(&candidates, query.params.fusion.unwrap_or(Fusion::Minmax));
         let by_kind = !query.filters.kinds.is_empty();
+        // Definitions of a query that is one name do not take the place of other windows.
+        let is_name = query.parsed.kind == QueryKind::Identifier;
+        let defined = candidates.iter().filter(|c| is_name && c.named).count();
         let most = match by_kind {
             true => candidates.len(),
-            // Definitions of a query that is one name do not take the place of other windows.
-            false if query.parsed.kind == QueryKind::Identifier => {
-                let defined = candidates.iter().filter(|c| c.named).count();
-                defined + MAX_READ.max(query.params.k as usize)
-            }
-            false => MAX_READ.max(query.params.k as usize),
+            false => defined + MAX_READ.max(query.params.k as usize),
         };
         let mut passages = Vec::new();
         let mut texts = FxHashMap::default();

@@ -7,9 +7,6 @@ import { call, callUntilAnswered, clientName, may } from "./rpc.js";
 /** An answer given sooner after the approval appeared was meant for the previous one (milliseconds). */
 const READ_MS = 400;
 
-/** The line of a diff that says how much of it is omitted. */
-const TRUNCATED = /^\[\d+ further lines of this diff are omitted/m;
-
 const DECISIONS = { once: "Allowed once", session: "Allowed for the session", always: "Always allowed", deny: "Denied" };
 
 /** Title and folder of the sessions of approvals. */
@@ -27,7 +24,7 @@ export async function sessionOf(id) {
   return sessions.get(id);
 }
 
-/** Why the daemon denied what nobody answered. */
+/** Why the daemon denied an approval without an answer. */
 const UNANSWERED = { deadline: "no answer arrived in time", cancelled: "the turn ended", no_approver: "no client was connected that answers approvals" };
 
 /** The answer to an approval, its author and the reason. */
@@ -79,10 +76,10 @@ export class ApprovalCard {
     if (preview.command) {
       parts.push(el("p", "faint", "Command, in ", el("code", "", plain(preview.folder ?? "the folder of the session"))), code(preview.command, "bash"));
     }
-    if (preview.diff) {
-      parts.push(diff(preview.diff));
-      if (TRUNCATED.test(preview.diff)) parts.push(el("details", "", el("summary", "", "Arguments, complete"), code(JSON.stringify(args, null, 2) ?? "", "json")));
-    } else if (!preview.command) parts.push(code(JSON.stringify(args, null, 2) ?? "", "json"));
+    const whole = () => code(JSON.stringify(args, null, 2) ?? "", "json");
+    // A long diff is incomplete, the arguments never are.
+    if (preview.diff) parts.push(diff(preview.diff), el("details", "", el("summary", "faint", "Arguments"), whole()));
+    else if (!preview.command) parts.push(whole());
     return parts;
   }
 

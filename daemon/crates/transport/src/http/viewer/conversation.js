@@ -17,6 +17,7 @@ export class Conversation {
     this.pending = new Map();
     this.keys = new Map();
     this.running = false;
+    this.failure = undefined;
     this.costMicroUsd = undefined;
   }
 
