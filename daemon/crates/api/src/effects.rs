@@ -124,11 +124,15 @@ fn effect_if(has: bool, effect: Effect) -> Vec<Effect> {
 }
 
 impl Effects for ExploreStartParams {
-    const ALL: &'static [Effect] = &[Effect::DeclareRoot];
+    const ALL: &'static [Effect] = &[Effect::DeclareRoot, Effect::OpenNetwork];
 
     async fn effects(&self, engine: &Engine) -> Result<Vec<Effect>, Failure> {
         let root = self.root.as_ref().filter(|_| self.remote_url.is_none());
-        Ok(effect_if(root.is_some_and(|root| !engine.is_declared(root)), Effect::DeclareRoot))
+        let declares = root.is_some_and(|root| !engine.is_declared(root));
+        let mut effects = effect_if(declares, Effect::DeclareRoot);
+        let opens = self.policy.as_ref().is_some_and(|policy| policy.network);
+        effects.extend(effect_if(opens, Effect::OpenNetwork));
+        Ok(effects)
     }
 }
 
@@ -144,6 +148,7 @@ impl Effects for SessionCreateParams {
 fn effects_of(policy: Option<&ExecutionPolicy>) -> Vec<Effect> {
     let Some(policy) = policy else { return vec![] };
     let mut effects = effect_if(policy.sandbox == Some(SandboxUse::Off), Effect::LeaveSandbox);
+    effects.extend(effect_if(policy.network, Effect::OpenNetwork));
     if policy.mode.is_some_and(ExecutionMode::is_raised) {
         effects.push(Effect::RaiseMode);
     }
@@ -151,7 +156,7 @@ fn effects_of(policy: Option<&ExecutionPolicy>) -> Vec<Effect> {
 }
 
 impl Effects for RunStartParams {
-    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::RaiseMode];
+    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::OpenNetwork, Effect::RaiseMode];
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
         Ok(effects_of(self.policy.as_ref()))
@@ -159,7 +164,8 @@ impl Effects for RunStartParams {
 }
 
 impl Effects for UnattendedStartParams {
-    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::RaiseMode, Effect::RunCheck];
+    const ALL: &'static [Effect] =
+        &[Effect::LeaveSandbox, Effect::OpenNetwork, Effect::RaiseMode, Effect::RunCheck];
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
         let mut effects = effects_of(self.turn.policy.as_ref());
@@ -170,7 +176,7 @@ impl Effects for UnattendedStartParams {
 
 // The daemon that takes the run checks the rights again, by the subject on which it came.
 impl Effects for FleetRunParams {
-    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::RaiseMode];
+    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::OpenNetwork, Effect::RaiseMode];
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
         Ok(match &self.work {
@@ -181,7 +187,8 @@ impl Effects for FleetRunParams {
 }
 
 impl Effects for ScheduleAddParams {
-    const ALL: &'static [Effect] = &[Effect::LeaveSandbox, Effect::RaiseMode, Effect::RunCheck];
+    const ALL: &'static [Effect] =
+        &[Effect::LeaveSandbox, Effect::OpenNetwork, Effect::RaiseMode, Effect::RunCheck];
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
         let mut effects = effects_of(self.job.policy.as_ref());

@@ -67,6 +67,8 @@ pub enum Effect {
     LeaveSandbox,
     /// Text reaches the model of a turn whose commands run outside the sandbox.
     SteerOutsideSandbox,
+    /// Commands and tools reach every public domain that no rule denies.
+    OpenNetwork,
     /// Calls need fewer approvals.
     RaiseMode,
     /// Text reaches the model of a turn whose calls need fewer approvals.
@@ -88,6 +90,7 @@ impl Effect {
         match self {
             Self::DeclareRoot
             | Self::LeaveSandbox
+            | Self::OpenNetwork
             | Self::SteerOutsideSandbox
             | Self::CreateWorktree
             | Self::GrantRule
@@ -103,6 +106,7 @@ impl Effect {
             Self::DeclareRoot => "declaring a folder as a root",
             Self::LeaveSandbox => "policy.sandbox 'off'",
             Self::SteerOutsideSandbox => "steering a turn without sandbox",
+            Self::OpenNetwork => "policy.network",
             Self::RaiseMode => "policy.mode 'accept-edits' or 'auto'",
             Self::SteerRaised => "steering a turn in the mode 'accept-edits' or 'auto'",
             Self::RunCheck => "a check that ends a run",

@@ -199,6 +199,9 @@ impl Engine {
         self.require_open()?;
         let remote = Remote::parse(&params.remote_url)?;
         let dest = destination(&self.inner.workspaces, &params)?;
+        if let RemoteLocation::Host { name, .. } = remote.location() {
+            self.inner.harness.require_host(name)?;
+        }
         let by_ssh = matches!(remote.location(), RemoteLocation::Host { scheme: "ssh", .. });
         let (source, doubt) = judge(&self.inner.roots, remote).await?;
         match doubt {

@@ -16,7 +16,10 @@ use cairn_protocol::{
     index::{IndexState, RootStatus},
 };
 use cairn_search::{CancelFlag, Indexes, Until};
-use cairn_workspace::{Roots, git::Remote};
+use cairn_workspace::{
+    Roots,
+    git::{Remote, RemoteLocation},
+};
 use serde_json::Value;
 
 use crate::{
@@ -199,10 +202,13 @@ impl Tool for GitClone {
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
-        permit.require_network()?;
         let params: CloneParams = arguments(value)?;
         let dest = clone::destination(&self.0.workspaces, &params)?;
         let remote = Remote::parse(&params.remote_url)?;
+        match remote.location() {
+            RemoteLocation::Host { name, .. } => permit.require_host(name).await?,
+            RemoteLocation::Folder(_) => permit.require_network()?,
+        }
         let credentials = self.0.secrets.take(permit.session(), remote.url());
         let remote = remote.with_credentials(credentials);
         let (source, doubt) = clone::judge(&self.0.roots, remote).await?;

@@ -56,11 +56,8 @@ pub struct Fetched {
 /// `tool_timed_out`, and `tool_failed` for an error status, a broken connection, and a body that is
 /// no text.
 ///
-/// `gate` decides about the domain of each request, if there is one.
-pub(crate) async fn fetch(
-    request: &FetchRequest,
-    gate: Option<&DomainGate>,
-) -> Result<Fetched, Failure> {
+/// `gate` decides about the domain of each request.
+pub(crate) async fn fetch(request: &FetchRequest, gate: &DomainGate) -> Result<Fetched, Failure> {
     let late = || {
         let text = format!(
             "'{}' did not answer within {} s",
@@ -69,17 +66,17 @@ pub(crate) async fn fetch(
         );
         Failure::new(Reason::ToolTimedOut, text)
     };
-    let clock = gate.map(|gate| Arc::clone(&gate.clock)).unwrap_or_default();
+    let clock = Arc::clone(&gate.clock);
     tokio::select! {
         fetched = follow(request, gate) => fetched,
         () = clock.after(request.timeout) => Err(late()),
     }
 }
 
-async fn follow(request: &FetchRequest, gate: Option<&DomainGate>) -> Result<Fetched, Failure> {
+async fn follow(request: &FetchRequest, gate: &DomainGate) -> Result<Fetched, Failure> {
     let mut url = parse(&request.url)?;
     // A server that the user configured was decided about there.
-    let gate = gate.filter(|_| !request.near);
+    let gate = (!request.near).then_some(gate);
     for hop in 0..=MAX_REDIRECTS {
         let headers = if hop == 0 { request.headers.as_slice() } else { &[] };
         let (admitted, addresses) = match gate {

@@ -175,6 +175,10 @@ pub(crate) struct Admission {
     pub spec: ToolSpec,
 }
 
+fn network_denied() -> Failure {
+    Failure::new(Reason::NetworkDenied, "the network is not allowed here")
+}
+
 impl Permit {
     /// Creates a permit; called by the gate after policy and audit.
     pub(crate) fn grant(call: &Call, admission: Admission, services: Services) -> Self {
@@ -379,10 +383,8 @@ impl Permit {
     /// `network_denied` when the network is not granted or the address is not public, `cancelled`,
     /// `invalid_params`, `tool_timed_out`, `tool_failed`.
     pub async fn fetch(&self, request: &FetchRequest) -> Result<Fetched, Failure> {
-        let domains = self.domains.as_deref().filter(|_| !self.network);
-        if domains.is_none() {
-            self.require_network()?;
-        }
+        // The rules about domains are judged whatever network the run has.
+        let domains = self.domains.as_deref().ok_or_else(network_denied)?;
         tokio::select! {
             fetched = crate::fetch::fetch(request, domains) => fetched,
             () = self.cancel.cancelled() => Err(Failure::new(Reason::Cancelled, "the call was cancelled")),
@@ -417,8 +419,18 @@ impl Permit {
     /// # Errors
     /// `network_denied`.
     pub fn require_network(&self) -> Result<(), Failure> {
-        let denied = || Failure::new(Reason::NetworkDenied, "the network is not allowed here");
-        self.network.then_some(()).ok_or_else(denied)
+        self.network.then_some(()).ok_or_else(network_denied)
+    }
+
+    /// Checks that the network may be used, and that no rule denies the host that another program
+    /// connects to.
+    ///
+    /// # Errors
+    /// `network_denied`.
+    pub async fn require_host(&self, host: &str) -> Result<(), Failure> {
+        self.require_network()?;
+        let gate = self.domains.as_deref().ok_or_else(network_denied)?;
+        Ok(gate.require_host(host).await?)
     }
 
     /// Returns true if the call may reach the domains that rules allow.

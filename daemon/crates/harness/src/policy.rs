@@ -272,10 +272,15 @@ impl Rule {
         }
     }
 
-    /// Returns true if it is about `domain`. Only a denial may name all tools.
-    pub(crate) fn covers_domain(&self, domain: &Domain, verdict: Verdict) -> bool {
+    /// Returns true if it is about `domain`; a host without one is covered by rules about all of
+    /// the network. Only a denial may name all tools, and only a rule that names this machine opens
+    /// it.
+    pub(crate) fn covers_domain(&self, domain: Option<&Domain>, verdict: Verdict) -> bool {
         match self.domain() {
-            Some(pattern) => pattern.is_none_or(|pattern| pattern.covers(domain)),
+            Some(None) => {
+                verdict != Verdict::Allow || domain.is_some_and(|domain| !domain.is_loopback())
+            }
+            Some(Some(pattern)) => domain.is_some_and(|domain| pattern.covers(domain)),
             None => verdict != Verdict::Allow && self.tool == "*" && self.scope == Scope::Any,
         }
     }

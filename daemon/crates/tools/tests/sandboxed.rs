@@ -76,6 +76,9 @@ const TESTS: &[(&str, Test)] = &[
     ("git_status_omits_placeholders_and_shows_files_of_the_user", || {
         Box::pin(modes::git_status_omits_placeholders_and_shows_files_of_the_user())
     }),
+    ("complete_network_is_judged_by_domain", || {
+        Box::pin(network::complete_network_is_judged_by_domain())
+    }),
     ("allowed_domain_is_reached", || Box::pin(network::allowed_domain_is_reached())),
     ("tunnel_must_name_its_domain", || Box::pin(network::tunnel_must_name_its_domain())),
     ("registries_are_reached_by_their_programs", || {

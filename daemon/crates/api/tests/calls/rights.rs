@@ -201,6 +201,16 @@ impl Scene {
                     json!({"policy": {"mode": "ask"}}),
                 );
             }
+            ("unattended.start" | "schedule.add" | "fleet.run", Effect::OpenNetwork) => {
+                return own(
+                    json!({"policy": {"network": true}}),
+                    json!({"policy": {"network": false}}),
+                );
+            }
+            ("orchestrate.explore.start", Effect::OpenNetwork) => {
+                return [true, false]
+                    .map(|on| json!({"root": self.root, "policy": {"network": on}}));
+            }
             ("unattended.start" | "schedule.add" | "fleet.run", Effect::LeaveSandbox) => {
                 return own(
                     json!({"policy": {"sandbox": "off"}}),
@@ -219,6 +229,9 @@ impl Scene {
             }
             Effect::RaiseMode => {
                 [turn(json!({"mode": "accept-edits"})), turn(json!({"mode": "plan"}))]
+            }
+            Effect::OpenNetwork => {
+                [turn(json!({"network": true})), turn(json!({"network": false}))]
             }
             Effect::SteerRaised => [steer(&self.raised), steer(&self.session)],
             Effect::SteerOutsideSandbox => [steer(&self.unconfined), steer(&self.session)],
@@ -327,7 +340,9 @@ async fn bounds_apply_to_all_rights() {
             (method, _) => in_other(method),
         };
         let right = methods::table().iter().find(|m| m.name == bound.method).unwrap().right;
-        for (turn, rights) in [("all", Rights::ALL), ("one", Rights::of(&[right]))] {
+        let network = params["policy"]["network"] == true;
+        let one = if network { Rights::of(&[right, Right::Admin]) } else { Rights::of(&[right]) };
+        for (turn, rights) in [("all", Rights::ALL), ("one", one)] {
             let params: Value =
                 serde_json::from_str(&params.to_string().replace("TURN", turn)).unwrap();
             until(|| test_daemon.engine.running() == 0).await;

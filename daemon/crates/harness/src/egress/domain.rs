@@ -7,13 +7,17 @@ use reqwest::Url;
 /// Longest name in bytes (RFC 1035).
 const MAX_NAME: usize = 253;
 
+/// The name of this machine, which is judged like any other.
+const LOCALHOST: &str = "localhost";
+
 /// The name of a host in its canonical form: ASCII, lower case, never an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Domain(String);
 
 impl Domain {
     /// Parses a name as browsers do; `None` for an address in any notation, for a name without a
-    /// dot, which is one of this machine or its network, and for anything that is no name.
+    /// dot besides `localhost`, which is one of the private network, and for anything that is no
+    /// name.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('.').unwrap_or(text);
         if text.is_empty() || text.len() > MAX_NAME || text.contains(['/', '@', ':', '?', '#']) {
@@ -26,7 +30,13 @@ impl Domain {
             !label.is_empty()
                 && label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
         };
-        (name.contains('.') && name.split('.').all(is_label)).then_some(Self(name))
+        let is_name = name == LOCALHOST || name.contains('.');
+        (is_name && name.split('.').all(is_label)).then_some(Self(name))
+    }
+
+    /// Returns true for this machine's own name: only a rule or an answer that names it opens it.
+    pub fn is_loopback(&self) -> bool {
+        self.0 == LOCALHOST || self.0.ends_with(".localhost")
     }
 
     /// Returns the name as text.
@@ -89,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_local_names_are_no_domains() {
+    fn addresses_and_names_of_the_private_network_are_no_domains() {
         for (text, want) in [
             ("crates.io", Some("crates.io")),
             ("Crates.IO.", Some("crates.io")),
@@ -100,7 +110,8 @@ mod tests {
             ("017700000001", None),
             ("[::1]", None),
             ("::1", None),
-            ("localhost", None),
+            ("localhost", Some("localhost")),
+            ("intranet", None),
             ("a@crates.io", None),
             ("crates.io:80", None),
             ("crates.io/x", None),

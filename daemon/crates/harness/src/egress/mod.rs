@@ -9,7 +9,7 @@ mod rules;
 
 use std::{
     collections::HashMap,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -27,8 +27,8 @@ use tokio::{net::TcpStream, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answered, Approvals, Call, DecidedBy, Decision, Intent, Rules, Verdict, WaitClock, is_public,
-    policy::NETWORK,
+    Answered, Approvals, Call, DecidedBy, Decision, Fallback, Intent, Rules, Verdict, WaitClock,
+    is_public, policy::NETWORK,
 };
 pub use dialer::Dialer;
 use dialer::SystemDialer;
@@ -158,6 +158,24 @@ impl DomainGate {
         refusals.iter().map(|refusal| refusal.text.clone()).collect()
     }
 
+    /// Checks a host that another program connects to: what the rules deny is refused, and whether
+    /// the call may be made at all was decided before.
+    ///
+    /// # Errors
+    /// The refusal, with the rule.
+    pub async fn require_host(&self, host: &str) -> Result<(), Refusal> {
+        let shown: String = host.chars().take(300).flat_map(char::escape_debug).collect();
+        let refuse = |text: String| Refusal { domain: shown.clone(), text };
+        let memory = self.approvals.memory(&self.call.session).await;
+        let memory = memory.map_err(|failure| refuse(failure.message))?;
+        let granted = self.approvals.grants().rules();
+        let decision = self.rules.decide_domain(Domain::parse(host).as_ref(), &memory, &granted);
+        match decision.verdict {
+            Verdict::Deny => Err(refuse(format!("{shown} is not allowed ({})", decision.by))),
+            Verdict::Allow | Verdict::Ask => Ok(()),
+        }
+    }
+
     /// Decides about a connection and resolves its name. The answer is in the audit before this
     /// returns.
     pub async fn admit(&self, host: &str, port: u16) -> Result<Admitted, Refusal> {
@@ -240,7 +258,10 @@ impl DomainGate {
             Ok(Err(error)) => return Err(format!("{domain} cannot be resolved: {error}")),
             Err(_) => return Err(format!("{domain} was not resolved in time")),
         };
-        match addresses.iter().find(|address| !is_public(address.ip())) {
+        // The name of this machine was opened by a rule that names it, and leads nowhere else.
+        let is_open =
+            |ip: IpAddr| if domain.is_loopback() { ip.is_loopback() } else { is_public(ip) };
+        match addresses.iter().find(|address| !is_open(address.ip())) {
             Some(closed) => {
                 Err(format!("{domain} is at {}, which is not a public address", closed.ip()))
             }
@@ -317,7 +338,13 @@ impl DomainGate {
             Ok(memory) => memory,
             Err(failure) => return unreadable(failure),
         };
-        let decision = self.rules.decide_domain(domain, &memory, &self.approvals.grants().rules());
+        let granted = self.approvals.grants().rules();
+        let decision = self.rules.decide_domain(Some(domain), &memory, &granted);
+        let is_unlisted = decision.by == DecidedBy::Fallback(Fallback::UnlistedDomain);
+        if is_unlisted && self.call.grants.network && !domain.is_loopback() {
+            let by = DecidedBy::Fallback(Fallback::NetworkGranted);
+            return Decision { verdict: Verdict::Allow, by };
+        }
         let can_ask = options.ask && self.approvals.has_approver(session);
         if decision.verdict != Verdict::Ask || !can_ask {
             return decision;

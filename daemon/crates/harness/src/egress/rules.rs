@@ -4,11 +4,12 @@ use super::{Domain, DomainPattern};
 use crate::{DecidedBy, Decision, Fallback, Rule, RuleList, Rules, Verdict};
 
 impl Rules {
-    /// Decides about a domain. A permission must name the network: a rule for all tools grants
-    /// none, and neither does the default.
-    pub(crate) fn decide_domain(
+    /// Decides about a domain; `None` is a host without one, such as an address, which only rules
+    /// about all of the network cover. A permission must name the network: a rule for all tools
+    /// grants none, and neither does the default.
+    pub fn decide_domain(
         &self,
-        domain: &Domain,
+        domain: Option<&Domain>,
         memory: &[(Rule, Verdict)],
         granted: &[Rule],
     ) -> Decision {
@@ -38,6 +39,16 @@ impl Rules {
                 verdict: Verdict::Ask,
                 by: DecidedBy::Fallback(Fallback::UnlistedDomain),
             })
+    }
+
+    /// Returns true if a rule may refuse some domain: a network that no proxy watches is then
+    /// closed.
+    pub(crate) fn restrict_network(&self) -> bool {
+        let denies = |verdict: &Verdict| *verdict != Verdict::Allow;
+        let overridden = self.overrides.iter().filter(|(_, v)| denies(v)).map(|(rule, _)| rule);
+        let mut all =
+            self.final_deny.iter().chain(overridden).chain(&self.deny).chain(&self.confirm);
+        self.unreadable.is_some() || all.any(|rule| rule.domain().is_some())
     }
 
     /// Returns the patterns of the domains that are allowed, for an approver.

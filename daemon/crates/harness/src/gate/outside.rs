@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Mutex, atomic::AtomicU64};
 
-use cairn_protocol::error::Failure;
+use cairn_protocol::error::{Failure, Reason};
 
 use super::{Harness, Judge};
-use crate::{Call, Intent, MustAsk, WhenMissing, egress::DomainGate};
+use crate::{
+    Call, Intent, MustAsk, Verdict, WhenMissing,
+    egress::{Domain, DomainGate},
+};
 
 impl Harness {
     /// Adds warnings about the network and the sandbox to the preview of a command.
@@ -18,7 +21,7 @@ impl Harness {
         let preview = &mut intent.preview;
         preview.network = call.grants.network;
         if call.grants.network {
-            preview.warnings.push("it has network access".into());
+            preview.warnings.push("it reaches every public domain that no rule denies".into());
         } else if call.grants.domains {
             preview.domains = judge.allowed_domains();
         }
@@ -35,6 +38,20 @@ impl Harness {
         Ok(())
     }
 
+    /// Checks a host that a client of the daemon names: what the rules of the user deny is refused.
+    ///
+    /// # Errors
+    /// `network_denied` with the rule.
+    pub fn require_host(&self, host: &str) -> Result<(), Failure> {
+        let decision = self.rules(None).decide_domain(Domain::parse(host).as_ref(), &[], &[]);
+        if decision.verdict != Verdict::Deny {
+            return Ok(());
+        }
+        let shown: String = host.chars().take(300).flat_map(char::escape_debug).collect();
+        let text = format!("{shown} is not allowed ({})", decision.by);
+        Err(Failure::new(Reason::NetworkDenied, text))
+    }
+
     /// Returns the gate of a call's connections, if it may reach domains.
     pub(super) fn domain_gate(&self, call: &Call, judge: &Judge) -> Option<Arc<DomainGate>> {
         let gate = DomainGate {
@@ -48,6 +65,6 @@ impl Harness {
             refusals: Mutex::default(),
             count: AtomicU64::new(0),
         };
-        call.grants.domains.then(|| Arc::new(gate))
+        (call.grants.domains || call.grants.network).then(|| Arc::new(gate))
     }
 }

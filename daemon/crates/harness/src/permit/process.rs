@@ -90,26 +90,35 @@ impl Permit {
         }
     }
 
-    /// Sets the network of a process: all of it if that is granted and requested, else the domains
-    /// that rules allow, if it requests those.
+    /// Sets the network of a process: a proxy that judges each domain, where the process can have no
+    /// other way out. A network that is granted whole opens every public domain there that no rule
+    /// denies, so that a denial holds for it as well.
     async fn connect(
         &self,
         confined: &mut Confined,
         gate: Option<Arc<DomainGate>>,
     ) -> Result<Option<Proxy>, Failure> {
         confined.proxy = None;
-        if confined.network {
+        let wants_all = std::mem::take(&mut confined.network);
+        if wants_all {
             self.require_network()?;
-            return Ok(None);
         }
         let is_off = self.sandbox.when_missing_is() == WhenMissing::Off;
-        let Some(gate) = gate.filter(|_| confined.domains && !is_off) else { return Ok(None) };
         let sandbox = Arc::clone(&self.sandbox);
         let tier = tokio::task::spawn_blocking(move || sandbox.probe().tier).await;
         // Only the full sandbox has a network of its own, in which nothing but the proxy is.
-        if !tier.is_ok_and(|tier| tier == Tier::Full) || cfg!(target_os = "macos") {
+        let has_own =
+            !is_off && tier.is_ok_and(|tier| tier == Tier::Full) && !cfg!(target_os = "macos");
+        if !has_own {
+            if wants_all && !is_off && self.admission.judge.rules().restrict_network() {
+                let text = "rules deny domains, and without the complete sandbox no connection of \
+                    a command can be compared with them";
+                return Err(Failure::new(Reason::NetworkDenied, text));
+            }
+            confined.network = wants_all;
             return Ok(None);
         }
+        let Some(gate) = gate.filter(|_| wants_all || confined.domains) else { return Ok(None) };
         let proxy = Proxy::open(gate)?;
         confined.proxy = Some(proxy.socket().to_owned());
         Ok(Some(proxy))

@@ -306,7 +306,7 @@ pub async fn no_trick_reaches_another_address() {
         ("curl -sS http://93.184.216.34/", "no domain name"),
         ("curl -sS -x $HTTP_PROXY --noproxy '' http://127.0.0.1/", "no domain name"),
         ("curl -sS -x $HTTP_PROXY --noproxy '' http://[::1]/", "no domain name"),
-        ("curl -sS -x $HTTP_PROXY --noproxy '' http://localhost/", "no domain name"),
+        ("curl -sS -x $HTTP_PROXY --noproxy '' http://localhost/", "in no list"),
         ("curl -sS -x $HTTP_PROXY --noproxy '' http://0x7f.1/", "no domain name"),
         ("curl -sS -x $HTTP_PROXY --noproxy '' http://2130706433/", "no domain name"),
         ("curl -sS http://good.test:22/", "network.ports"),
@@ -325,17 +325,75 @@ pub async fn no_trick_reaches_another_address() {
     );
     let got = run(&fixture, &direct).await;
     assert_eq!(got["stdout"], "", "{got}");
-    // Control: with the complete network the same command reaches this machine.
+    // The complete network does not reach this machine either.
     let open = Grants { network: true, ..Grants::default() };
     let arguments =
-        json!({"command": format!("curl -sS --noproxy '*' http://127.0.0.1:{port}/open")});
-    let got = fixture.with("run_shell", arguments, open).await.unwrap();
+        || json!({"command": format!("curl -sS --noproxy '*' http://127.0.0.1:{port}/open")});
+    let got = fixture.with("run_shell", arguments(), open).await.unwrap();
+    assert_eq!(got["stdout"], "", "{got}");
+    // Control: outside the sandbox the same command does.
+    let unconfined = Grants { unconfined: true, ..Grants::default() };
+    let got = fixture.with("run_shell", arguments(), unconfined).await.unwrap();
     assert_eq!(got["stdout"], "page /open\n", "{got}");
     // A port that is configured is reached.
     let options = EgressOptions { ports: vec![8080], ..EgressOptions::default() };
     fixture.harness.egress().configure(options);
     let got = run(&fixture, "curl -sS http://good.test:8080/x").await;
     assert_eq!(got["stdout"], "page /x\n", "{got}");
+}
+
+pub async fn complete_network_is_judged_by_domain() {
+    let names: &[(&str, &[&[&str]])] = &[
+        ("free.test", &[&[PUBLIC]]),
+        ("bad.test", &[&[PUBLIC]]),
+        ("never.test", &[&[PUBLIC]]),
+        ("localhost", &[&["127.0.0.1", "::1"]]),
+        ("tricky.localhost", &[&[PUBLIC]]),
+    ];
+    let rules = ["network(localhost)", "network(tricky.localhost)"];
+    for local in [&rules[..0], &rules[..]] {
+        let Some(sandbox) = sandbox() else { return };
+        let server = serve(page).await;
+        let names = names.iter().map(|(name, all)| {
+            let all = all.iter().map(|l| l.iter().map(|ip| ip.parse().unwrap()).collect());
+            ((*name).to_owned(), all.collect())
+        });
+        let dialer = Arc::new(TestDialer {
+            server,
+            names: Mutex::new(names.collect()),
+            connected: Mutex::default(),
+        });
+        let egress = Arc::new(Egress::with_dialer(Arc::clone(&dialer) as Arc<dyn Dialer>));
+        let rules = Rules {
+            deny: vec!["network(bad.test)".parse().unwrap()],
+            final_deny: vec!["network(never.test)".parse().unwrap()],
+            ..allow(&[&["run_shell"], local].concat())
+        };
+        let fixture = Fixture::connected(&[], rules, |deps| deps, sandbox, egress).await;
+        let open = || Grants { network: true, ..Grants::default() };
+        let reached = async |url: &str| {
+            let command = format!("curl -sS -x $HTTP_PROXY --noproxy '' {url}");
+            let got = fixture.with("run_shell", json!({"command": command}), open()).await.unwrap();
+            got["stdout"].as_str().unwrap().to_owned()
+        };
+        // Control: a domain that no rule names.
+        assert_eq!(reached("http://free.test/a").await, "page /a\n");
+        for (url, rule) in [
+            ("http://bad.test/", "deny: network(bad.test)"),
+            ("http://never.test/", "finalDeny: network(never.test)"),
+        ] {
+            let text = reached(url).await;
+            assert!(text.contains(rule), "{url}: {text}");
+        }
+        let (here, trick) =
+            (reached("http://localhost/b").await, reached("http://tricky.localhost/").await);
+        if local.is_empty() {
+            assert!(here.contains("in no list") && trick.contains("in no list"), "{here}{trick}");
+        } else {
+            assert_eq!(here, "page /b\n", "a rule that names this machine opens it");
+            assert!(trick.contains("not a public address"), "{trick}");
+        }
+    }
 }
 
 /// Answers the next approval with `decision` and returns it.
