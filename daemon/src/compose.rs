@@ -30,7 +30,7 @@ use cairn_tools::{SearchBackend, ShellMode, ShellOptions, ToolMode, WebOptions};
 use cairn_trace::{Retention, Trace};
 use cairn_workspace::{PathPattern, Roots};
 
-use crate::{context, language_servers, launch::Agents, models};
+use crate::{context, language_servers, launch::Agents, models, root_config::Guarded};
 
 /// Capacity of the progress channel; further progress is dropped, because only live progress
 /// matters.
@@ -46,7 +46,7 @@ pub async fn engine(
     config: &Config,
     workspace_roots: Vec<PathBuf>,
     config_dir: Option<PathBuf>,
-    layers: Vec<PathBuf>,
+    guarded: Guarded,
     trust: Arc<Trust>,
 ) -> Result<Engine, Failure> {
     // Unfinished clones of earlier daemons are useless.
@@ -57,17 +57,16 @@ pub async fn engine(
     let trace_path = root.trace_db();
     let trace = blocking(move || Ok(Trace::open(&trace_path)?)).await?;
     let mut blocked = config.safety.sandbox_blocked_paths.clone();
-    // No tool may read the token and the log.
-    blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
-    blocked.push(root.mcp_logins());
-    // The same holds for the keys of remote control.
-    blocked.push(root.remote_dir());
+    // What the data folder holds decides what the daemon does: roots, schedules, trust, the token.
+    blocked.extend(root.own_entries());
     // The same holds for the user's own configuration files, which contain keys and the rules for
     // tools.
     blocked.extend(config_dir.clone());
-    blocked.extend(layers);
-    let sandbox = Arc::new(sandbox(config, blocked.clone()));
-    let roots = Arc::new(Roots::new(blocked));
+    blocked.extend(guarded.layers);
+    let mut closed = guarded.data_folders;
+    closed.push(root.path().to_owned());
+    let sandbox = Arc::new(sandbox(config, blocked.clone(), closed.clone()));
+    let roots = Arc::new(Roots::new(blocked).closing(closed));
     let (notify, progress) = crossbeam_channel::bounded(PROGRESS_CAPACITY);
     let options = index_options(config)?;
     let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
@@ -272,7 +271,7 @@ fn model_limits(config: &Config) -> ModelLimits {
 }
 
 /// Describes the sandbox of this machine, with this binary as its helper.
-pub fn sandbox(config: &Config, blocked: Vec<PathBuf>) -> Sandbox {
+pub fn sandbox(config: &Config, blocked: Vec<PathBuf>, closed: Vec<PathBuf>) -> Sandbox {
     let host = Host {
         home: std::env::var_os("HOME").map(PathBuf::from),
         path: std::env::var_os("PATH")
@@ -280,6 +279,7 @@ pub fn sandbox(config: &Config, blocked: Vec<PathBuf>) -> Sandbox {
             .unwrap_or_default(),
         lang: std::env::var("LANG").ok(),
         blocked,
+        closed,
     };
     let when_missing = match config.sandbox.when_missing {
         _ if !config.safety.sandbox_enabled => WhenMissing::Off,

@@ -87,7 +87,9 @@ impl Agents {
             blocked.retain(|path| {
                 !own.as_ref().is_some_and(|own| own.starts_with(agents.expand_home(path)))
             });
-            agents.sandboxes.insert(name.clone(), Arc::new(compose::sandbox(config, blocked)));
+            agents
+                .sandboxes
+                .insert(name.clone(), Arc::new(compose::sandbox(config, blocked, vec![])));
         }
         agents
     }

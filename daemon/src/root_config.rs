@@ -136,10 +136,20 @@ fn closed_settings(why: String) -> RootSettings {
     RootSettings { rules, turns: TurnSettings::default(), model: None }
 }
 
-/// Lists paths that no tool may access: the files of the user's own layers, and every folder that
-/// some environment uses for configuration.
-pub fn guarded(env: &Env, flags: &settings::Flags) -> Vec<PathBuf> {
-    layer_files(env, flags).into_iter().chain(env.config_candidates()).collect()
+/// Paths that no tool may access.
+#[derive(Debug, Clone, Default)]
+pub struct Guarded {
+    /// The files of the user's own layers, and every folder that some environment uses for
+    /// configuration.
+    pub layers: Vec<PathBuf>,
+    /// Every folder that some environment uses for data: another daemon of the user may run there.
+    pub data_folders: Vec<PathBuf>,
+}
+
+/// Lists the paths that no tool may access.
+pub fn guarded(env: &Env, flags: &settings::Flags) -> Guarded {
+    let layers = layer_files(env, flags).into_iter().chain(env.config_candidates()).collect();
+    Guarded { layers, data_folders: env.data_candidates() }
 }
 
 /// Lists the files of the user's own layers.

@@ -62,6 +62,15 @@ impl Env {
         Some(data.join("cairn"))
     }
 
+    /// Returns every folder that is a data root in some environment: no tool may change any of them.
+    pub fn data_candidates(&self) -> Vec<PathBuf> {
+        let support = self.home.as_ref().map(|h| h.join("Library/Application Support/cairn"));
+        let of_home = self.home.as_ref().map(|h| h.join(".local/share/cairn"));
+        let of_xdg = self.xdg_data_home.as_ref().map(|data| data.join("cairn"));
+        let on_mac = support.filter(|_| self.macos);
+        self.cairn_home.iter().cloned().chain(of_xdg).chain(of_home).chain(on_mac).collect()
+    }
+
     /// Returns the configuration folder that applies, and the reason why; `None` without a home.
     pub fn config(&self) -> Option<(PathBuf, ConfigFolder)> {
         if let Some(folder) = &self.cairn_config {
@@ -129,11 +138,21 @@ impl DataRoot {
         "remote",
         "state.json",
         "token",
+        "trust",
         "trace.db",
         "trace.db-shm",
         "trace.db-wal",
         "workspaces",
     ];
+
+    /// The entries that hold folders of the user's, or programs that run in the sandbox.
+    const SHARED: &[&str] = &["agents", "external", "language-servers", "workspaces"];
+
+    /// Returns the paths of the entries that are Cairn's alone.
+    pub fn own_entries(&self) -> Vec<PathBuf> {
+        let own = Self::ENTRIES.iter().filter(|name| !Self::SHARED.contains(name));
+        own.map(|name| self.0.join(name)).collect()
+    }
 
     /// Returns the path of the log's database.
     pub fn trace_db(&self) -> PathBuf {

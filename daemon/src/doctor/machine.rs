@@ -162,7 +162,8 @@ fn sandbox(config: &Config) -> Vec<Check> {
         let hint = "set safety.sandboxEnabled to true in your configuration";
         return vec![Check::warn(NAME, text, hint)];
     }
-    let sandbox = crate::compose::sandbox(config, config.safety.sandbox_blocked_paths.clone());
+    let sandbox =
+        crate::compose::sandbox(config, config.safety.sandbox_blocked_paths.clone(), vec![]);
     let probe = sandbox.probe();
     let landlock = probe.landlock.map_or("no landlock".into(), |abi| format!("landlock {abi}"));
     let seccomp = if probe.seccomp { "seccomp" } else { "no seccomp" };

@@ -399,6 +399,7 @@ fn host() -> Host {
             .unwrap_or_default(),
         lang: std::env::var("LANG").ok(),
         blocked: vec![],
+        closed: vec![],
     }
 }
 

@@ -142,6 +142,8 @@ pub enum DecidedBy {
     UnreadableRules(String),
     /// A path outside the write paths of tools.
     UnwritablePath(String),
+    /// A file that Cairn itself runs or reads.
+    OwnFile(String),
     /// The tool itself, which requires an approval for this reason.
     Tool(String),
     /// A plugin, for this reason.
@@ -218,6 +220,12 @@ impl fmt::Display for DecidedBy {
             Self::UnreadableRules(why) | Self::Tool(why) => f.write_str(why),
             Self::UnwritablePath(path) => {
                 write!(f, "safety.sandboxAllowedPaths does not include '{path}'")
+            }
+            Self::OwnFile(path) => {
+                write!(
+                    f,
+                    "any rule: Cairn itself runs or reads '{path}', so only the user changes it"
+                )
             }
             Self::Plugin(why) => write!(f, "plugin: {why}"),
             Self::UnknownTool(name) => write!(f, "tools: {name} does not exist"),

@@ -418,6 +418,10 @@ impl Harness {
             self.warn_of_sandbox(call, judge, &mut intent)?;
         }
         match &intent.must_ask {
+            Some(MustAsk::Closed(path)) => {
+                decision =
+                    Decision { verdict: Verdict::Deny, by: DecidedBy::OwnFile(path.clone()) };
+            }
             Some(MustAsk::Always(why)) => decision = ask_decision(why),
             Some(MustAsk::Unread(why))
                 if !(call.grants.mode.is_raised() && decision.verdict == Verdict::Allow) =>

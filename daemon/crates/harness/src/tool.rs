@@ -205,6 +205,8 @@ pub(crate) fn own_path(
 /// Reason why a call needs an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MustAsk {
+    /// No approval suffices: Cairn itself runs or reads the file at this path.
+    Closed(String),
     /// Needed regardless of rules and earlier answers.
     Always(String),
     /// Needed regardless of rules, unless the run's mode accepts edits: the content was not read.
@@ -217,7 +219,7 @@ impl MustAsk {
     /// Returns the reason as text.
     pub fn why(&self) -> &str {
         match self {
-            Self::Always(why) | Self::Unread(why) | Self::Unruled(why) => why,
+            Self::Closed(why) | Self::Always(why) | Self::Unread(why) | Self::Unruled(why) => why,
         }
     }
 
@@ -225,6 +227,7 @@ impl MustAsk {
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         let rank = |must: &Self| match must {
+            Self::Closed(_) => 3,
             Self::Always(_) => 2,
             Self::Unread(_) => 1,
             Self::Unruled(_) => 0,

@@ -112,6 +112,11 @@ impl Layout {
         hidden.extend(home.iter().flat_map(|home| SECRETS.iter().map(|s| home.join(s))));
         hidden.extend(host_keys());
         hidden.extend(confined.masked.iter().cloned());
+        for folder in &host.closed {
+            let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+            let shown: Vec<PathBuf> = spaces.iter().chain(&confined.readable).cloned().collect();
+            except(&real, &shown, &mut hidden);
+        }
         hidden.retain(|p| fs::symlink_metadata(p).is_ok());
         hidden.sort();
         hidden.dedup();
@@ -405,6 +410,20 @@ impl Arguments {
 
 fn tmpfs_room(limits: &Limits) -> String {
     (limits.memory / 2).max(1 << 20).to_string()
+}
+
+/// Adds the parts of a folder that hold none of `spaces`.
+fn except(folder: &Path, spaces: &[PathBuf], hidden: &mut Vec<PathBuf>) {
+    if !spaces.iter().any(|space| space.starts_with(folder)) {
+        hidden.push(folder.to_owned());
+        return;
+    }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !spaces.iter().any(|space| path.starts_with(space)) {
+            except(&path, spaces, hidden);
+        }
+    }
 }
 
 /// Returns the private keys of the SSH server.

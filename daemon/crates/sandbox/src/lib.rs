@@ -55,6 +55,9 @@ pub struct Host {
     pub lang: Option<String>,
     /// Paths that no process may access; `~/` stands for the home folder.
     pub blocked: Vec<PathBuf>,
+    /// Folders that are hidden from a workspace around them, though folders in them can be
+    /// workspaces.
+    pub closed: Vec<PathBuf>,
 }
 
 impl Host {

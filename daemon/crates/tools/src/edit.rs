@@ -17,7 +17,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     id::SessionId,
 };
-use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath, is_sensitive};
+use cairn_workspace::{Autorun, AutorunClass, MAX_WRITTEN_BYTES, ResolvedPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -183,16 +183,36 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// Returns the strictest of the files that something runs later, with its path.
+pub fn strictest_autorun<'a>(
+    paths: impl Iterator<Item = (&'a str, Option<Autorun>)>,
+) -> Option<(&'a str, Autorun)> {
+    let known = paths.filter_map(|(path, autorun)| Some((path, autorun?)));
+    known.reduce(|first, next| if next.1.class > first.1.class { next } else { first })
+}
+
+/// Returns the demand that such a file makes on the call that changes it.
+pub fn demand((path, autorun): (&str, Autorun)) -> Option<MustAsk> {
+    match autorun.class {
+        AutorunClass::Own => Some(MustAsk::Closed(path.to_owned())),
+        AutorunClass::Start => Some(MustAsk::Always(autorun.reason(path))),
+        AutorunClass::Source => None,
+    }
+}
+
 /// Returns the intent of changes, for an approver. If a path leads elsewhere, both paths are named,
-/// and a change that is sensitive under either name needs an approval.
+/// and the stricter treatment of either name applies.
 pub fn intent_of(
     changes: &[(ResolvedPath, Change)],
     tool: &str,
     must_ask: Option<MustAsk>,
 ) -> Intent {
     let paths: Vec<String> = changes.iter().map(|(_, change)| change.path.clone()).collect();
-    let sensitive =
-        changes.iter().flat_map(|(target, _)| target.spellings()).find_map(is_sensitive);
+    let spellings = changes
+        .iter()
+        .flat_map(|(target, _)| target.spellings().map(|path| (path, target.root().autorun(path))));
+    let runs_later = strictest_autorun(spellings);
+    let sensitive = runs_later.map(|(path, autorun)| autorun.reason(path));
     let links = changes.iter().filter(|(target, _)| target.requested() != target.real());
     let links = links
         .map(|(target, _)| format!("'{}' is a link to '{}'", target.requested(), target.real()));
@@ -203,12 +223,12 @@ pub fn intent_of(
     let preview = Preview {
         summary: format!("{tool} {}", paths.join(", ")),
         diff: Some(diffs),
-        warnings: links.chain(why).chain(sensitive.clone()).chain(long).collect(),
+        warnings: links.chain(why).chain(sensitive).chain(long).collect(),
         paths,
         ..Preview::default()
     };
     let patterns = folder_pattern(changes, &[tool]).into_iter().collect();
-    let must_ask = sensitive.map(MustAsk::Always).or(must_ask);
+    let must_ask = runs_later.and_then(demand).or(must_ask);
     Intent { preview, must_ask, grants: tool.to_owned(), patterns, ..Intent::default() }
 }
 

@@ -7,30 +7,39 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocked {
     given: Vec<PathBuf>,
+    /// Folders that are closed to a root that contains them, though folders in them can be roots:
+    /// those of Cairn's own data, which hold clones and work trees too.
+    closed: Vec<PathBuf>,
+}
+
+/// Returns both forms of every path now: a path that did not exist when the configuration was read
+/// may since have become a symlink.
+fn forms(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> + '_ {
+    paths.iter().flat_map(|p| {
+        let real = resolve_existing(p);
+        std::iter::once(p.clone()).chain((real != *p).then_some(real))
+    })
 }
 
 impl Blocked {
     pub(crate) fn new(given: Vec<PathBuf>) -> Self {
-        Self { given: given.iter().map(|p| normalize(p)).collect() }
+        Self { given: given.iter().map(|p| normalize(p)).collect(), closed: vec![] }
     }
 
-    /// Returns both forms of every blocked path now: a path that did not exist when the
-    /// configuration was read may since have become a symlink.
-    fn forms(&self) -> impl Iterator<Item = PathBuf> + '_ {
-        self.given.iter().flat_map(|p| {
-            let real = resolve_existing(p);
-            std::iter::once(p.clone()).chain((real != *p).then_some(real))
-        })
+    /// Adds folders that are closed to roots around them.
+    pub(crate) fn closing(mut self, folders: Vec<PathBuf>) -> Self {
+        self.closed.extend(folders.iter().map(|p| normalize(p)));
+        self
     }
 
     /// Returns true if `path` (absolute, normalised or canonical) is a blocked path or lies in one.
     pub(crate) fn covers(&self, path: &Path) -> bool {
-        self.forms().any(|b| path.starts_with(b))
+        forms(&self.given).any(|b| path.starts_with(b)) || forms(&self.closed).any(|b| path == b)
     }
 
     /// Returns the blocked paths below `root`; empty for nearly every root.
     pub(crate) fn below(&self, root: &Path) -> Vec<PathBuf> {
-        self.forms().filter(|b| b.starts_with(root)).collect()
+        forms(&self.given).chain(forms(&self.closed)).filter(|b| b.starts_with(root)).collect()
     }
 }
 
@@ -87,6 +96,11 @@ mod tests {
         }
         assert_eq!(blocked.below(Path::new("/home/u")), [PathBuf::from("/home/u/.ssh")]);
         assert!(blocked.below(Path::new("/home/v")).is_empty());
+        let data = Blocked::new(vec![]).closing(vec!["/home/u/data".into()]);
+        assert!(data.covers(Path::new("/home/u/data")));
+        assert!(!data.covers(Path::new("/home/u/data/workspaces/clone")));
+        assert_eq!(data.below(Path::new("/home/u")), [PathBuf::from("/home/u/data")]);
+        assert!(data.below(Path::new("/home/u/data/workspaces/clone")).is_empty());
     }
 
     #[test]

@@ -68,6 +68,9 @@ pub enum WorkspaceError {
     /// The path is in a folder that may not be written to.
     #[error("'{}' is in {folder}, which is never written to", display_text(.path))]
     WriteProtected { path: String, folder: String },
+    /// Cairn itself runs or reads the file: only the user changes it.
+    #[error("'{}' is run or read by Cairn itself: only the user changes it", display_text(.path))]
+    OwnFile { path: String },
     /// A rule hides the path.
     #[error("'{}' may not be read: {rule}", display_text(.path))]
     Hidden {
@@ -178,6 +181,7 @@ impl WorkspaceError {
             Self::UnfitRoot { .. }
             | Self::Blocked { .. }
             | Self::WriteProtected { .. }
+            | Self::OwnFile { .. }
             | Self::Hidden { .. } => Reason::PathBlocked,
             Self::RootReplaced { .. } | Self::OutsideRoots { .. } | Self::LeavesRoot { .. } => {
                 Reason::PathOutsideRoots

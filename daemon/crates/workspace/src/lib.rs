@@ -5,6 +5,7 @@
 //! user); every path from outside passes [`Roots::resolve`] and is opened beneath its root by the
 //! kernel, so that a symlink swapped in between leads nowhere.
 
+mod autorun;
 mod background;
 mod beneath;
 mod blocked;
@@ -25,6 +26,9 @@ mod walk;
 mod watch;
 mod write;
 
+pub use autorun::{
+    Autorun, AutorunClass, NamedPrograms, autorun, autorun_table, is_version_control,
+};
 pub use background::background_thread;
 pub use error::{PatternError, RangeError, WorkspaceError};
 pub use languages::{language_named, language_of};
@@ -39,4 +43,4 @@ pub use span::{MAX_HASHED_BYTES, MAX_SCANNED_BYTES, read_span};
 pub use visibility::{Masked, ReadRule, ReadRules, Reading, View, Visibility};
 pub use walk::{Ignore, MAX_UNREADABLE, WalkOptions, WalkReport, Walked, walk};
 pub use watch::{Change, MAX_PENDING, QUIET, Ticks, Watch};
-pub use write::{MAX_WRITTEN_BYTES, is_sensitive};
+pub use write::MAX_WRITTEN_BYTES;

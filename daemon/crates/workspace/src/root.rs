@@ -293,6 +293,13 @@ impl Root {
         }
     }
 
+    /// Returns the programs and scripts in this folder that the daemon's configuration names,
+    /// relative to it.
+    pub fn named_programs(&self) -> Arc<Vec<String>> {
+        let declared = self.inner.declared.upgrade();
+        declared.map(|declared| declared.named_programs(&self.path)).unwrap_or_default()
+    }
+
     /// The lines of the files that were counted.
     pub(crate) fn line_counts(&self) -> &LineCounts {
         &self.inner.line_counts

@@ -9,7 +9,7 @@ use std::{
 use cairn_protocol::id::RootId;
 
 use crate::{
-    ResolvedPath, Visibility, WorkspaceError,
+    NamedPrograms, ResolvedPath, Visibility, WorkspaceError,
     blocked::{Blocked, normalize, resolve_existing},
     root::{Root, failure, folded},
     visibility::ReadRules,
@@ -31,6 +31,7 @@ pub struct Roots {
 pub(crate) struct Declared {
     roots: RwLock<BTreeMap<RootId, Root>>,
     visibility: RwLock<Visibility>,
+    programs: RwLock<Option<Arc<dyn NamedPrograms>>>,
 }
 
 impl Declared {
@@ -40,6 +41,12 @@ impl Declared {
             .unwrap_or_else(|e| e.into_inner())
             .values()
             .any(|r| path.starts_with(&r.path))
+    }
+
+    /// Returns the programs that the daemon's configuration names in the folder of a root.
+    pub(crate) fn named_programs(&self, root: &Path) -> Arc<Vec<String>> {
+        let programs = self.programs.read().unwrap_or_else(|e| e.into_inner()).clone();
+        programs.map(|programs| programs.named_in(root)).unwrap_or_default()
     }
 
     pub(crate) fn read_rules(&self, id: &RootId) -> ReadRules {
@@ -52,6 +59,13 @@ impl Roots {
     /// root.
     pub fn new(blocked: Vec<PathBuf>) -> Self {
         Self { declared: Arc::default(), blocked: Arc::new(Blocked::new(blocked)) }
+    }
+
+    /// Closes folders to every root that contains them, though folders in them can be roots.
+    #[must_use]
+    pub fn closing(self, folders: Vec<PathBuf>) -> Self {
+        let blocked = Blocked::clone(&self.blocked).closing(folders);
+        Self { blocked: Arc::new(blocked), ..self }
     }
 
     /// Declares the folder at an absolute path. Declaring it again returns the same root.
@@ -144,6 +158,11 @@ impl Roots {
             by(&plain).or_else(|| by(&resolve_existing(path)))
         });
         declared.flatten().ok_or_else(|| WorkspaceError::UnknownRoot { root: root.to_owned() })
+    }
+
+    /// Sets the source of programs that the daemon's configuration names below roots.
+    pub fn set_programs(&self, programs: Arc<dyn NamedPrograms>) {
+        *self.declared.programs.write().unwrap_or_else(|e| e.into_inner()) = Some(programs);
     }
 
     /// Sets the hidden paths, for later answers.

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 
 use crate::{
-    WorkspaceError,
+    Autorun, AutorunClass, WorkspaceError, autorun,
     root::{Root, failure},
 };
 
@@ -15,40 +15,6 @@ pub const MAX_WRITTEN_BYTES: u64 = 16 * 1024 * 1024;
 /// Folders whose contents programs run or trust: nothing in them is written, at any depth, whether
 /// they exist or not.
 const CLOSED: &[&str] = &[".git", ".hg", ".svn", ".jj"];
-/// Files that make programs run or that configure Cairn itself: written only after an approval of
-/// the particular change.
-const SENSITIVE_FILES: &[&str] = &[
-    ".cairn.json",
-    ".envrc",
-    ".gitmodules",
-    ".gitattributes",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".mcp.json",
-];
-/// Folders with such files.
-const SENSITIVE_FOLDERS: &[&str] =
-    &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
-
-/// Returns the reason why a change of the file at `rel` needs an approval whatever rules allow it.
-pub fn is_sensitive(rel: &str) -> Option<String> {
-    let parts: Vec<&str> = rel.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
-    let (name, folders) = parts.split_last()?;
-    let same = |list: &[&str], what: &str| list.iter().any(|l| l.eq_ignore_ascii_case(what));
-    if same(SENSITIVE_FILES, name) {
-        return Some(format!("{name} can cause programs to run"));
-    }
-    folders
-        .iter()
-        .find(|f| same(SENSITIVE_FOLDERS, f))
-        .map(|f| format!("files in {f} can cause programs to run"))
-}
-
 impl Root {
     /// Reads the complete file at `rel`, of at most `limit` bytes; `None` when there is none.
     ///
@@ -74,7 +40,7 @@ impl Root {
     ///
     /// # Errors
     /// As [`Root::open_file`]; `NotAFile` for a symlink; `PathBlocked` for folders of version
-    /// control; `TooLarge`; `DiskFull`.
+    /// control and for files that Cairn itself runs or reads; `TooLarge`; `DiskFull`.
     pub fn write_file(&self, rel: &str, bytes: &[u8]) -> Result<(), WorkspaceError> {
         if bytes.len() as u64 > MAX_WRITTEN_BYTES {
             return Err(WorkspaceError::ContentTooLarge {
@@ -130,6 +96,7 @@ impl Root {
     fn writable(&self, rel: &str, make: bool) -> Result<(Dir, String), WorkspaceError> {
         let real = normal(rel)?;
         closed(&real)?;
+        self.require_not_own(&real)?;
         let (parent, name) = real.rsplit_once('/').map_or(("", real.as_str()), |(p, n)| (p, n));
         if name.is_empty() {
             return Err(no_file(rel));
@@ -141,7 +108,10 @@ impl Root {
         // The folder is open now; its path when it was opened decides, even if it is swapped
         // meanwhile.
         if let Ok(beneath) = folder_path.strip_prefix(&self.path) {
-            closed(&beneath.join(name).to_string_lossy())?;
+            let opened = beneath.join(name);
+            let opened = opened.to_string_lossy();
+            closed(&opened)?;
+            self.require_not_own(&opened)?;
         } else if !folder_path.as_os_str().is_empty() && folder_path != self.path {
             return Err(WorkspaceError::LeavesRoot { path: rel.to_owned() });
         }
@@ -149,6 +119,29 @@ impl Root {
             return Err(WorkspaceError::Blocked { path: rel.to_owned() });
         }
         Ok((folder, name.to_owned()))
+    }
+
+    /// Returns the class of the file at `rel` if something runs it later: by its name, or because
+    /// the daemon's configuration names it as a program.
+    pub fn autorun(&self, rel: &str) -> Option<Autorun> {
+        let named = || {
+            let own = Autorun { class: AutorunClass::Own, reader: "Cairn" };
+            self.named_programs().iter().any(|path| path == rel).then_some(own)
+        };
+        let by_name = autorun(rel);
+        match by_name {
+            Some(known) if known.class == AutorunClass::Own => by_name,
+            _ => named().or(by_name),
+        }
+    }
+
+    fn require_not_own(&self, rel: &str) -> Result<(), WorkspaceError> {
+        match self.autorun(rel) {
+            Some(known) if known.class == AutorunClass::Own => {
+                Err(WorkspaceError::OwnFile { path: rel.to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn make_folders(&self, parent: &str, rel: &str) -> Result<(), WorkspaceError> {
@@ -265,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn version_control_folders_are_closed_and_sensitive_files_are_reported() {
+    fn version_control_folders_and_own_files_are_closed() {
         let dir = tempfile::tempdir().unwrap();
         let root = root(dir.path());
         std::fs::create_dir_all(dir.path().join("sub/.git")).unwrap();
@@ -286,11 +279,15 @@ mod tests {
             );
         }
         root.write_file("sub/.gitignore", b"x").unwrap();
-        for path in [".envrc", "a/.vscode/tasks.json", ".cairn.json", ".github/workflows/x.yml"] {
-            assert!(is_sensitive(path).is_some(), "{path}");
+        std::fs::write(dir.path().join(".mcp.json"), "{}").unwrap();
+        symlink(".mcp.json", dir.path().join("notes")).unwrap();
+        for path in [".cairn.json", "a/.claude/settings.json", ".mcp.json", "notes"] {
+            let real = root.locate(path).unwrap();
+            let refused = [root.write_file(real.real(), b"x"), root.remove_file(real.real())];
+            for refused in refused {
+                assert_eq!(refused.unwrap_err().reason(), Reason::PathBlocked, "{path}");
+            }
         }
-        for path in ["src/main.rs", "a/cargo/b", "vscode", "x.envrc.md"] {
-            assert_eq!(is_sensitive(path), None, "{path}");
-        }
+        root.write_file(".claude/agents/a.md", b"x").unwrap();
     }
 }

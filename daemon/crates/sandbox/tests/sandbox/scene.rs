@@ -104,6 +104,7 @@ impl Scene {
             path: vec!["/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()],
             lang: None,
             blocked: ["blocked", "blocked2", "blocked.txt"].map(|b| self.root.join(b)).to_vec(),
+            closed: vec![],
         }
     }
 

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
 };
-use cairn_workspace::{ResolvedPath, Root, git, is_sensitive};
+use cairn_workspace::{ResolvedPath, Root, git};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -108,18 +108,20 @@ fn root_of(caller: &Caller<'_>) -> Result<Root, Failure> {
 }
 
 /// Returns the intent of an operation that replaces files. Files that can cause programs to run
-/// need an approval whatever the rules are.
-fn intent_of(tool: &str, summary: String, paths: Vec<String>) -> Intent {
-    let sensitive = paths.iter().find_map(|path| is_sensitive(path));
+/// need an approval whatever the rules are; Cairn's own are closed here as everywhere.
+fn intent_of(root: &Root, tool: &str, summary: String, paths: Vec<String>) -> Intent {
+    let runs_later =
+        edit::strictest_autorun(paths.iter().map(|path| (path.as_str(), root.autorun(path))));
+    let sensitive = runs_later.map(|(path, autorun)| autorun.reason(path));
+    let must_ask = runs_later.and_then(edit::demand);
     let more = paths.len().saturating_sub(PREVIEWED);
     let listed = (more > 0).then(|| format!("{more} further files change"));
     let preview = Preview {
         summary,
-        warnings: sensitive.clone().into_iter().chain(listed).collect(),
+        warnings: sensitive.into_iter().chain(listed).collect(),
         paths: paths.into_iter().take(PREVIEWED).collect(),
         ..Preview::default()
     };
-    let must_ask = sensitive.map(MustAsk::Always);
     Intent { preview, must_ask, grants: tool.to_owned(), ..Intent::default() }
 }
 
@@ -145,8 +147,11 @@ impl Tool for Branch {
         let word = if params.action == BranchAction::Create { "create" } else { "switch to" };
         let summary = format!("git_branch {word} {}", params.name);
         let (root, change) = (root_of(caller)?, params.change()?);
-        let paths = off_thread(move || git::branch_paths(&root, &change)).await?;
-        Ok(intent_of("git_branch", summary, paths))
+        off_thread(move || {
+            let paths = git::branch_paths(&root, &change)?;
+            Ok(intent_of(&root, "git_branch", summary, paths))
+        })
+        .await
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
@@ -188,9 +193,12 @@ impl Tool for StashTool {
         let params: StashParams = arguments(value.clone())?;
         let word = if params.action == StashAction::Push { "push" } else { "pop" };
         let root = root_of(caller)?;
-        let (id, paths) = off_thread(move || stash_paths(&root, &params)).await?;
-        let summary = format!("git_stash {word} {id}").trim_end().to_owned();
-        Ok(intent_of("git_stash", summary, paths))
+        off_thread(move || {
+            let (id, paths) = stash_paths(&root, &params)?;
+            let summary = format!("git_stash {word} {id}").trim_end().to_owned();
+            Ok(intent_of(&root, "git_stash", summary, paths))
+        })
+        .await
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
