@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Tool, ToolSpec, arguments, diff};
 use cairn_memory::Store;
 use cairn_protocol::{
     approval::Preview,
@@ -124,7 +124,7 @@ impl<P: DeserializeOwned + JsonSchema + 'static> Tool for One<P> {
     }
 
     async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
-        Ok(intent(&(self.op)(arguments(value.clone())?)))
+        intent(&self.store, (self.op)(arguments(value.clone())?)).await
     }
 
     async fn run(&self, _: Permit, value: Value) -> Result<Output, Failure> {
@@ -160,7 +160,7 @@ impl Tool for All {
     }
 
     async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
-        Ok(intent(&arguments(value.clone())?))
+        intent(&self.0, arguments(value.clone())?).await
     }
 
     async fn run(&self, _: Permit, value: Value) -> Result<Output, Failure> {
@@ -169,9 +169,10 @@ impl Tool for All {
     }
 }
 
-/// Returns the effect of a change, for the approver.
-fn intent(op: &MemoryOp) -> Intent {
-    let summary = match op {
+/// Returns the effect of a change, for the approver. An entry that would be replaced is asked about,
+/// with the difference: it may be the user's own.
+async fn intent(store: &Store, op: MemoryOp) -> Result<Intent, Failure> {
+    let summary = match &op {
         MemoryOp::Save(p) => {
             format!("store an entry '{}' of {} bytes in memory", p.keywords, p.content.len())
         }
@@ -181,7 +182,22 @@ fn intent(op: &MemoryOp) -> Intent {
         MemoryOp::Delete(p) => format!("delete the entry '{}' of memory", p.keywords),
         _ => String::new(),
     };
-    Intent { preview: Preview { summary, ..Preview::default() }, ..Intent::default() }
+    let mut intent =
+        Intent { preview: Preview { summary, ..Preview::default() }, ..Intent::default() };
+    if let MemoryOp::Save(params) = op {
+        let (store, keywords) = (store.clone(), params.keywords.clone());
+        // A bad name fails in the call itself.
+        let known = crate::reading::off_thread(move || Ok(store.load(&keywords).ok())).await?;
+        if let Some(known) = known.filter(|known| known.content != params.content) {
+            let (before, after) = (known.content.as_bytes(), params.content.as_bytes());
+            let name = &known.name;
+            intent.preview.diff =
+                Some(diff::unified(name, Some(before), Some(after), diff::MAX_DIFF));
+            intent.must_ask = Some(MustAsk::Unruled(format!("it replaces the entry '{name}'")));
+            intent.grants = "memory_save".to_owned();
+        }
+    }
+    Ok(intent)
 }
 
 async fn run(store: &Store, op: MemoryOp) -> Result<Output, Failure> {

@@ -56,6 +56,33 @@ async fn memory_save_needs_no_approval_and_delete_does() {
     assert!(!dir.path().join("memory/build_rust.md").exists());
 }
 
+/// An entry of the user is not replaced without a question, by either name of the tool.
+#[tokio::test]
+async fn replacing_an_entry_needs_an_approval() {
+    let (dir, fixture) = fixture(Rules::default()).await;
+    let save = |content: &str| json!({"keywords": "deploy", "content": content});
+    fixture.call("memory_save", save("ask first")).await.unwrap();
+    let file = dir.path().join("memory/deploy.md");
+    let all = |content: &str| {
+        let mut arguments = save(content);
+        arguments["action"] = "save".into();
+        arguments
+    };
+    for (tool, arguments) in [("memory_save", save("push at once")), ("memory", all("push"))] {
+        let error = fixture.call(tool, arguments).await.unwrap_err();
+        assert_eq!(error.reason, Reason::NoApprover, "{tool}: {error}");
+        assert!(error.message.contains("it replaces the entry"), "{tool}: {error}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "ask first");
+    }
+    // Controls: the same content, another entry, and a rule of the user.
+    fixture.call("memory_save", save("ask first")).await.unwrap();
+    let other = json!({"keywords": "release", "content": "x"});
+    fixture.call("memory_save", other).await.unwrap();
+    fixture.set_rules(Rules { allow: vec!["memory_save".parse().unwrap()], ..Rules::default() });
+    fixture.call("memory_save", save("push at once")).await.unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "push at once");
+}
+
 #[tokio::test]
 async fn memory_tools_obey_rules() {
     let (_dir, denied) =
