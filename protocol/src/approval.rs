@@ -77,9 +77,39 @@ pub struct Preview {
     /// Domains that the call can reach without a further approval, as patterns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
+    /// What a command acts by as it was at the request: its working folder, the scripts that it
+    /// runs, the files that its redirections write. The command does not start when they differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bound: Vec<BoundPath>,
     /// Warnings for the approver, such as a missing sandbox or a file that was not read before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// The part that a path plays in a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundRole {
+    /// The working folder.
+    Folder,
+    /// A program or script that runs.
+    Program,
+    /// A file that a redirection writes.
+    Output,
+}
+
+/// A path that a command acts by, as it was when its approval was requested.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BoundPath {
+    /// Its part in the command.
+    pub role: BoundRole,
+    /// The path as the command has it, relative to the root.
+    pub path: String,
+    /// The path to which it leads.
+    pub target: String,
+    /// Its content or identity, to compare; empty for a file that is written.
+    pub state: String,
 }
 
 /// A question of an MCP server for the user. No model sees it or answers it.

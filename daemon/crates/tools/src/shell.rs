@@ -1,5 +1,7 @@
 //! `run_shell`: a command line in the sandbox.
 
+mod binding;
+
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use cairn_harness::{
@@ -16,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::Deps;
+use crate::{Deps, reading};
 
 /// Default time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -174,6 +176,26 @@ impl Shell {
         Err(Failure::new(Reason::ToolDenied, text))
     }
 
+    /// Refuses a command whose approval was of another folder, script or target of a redirection.
+    async fn require_bound(&self, permit: &Permit, params: &ShellParams) -> Result<(), Failure> {
+        let Some(approved) = permit.approved().map(|preview| preview.bound.clone()) else {
+            return Ok(());
+        };
+        let (root, folder) = (permit.require_root()?.clone(), params.working_directory.clone());
+        let line = CommandLine::parse(&params.command);
+        let now = reading::off_thread(move || Ok(binding::bound(&root, &folder, &line))).await?;
+        let differs = approved.iter().find(|known| !now.contains(known));
+        let Some(differs) = differs.or_else(|| now.iter().find(|path| !approved.contains(path)))
+        else {
+            return Ok(());
+        };
+        let text = format!(
+            "'{}' changed since the command was approved: nothing was run",
+            differs.path.escape_debug()
+        );
+        Err(Failure::new(Reason::FileChanged, text))
+    }
+
     fn folder(&self, permit: &Permit, requested: &str) -> Result<PathBuf, Failure> {
         // A run with paths of its own starts in the first folder of them.
         if requested == here()
@@ -208,10 +230,18 @@ impl Tool for Shell {
         let grants: Vec<String> =
             Rule::for_command(&line).iter().map(ToString::to_string).collect();
         let patterns = patterns(&line);
+        let bound = match caller.root {
+            Some(root) => {
+                let (root, folder) = (root.clone(), params.working_directory.clone());
+                reading::off_thread(move || Ok(binding::bound(&root, &folder, &line))).await?
+            }
+            None => vec![],
+        };
         let preview = Preview {
             summary: format!("run_shell {}", params.command.lines().next().unwrap_or_default()),
             command: Some(params.command),
             folder: Some(params.working_directory),
+            bound,
             warnings: background_warning(params.background),
             ..Preview::default()
         };
@@ -235,6 +265,7 @@ impl Tool for Shell {
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: ShellParams = arguments(value)?;
         self.check_listed(&params.command)?;
+        self.require_bound(&permit, &params).await?;
         let mut confined =
             Confined::script(&params.command, self.folder(&permit, &params.working_directory)?);
         let requested = params.timeout_seconds.map_or(TIMEOUT, Duration::from_secs);
