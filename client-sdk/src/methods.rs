@@ -46,6 +46,7 @@ use cairn_protocol::{
         AuditEntry, AuditQueryParams, BlobParams, BlobPart, ReplayParams, ReplayReport,
         TraceExportParams, TraceExportPart, TraceGetParams, TraceImportParams, TracePage,
     },
+    trust::{FolderTrust, TrustGetParams, TrustRemoveParams, TrustRemoved, TrustSetParams},
     turn::{
         Compressed, ModelChoice, ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSet,
         ProviderSetParams, RunStartParams, RunStatus, SteerParams, TurnRef,
@@ -264,6 +265,12 @@ methods! {
     session_search(HistoryParams) -> HistoryAnswer = "session.search";
     /// Replaces the MCP servers of a session, which end with it.
     session_set_mcp_servers(SetMcpServersParams) -> SessionMcpServers = "session.setMcpServers";
+    /// Compares what a folder brings with what was trusted.
+    trust_get(TrustGetParams) -> FolderTrust = "trust.get";
+    /// Trusts or refuses items of a folder with exactly these contents.
+    trust_set(TrustSetParams) -> FolderTrust = "trust.set";
+    /// Removes the trust in a folder.
+    trust_remove(TrustRemoveParams) -> TrustRemoved = "trust.remove";
     /// Lists the agent plugins of the user.
     plugin_list(Empty) -> Page<PluginInfo> = "plugin.list";
     /// Lists the MCP servers of the configuration.

@@ -12,7 +12,7 @@ use cairn_config::{
 };
 use cairn_engine::{
     BackgroundOptions, DomainAccess, EgressOptions, Engine, EngineDeps, EngineOptions,
-    RootSettings, Rule, Rules, RuntimeSettings, Trust, TurnSettings, Verdict,
+    RootSettings, Rule, Rules, RuntimeSettings, TurnSettings, Verdict,
     model::{CostLimits, ModelLimits},
 };
 use cairn_harness::{
@@ -30,7 +30,9 @@ use cairn_tools::{SearchBackend, ShellMode, ShellOptions, ToolMode, WebOptions};
 use cairn_trace::{Retention, Trace};
 use cairn_workspace::{PathPattern, Roots};
 
-use crate::{context, language_servers, launch::Agents, models, root_config::Guarded};
+use crate::{
+    context, language_servers, launch::Agents, models, root_config::Guarded, trust::TrustStore,
+};
 
 /// Capacity of the progress channel; further progress is dropped, because only live progress
 /// matters.
@@ -47,7 +49,7 @@ pub async fn engine(
     workspace_roots: Vec<PathBuf>,
     config_dir: Option<PathBuf>,
     guarded: Guarded,
-    trust: Arc<Trust>,
+    trust: Arc<TrustStore>,
 ) -> Result<Engine, Failure> {
     // Unfinished clones of earlier daemons are useless.
     let workspaces = root.workspaces_dir();
@@ -100,6 +102,7 @@ pub async fn engine(
         background: background(config),
         retention: retention(config),
         timezone: cairn_schedule::system_zone(),
+        aside: Some(root.aside_dir()),
         ..EngineOptions::default()
     };
     let engine =
@@ -137,7 +140,7 @@ fn remove_unused_indexes(folder: &Path, known: &HashSet<RootId>) {
 }
 
 /// Returns the steps after edits.
-fn after_edit(config: &Config, root: &DataRoot, trust: Arc<Trust>) -> cairn_tools::AfterEdit {
+fn after_edit(config: &Config, root: &DataRoot, trust: Arc<TrustStore>) -> cairn_tools::AfterEdit {
     let diagnostics = &config.diagnostics;
     let has_command = matches!(diagnostics.mode, DiagnosticsMode::Auto | DiagnosticsMode::Command);
     cairn_tools::AfterEdit {

@@ -59,7 +59,7 @@ impl Host for Binary {
     }
 
     fn config_inputs(&self, globals: &Globals, project: Option<PathBuf>) -> cairn_config::Inputs {
-        settings::inputs(&Env::from_process(), &flags(globals), project)
+        settings::command_inputs(&Env::from_process(), &flags(globals), project)
     }
 }
 

@@ -11,8 +11,9 @@ use std::{
 };
 
 use cairn_config::{Config, DiagnosticsMode};
-use cairn_engine::Trust;
 use cairn_tools::{LanguageServerLimits, LanguageServers, Program, ServerSpec, known_servers};
+
+use crate::trust::TrustStore;
 
 /// Most caches of servers; those that are unused for longest are removed when the daemon starts.
 const MAX_CACHES: usize = 16;
@@ -23,7 +24,7 @@ const MAX_LINE: u64 = 256;
 pub fn create(
     config: &Config,
     caches: PathBuf,
-    trust: std::sync::Arc<Trust>,
+    trust: std::sync::Arc<TrustStore>,
 ) -> Option<LanguageServers> {
     if !matches!(config.diagnostics.mode, DiagnosticsMode::Auto | DiagnosticsMode::Server) {
         return None;
@@ -33,7 +34,7 @@ pub fn create(
     let limits = LanguageServerLimits { wait, ..LanguageServerLimits::default() };
     let path = search_path();
     let find = Box::new(move |spec: &ServerSpec| find(spec, &path));
-    let trusted = Box::new(move |folder: &Path| trust(folder));
+    let trusted = Box::new(move |folder: &Path| trust.covers(folder));
     Some(LanguageServers::new(specs(config), caches, limits, find, trusted))
 }
 

@@ -32,6 +32,7 @@ mod serve;
 mod service;
 mod settings;
 mod telemetry;
+mod trust;
 
 use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};
 

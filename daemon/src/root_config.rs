@@ -3,8 +3,8 @@
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use cairn_config::Loaded;
@@ -12,7 +12,7 @@ use cairn_engine::{RootSettings, Rules, TurnSettings};
 use cairn_protocol::{id::RootId, location::Env};
 use cairn_workspace::Root;
 
-use crate::{compose, settings};
+use crate::{compose, settings, trust::TrustStore};
 
 /// The name of a folder's own configuration file.
 pub const FILE: &str = ".cairn.json";
@@ -23,48 +23,18 @@ pub struct RootConfigs {
     env: Env,
     flags: settings::Flags,
     last: Mutex<HashMap<RootId, RootSettings>>,
-    repositories: OnceLock<Arc<Repositories>>,
+    trust: Arc<TrustStore>,
 }
 
-/// Returns the folder of a repository that a folder in one of its work trees is trusted as.
-pub type Repositories = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
-
 impl RootConfigs {
-    pub fn new(env: &Env, flags: settings::Flags) -> Arc<Self> {
-        Arc::new(Self {
-            env: env.clone(),
-            flags,
-            last: Mutex::default(),
-            repositories: OnceLock::new(),
-        })
-    }
-
-    /// Sets the source of the repositories of work trees. Later calls have no effect; before the
-    /// first, work trees are judged by their own folders.
-    pub fn set_repositories(&self, repositories: Arc<Repositories>) {
-        if self.repositories.set(repositories).is_err() {
-            tracing::warn!("the repositories of work trees are already set");
-        }
-    }
-
-    /// Returns the repository's folder that decides about a folder in one of its work trees.
-    fn trusted_as(&self, folder: &Path) -> Option<PathBuf> {
-        self.repositories.get().and_then(|find| find(folder))
+    pub fn new(env: &Env, flags: settings::Flags, trust: Arc<TrustStore>) -> Arc<Self> {
+        Arc::new(Self { env: env.clone(), flags, last: Mutex::default(), trust })
     }
 
     /// Returns a reader of root settings for the engine.
     pub fn reader(self: &Arc<Self>) -> Arc<cairn_engine::RootConfig> {
         let configs = Arc::clone(self);
         Arc::new(move |root| configs.settings(root))
-    }
-
-    /// Returns the judge of folders for the engine: the user's own layers decide, as they are now.
-    pub fn trust(self: &Arc<Self>) -> Arc<cairn_engine::Trust> {
-        let configs = Arc::clone(self);
-        Arc::new(move |folder| {
-            let folder = configs.trusted_as(folder).unwrap_or_else(|| folder.to_owned());
-            configs.load_base().is_ok_and(|base| base.config.trust.covers(&folder))
-        })
     }
 
     /// The environment of this process.
@@ -85,8 +55,7 @@ impl RootConfigs {
     /// # Errors
     /// A description of an unreadable layer or invalid value.
     pub fn load(&self, root: &Root) -> Result<Loaded, String> {
-        let trusted_as = self.trusted_as(&root.path);
-        settings::load_as(&self.env, &self.flags, root.path.clone(), trusted_as)
+        settings::load_project(&self.env, &self.flags, root.path.clone(), &self.trust)
             .map_err(|errors| errors.to_string())
     }
 

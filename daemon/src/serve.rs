@@ -117,18 +117,18 @@ pub async fn serve(
     let control = remote::open(&root, config, &options, &instance.id)?;
     addresses.extend(control.address.map(|at| at.to_string()));
     let layers = root_config::guarded(env, &options.flags);
-    let configs = RootConfigs::new(env, options.flags.clone());
-    let trust = configs.trust();
+    let trust = settings::trust_store(env, &options.flags, &root);
+    let configs = RootConfigs::new(env, options.flags.clone(), Arc::clone(&trust));
     let roots = config.roots.clone();
     let engine =
         compose::engine(&root, config, roots, env.config_dir(), layers, Arc::clone(&trust)).await?;
     let audit_output = audit_output(&options, &engine).await?;
     let known = engine.clone();
-    configs.set_repositories(Arc::new(move |folder| known.repository_folder(folder)));
+    trust.set_repositories(Arc::new(move |folder| known.repository_folder(folder)));
     engine.set_root_config(configs.reader());
-    engine.set_trust(trust);
+    engine.set_trust(Arc::clone(&trust) as Arc<dyn cairn_engine::Trust>);
     let extensions =
-        Extensions::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
+        Extensions::open(env, &root, config, &engine, trust).await.map_err(ServeError::Run)?;
     let idle_exit = idle_exit(config, &options, control.address.is_some());
     let idle_exit_seconds = idle_exit.map(|d| d.as_secs());
     let host = host_info(env, &root, &options, &instance, &addresses, idle_exit_seconds);

@@ -1,10 +1,12 @@
 //! The configuration of this process: files, environment, flags.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
-use cairn_config::{ConfigError, ConfigErrors, DiskFiles, Inputs, Loaded, Source};
-use cairn_protocol::location::Env;
+use cairn_config::{ConfigError, ConfigErrors, DiskFiles, Inputs, Loaded, ProjectTrust, Source};
+use cairn_protocol::location::{DataRoot, Env};
 use serde_json::Value;
+
+use crate::trust::TrustStore;
 
 /// Additions of the command line to the files.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +28,7 @@ pub fn inputs(env: &Env, flags: &Flags, project: Option<PathBuf>) -> Inputs {
         config_dir: env.config_dir(),
         home: env.home.clone(),
         project_dir: project,
-        trusted_as: None,
+        trusts: None,
         explicit: flags.config.clone(),
         env: if flags.without_environment { vec![] } else { environment() },
         overrides: flags.overrides.clone(),
@@ -41,18 +43,39 @@ fn environment() -> Vec<(String, String)> {
     std::env::vars_os().filter_map(text).filter(|(name, _)| ours(name)).collect()
 }
 
-/// Loads every layer for a project that is trusted as another folder is, if one is given.
+/// Loads every layer for a project, whose own file is compared with what the user trusted.
 ///
 /// # Errors
 /// Problems for the user to fix, by file and key.
-pub fn load_as(
+pub fn load_project(
     env: &Env,
     flags: &Flags,
     project: PathBuf,
-    trusted_as: Option<PathBuf>,
+    trust: &Arc<TrustStore>,
 ) -> Result<Loaded, ConfigErrors> {
-    let inputs = Inputs { trusted_as, ..inputs(env, flags, Some(project)) };
+    let inputs = Inputs { trusts: Some(by_content(trust)), ..inputs(env, flags, Some(project)) };
     cairn_config::load(&inputs, &DiskFiles)
+}
+
+/// Returns the judge of a project's own file.
+fn by_content(trust: &Arc<TrustStore>) -> ProjectTrust {
+    let trust = Arc::clone(trust);
+    ProjectTrust(Arc::new(move |folder, text| trust.trusts_settings(folder, text)))
+}
+
+/// Opens the store of what the user trusted.
+pub fn trust_store(env: &Env, flags: &Flags, root: &DataRoot) -> Arc<TrustStore> {
+    let (env, flags) = (env.clone(), flags.clone());
+    TrustStore::new(root.trust_dir(), move |folder| {
+        load(&env, &flags, None).is_ok_and(|loaded| loaded.config.trust.covers(folder))
+    })
+}
+
+/// Builds the inputs for a command of the user in a project.
+pub fn command_inputs(env: &Env, flags: &Flags, project: Option<PathBuf>) -> Inputs {
+    let trust = env.data_root().map(|root| trust_store(env, flags, &DataRoot(root)));
+    let trusts = trust.as_ref().map(by_content);
+    Inputs { trusts, ..inputs(env, flags, project) }
 }
 
 /// Loads every layer.

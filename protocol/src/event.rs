@@ -235,6 +235,26 @@ pub enum AgentEvt {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         tail: String,
     },
+    /// A hook ran at an event of the session.
+    #[serde(rename_all = "camelCase")]
+    HookFinished {
+        /// The event, as hooks name it.
+        event: String,
+        /// The file or key that names the hook.
+        source: String,
+        /// Its command line, at most 1,000 characters.
+        command: String,
+        /// True if it ran in the sandbox.
+        sandboxed: bool,
+        /// Exit code; absent if it has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// Duration in milliseconds.
+        millis: u64,
+        /// Reason why it did not run or was stopped.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// A tool call is pending until a client approves or denies it.
     ApprovalRequired {
         /// The approval to answer.

@@ -49,6 +49,7 @@ pub mod skill;
 pub mod time;
 pub mod tool;
 pub mod trace;
+pub mod trust;
 pub mod turn;
 pub mod unattended;
 pub mod usage;

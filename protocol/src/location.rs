@@ -136,6 +136,7 @@ impl DataRoot {
         "memory",
         "model-presets.json",
         "remote",
+        "set-aside",
         "state.json",
         "token",
         "trust",
@@ -198,6 +199,14 @@ impl DataRoot {
     /// Returns the folder of the caches of language servers.
     pub fn language_servers_dir(&self) -> PathBuf {
         self.0.join("language-servers")
+    }
+    /// Returns the folder of what was trusted, by content.
+    pub fn trust_dir(&self) -> PathBuf {
+        self.0.join("trust")
+    }
+    /// Returns the folder of what commands wrote into files that run later and nobody accepted.
+    pub fn aside_dir(&self) -> PathBuf {
+        self.0.join("set-aside")
     }
     /// Returns the folder of the knowledge store's entries.
     pub fn memory_dir(&self) -> PathBuf {

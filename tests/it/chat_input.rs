@@ -259,7 +259,7 @@ fn custom_commands_of_a_project_need_trust() {
     {
         let Some(mut terminal) = prompt(&cairn, &[], &Setup::default()) else { return };
         let seen = terminal.see("1 commands of this folder are not used");
-        assert!(seen.contains("trust.folders"), "{seen}");
+        assert!(seen.contains("cairn trust"), "{seen}");
         terminal.line("/explain src/a.rs");
         terminal.see("there is no command /explain");
         terminal.see_last("●");

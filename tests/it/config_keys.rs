@@ -501,7 +501,8 @@ fn invalid_value_is_refused_with_its_key() {
     }
 }
 
-/// `trust.folders`: the file of a trusted folder may loosen rules that others may only tighten.
+/// `trust.folders` covers instructions; the folder's file may loosen rules that others may only
+/// tighten once its content is trusted.
 #[tokio::test]
 async fn trusted_folder_sets_its_model() {
     let model = FakeModel::agreeable();
@@ -517,7 +518,15 @@ async fn trusted_folder_sets_its_model() {
     assert_eq!(model.latest().body["model"], "m-1");
     let mut trusting = base.clone();
     merge(&mut trusting, &json!({"trust": {"folders": [fixture.folder]}}));
+    tree(&fixture.folder, &[("AGENTS.md", "be-exact-here\n")]);
     fixture.restart(&trusting);
+    fixture.turn("hi");
+    let body = model.latest().body;
+    assert_eq!(body["model"], "m-1");
+    assert!(body.to_string().contains("be-exact-here"), "{body}");
+    let folder = fixture.folder.to_string_lossy().into_owned();
+    let done = command(&fixture.home).args(["trust", &folder, "--yes"]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
     fixture.turn("hi");
     assert_eq!(model.latest().body["model"], "m-of-the-folder");
 }

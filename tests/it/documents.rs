@@ -86,3 +86,18 @@ fn book_has_every_document() {
         );
     }
 }
+
+/// The table of files that run later is the one that decides.
+#[test]
+fn guide_has_the_table_of_files_that_run_later() {
+    let path = root().join("docs/guide/safety.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = text.split_once("<!-- table: autorun -->\n").unwrap();
+    let (_, tail) = rest.split_once("<!-- end -->").unwrap();
+    let table = cairn_workspace::autorun_table();
+    let now = format!("{head}<!-- table: autorun -->\n\n{table}\n<!-- end -->{tail}");
+    if std::env::var_os("CAIRN_UPDATE").is_some() {
+        std::fs::write(&path, &now).unwrap();
+    }
+    assert!(now == text, "docs/guide/safety.md is stale: run this test with CAIRN_UPDATE=1");
+}

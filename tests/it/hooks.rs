@@ -10,15 +10,15 @@ use crate::{
 };
 
 /// A daemon with a scripted model, its own home folder, and a project.
-struct Scene {
-    daemon: Daemon,
+pub struct Scene {
+    pub daemon: Daemon,
     dir: tempfile::TempDir,
 }
 
 impl Scene {
     /// Starts a daemon with this configuration. `{DIR}` in it stands for the folder of the test,
     /// which has the project in `repo`.
-    fn new(answers: &Value, config: &Value, files: &[(&str, &str)]) -> Self {
+    pub fn new(answers: &Value, config: &Value, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap();
         tree(&at.join("repo"), &[("notes.txt", "old\n"), (".git/HEAD", "x")]);
@@ -37,15 +37,15 @@ impl Scene {
         Self { daemon, dir }
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
         self.dir.path().canonicalize().unwrap().join(name)
     }
 
-    fn text(&self, name: &str) -> String {
+    pub fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    fn cairn(&self, args: &[&str]) -> (i32, String, String) {
+    pub fn cairn(&self, args: &[&str]) -> (i32, String, String) {
         let mut command = command(&self.daemon.home);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let output = command.args(args).current_dir(self.path("repo")).output().unwrap();
@@ -54,7 +54,7 @@ impl Scene {
     }
 
     /// Runs a turn without an approver; returns its events.
-    fn turn(&self, prompt: &str) -> Vec<Value> {
+    pub fn turn(&self, prompt: &str) -> Vec<Value> {
         let (_, out, err) = self.cairn(&["chat", "--json", "-p", prompt]);
         let events: Vec<Value> =
             out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -64,7 +64,7 @@ impl Scene {
 }
 
 /// Returns the events of a kind.
-fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().map(|line| &line["evt"]).filter(|evt| evt["type"] == kind).collect()
 }
 
@@ -87,7 +87,7 @@ fn pre_tool(matcher: &str, answer: &Value) -> Value {
 
 #[test]
 fn every_event_runs_its_hook() {
-    let log = "cat >> {DIR}/log.jsonl; echo >> {DIR}/log.jsonl";
+    let log = "cat >> {DIR}/repo/log.jsonl; echo >> {DIR}/repo/log.jsonl";
     let mut hooks = json!({});
     for event in [
         "PreToolUse",
@@ -118,7 +118,7 @@ fn every_event_runs_its_hook() {
     scene.cairn(&["chat", "--resume", session, "-p", "/compress"]);
     scene.cairn(&["trace", "delete", session]);
     let lines: Vec<Value> = scene
-        .text("log.jsonl")
+        .text("repo/log.jsonl")
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
@@ -213,7 +213,7 @@ fn prompts_and_results_receive_context_and_a_turn_continues_until_it_may_stop() 
 }
 
 const MARKING: &str = r#"{"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command",
-    "command": "touch {DIR}/ran"}]}]}}"#;
+    "command": "touch {DIR}/repo/ran"}]}]}}"#;
 
 /// A malicious project: hooks, a plugin, a skill and instructions.
 const MALICIOUS: &[(&str, &str)] = &[
@@ -224,7 +224,7 @@ const MALICIOUS: &[(&str, &str)] = &[
     ("repo/.agents/plugins/evil/mcp.json", r#"{"mcpServers": {"m": {"command": "{DIR}/x"}}}"#),
     (
         "repo/.cairn.json",
-        r#"{"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "touch {DIR}/ran"}]}]}}"#,
+        r#"{"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "touch {DIR}/repo/ran"}]}]}}"#,
     ),
     ("repo/AGENTS.md", "evil-instructions"),
 ];
@@ -235,17 +235,27 @@ fn nothing_of_an_untrusted_folder_runs_and_the_user_is_notified_once() {
     let scene = Scene::new(&json!([quiet]), &json!({}), MALICIOUS);
     let events = scene.turn("hi");
     assert_eq!(events.last().unwrap()["status"], "completed", "{events:#?}");
-    assert!(!scene.path("ran").exists());
+    assert!(!scene.path("repo/ran").exists());
     let warnings = of(&events, "warning");
     let about = |part: &str| {
         warnings.iter().filter(|evt| evt["message"].as_str().unwrap().contains(part)).count()
     };
     assert_eq!(about("hooks and plugins of this folder"), 1, "{warnings:#?}");
-    // Control: the same hooks run in a trusted folder, except those of its configuration file.
-    let config = json!({"trust": {"folders": ["{DIR}/repo"]}});
-    let scene = Scene::new(&json!([text_answer("hello")]), &config, MALICIOUS);
+    // A path of the configuration makes nothing run either.
+    let config = json!({"trust": {"folders": ["{DIR}"]}});
+    let answers = json!([text_answer("hello"), text_answer("hello")]);
+    let scene = Scene::new(&answers, &config, MALICIOUS);
+    scene.turn("hi");
+    assert!(!scene.path("repo/ran").exists());
+    // Control: the same hooks run once their content is trusted, except those of the configuration.
+    let (code, out, err) = scene.cairn(&["trust", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("runs touch") && out.contains(".agents/plugins/evil"), "{out}");
     let events = scene.turn("hi");
-    assert!(scene.path("ran").exists(), "{events:#?}");
+    assert!(scene.path("repo/ran").exists(), "{events:#?}");
+    let ran = of(&events, "hook_finished");
+    assert_eq!(ran.len(), 2, "{events:#?}");
+    assert!(ran.iter().all(|evt| evt["sandboxed"] == true && evt["exitCode"] == 0), "{ran:#?}");
     assert!(scene.cairn(&["skills"]).1.contains("shell"));
 }
 
@@ -256,7 +266,7 @@ fn hooks_of_claude_code_run_if_imported() {
         let files = [("user/.claude/settings.json", MARKING)];
         let scene = Scene::new(&json!([text_answer("hello")]), &config, &files);
         scene.turn("hi");
-        assert_eq!(scene.path("ran").exists(), expected, "import_claude {import}");
+        assert_eq!(scene.path("repo/ran").exists(), expected, "import_claude {import}");
     }
 }
 
@@ -269,7 +279,7 @@ fn hanging_flooding_and_invalid_hooks_do_not_stop_a_turn() {
         hook("", "echo '{nonsense'"),
         hook("", "exit 1"),
         hook("", "/no/such/program"),
-        json!([{"hooks": [{"type": "prompt", "command": "touch {DIR}/ran"}]}]),
+        json!([{"hooks": [{"type": "prompt", "command": "touch {DIR}/repo/ran"}]}]),
     ] {
         let config = json!({
             "permissions": {"allow": ["write_file"]}, "hooks": {"PreToolUse": broken},
@@ -278,7 +288,7 @@ fn hanging_flooding_and_invalid_hooks_do_not_stop_a_turn() {
         let events = scene.turn("write it");
         assert_eq!(events.last().unwrap()["status"], "completed", "{broken}: {events:#?}");
         assert_eq!(scene.text("repo/new.txt"), "new\n", "{broken}");
-        assert!(!scene.path("ran").exists(), "{broken}");
+        assert!(!scene.path("repo/ran").exists(), "{broken}");
     }
 }
 
@@ -295,7 +305,7 @@ fn agent_plugin_brings_skill_server_command_and_hook() {
         (
             "plugin/hooks/hooks.json",
             r#"{"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command",
-                "command": "echo $CLAUDE_PLUGIN_ROOT > {DIR}/ran"}]}]}}"#,
+                "command": "echo $CLAUDE_PLUGIN_ROOT > {DIR}/repo/ran"}]}]}}"#,
         ),
     ];
     let config = json!({"agentPlugins": {"folders": ["{DIR}/plugin", "{DIR}/missing"]}});
@@ -303,7 +313,7 @@ fn agent_plugin_brings_skill_server_command_and_hook() {
     let scene = Scene::new(&expects, &config, &files);
     let events = scene.turn("hi");
     assert_eq!(events.last().unwrap()["status"], "completed", "{events:#?}");
-    assert_eq!(scene.text("ran").trim(), scene.path("plugin").to_string_lossy());
+    assert_eq!(scene.text("repo/ran").trim(), scene.path("plugin").to_string_lossy());
     let (code, out, err) = scene.cairn(&["plugins"]);
     assert_eq!(code, 0, "{err}");
     for part in ["helper 3  Helps.", "helping", "helper_m", "review", "UserPromptSubmit", "missing"]

@@ -66,6 +66,7 @@ mod telemetry;
 mod terminal;
 mod tidy;
 mod traces;
+mod trust;
 mod unattended;
 mod viewer;
 mod ways;

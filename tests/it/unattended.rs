@@ -353,11 +353,18 @@ fn work_trees_are_trusted_as_their_repository_and_forged_ones_are_not() {
     for folder in all {
         assert_eq!(setup_in(folder), Value::Null, "{}", folder.display());
     }
+    // A path of the configuration is not enough for what runs.
     let config = cairn.daemon.home.join("config/config.json");
     let mut settings: Value = serde_json::from_str(&fs::read_to_string(&config).unwrap()).unwrap();
     settings["trust"] = json!({"folders": [repo]});
     fs::write(&config, settings.to_string()).unwrap();
     cairn.ok(&["reload"]);
+    assert_eq!(setup_in(&repo), Value::Null);
+    let state = call("trust.get", json!({"folder": repo}));
+    let item = &state["items"][0];
+    assert_eq!((&item["path"], &item["state"]), (&json!(".cairn.json"), &json!("new")));
+    let content = json!({"kind": item["kind"], "path": ".cairn.json", "sha256": item["sha256"]});
+    call("trust.set", json!({"folder": repo, "trust": [content]}));
     // Control: the repository and its own work tree are trusted.
     for folder in [&repo, &tree_path] {
         assert_eq!(setup_in(folder), "make prepare", "{}", folder.display());

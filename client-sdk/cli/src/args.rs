@@ -9,7 +9,7 @@ use crate::{
     commands::{
         approvals, audit, clients, completions, config, discover, eval, explore, fleet, grep,
         history, host, index, man, map, mcp, memory, models, pair, plugins, references, run,
-        schedule, search, sessions, setup, skills, stdio, storage, symbols, tools, trace,
+        schedule, search, sessions, setup, skills, stdio, storage, symbols, tools, trace, trust,
         uninstall, update, viewer, worktrees,
     },
 };
@@ -125,6 +125,8 @@ pub enum Command {
     Skills(skills::SkillsArgs),
     /// List the agent plugins and what each brings
     Plugins(plugins::PluginsArgs),
+    /// Show, trust and refuse what a folder brings: hooks, skills, plugins, its configuration
+    Trust(trust::TrustArgs),
     /// Show what tools did and what allowed it
     Audit(audit::AuditArgs),
     /// Show each setting and its source

@@ -31,8 +31,8 @@ use crate::{
     commands::{
         approvals, audit, clients, completions, config, discover, eval, explore, fleet, grep,
         history, index, man, map, mcp, memory, models, overview, pair, plugins, references, search,
-        sessions, setup, skills, status, stdio, stop, storage, symbols, tools, trace, uninstall,
-        update, viewer, worktrees,
+        sessions, setup, skills, status, stdio, stop, storage, symbols, tools, trace, trust,
+        uninstall, update, viewer, worktrees,
     },
     exit::Failure,
 };
@@ -122,6 +122,7 @@ fn run_client(app: &App<'_>, command: Command) -> Result<u8, Failure> {
             .map_err(|f| f.hint_for("path_not_found", "'cairn memory list' lists the entries")),
         Command::Skills(args) => wait(skills::run(app, args)),
         Command::Plugins(args) => wait(plugins::run(app, args)),
+        Command::Trust(args) => wait(trust::run(app, args)),
         Command::Index(args) => wait(index::run(app, args)),
         Command::Status => wait(status::run(app)),
         Command::Trace(args) => wait(trace::run(app, args)),

@@ -113,6 +113,13 @@ pub fn project_folders(root: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// Returns the command lines of a plugin's hooks.
+pub fn commands_of(folder: &Path) -> Vec<String> {
+    let groups = read(folder).map(|plugin| plugin.hooks).unwrap_or_default();
+    let hooks = groups.values().flatten().flat_map(|group| &group.hooks);
+    hooks.map(|hook| hook.command.clone()).collect()
+}
+
 fn read_json(path: &Path) -> Result<Option<Value>, String> {
     let text = match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

@@ -6,7 +6,7 @@ mod payload;
 mod run;
 mod sources;
 
-pub use sources::{Groups, Sources, parse};
+pub use sources::{Groups, PROJECT_FILES, Sources, parse, trusted_plugins};
 
 use std::{
     collections::{HashMap, HashSet},
@@ -63,8 +63,8 @@ impl Hooks {
 
     /// Returns the notice that a project's hooks do not run, once per session.
     fn untrusted_notice(&self, session: &SessionId, root: &Path) -> Option<String> {
-        let found = sources::in_project(root);
-        if found.is_empty() || self.engine.is_trusted(root) {
+        let found = self.sources.untrusted_in(root);
+        if found.is_empty() {
             return None;
         }
         let mut sessions = self.sessions();
@@ -73,9 +73,10 @@ impl Hooks {
         }
         sessions.notified.insert(session.clone()).then(|| {
             format!(
-                "the hooks and plugins of this folder ({}) are not used, because the folder is not \
-                trusted; name it in trust.folders of your configuration to use them",
-                found.join(", ")
+                "the hooks and plugins of this folder ({}) are not used, because their content is not \
+                trusted: 'cairn trust {}' shows and trusts it",
+                found.join(", "),
+                root.display()
             )
         })
     }
@@ -92,8 +93,9 @@ impl Hooks {
         let mut arguments = None;
         for (source, hook) in all {
             let input = payload::input(event, kind, root, arguments.as_ref());
-            let outcome =
-                run::recorded(&self.engine, event.session(), kind, &source, &hook, root, &input);
+            let sandboxed = self.sources.is_sandboxed(&source, &hook);
+            let hook = run::Planned { source: &source, hook: &hook, sandboxed };
+            let outcome = run::recorded(&self.engine, event.session(), kind, hook, root, &input);
             let answer = match outcome.await {
                 Ok(output) => payload::answer(&output, event, kind, source.may_allow),
                 Err(why) => Err(why),
@@ -135,14 +137,10 @@ impl Plugin for Hooks {
     async fn on(&self, event: &HookEvent) -> Result<HookAnswer, String> {
         let Some(kind) = Event::of(event.hook()) else { return Ok(HookAnswer::default()) };
         let root = self.root(event).await;
-        let engine = self.engine.clone();
         let sources = self.sources.clone();
         let folder = root.clone();
         let subject = payload::subject(event);
-        let work = move || {
-            let trusted = folder.filter(|folder| engine.is_trusted(folder));
-            sources.of(kind, subject.as_deref(), trusted.as_deref())
-        };
+        let work = move || sources.of(kind, subject.as_deref(), folder.as_deref());
         let all = tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?;
         let mut answer = self.run_all(event, kind, root.as_deref(), all).await;
         match (kind, &root) {

@@ -2,12 +2,14 @@
 //! hooks.
 //! Changes take effect without a restart.
 
-mod agent_plugins;
+pub mod agent_plugins;
 mod external_tools;
-mod hooks;
+pub mod hooks;
 pub mod mcp;
 mod plugins;
 mod skills;
+
+pub use skills::agent_skills;
 
 use std::{
     collections::BTreeMap,
@@ -21,8 +23,11 @@ use cairn_engine::Engine;
 use cairn_protocol::{
     location::{DataRoot, Env},
     plugin::PluginInfo,
+    trust::TrustKind,
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::trust::{ConfiguredPrograms, TrustStore};
 
 use self::{
     agent_plugins::AgentPlugin,
@@ -44,6 +49,8 @@ pub struct Extensions {
     session_servers: Arc<SessionServers>,
     plugins: Arc<RwLock<UserPlugins>>,
     home: Option<PathBuf>,
+    trust: Arc<TrustStore>,
+    named: Arc<ConfiguredPrograms>,
 }
 
 /// The agent plugins of the user, and their folders in the configuration.
@@ -59,6 +66,7 @@ impl Extensions {
         root: &DataRoot,
         config: &Config,
         engine: &Engine,
+        trust: Arc<TrustStore>,
     ) -> Result<Self, String> {
         let dir = env.config_dir();
         let copies = root.path().join("external");
@@ -69,14 +77,25 @@ impl Extensions {
             session_servers: SessionServers::new(engine.registry()),
             plugins: Arc::default(),
             home: env.home.clone(),
+            trust: Arc::clone(&trust),
+            named: Arc::default(),
         };
+        engine.set_named_programs(Arc::clone(&extensions.named) as _);
         engine.set_session_servers(Arc::clone(&extensions.session_servers) as _);
         extensions.apply(engine, config);
         let skills = Arc::clone(&extensions.skills);
         let known = engine.clone();
-        engine.set_skills(Arc::new(move |root| skills.list(&known, root)));
+        let judge = Arc::clone(&trust);
+        engine.set_skills(Arc::new(move |root| {
+            let trusted = |folder: &Path| {
+                root.is_some_and(|root| {
+                    judge.is_configured(root) || judge.trusts_folder(root, TrustKind::Skill, folder)
+                })
+            };
+            skills.list(&known, root, &trusted, &judge)
+        }));
         let plugins = Arc::clone(&extensions.plugins);
-        engine.set_plugin_list(Arc::new(move |root| list_plugins(&plugins, root)));
+        engine.set_plugin_list(Arc::new(move |root| list_plugins(&plugins, &trust, root)));
         extensions.scan(engine).await?;
         Ok(extensions)
     }
@@ -108,7 +127,9 @@ impl Extensions {
         servers.extend(config.mcp.servers.clone());
         self.servers.configure(engine, &servers);
         self.skills.set_plugins(loaded.iter().map(|plugin| plugin.skills.clone()).collect());
-        let sources = Sources::new(config, self.home.as_deref(), loaded);
+        self.named.configure(config);
+        let trust = Arc::clone(&self.trust);
+        let sources = Sources::new(config, self.home.as_deref(), loaded, trust);
         let mut all = plugins::from_config(&config.plugins);
         all.push(Arc::new(Hooks::new(engine, sources)));
         engine.set_plugins(all);
@@ -142,13 +163,18 @@ impl Extensions {
     }
 }
 
-/// Lists the plugins of the user, and those of a trusted project. This blocks on file I/O.
-fn list_plugins(user: &RwLock<UserPlugins>, root: Option<&Path>) -> Vec<PluginInfo> {
+/// Lists the plugins of the user, and those of a project whose content is trusted. This blocks on
+/// file I/O.
+fn list_plugins(
+    user: &RwLock<UserPlugins>,
+    trust: &TrustStore,
+    root: Option<&Path>,
+) -> Vec<PluginInfo> {
     let user = user.read().unwrap_or_else(PoisonError::into_inner).clone();
     let info = |(folder, plugin): (PathBuf, Result<AgentPlugin, String>)| match plugin {
         Ok(plugin) => plugin.info(),
         Err(error) => agent_plugins::broken(&folder, &error),
     };
-    let project = root.map(agent_plugins::of_project).unwrap_or_default();
+    let project = root.map(|root| hooks::trusted_plugins(trust, root)).unwrap_or_default();
     user.into_iter().map(info).chain(project.iter().map(AgentPlugin::info)).collect()
 }

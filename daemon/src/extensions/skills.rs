@@ -16,6 +16,8 @@ use cairn_engine::{Engine, Rule};
 use cairn_protocol::skill::{SkillFile, SkillInfo, SkillPolicy};
 use serde::Deserialize;
 
+use crate::trust::TrustStore;
+
 /// Maximum number of skills.
 const MAX_SKILLS: usize = 64;
 /// Maximum bytes of a `skill.json` and of `tool-access.json`.
@@ -106,10 +108,17 @@ impl Skills {
         engine.set_access(rules(|s| &s.deny), rules(|s| &s.confirm), state.switches.clone());
     }
 
-    /// Lists the user's skills and those of a project, which must be trusted. A skill of the user
-    /// covers one of the project with the same name. This blocks on file I/O.
-    pub fn list(&self, engine: &Engine, project: Option<&Path>) -> Vec<SkillInfo> {
-        let project = project.map(agent_skills::of_project).unwrap_or_default();
+    /// Lists the user's skills and those of a project that `trusted` accepts by their folder. A skill
+    /// of the user covers one of the project with the same name. This blocks on file I/O.
+    pub fn list(
+        &self,
+        engine: &Engine,
+        project: Option<&Path>,
+        trusted: &dyn Fn(&Path) -> bool,
+        trust: &TrustStore,
+    ) -> Vec<SkillInfo> {
+        let of_project = |root| agent_skills::of_project(root, trusted, trust);
+        let project = project.map(of_project).unwrap_or_default();
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let one = |skill: &LoadedSkill| {
             let reason = reason(skill, &state.switches, engine);

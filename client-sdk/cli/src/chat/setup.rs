@@ -191,7 +191,8 @@ pub async fn chat<'a>(
         notify: config.chat.notify,
     };
     if interactive {
-        chat.prepare_prompt(config);
+        let is_trusted = chat.ask_trust().await?;
+        chat.prepare_prompt(config, is_trusted);
     }
     if args.shell || config.ui.shell {
         chat.shell = Some(chat.new_shell());
@@ -204,17 +205,26 @@ pub async fn chat<'a>(
 }
 
 impl Chat<'_> {
+    /// Asks about what the folder brings if that was never decided; returns true if it is trusted.
+    async fn ask_trust(&self) -> Result<bool, Failure> {
+        if self.app.is_remote() {
+            return Ok(false);
+        }
+        let folder = self.folder.to_string_lossy().into_owned();
+        crate::commands::trust::ask_first(self.app, &self.client, folder).await
+    }
+
     /// Reads the custom commands, and connects the completions.
-    fn prepare_prompt(&mut self, config: &Config) {
+    fn prepare_prompt(&mut self, config: &Config, is_trusted: bool) {
         let user = self.app.env.config_dir();
         let project = (!self.app.is_remote()).then_some(self.folder.as_path());
-        let is_trusted = config.trust.covers(&self.folder);
+        let is_trusted = is_trusted || config.trust.covers(&self.folder);
         let plugins = &config.agent_plugins.folders;
         let commands = CustomCommands::read(user.as_deref(), plugins, project, is_trusted);
         if commands.untrusted > 0 {
             self.app.info(&format!(
-                "{} commands of this folder are not used, because the folder is not trusted; name \
-                 it in trust.folders of your configuration to use them",
+                "{} commands of this folder are not used, because the folder is not trusted; \
+                 'cairn trust' shows and trusts it",
                 commands.untrusted
             ));
         }

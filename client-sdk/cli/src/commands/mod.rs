@@ -35,6 +35,7 @@ pub mod storage;
 pub mod symbols;
 pub mod tools;
 pub mod trace;
+pub mod trust;
 pub mod uninstall;
 pub mod update;
 pub mod viewer;

@@ -79,6 +79,14 @@ fn turn(evt: &AgentEvt) -> (&'static str, String) {
             let code = exit_code.map_or_else(String::new, |code| format!(" with {code}"));
             ("background", format!("{id} ended{code}"))
         }
+        AgentEvt::HookFinished { event, command, exit_code, error, .. } => {
+            let end = match (error, exit_code) {
+                (Some(error), _) => format!(": {error}"),
+                (None, Some(0) | None) => String::new(),
+                (None, Some(code)) => format!(": exit code {code}"),
+            };
+            ("hook", format!("{event} {command}{end}"))
+        }
         AgentEvt::Compacted { tokens_before, tokens_after, .. } => {
             ("compacted", format!("{tokens_before} tokens to {tokens_after}"))
         }

@@ -106,8 +106,8 @@ async fn notify_untrusted(cx: &TurnContext, messages: &[Message]) -> Result<(), 
     }
     let Some(name) = instructions::ignored(cx).await else { return Ok(()) };
     let text = format!(
-        "{name} and the skills of this folder are not used, because the folder is not trusted; name \
-        it in trust.folders of your configuration to use them"
+        "{name} and the skills of this folder are not used, because the folder is not trusted: \
+        'cairn trust' in it shows and trusts them"
     );
     cx.warn("instructions", text).await
 }

@@ -37,6 +37,7 @@ use cairn_protocol::{
         AuditQueryParams, BlobParams, ReplayParams, TraceExportParams, TraceGetParams,
         TraceImportParams,
     },
+    trust::{TrustGetParams, TrustRemoveParams, TrustSetParams},
     turn::{
         ExecutionMode, ExecutionPolicy, ModelListParams, ProviderCurrentParams, ProviderSetParams,
         RunStartParams, SandboxUse, SteerParams, TurnRef,
@@ -110,6 +111,9 @@ no_effects!(
     TraceExportParams,
     TraceGetParams,
     TraceImportParams,
+    TrustGetParams,
+    TrustRemoveParams,
+    TrustSetParams,
     TurnRef,
     UnsubscribeParams,
     UsageParams,

@@ -31,6 +31,7 @@ pub mod rights;
 pub mod sdk;
 mod span;
 mod subscription;
+mod trust;
 mod turns;
 mod unattended;
 mod viewer;

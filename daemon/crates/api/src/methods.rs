@@ -56,6 +56,7 @@ pub fn table() -> Vec<Method> {
     all.extend(crate::turns::methods());
     all.extend(crate::unattended::methods());
     all.extend(crate::knowledge::methods());
+    all.extend(crate::trust::methods());
     all.extend(crate::mcp::methods());
     all.extend(trace());
     all.extend(crate::viewer::methods());

@@ -77,7 +77,9 @@ pub(crate) fn layers(
         };
         let source = Source::Env(name.clone());
         match parse(&variable.key, name, text) {
-            Ok(values) => layers.push(Layer { source, values, is_project: false }),
+            Ok(values) => {
+                layers.push(Layer { source, values, is_project: false, is_trusted: false })
+            }
             Err(message) => errors.push(ConfigError {
                 origin: source,
                 key: Some(variable.key.clone()),

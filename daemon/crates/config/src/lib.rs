@@ -17,7 +17,7 @@ mod table;
 pub use environment::{Variable, variables};
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use keys::is_same as is_same_key;
-pub use load::{ConfigError, ConfigErrors, Inputs, Loaded, Source, Warning, load};
+pub use load::{ConfigError, ConfigErrors, Inputs, Loaded, ProjectTrust, Source, Warning, load};
 pub use model::{
     AgentConfig, AgentPluginsConfig, AgentProgram, Ann, BuiltinTool, ChatConfig, ChatMode,
     ChatNotify, ChatTheme, CheckedRule, Config, ContextConfig, DaemonConfig, DefaultAction,

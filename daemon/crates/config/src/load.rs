@@ -3,7 +3,8 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use serde_json::{Map, Value};
@@ -26,15 +27,25 @@ pub struct Inputs {
     pub home: Option<PathBuf>,
     /// The project's canonical folder. Its `.cairn.json` can only tighten safety.
     pub project_dir: Option<PathBuf>,
-    /// The folder whose trust decides about the project's: the same folder of the repository, if
-    /// the project is a work tree that Cairn created.
-    pub trusted_as: Option<PathBuf>,
+    /// Decides whether the text of the project's file is trusted; it is not when `None`.
+    pub trusts: Option<ProjectTrust>,
     /// A file that the user named; it must exist.
     pub explicit: Option<PathBuf>,
     /// Environment variables; see [`crate::variables`].
     pub env: Vec<(String, String)>,
     /// Values of command-line flags by dotted key.
     pub overrides: Vec<(String, Value)>,
+}
+
+/// Returns true for the text of a project's file that the user trusts; receives the project's
+/// folder and the text.
+#[derive(Clone)]
+pub struct ProjectTrust(pub Arc<dyn Fn(&Path, &str) -> bool + Send + Sync>);
+
+impl fmt::Debug for ProjectTrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProjectTrust")
+    }
 }
 
 /// The origin of a value.
@@ -106,12 +117,13 @@ pub(crate) struct Layer {
     pub(crate) source: Source,
     pub(crate) values: Map<String, Value>,
     pub(crate) is_project: bool,
+    /// True if the user trusts exactly this text of a project's file.
+    pub(crate) is_trusted: bool,
 }
 
 /// Reads and merges all layers, later ones over earlier ones: system, user, home, project,
 /// explicit, environment, flags. A later list replaces an earlier one completely. A project's file
-/// can only tighten (see [`crate::rule_of`]) unless the user trusts a folder that contains the
-/// project.
+/// can only tighten (see [`crate::rule_of`]) unless the user trusts its text.
 ///
 /// # Errors
 /// Every file that cannot be read or is not JSON, and every value of the wrong type, by file and
@@ -129,7 +141,7 @@ pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> 
     if !inputs.overrides.is_empty() {
         let mut values = Map::new();
         inputs.overrides.iter().for_each(|(key, value)| keys::set(&mut values, key, value.clone()));
-        layers.push(Layer { source: Source::Flag, values, is_project: false });
+        layers.push(Layer { source: Source::Flag, values, is_project: false, is_trusted: false });
     }
     for layer in &mut layers {
         // Before anything reads the keys, so that no rule about a key misses its other spelling.
@@ -152,8 +164,7 @@ pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> 
     if !errors.is_empty() {
         return Err(ConfigErrors(errors));
     }
-    let trusted = is_trusted(inputs, &layers);
-    merge(inputs, &layers, trusted, warnings)
+    merge(inputs, &layers, warnings)
 }
 
 /// One warning for all keys of a layer that are not in their own spelling.
@@ -199,7 +210,16 @@ fn file_layers(inputs: &Inputs, files: &dyn Files, errors: &mut Vec<ConfigError>
         match files.read(&path) {
             Ok(Some(text)) if text.trim().is_empty() => {}
             Ok(Some(text)) => match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
-                Ok(Value::Object(values)) => layers.push(Layer { source, values, is_project }),
+                Ok(Value::Object(values)) => {
+                    // Exactly the text that was read, so that no other one takes effect.
+                    let is_trusted = is_project
+                        && inputs
+                            .trusts
+                            .as_ref()
+                            .zip(inputs.project_dir.as_deref())
+                            .is_some_and(|(trusts, project)| (trusts.0)(project, &text));
+                    layers.push(Layer { source, values, is_project, is_trusted });
+                }
                 Ok(_) => report("must be a JSON object".into()),
                 Err(e) => report(format!("is not JSON: {e}")),
             },
@@ -211,27 +231,9 @@ fn file_layers(inputs: &Inputs, files: &dyn Files, errors: &mut Vec<ConfigError>
     layers
 }
 
-/// Returns true if the user's own layers trust a folder that contains the project.
-fn is_trusted(inputs: &Inputs, layers: &[Layer]) -> bool {
-    let judged = inputs.trusted_as.as_ref().or(inputs.project_dir.as_ref());
-    let Some(project) = judged.filter(|_| inputs.project_dir.is_some()) else { return false };
-    let last = layers
-        .iter()
-        .filter(|l| !l.is_project)
-        .filter_map(|l| keys::get(&l.values, "trust.folders"))
-        .next_back();
-    last.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).any(|folder| {
-        let folder = expand(Path::new(folder), inputs.home.as_deref());
-        // A path with `..` cannot be compared by its components.
-        let is_normalised = !project.components().any(|c| c == Component::ParentDir);
-        is_normalised && folder.is_absolute() && project.starts_with(folder)
-    })
-}
-
 fn merge(
     inputs: &Inputs,
     layers: &[Layer],
-    trusted: bool,
     mut warnings: Vec<Warning>,
 ) -> Result<Loaded, ConfigErrors> {
     let Ok(Value::Object(mut merged)) = serde_json::to_value(Config::default()) else {
@@ -252,14 +254,14 @@ fn merge(
                     value = absolute(value, inputs.project_dir.as_deref());
                 }
                 let (rule, lifted) = rule_of(&key);
-                if !(trusted && lifted) {
+                if !(layer.is_trusted && lifted) {
                     let now = effective(&merged, &key);
                     match tighten(rule, now.as_ref(), &value) {
                         Ok(tight) if now.as_ref() == Some(&tight) => continue,
                         Ok(tight) => value = tight,
                         Err(why) => {
                             let way_out = if lifted {
-                                "name this folder in trust.folders of your own config to allow it"
+                                "trust its content with 'cairn trust' to allow it"
                             } else {
                                 "set it in your own config instead"
                             };

@@ -96,6 +96,7 @@ const USES: &[(&str, Scope, &str)] = &[
     ("hooks.UserPromptSubmit", Daemon, HOOKS),
     ("hooks.importClaude", Daemon, HOOKS),
     ("hooks.mayAllow", Daemon, HOOKS),
+    ("hooks.outsideSandbox", Daemon, HOOKS),
     ("listen.address", Daemon, SERVE),
     ("listen.allowedHosts", Daemon, SERVE),
     ("listen.allowedOrigins", Daemon, SERVE),

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic where it stands")]
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use cairn_config::{
-    Config, ConfigErrors, DiskFiles, Files as _, Inputs, Loaded, Rule, Source, load, redacted,
-    rows, rule_of, schema, variables,
+    Config, ConfigErrors, DiskFiles, Files as _, Inputs, Loaded, ProjectTrust, Rule, Source, load,
+    redacted, rows, rule_of, schema, variables,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -301,9 +305,12 @@ fn untrusted_project_can_only_tighten() {
                 // Control: the user's own file can set the same value.
                 let own = loaded(&[(USER, user.clone()), (HOME, project.clone())]);
                 assert_ne!(at(&own.config, key), at(&before.config, key), "{key}");
-                // A project in a trusted folder can too, unless trust does not lift the rule.
-                let trust = json!({"trust": {"folders": ["/w"]}});
-                let trusted = loaded(&[(SYSTEM, trust), (USER, user), (PROJECT, project)]);
+                // A project whose text is trusted can too, unless trust does not lift the rule.
+                let text = project.to_string();
+                let trusts =
+                    trusting(move |folder, own| folder == Path::new("/w/p") && own == text);
+                let inputs = Inputs { trusts, ..inputs() };
+                let trusted = try_load(&inputs, &[(USER, user), (PROJECT, project)]).unwrap();
                 assert_eq!(trusted.warnings.is_empty(), rule_of(key).1, "{key}");
             }
         }
@@ -348,23 +355,30 @@ fn version_1_0_file_is_accepted() {
     }
 }
 
+fn trusting(judge: impl Fn(&Path, &str) -> bool + Send + Sync + 'static) -> Option<ProjectTrust> {
+    Some(ProjectTrust(Arc::new(judge)))
+}
+
 #[test]
-fn trust_is_by_path_component_and_only_from_user_files() {
+fn trust_is_of_the_text_and_no_path_of_the_configuration_gives_it() {
     let wish = json!({"llm": {"model": "m"}, "trust": {"folders": ["/w/p"]}});
-    for (folders, expected) in [
-        (json!(["/w"]), true),
-        (json!(["/w/p"]), true),
-        (json!(["/w/pp"]), false),
-        (json!(["/w/p/q"]), false),
-        (json!([]), false),
-        (json!(["w"]), false),
-    ] {
-        let got = loaded(&[
-            (USER, json!({"trust": {"folders": folders.clone()}})),
-            (PROJECT, wish.clone()),
-        ]);
-        assert_eq!(got.config.llm.model == "m", expected, "{folders}");
-        assert_eq!(at(&got.config, "trust.folders"), folders);
+    let files = [(USER, json!({"trust": {"folders": ["/w", "/w/p"]}})), (PROJECT, wish.clone())];
+    assert_ne!(loaded(&files).config.llm.model, "m");
+    for (trusted, expected) in [(wish.to_string(), true), (format!("{wish} "), false)] {
+        let inputs = Inputs { trusts: trusting(move |_, text| text == trusted), ..inputs() };
+        let got = try_load(&inputs, &files).unwrap();
+        assert_eq!(got.config.llm.model == "m", expected);
+        assert_eq!(at(&got.config, "trust.folders"), json!(["/w", "/w/p"]));
+    }
+    // Only paths of the user's files count, by complete components.
+    let folders = |text: &str| {
+        let own = json!({"trust": {"folders": [text]}});
+        loaded(&[(USER, own), (PROJECT, wish.clone())]).config.trust
+    };
+    for (named, expected) in
+        [("/w", true), ("/w/p", true), ("/w/pp", false), ("/w/p/q", false), ("w", false)]
+    {
+        assert_eq!(folders(named).covers(Path::new("/w/p")), expected, "{named}");
     }
     // `.cairn.json` in the home folder is the user's own file.
     let home = Inputs { project_dir: Some("/h".into()), ..inputs() };

@@ -89,6 +89,9 @@ pub struct EngineOptions {
     pub notices: usize,
     /// IANA time zone of schedules that name none.
     pub timezone: String,
+    /// Folder of what commands wrote into files that run later and nobody accepted; a temporary one
+    /// when `None`.
+    pub aside: Option<PathBuf>,
 }
 
 impl Default for EngineOptions {
@@ -111,6 +114,7 @@ impl Default for EngineOptions {
             retention: Retention::UNLIMITED,
             notices: NOTICES,
             timezone: "UTC".to_owned(),
+            aside: None,
         }
     }
 }
@@ -188,7 +192,7 @@ pub(crate) struct Inner {
     model_source: RwLock<Option<Arc<dyn Models>>>,
     pub(crate) knowledge: OnceLock<Arc<Knowledge>>,
     pub(crate) skills: OnceLock<Arc<SkillList>>,
-    pub(crate) trust: OnceLock<Arc<Trust>>,
+    pub(crate) trust: OnceLock<Arc<dyn Trust>>,
     pub(crate) plugins: Arc<Plugins>,
     pub(crate) plugin_list: OnceLock<Arc<PluginList>>,
     pub(crate) session_servers: OnceLock<Arc<dyn SessionServers>>,
@@ -217,18 +221,22 @@ impl Engine {
         let shutdown = CancellationToken::new();
         let granted = GrantedRules::load(options.granted_file)?;
         let plugins = Arc::<Plugins>::default();
+        let mut harness = Harness::new(
+            registry,
+            options.rules,
+            trace.clone(),
+            granted,
+            options.approval_timeout,
+            shutdown.clone(),
+        )
+        .with_roots(Arc::clone(&roots))
+        .with_sandbox(sandbox)
+        .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>);
+        if let Some(aside) = options.aside {
+            harness = harness.with_aside(aside);
+        }
         let inner = Inner {
-            harness: Harness::new(
-                registry,
-                options.rules,
-                trace.clone(),
-                granted,
-                options.approval_timeout,
-                shutdown.clone(),
-            )
-            .with_roots(Arc::clone(&roots))
-            .with_sandbox(sandbox)
-            .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>),
+            harness,
             trace,
             roots,
             indexes,

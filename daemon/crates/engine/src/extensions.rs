@@ -3,9 +3,11 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use cairn_harness::{HookVerdict, Hooks as _, Rule};
+use cairn_harness::{HookProcess, HookVerdict, Hooks as _, Rule, sandbox::ProcessOutput};
 use cairn_protocol::{
+    envelope::Body,
     error::{Failure, Reason},
+    event::AgentEvt,
     id::SessionId,
     memory::MemoryOp,
     plugin::{HookEvent, PluginInfo},
@@ -13,7 +15,10 @@ use cairn_protocol::{
         Session, SessionMcpServer, SessionMcpServers, SessionMcpStatus, SetMcpServersParams,
     },
     skill::SkillInfo,
+    trust::{FolderTrust, TrustGetParams, TrustRemoveParams, TrustRemoved, TrustSetParams},
 };
+use cairn_trace::{Append, NewRecord};
+use cairn_workspace::NamedPrograms;
 
 use crate::{Engine, plugin::Plugin};
 
@@ -21,8 +26,53 @@ use crate::{Engine, plugin::Plugin};
 pub type Knowledge = dyn Fn(MemoryOp) -> Result<serde_json::Value, Failure> + Send + Sync;
 /// Source of the available skills: those of the user, and those of a project in a trusted folder.
 pub type SkillList = dyn Fn(Option<&Path>) -> Vec<SkillInfo> + Send + Sync;
-/// Returns true if the user trusts the texts in a folder, given by its absolute path.
-pub type Trust = dyn Fn(&Path) -> bool + Send + Sync;
+/// The user's trust in folders and in what they bring. Its methods may read files.
+pub trait Trust: Send + Sync {
+    /// Returns true if a folder, by its absolute path, may instruct agents.
+    fn covers(&self, folder: &Path) -> bool;
+
+    /// Compares what a folder brings with what was trusted.
+    ///
+    /// # Errors
+    /// `invalid_params`, `path_not_found`, `not_a_directory`, `storage_failed`.
+    fn state(&self, folder: &Path, with_diff: bool) -> Result<FolderTrust, Failure>;
+
+    /// Stores decisions about items that still have the named content.
+    ///
+    /// # Errors
+    /// As [`Trust::state`]; `file_changed`.
+    fn set(&self, params: &TrustSetParams) -> Result<FolderTrust, Failure>;
+
+    /// Removes the trust in a folder; returns true if there was any.
+    ///
+    /// # Errors
+    /// `storage_failed`.
+    fn remove(&self, folder: &Path) -> Result<bool, Failure>;
+}
+
+/// A host that judges folders by their paths alone: contents are not compared, and nothing of a
+/// folder runs by itself.
+impl<F: Fn(&Path) -> bool + Send + Sync> Trust for F {
+    fn covers(&self, folder: &Path) -> bool {
+        self(folder)
+    }
+
+    fn state(&self, _: &Path, _: bool) -> Result<FolderTrust, Failure> {
+        Err(by_path())
+    }
+
+    fn set(&self, _: &TrustSetParams) -> Result<FolderTrust, Failure> {
+        Err(by_path())
+    }
+
+    fn remove(&self, _: &Path) -> Result<bool, Failure> {
+        Err(by_path())
+    }
+}
+
+fn by_path() -> Failure {
+    Failure::new(Reason::NotSupported, "this host judges folders by their paths")
+}
 
 /// Source of agent plugins: those of the user, and those of a project in a trusted folder.
 pub type PluginList = dyn Fn(Option<&Path>) -> Vec<PluginInfo> + Send + Sync;
@@ -79,8 +129,14 @@ impl Engine {
         self.inner.skills.get().map(|skills| skills(root)).unwrap_or_default()
     }
 
+    /// Sets the source of programs that the host's configuration names below roots: no tool changes
+    /// them.
+    pub fn set_named_programs(&self, programs: Arc<dyn NamedPrograms>) {
+        self.inner.roots.set_programs(programs);
+    }
+
     /// Sets the judge of folders. Later calls have no effect.
-    pub fn set_trust(&self, trust: Arc<Trust>) {
+    pub fn set_trust(&self, trust: Arc<dyn Trust>) {
         if self.inner.trust.set(trust).is_err() {
             tracing::warn!("the trust in folders is already set");
         }
@@ -89,7 +145,83 @@ impl Engine {
     /// Returns true if the user trusts a folder: its instructions and skills are then given to
     /// models. No folder is trusted in a host that did not set a judge.
     pub fn is_trusted(&self, folder: &Path) -> bool {
-        self.inner.trust.get().is_some_and(|trust| trust(folder))
+        self.inner.trust.get().is_some_and(|trust| trust.covers(folder))
+    }
+
+    /// Compares what a folder brings with what the user trusted.
+    ///
+    /// # Errors
+    /// `not_supported` in a host without trust; errors of the store.
+    pub async fn folder_trust(&self, params: TrustGetParams) -> Result<FolderTrust, Failure> {
+        let trust = self.required_trust()?;
+        let work = move || trust.state(Path::new(&params.folder), params.diff);
+        blocking_trust(work).await
+    }
+
+    /// Stores decisions about items of a folder that still have the named contents.
+    ///
+    /// # Errors
+    /// As [`Engine::folder_trust`]; `file_changed`.
+    pub async fn set_folder_trust(&self, params: TrustSetParams) -> Result<FolderTrust, Failure> {
+        let trust = self.required_trust()?;
+        let engine = self.clone();
+        blocking_trust(move || {
+            let state = trust.set(&params)?;
+            engine.refresh_roots();
+            Ok(state)
+        })
+        .await
+    }
+
+    /// Removes the trust in a folder.
+    ///
+    /// # Errors
+    /// As [`Engine::folder_trust`].
+    pub async fn remove_folder_trust(
+        &self,
+        params: TrustRemoveParams,
+    ) -> Result<TrustRemoved, Failure> {
+        let trust = self.required_trust()?;
+        let engine = self.clone();
+        blocking_trust(move || {
+            let removed = trust.remove(Path::new(&params.folder))?;
+            engine.refresh_roots();
+            Ok(TrustRemoved { removed })
+        })
+        .await
+    }
+
+    fn required_trust(&self) -> Result<Arc<dyn Trust>, Failure> {
+        let none = || Failure::new(Reason::NotSupported, "this host trusts no folder");
+        self.inner.trust.get().cloned().ok_or_else(none)
+    }
+
+    /// Runs the program of a hook in the sandbox, with a folder that is a declared root.
+    ///
+    /// # Errors
+    /// See [`cairn_harness::Harness::run_hook`].
+    pub async fn run_hook(
+        &self,
+        session: &SessionId,
+        folder: Option<&Path>,
+        hook: HookProcess,
+    ) -> Result<ProcessOutput, Failure> {
+        let root = folder.and_then(|folder| self.root_of(folder.to_str()).ok().flatten());
+        self.inner.harness.run_hook(session, root.as_ref(), hook).await
+    }
+
+    /// Records that a hook ran. A session that is deleted has no log any more.
+    pub async fn record_hook(&self, session: &SessionId, evt: AgentEvt) {
+        let record = NewRecord {
+            id: uuid::Uuid::now_v7(),
+            parent_id: None,
+            origin: None,
+            body: Body::Evt { evt },
+        };
+        let append = Append::new(session, vec![record]);
+        if let Err(error) = self.inner.trace.append(append).await {
+            tracing::debug!(%session, %error, "a hook has no record");
+        }
     }
 
     /// Replaces the rules of skills, which only tighten, and the user's switches for tools.
@@ -165,4 +297,11 @@ impl Engine {
         let (session_id, root) = (session.session_id.clone(), session.root.clone());
         self.notify_plugins(|| HookEvent::SessionStart { session_id, root }).await;
     }
+}
+
+async fn blocking_trust<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let lost = |e| Failure::new(Reason::Internal, format!("reading the trust failed: {e}"));
+    tokio::task::spawn_blocking(work).await.map_err(lost)?
 }

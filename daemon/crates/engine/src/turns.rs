@@ -16,6 +16,7 @@ mod start;
 mod streamed;
 mod tier;
 mod tool_output;
+mod trust;
 
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 

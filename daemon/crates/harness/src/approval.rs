@@ -259,7 +259,7 @@ impl Approvals {
     }
 
     /// Returns true if a request of a session can be answered: now, or later if it waits.
-    pub(crate) fn has_approver(&self, session: &SessionId) -> bool {
+    pub fn has_approver(&self, session: &SessionId) -> bool {
         self.approvers.load(Ordering::SeqCst) > 0 || self.is_unattended(session)
     }
 

@@ -5,11 +5,12 @@ mod consult;
 pub(crate) mod decide;
 mod limits;
 mod outside;
+mod setup;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::Instant,
 };
 
 use cairn_protocol::{
@@ -21,12 +22,12 @@ use cairn_protocol::{
 use cairn_trace::{Append, AuditIntent, AuditOutcome, Trace, TraceError};
 use cairn_workspace::{ReadRules, Root, Roots, Visibility};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, Fallback, GrantedRules,
-    Hooks, Intent, MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict,
+    Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, Fallback, Hooks, Intent,
+    MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict,
+    autorun::{AutorunGate, AutorunWatch},
     background::Background,
     egress::Egress,
     paths::Resolver,
@@ -57,6 +58,7 @@ pub struct Harness {
     background: Arc<Background>,
     services: Arc<ServiceRunner>,
     egress: Arc<Egress>,
+    autorun: Arc<AutorunWatch>,
 }
 
 #[derive(Default)]
@@ -105,86 +107,6 @@ impl RuleSets {
 }
 
 impl Harness {
-    /// Creates a gate over `registry` under `rules`, recording in `trace`. Approval requests wait
-    /// for `timeout`; `stopping` is cancelled when the daemon stops.
-    pub fn new(
-        registry: Registry,
-        rules: Rules,
-        trace: Trace,
-        granted: GrantedRules,
-        timeout: Duration,
-        stopping: CancellationToken,
-    ) -> Self {
-        let approvals = Arc::new(Approvals::new(trace.clone(), granted, timeout, stopping));
-        let sandbox = Arc::new(Sandbox::new(None));
-        let rules = RwLock::new(RuleSets { base: Arc::new(rules), ..RuleSets::default() });
-        let background = Arc::new(Background::new(trace.clone()));
-        let services = Arc::new(ServiceRunner::new(trace.clone()));
-        Self {
-            registry,
-            rules,
-            roots: None,
-            hooks: None,
-            approvals,
-            trace,
-            sandbox,
-            snapshots: Arc::default(),
-            background,
-            services,
-            egress: Arc::default(),
-        }
-    }
-
-    /// Sets the declared roots: paths of calls are resolved in all of them, and paths that rules
-    /// hide are hidden from every answer about them.
-    #[must_use]
-    pub fn with_roots(mut self, roots: Arc<Roots>) -> Self {
-        self.roots = Some(roots);
-        self.publish();
-        self
-    }
-
-    /// Sets the sandbox for processes; without one no process is started.
-    #[must_use]
-    pub fn with_sandbox(mut self, sandbox: Arc<Sandbox>) -> Self {
-        self.sandbox = sandbox;
-        self
-    }
-
-    /// Sets the hooks that are notified of calls.
-    #[must_use]
-    pub fn with_hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
-        self.hooks = Some(hooks);
-        self
-    }
-
-    /// Sets the source of connections to domains.
-    #[must_use]
-    pub fn with_egress(mut self, egress: Arc<Egress>) -> Self {
-        self.egress = egress;
-        self
-    }
-
-    /// Returns the settings of the network by domain.
-    pub fn egress(&self) -> &Egress {
-        &self.egress
-    }
-
-    /// Returns the background commands of all sessions.
-    pub fn background(&self) -> &Arc<Background> {
-        &self.background
-    }
-
-    /// Returns the services of all tools.
-    pub fn services(&self) -> &Arc<ServiceRunner> {
-        &self.services
-    }
-
-    /// Returns the sandbox for processes.
-    pub fn sandbox(&self) -> &Arc<Sandbox> {
-        &self.sandbox
-    }
-
     /// Replaces the rules for later calls in every root without rules of its own.
     pub fn set_rules(&self, base: Rules) {
         self.rules.write().unwrap_or_else(PoisonError::into_inner).base = Arc::new(base);
@@ -377,6 +299,14 @@ impl Harness {
             let Admitted { approved, paths, judge, context, .. } = admitted;
             let (roots, spec) = (self.roots.clone(), entry.spec.clone());
             let limits = judge.limits(&spec.name);
+            let autorun = Arc::new(AutorunGate {
+                watch: Arc::clone(&self.autorun),
+                approvals: Arc::clone(&self.approvals),
+                trace: self.trace.clone(),
+                judge: judge.clone(),
+                call: call.clone(),
+                notes: Mutex::default(),
+            });
             let services = Services {
                 sandbox,
                 snapshots: Arc::clone(&self.snapshots),
@@ -385,13 +315,15 @@ impl Harness {
                 runner: Arc::clone(&self.services),
                 domains: self.domain_gate(&call, &judge),
                 approvals: Arc::clone(&self.approvals),
+                autorun: Arc::clone(&autorun),
             };
             let admission = Admission { approved, paths, judge, roots, spec };
             let permit = Permit::grant(&call, admission, services);
             let outcome = limits::run(entry, permit, call.arguments, limits).await;
             let outcome =
                 outcome.and_then(|output| bounded(&call.name, limits::shortened(output, limits)));
-            outcome.map(|output| consult::with_texts(output, context))
+            let texts = autorun.take_notes().into_iter().chain(context).collect();
+            outcome.map(|output| consult::with_texts(output, texts))
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok((admitted.audit, millis, outcome))

@@ -5,6 +5,7 @@
 //! registry never hands a tool out, so nothing acts without having been checked and recorded.
 
 mod approval;
+mod autorun;
 pub mod background;
 mod call;
 mod decided_by;
@@ -13,6 +14,7 @@ pub mod egress;
 mod fetch;
 mod gate;
 mod grants;
+mod hook_process;
 mod hooks;
 mod live_output;
 mod off_thread;
@@ -39,6 +41,7 @@ pub use decided_by::{Answered, DecidedBy, Fallback, RuleList, RunLimit};
 pub use fetch::{FetchRequest, Fetched, is_public};
 pub use gate::{Completion, Harness, is_final};
 pub use grants::Grants as GrantedRules;
+pub use hook_process::HookProcess;
 pub use hooks::{HookVerdict, Hooks};
 pub use live_output::{OutputPiece, OutputSink};
 pub use off_thread::off_thread;

@@ -16,8 +16,9 @@ use uuid::Uuid;
 
 use crate::{
     Approvals, Call, CallPaths, FetchRequest, Fetched, OutputSink, ToolSpec, UserInput, Verdict,
-    WaitClock, background::Background, egress::DomainGate, gate::decide::Judge, paths::Resolver,
-    sandbox::Sandbox, service::ServiceRunner, snapshot::Snapshots,
+    WaitClock, autorun::AutorunGate, background::Background, egress::DomainGate,
+    gate::decide::Judge, paths::Resolver, sandbox::Sandbox, service::ServiceRunner,
+    snapshot::Snapshots,
 };
 
 /// Limits of the calling run, in addition to the rules.
@@ -94,6 +95,11 @@ impl Changes {
     pub fn take(&self) -> Vec<Change> {
         std::mem::take(&mut self.seen().all)
     }
+
+    /// Removes the changes of files that are as before again.
+    pub(crate) fn forget(&self, paths: &[String]) {
+        self.seen().all.retain(|change| !paths.contains(&change.path));
+    }
 }
 
 /// Permission for one call. Only the gate creates it; the examples below prove that nothing else
@@ -142,6 +148,8 @@ pub struct Permit {
     accepted: bool,
     /// Present if domains may be reached.
     domains: Option<Arc<DomainGate>>,
+    /// Decides about files that run later and that its processes changed.
+    autorun: Arc<AutorunGate>,
     background: Arc<Background>,
     /// The sandbox of services, which serve other runs too: no choice of this run lifts it.
     service_sandbox: Arc<Sandbox>,
@@ -161,6 +169,7 @@ pub(crate) struct Services {
     pub runner: Arc<ServiceRunner>,
     pub domains: Option<Arc<DomainGate>>,
     pub approvals: Arc<Approvals>,
+    pub autorun: Arc<AutorunGate>,
 }
 
 /// Result of the gate's checks on a call.
@@ -190,6 +199,7 @@ impl Permit {
             runner,
             domains,
             approvals,
+            autorun,
         } = services;
         let wait_clock = domains.as_ref().map(|gate| Arc::clone(&gate.clock)).unwrap_or_default();
         // Its forms are no answer to the call itself, and its arguments were shown before.
@@ -215,6 +225,7 @@ impl Permit {
             snapshots,
             changes: call.changes.clone(),
             domains,
+            autorun,
             background,
             service_sandbox,
             runner,

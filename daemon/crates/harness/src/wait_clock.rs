@@ -76,7 +76,8 @@ impl WaitClock {
         }
     }
 
-    pub(crate) async fn while_waiting<T>(&self, work: impl Future<Output = T>) -> T {
+    /// Counts the time of `work`.
+    pub async fn while_waiting<T>(&self, work: impl Future<Output = T>) -> T {
         let _wait = self.start();
         work.await
     }

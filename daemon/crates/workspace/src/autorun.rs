@@ -676,6 +676,26 @@ pub fn autorun(rel: &str) -> Option<Autorun> {
     best.filter(|row| row.class == AutorunClass::Own || !is_installed(name, folders))
 }
 
+/// Returns true if a file of this name, in a folder that no row names, may be in the table: a quick
+/// look before the complete one.
+pub(crate) fn may_be_autorun(name: &str) -> bool {
+    let name = folded(name);
+    let table = &*TABLE;
+    table.names.contains_key(name.as_str())
+        || table.endings.iter().any(|(ending, _)| name.ends_with(ending))
+        || table.beginnings.iter().any(|(beginning, _)| name.starts_with(beginning))
+}
+
+/// Returns true if a row names a folder of this name: what is in it needs the complete look.
+pub(crate) fn may_be_folder(name: &str) -> bool {
+    TABLE.folders.contains_key(folded(name).as_str())
+}
+
+/// Returns true for a folder of installed packages.
+pub(crate) fn is_package_folder(name: &str) -> bool {
+    INSTALLED.contains(&name)
+}
+
 /// Returns true for a file of an installed package, besides what its installation adds to the
 /// programs that run.
 fn is_installed(name: &str, folders: &[&str]) -> bool {
@@ -699,6 +719,17 @@ fn folded(rel: &str) -> String {
     rel.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
+/// Returns one file for each pattern of the table, with its class.
+pub fn autorun_examples() -> impl Iterator<Item = (String, AutorunClass)> {
+    let one = |pattern: &str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(ending), _) => format!("x{ending}"),
+        (_, Some(beginning)) => format!("{beginning}local"),
+        _ if pattern.ends_with('/') => format!("{pattern}x"),
+        _ => pattern.to_owned(),
+    };
+    GROUPS.iter().flat_map(move |g| g.patterns.iter().map(move |p| (one(p), g.class)))
+}
+
 /// Returns the rows as a table of Markdown, for the guide.
 pub fn autorun_table() -> String {
     let mut out = String::from("| treated as | read by | names |\n|---|---|---|\n");
@@ -717,7 +748,8 @@ pub fn autorun_table() -> String {
 /// Further files of roots that the daemon executes or reads: the programs and scripts that hooks,
 /// servers and commands of the configuration name.
 pub trait NamedPrograms: Send + Sync + std::fmt::Debug {
-    /// Returns their paths in the folder of a root, relative to it. This may read files.
+    /// Returns their paths in the folder of a root, relative to it; one that ends in `/` is a folder
+    /// with everything in it. This may read files.
     fn named_in(&self, root: &std::path::Path) -> Arc<Vec<String>>;
 }
 

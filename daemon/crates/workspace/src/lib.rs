@@ -6,6 +6,7 @@
 //! kernel, so that a symlink swapped in between leads nowhere.
 
 mod autorun;
+mod autorun_state;
 mod background;
 mod beneath;
 mod blocked;
@@ -27,8 +28,10 @@ mod watch;
 mod write;
 
 pub use autorun::{
-    Autorun, AutorunClass, NamedPrograms, autorun, autorun_table, is_version_control,
+    Autorun, AutorunClass, NamedPrograms, autorun, autorun_examples, autorun_table,
+    is_version_control,
 };
+pub use autorun_state::{AutorunChange, AutorunState};
 pub use background::background_thread;
 pub use error::{PatternError, RangeError, WorkspaceError};
 pub use languages::{language_named, language_of};

@@ -126,7 +126,7 @@ impl Root {
     pub fn autorun(&self, rel: &str) -> Option<Autorun> {
         let named = || {
             let own = Autorun { class: AutorunClass::Own, reader: "Cairn" };
-            self.named_programs().iter().any(|path| path == rel).then_some(own)
+            self.named_programs().iter().any(|path| is_named(path, rel)).then_some(own)
         };
         let by_name = autorun(rel);
         match by_name {
@@ -144,6 +144,11 @@ impl Root {
         }
     }
 
+    /// Creates the folders above the file at `rel`.
+    pub(crate) fn make_folders_of(&self, rel: &str) -> Result<(), WorkspaceError> {
+        rel.rsplit_once('/').map_or(Ok(()), |(parent, _)| self.make_folders(parent, rel))
+    }
+
     fn make_folders(&self, parent: &str, rel: &str) -> Result<(), WorkspaceError> {
         let mut at = String::new();
         for part in parent.split('/') {
@@ -156,6 +161,11 @@ impl Root {
         }
         Ok(())
     }
+}
+
+/// Returns true if an entry of the named programs is the file at `rel`, or a folder around it.
+pub(crate) fn is_named(entry: &str, rel: &str) -> bool {
+    if entry.ends_with('/') { rel.starts_with(entry) } else { rel == entry }
 }
 
 /// Returns the path without empty and dotted parts; `..` is removed where it stays inside.

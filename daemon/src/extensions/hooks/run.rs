@@ -1,11 +1,16 @@
-//! Running a hook: a program of the user, outside the sandbox, with bounds on its time and output
-//! and a row in the audit.
+//! Running a hook: in the sandbox unless the user says otherwise, with bounds on its time and output,
+//! a row in the audit and a record in the session.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use cairn_config::HookCommand;
 use cairn_engine::Engine;
-use cairn_protocol::id::SessionId;
+use cairn_harness::HookProcess;
+use cairn_protocol::{error::Reason, event::AgentEvt, id::SessionId};
 use cairn_trace::{AuditIntent, AuditOutcome};
 use serde_json::Value;
 use tokio::{
@@ -34,7 +39,16 @@ pub struct HookOutput {
     pub stderr: String,
 }
 
-/// Runs a hook between the two writes of its audit row. Without the row nothing runs.
+/// A hook that is about to run.
+#[derive(Clone, Copy)]
+pub struct Planned<'a> {
+    pub source: &'a Source,
+    pub hook: &'a HookCommand,
+    pub sandboxed: bool,
+}
+
+/// Runs a hook between the two writes of its audit row, and records it in the session. Without the
+/// row nothing runs.
 ///
 /// # Errors
 /// A description of the failure.
@@ -42,34 +56,122 @@ pub async fn recorded(
     engine: &Engine,
     session: &SessionId,
     event: Event,
-    source: &Source,
-    hook: &HookCommand,
+    planned: Planned<'_>,
     root: Option<&Path>,
     input: &Value,
 ) -> Result<HookOutput, String> {
+    let Planned { source, hook, sandboxed } = planned;
+    let command: String = hook.command.chars().take(MAX_AUDITED).collect();
+    let place = if sandboxed { "" } else { ", outside the sandbox" };
     let intent = AuditIntent {
         session: session.clone(),
         tool: format!("hook {}", event.as_str()),
         args_digest: cairn_trace::digest(input),
         decision: "allow",
-        rule: format!("hooks of {}", source.name),
+        rule: format!("hooks of {}{place}", source.name),
         call: None,
-        command: Some(hook.command.chars().take(MAX_AUDITED).collect()),
+        command: Some(command.clone()),
     };
     let audit = engine.trace().audit_intent(intent, None).await;
     let audit = audit.map_err(|error| format!("it cannot be recorded: {error}"))?;
     let began = std::time::Instant::now();
-    let outcome = run(hook, source.plugin.as_deref(), root, input).await;
+    let outcome = if sandboxed {
+        confined(engine, session, planned, root, input).await
+    } else {
+        run(hook, source.plugin.as_deref(), root, input).await
+    };
+    let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let exit_code = outcome.as_ref().ok().and_then(|output| output.exit_code);
     let done = AuditOutcome {
-        millis: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        millis,
         outcome: if outcome.is_ok() { "ok".into() } else { "tool_failed".into() },
-        exit_code: outcome.as_ref().ok().and_then(|output| output.exit_code),
+        exit_code,
         truncated: false,
     };
     if let Err(error) = engine.trace().audit_outcome(audit, done, None).await {
         tracing::warn!(%error, "the outcome of a hook cannot be recorded");
     }
+    let evt = AgentEvt::HookFinished {
+        event: event.as_str().to_owned(),
+        source: source.name.clone(),
+        command,
+        sandboxed,
+        exit_code,
+        millis,
+        error: outcome.as_ref().err().cloned(),
+    };
+    engine.record_hook(session, evt).await;
     outcome
+}
+
+/// Runs a hook in the sandbox.
+async fn confined(
+    engine: &Engine,
+    session: &SessionId,
+    Planned { source, hook, .. }: Planned<'_>,
+    root: Option<&Path>,
+    input: &Value,
+) -> Result<HookOutput, String> {
+    let input = serde_json::to_vec(input).map_err(|error| error.to_string())?;
+    let timeout = Duration::from_secs(hook.timeout.max(1)).min(MAX_TIMEOUT);
+    let folder = root.unwrap_or_else(|| Path::new("/tmp")).to_string_lossy().into_owned();
+    let mut env = vec![
+        ("CLAUDE_PROJECT_DIR".to_owned(), folder.clone()),
+        ("CAIRN_PROJECT_DIR".to_owned(), folder),
+    ];
+    let mut readable = Vec::new();
+    if let Some(plugin) = &source.plugin {
+        let text = plugin.to_string_lossy().into_owned();
+        env.push(("CLAUDE_PLUGIN_ROOT".to_owned(), text.clone()));
+        env.push(("PLUGIN_ROOT".to_owned(), text));
+        readable.push(plugin.clone());
+    }
+    if source.is_own {
+        // The scripts of the user that its command names, which are not in the session's folder.
+        readable.extend(outer_scripts(&hook.command));
+    }
+    let process = HookProcess {
+        command: hook.command.clone(),
+        env,
+        input,
+        readable,
+        timeout,
+        max_output: MAX_OUTPUT,
+    };
+    let output = engine.run_hook(session, root, process).await;
+    let output = output.map_err(|failure| match failure.reason {
+        Reason::SandboxMissing => format!(
+            "{}; a hook of your own runs outside the sandbox with \"sandbox\": false",
+            failure.message
+        ),
+        _ => failure.message,
+    })?;
+    if output.timed_out {
+        return Err(format!("it took longer than {} s", timeout.as_secs()));
+    }
+    if output.stdout.bytes > MAX_OUTPUT as u64 || output.stderr.bytes > MAX_OUTPUT as u64 {
+        return Err(format!("its output has more than {MAX_OUTPUT} bytes"));
+    }
+    Ok(HookOutput {
+        exit_code: Some(output.exit_code),
+        stdout: output.stdout.text,
+        stderr: output.stderr.text,
+    })
+}
+
+/// Returns the files that a command names by absolute paths, or in the home folder.
+fn outer_scripts(command: &str) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let text: String = command.chars().filter(|c| !matches!(c, '"' | '\'')).collect();
+    let words = text.split(|c: char| c.is_whitespace() || ";&|<>()`=".contains(c));
+    let expand = |word: &str| {
+        let in_home = word.strip_prefix("~/").or_else(|| word.strip_prefix("$HOME/"));
+        match (in_home, &home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(word),
+        }
+    };
+    words.map(expand).filter(|path| path.is_absolute() && path.is_file()).take(32).collect()
 }
 
 /// A process group that is killed when this is dropped: a hook may have started others.

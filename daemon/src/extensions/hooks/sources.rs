@@ -10,13 +10,15 @@ use std::{
 
 use cairn_config::{Config, HookCommand, HookGroup, HooksConfig};
 use cairn_engine::plugin::Hook;
+use cairn_protocol::trust::TrustKind;
 use regex::Regex;
 use serde_json::Value;
 
 use super::super::agent_plugins::{self, AgentPlugin};
+use crate::trust::{TrustStore, items};
 
 /// Files of a project with hooks.
-const PROJECT_FILES: &[&str] = &[".claude/settings.json", ".claude/settings.local.json"];
+pub const PROJECT_FILES: &[&str] = &[".claude/settings.json", ".claude/settings.local.json"];
 /// File of the user's settings for Claude Code, below the home folder.
 const CLAUDE_FILE: &str = ".claude/settings.json";
 /// Maximum bytes of a settings file.
@@ -75,6 +77,8 @@ pub struct Source {
     pub plugin: Option<PathBuf>,
     /// True if it may allow calls.
     pub may_allow: bool,
+    /// True if the hook itself says whether it runs in the sandbox: it is the user's own.
+    pub is_own: bool,
 }
 
 /// The sources of a configuration. Clones share them.
@@ -85,39 +89,60 @@ struct Inner {
     own: Groups,
     import_claude: Option<PathBuf>,
     may_allow: bool,
-    has_trusted_folders: bool,
+    outside_sandbox: Vec<String>,
+    trust: Arc<TrustStore>,
     plugins: Vec<AgentPlugin>,
 }
 
 impl Sources {
-    pub fn new(config: &Config, home: Option<&Path>, plugins: Vec<AgentPlugin>) -> Self {
+    pub fn new(
+        config: &Config,
+        home: Option<&Path>,
+        plugins: Vec<AgentPlugin>,
+        trust: Arc<TrustStore>,
+    ) -> Self {
         let hooks = &config.hooks;
         let claude = home.map(|home| home.join(CLAUDE_FILE)).filter(|_| hooks.import_claude);
         Self(Arc::new(Inner {
             own: of_config(hooks),
             import_claude: claude,
             may_allow: hooks.may_allow,
-            has_trusted_folders: !config.trust.folders.is_empty(),
+            outside_sandbox: hooks.outside_sandbox.clone(),
+            trust,
             plugins,
         }))
     }
 
     /// Returns false if there is no hook in any folder.
     pub fn may_have_hooks(&self) -> bool {
-        let Inner { own, import_claude, has_trusted_folders, plugins, .. } = &*self.0;
+        let Inner { own, import_claude, trust, plugins, .. } = &*self.0;
         !own.is_empty()
             || import_claude.is_some()
-            || *has_trusted_folders
+            || trust.has_records()
             || plugins.iter().any(|plugin| !plugin.hooks.is_empty())
     }
 
-    /// Returns the hooks of an event about `subject`, the name of a tool, with those of a trusted
-    /// project. This blocks on file I/O.
+    /// Returns the files and folders of a project that bring hooks or plugins which are not trusted
+    /// as they are now.
+    pub fn untrusted_in(&self, root: &Path) -> Vec<String> {
+        untrusted_in(&self.0.trust, root)
+    }
+
+    /// Returns true if a hook runs in the sandbox.
+    pub fn is_sandboxed(&self, source: &Source, hook: &HookCommand) -> bool {
+        if source.is_own {
+            return hook.sandbox;
+        }
+        !self.0.outside_sandbox.contains(&hook.command)
+    }
+
+    /// Returns the hooks of an event about `subject`, the name of a tool, with those of the project
+    /// whose exact content is trusted. This blocks on file I/O.
     pub fn of(
         &self,
         event: Event,
         subject: Option<&[String]>,
-        trusted: Option<&Path>,
+        project: Option<&Path>,
     ) -> Vec<(Source, HookCommand)> {
         let inner = &*self.0;
         let mut all = Vec::new();
@@ -129,21 +154,22 @@ impl Sources {
             }
         };
         let may_allow = inner.may_allow;
-        let source = |name: String| Source { name, plugin: None, may_allow };
+        let source = |name: String| Source { name, plugin: None, may_allow, is_own: true };
         add(&inner.own, source("hooks".into()));
         if let Some(path) = &inner.import_claude {
-            add(&read_or_log(path, None), source(path.display().to_string()));
+            add(&read_or_log(path), source(path.display().to_string()));
         }
         for plugin in &inner.plugins {
-            add(&plugin.hooks, of_plugin(plugin, may_allow));
+            add(&plugin.hooks, of_plugin(plugin, may_allow, true));
         }
-        if let Some(root) = trusted {
+        if let Some(root) = project.filter(|_| inner.trust.has_records()) {
             for name in PROJECT_FILES {
-                let source = Source { may_allow: false, ..source((*name).to_owned()) };
-                add(&read_or_log(&root.join(name), Some(root)), source);
+                let source =
+                    Source { may_allow: false, is_own: false, ..source((*name).to_owned()) };
+                add(&inner.trusted_hooks(root, name), source);
             }
-            for plugin in agent_plugins::of_project(root) {
-                add(&plugin.hooks, of_plugin(&plugin, false));
+            for plugin in trusted_plugins(&inner.trust, root) {
+                add(&plugin.hooks, of_plugin(&plugin, false, false));
             }
         }
         all.retain(|(_, hook)| hook.kind == "command" && !hook.command.trim().is_empty());
@@ -152,9 +178,33 @@ impl Sources {
     }
 }
 
-fn of_plugin(plugin: &AgentPlugin, may_allow: bool) -> Source {
+impl Inner {
+    /// Returns the hooks of a project's file, from exactly the content that is trusted.
+    fn trusted_hooks(&self, root: &Path, name: &str) -> Groups {
+        let Ok(root) = root.canonicalize() else { return Groups::new() };
+        let Some(item) = items::hooks_of(&root, name) else { return Groups::new() };
+        if !self.trust.trusts(&root, &item) {
+            return Groups::new();
+        }
+        let bytes = item.files.get(name).map(Vec::as_slice).unwrap_or_default();
+        let parsed = serde_json::from_slice::<Value>(bytes).map_err(|error| error.to_string());
+        parsed.and_then(|value| parse(&value)).unwrap_or_else(|error| {
+            tracing::warn!("hooks of {name}: {error}");
+            Groups::new()
+        })
+    }
+}
+
+/// Returns the plugins of a project whose exact content is trusted.
+pub fn trusted_plugins(trust: &TrustStore, root: &Path) -> Vec<AgentPlugin> {
+    let mut all = agent_plugins::of_project(root);
+    all.retain(|plugin| trust.trusts_folder(root, TrustKind::Plugin, &plugin.folder));
+    all
+}
+
+fn of_plugin(plugin: &AgentPlugin, may_allow: bool, is_own: bool) -> Source {
     let name = format!("plugin {}", plugin.name);
-    Source { name, plugin: Some(plugin.folder.clone()), may_allow }
+    Source { name, plugin: Some(plugin.folder.clone()), may_allow, is_own }
 }
 
 fn of_config(hooks: &HooksConfig) -> Groups {
@@ -211,9 +261,9 @@ pub fn parse(value: &Value) -> Result<Groups, String> {
     Ok(groups)
 }
 
-/// Reads a settings file, which must be inside `within`; an invalid one is logged.
-fn read_or_log(path: &Path, within: Option<&Path>) -> Groups {
-    match read(path, within) {
+/// Reads the user's settings file; an invalid one is logged.
+fn read_or_log(path: &Path) -> Groups {
+    match read(path) {
         Ok(groups) => groups,
         Err(error) => {
             tracing::warn!("hooks of {}: {error}", path.display());
@@ -222,13 +272,11 @@ fn read_or_log(path: &Path, within: Option<&Path>) -> Groups {
     }
 }
 
-fn read(path: &Path, within: Option<&Path>) -> Result<Groups, String> {
+fn read(path: &Path) -> Result<Groups, String> {
     let Ok(real) = path.canonicalize() else { return Ok(Groups::new()) };
-    let is_inside =
-        within.is_none_or(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root)));
     let meta = fs::metadata(&real).map_err(|error| error.to_string())?;
-    if !is_inside || !meta.is_file() || meta.len() > MAX_FILE {
-        return Err(format!("it is not a file of the project of at most {MAX_FILE} bytes"));
+    if !meta.is_file() || meta.len() > MAX_FILE {
+        return Err(format!("it is not a file of at most {MAX_FILE} bytes"));
     }
     let text = fs::read_to_string(&real).map_err(|error| error.to_string())?;
     let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
@@ -239,16 +287,15 @@ fn read(path: &Path, within: Option<&Path>) -> Result<Groups, String> {
     }
 }
 
-/// Returns the files and folders of a project that bring hooks or plugins.
-pub fn in_project(root: &Path) -> Vec<String> {
-    let has_hooks =
-        |name: &&&str| read(&root.join(name), Some(root)).map_or(true, |groups| !groups.is_empty());
-    let mut all: Vec<String> =
-        PROJECT_FILES.iter().filter(has_hooks).map(|name| (*name).to_owned()).collect();
-    if !agent_plugins::project_folders(root).is_empty() {
-        all.push(".agents/plugins".into());
-    }
-    all
+fn untrusted_in(trust: &TrustStore, root: &Path) -> Vec<String> {
+    let Ok(root) = root.canonicalize() else { return vec![] };
+    let hooks = PROJECT_FILES.iter().filter_map(|name| items::hooks_of(&root, name));
+    let hooks = hooks.filter(|item| !trust.trusts(&root, item)).map(|item| item.path);
+    let plugins = agent_plugins::project_folders(&root).into_iter();
+    let plugins = plugins
+        .filter(|folder| !trust.trusts_folder(&root, TrustKind::Plugin, folder))
+        .filter_map(|folder| Some(folder.strip_prefix(&root).ok()?.display().to_string()));
+    hooks.chain(plugins).collect()
 }
 
 #[cfg(test)]
@@ -288,13 +335,18 @@ mod tests {
     }
 
     #[test]
-    fn hooks_of_a_project_may_not_allow_and_links_are_not_followed() {
+    fn hooks_of_a_project_run_by_content_and_may_not_allow() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("project");
         fs::create_dir_all(root.join(".claude")).unwrap();
-        let text = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}}"#;
-        fs::write(root.join(PROJECT_FILES[0]), text).unwrap();
-        fs::write(dir.path().join("outside.json"), text).unwrap();
+        fs::create_dir_all(root.join("scripts")).unwrap();
+        fs::write(root.join("scripts/check.sh"), "true\n").unwrap();
+        let settings = |command: &str| {
+            json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}})
+                .to_string()
+        };
+        fs::write(root.join(PROJECT_FILES[0]), settings("sh scripts/check.sh")).unwrap();
+        fs::write(dir.path().join("outside.json"), settings("x")).unwrap();
         std::os::unix::fs::symlink(dir.path().join("outside.json"), root.join(PROJECT_FILES[1]))
             .unwrap();
         let mut config = Config::default();
@@ -303,12 +355,49 @@ mod tests {
             hooks: vec![HookCommand { command: "mine".into(), ..HookCommand::default() }],
             ..HookGroup::default()
         }];
-        let sources = Sources::new(&config, None, vec![]);
-        let all = sources.of(Event::Stop, None, Some(&root));
-        let seen: Vec<_> =
-            all.iter().map(|(source, hook)| (source.may_allow, hook.command.as_str())).collect();
-        assert_eq!(seen, [(true, "mine"), (false, "x")]);
-        assert_eq!(sources.of(Event::Stop, None, None).len(), 1);
-        assert_eq!(in_project(&root).len(), 2);
+        // A path of the configuration makes nothing run.
+        let trust = TrustStore::new(dir.path().join("trust"), |_| true);
+        let sources = Sources::new(&config, None, vec![], Arc::clone(&trust));
+        let commands = |sources: &Sources| -> Vec<(bool, String)> {
+            let all = sources.of(Event::Stop, None, Some(&root));
+            all.into_iter().map(|(source, hook)| (source.may_allow, hook.command)).collect()
+        };
+        let mine = (true, "mine".to_owned());
+        assert_eq!(commands(&sources), [mine.clone()]);
+        assert_eq!(untrusted_in(&trust, &root).len(), 2);
+        let accept = || {
+            let state = trust.state(&root, true).unwrap();
+            let item = state.items.iter().find(|item| item.path == PROJECT_FILES[0]).unwrap();
+            assert_eq!(item.files, [PROJECT_FILES[0], "scripts/check.sh"]);
+            let content = cairn_protocol::trust::TrustedContent {
+                kind: item.kind,
+                path: item.path.clone(),
+                sha256: item.sha256.clone(),
+            };
+            let folder = root.to_string_lossy().into_owned();
+            let params = cairn_protocol::trust::TrustSetParams {
+                folder,
+                trust: vec![content],
+                refuse: vec![],
+            };
+            trust.set(&params).unwrap();
+        };
+        accept();
+        let both = [mine.clone(), (false, "sh scripts/check.sh".to_owned())];
+        assert_eq!(commands(&sources), both);
+        // A changed script is another content, and so is a changed hook.
+        fs::write(root.join("scripts/check.sh"), "evil\n").unwrap();
+        assert_eq!(commands(&sources), [mine.clone()]);
+        let state = trust.state(&root, true).unwrap();
+        let diff = state.items.iter().find_map(|item| item.diff.clone()).unwrap();
+        assert!(diff.contains("-true") && diff.contains("+evil"), "{diff}");
+        accept();
+        assert_eq!(commands(&sources), both);
+        fs::write(root.join(PROJECT_FILES[0]), settings("sh scripts/check.sh --more")).unwrap();
+        assert_eq!(commands(&sources), [mine.clone()]);
+        // The same content in another folder is not trusted there.
+        let other = dir.path().join("other");
+        fs::rename(&root, &other).unwrap();
+        assert_eq!(sources.of(Event::Stop, None, Some(&other)).len(), 1);
     }
 }

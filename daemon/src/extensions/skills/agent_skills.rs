@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use cairn_protocol::skill::SkillFile;
 
-use super::{super::agent_plugins, LoadedSkill, MAX_SKILLS, read_text};
+use super::{super::hooks, LoadedSkill, MAX_SKILLS, read_text};
+use crate::trust::TrustStore;
 
 /// Name of the file that makes a folder a skill.
 pub const FILE: &str = "SKILL.md";
 /// Folders of a project that contain skills; the first one with a name wins.
-const PROJECT_FOLDERS: &[&str] = &[".agents/skills", ".claude/skills"];
+pub const PROJECT_FOLDERS: &[&str] = &[".agents/skills", ".claude/skills"];
 /// Maximum characters of a description.
 const MAX_DESCRIPTION: usize = 1024;
 
@@ -23,16 +24,22 @@ pub fn folders(parent: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Reads the skills of a project; invalid ones are logged and omitted. A link out of the project is
-/// not followed. This blocks on file I/O.
-pub(super) fn of_project(root: &Path) -> Vec<LoadedSkill> {
+/// Reads the skills of a project that `trusted` accepts by their folder, and those of its trusted
+/// plugins; invalid ones are logged and omitted. A link out of the project is not followed. This
+/// blocks on file I/O.
+pub(super) fn of_project(
+    root: &Path,
+    trusted: &dyn Fn(&Path) -> bool,
+    trust: &TrustStore,
+) -> Vec<LoadedSkill> {
     let Ok(real) = root.canonicalize() else { return vec![] };
     let inside = |folder: &PathBuf| {
         folder.join(FILE).canonicalize().is_ok_and(|file| file.starts_with(&real))
     };
-    let plugins = agent_plugins::of_project(root).into_iter().map(|plugin| plugin.skills);
-    let sources = PROJECT_FOLDERS.iter().map(|sub| root.join(sub)).chain(plugins);
-    let all = sources.flat_map(|source| folders(&source)).filter(inside);
+    let plugins = hooks::trusted_plugins(trust, root).into_iter().map(|plugin| plugin.skills);
+    let own = PROJECT_FOLDERS.iter().flat_map(|sub| folders(&real.join(sub)));
+    let own = own.filter(|folder| trusted(folder));
+    let all = own.chain(plugins.flat_map(|source| folders(&source))).filter(inside);
     let mut skills: Vec<LoadedSkill> = Vec::new();
     for folder in all.take(MAX_SKILLS) {
         match read(&folder) {
@@ -149,7 +156,8 @@ mod tests {
         put(dir.path(), "outside", "---\nname: outside\ndescription: x\n---\nSecret.");
         std::os::unix::fs::symlink(dir.path().join("outside"), root.join(".agents/skills/link"))
             .unwrap();
-        let skills = of_project(&root);
+        let trust = TrustStore::new(dir.path().join("trust"), |_| false);
+        let skills = of_project(&root, &|_| true, &trust);
         let all: Vec<_> =
             skills.iter().map(|s| (s.file.id.as_str(), s.file.description.as_str())).collect();
         assert_eq!(all, [("pdf", "One."), ("docx", "Three.")]);

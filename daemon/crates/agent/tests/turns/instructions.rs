@@ -52,7 +52,9 @@ impl Project {
             std::fs::write(root.join(path), text).unwrap();
         }
         let inside = root.clone();
-        stage.engine.set_trust(Arc::new(move |folder| trusted && folder.starts_with(&inside)));
+        stage.engine.set_trust(Arc::new(move |folder: &std::path::Path| {
+            trusted && folder.starts_with(&inside)
+        }));
         let name = root.to_string_lossy().into_owned();
         let params = serde_json::from_value(json!({"path": name})).unwrap();
         stage.engine.add_root(params).await.unwrap();
@@ -173,7 +175,7 @@ async fn nearer_file_follows_outer_ones_and_the_users_own_comes_first() {
     });
     let stage = Stage::with_agent(Scripted::new(vec![text_answer("a")]), Coder::new(sources)).await;
     let root = project.root.clone();
-    stage.engine.set_trust(Arc::new(move |folder| folder.starts_with(&root)));
+    stage.engine.set_trust(Arc::new(move |folder: &std::path::Path| folder.starts_with(&root)));
     let name = project.root.to_string_lossy().into_owned();
     stage.engine.add_root(serde_json::from_value(json!({"path": name})).unwrap()).await.unwrap();
     let params = SessionCreateParams { root: Some(name), ..Default::default() };

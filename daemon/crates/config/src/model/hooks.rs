@@ -13,6 +13,9 @@ section! {
         /// Lets a hook of the user allow a call that would be asked about by default; a rule that
         /// denies it or requires an approval still applies.
         may_allow: bool = false,
+        /// Command lines of hooks of projects that run outside the sandbox. A hook of your own says
+        /// so itself (`"sandbox": false`).
+        outside_sandbox: Vec<String> = vec![],
         /// A tool is about to be called.
         #[serde(rename = "PreToolUse")]
         pre_tool_use: Vec<HookGroup> = vec![],
@@ -63,6 +66,9 @@ section! {
         command: String = String::new(),
         /// Seconds that it may take, at most 600.
         timeout: u64 = 60,
+        /// Runs in the sandbox: with the session's folder to read and write, without the network
+        /// and the rest of the home folder. A project's hook cannot change it.
+        sandbox: bool = true,
     }
 }
 

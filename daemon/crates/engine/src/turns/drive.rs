@@ -181,6 +181,7 @@ async fn work_on(
     turn: &QueuedTurn,
 ) -> Result<String, Failure> {
     let work = async {
+        cx.settle_trust().await?;
         cx.notify_prompt(turn).await?;
         let text = agent.turn(cx).await?;
         cx.engine().close_changes(cx, turn).await;

@@ -44,7 +44,7 @@ pub(super) struct Judged {
 
 impl Harness {
     /// Returns the rules for `call`, whose run paths are resolved.
-    pub(super) fn judge(&self, call: &Call, memory: Arc<Vec<(Rule, Verdict)>>) -> Judge {
+    pub(crate) fn judge(&self, call: &Call, memory: Arc<Vec<(Rule, Verdict)>>) -> Judge {
         Judge {
             rules: self.rules(call.root.as_ref()),
             granted: Arc::new(self.approvals.grants().rules()),
@@ -116,6 +116,23 @@ impl Judge {
                 .map(|path| path.absolute())
                 .collect(),
         )
+    }
+
+    pub(crate) fn memory(&self) -> &[(Rule, Verdict)] {
+        &self.memory
+    }
+
+    pub(crate) fn granted(&self) -> &[Rule] {
+        &self.granted
+    }
+
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    /// Returns the path of the session's root.
+    pub(crate) fn own_path(&self) -> Option<&std::path::Path> {
+        self.own.as_ref().map(|root| root.path.as_path())
     }
 
     /// Returns the rules themselves, for decisions about domains.

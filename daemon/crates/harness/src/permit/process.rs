@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Permit;
 use crate::{
-    WhenMissing,
+    WaitClock, WhenMissing,
     egress::{DomainGate, Proxy},
     live_output::{INTERVAL, LiveOutput},
     sandbox::{Confined, ProcessOutput, Stream, Tier, Wake},
@@ -50,6 +50,8 @@ impl Permit {
         let watched = (changes.watched && confined.writable).then(|| root.clone());
         let live = self.sink.as_ref().map(|_| Arc::new(LiveOutput::default()));
         let pushed = live.clone();
+        let (autorun, written) =
+            (Arc::clone(&self.autorun), confined.writable.then(|| root.clone()));
         let job = tokio::task::spawn_blocking(move || {
             let mut output = |stream: Stream, bytes: &[u8]| {
                 if let Some(live) = &pushed {
@@ -58,9 +60,16 @@ impl Permit {
                 output(stream, bytes);
             };
             let mut run = || sandbox.run(&confined, &running, &mut output);
-            match watched {
+            let run = || match watched {
                 Some(root) => snapshots.around(&root, &changes, run),
                 None => run(),
+            };
+            match written {
+                Some(root) => {
+                    let (outcome, unsettled) = autorun.around(&root, run);
+                    outcome.map(|output| (output, Some(unsettled)))
+                }
+                None => run().map(|output| (output, None)),
             }
         });
         tokio::pin!(job);
@@ -77,9 +86,14 @@ impl Permit {
             }
         };
         self.publish(live.as_deref(), true);
-        joined.unwrap_or_else(|e| {
-            Err(Failure::new(Reason::Internal, format!("the process could not be monitored: {e}")))
-        })
+        let lost =
+            |e| Failure::new(Reason::Internal, format!("the process could not be monitored: {e}"));
+        let (process, unsettled) = joined.map_err(lost)??;
+        if let Some(unsettled) = unsettled {
+            let undone = self.autorun.settle(unsettled, &self.wait_clock).await;
+            self.changes.forget(&undone);
+        }
+        Ok(process)
     }
 
     fn publish(&self, live: Option<&LiveOutput>, over: bool) {
@@ -148,12 +162,27 @@ impl Permit {
             self.changes.mark_incomplete("it runs in the background".into());
         }
         let sandbox = Arc::clone(&self.sandbox);
+        let autorun = Arc::new(self.autorun.detached(closed.clone()));
+        let runtime = tokio::runtime::Handle::current();
+        let written = confined.writable.then(|| root.clone());
         let started = self
             .background
             .start(&self.session, line, confined, move |confined, wake, output| {
                 let _closes = closed.drop_guard();
-                let outcome = sandbox.run(confined, wake, &mut |_, bytes| output(bytes));
+                let mut run = || sandbox.run(confined, wake, &mut |_, bytes| output(bytes));
+                let (outcome, unsettled) = match &written {
+                    Some(root) => {
+                        let (outcome, unsettled) = autorun.around(root, run);
+                        (outcome, Some(unsettled))
+                    }
+                    None => (run(), None),
+                };
                 drop(proxy);
+                if let Some(unsettled) = unsettled {
+                    let _undone =
+                        runtime.block_on(autorun.settle(unsettled, &WaitClock::default()));
+                    autorun.take_notes().iter().for_each(|note| output(note.as_bytes()));
+                }
                 outcome
             })
             .await?;

@@ -10,6 +10,7 @@
 mod fixture;
 
 mod asking;
+mod autorun;
 mod code;
 mod external;
 mod fs;

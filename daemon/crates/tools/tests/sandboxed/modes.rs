@@ -1,7 +1,8 @@
 //! The mode `auto` in the real sandbox, and what git shows of its placeholders.
 
 use cairn_harness::{Grants, Rules};
-use cairn_protocol::{error::Reason, turn::ExecutionMode};
+use cairn_protocol::{approval::ApprovalDecision, error::Reason, turn::ExecutionMode};
+use cairn_workspace::{AutorunClass, autorun_examples};
 use serde_json::json;
 
 use crate::fixture::{Fixture, allow};
@@ -48,4 +49,67 @@ pub async fn git_status_omits_placeholders_and_shows_files_of_the_user() {
     assert!(list["stdout"].as_str().unwrap().contains(".envrc\n"), "{list}");
     std::fs::write(fixture.path(".envrc"), "export A=1\n").unwrap();
     assert_eq!(status().await.unwrap()["stdout"], "?? .envrc\n?? a.txt\n");
+}
+
+/// Commands in a row that write every name of the table, in every mode that runs them.
+pub async fn command_keeps_no_file_that_runs_later() {
+    let Some(sandbox) = crate::sandbox() else { return };
+    let files = [(".envrc", "old\n"), (".github/workflows/ci.yml", "old\n"), ("a.txt", "a\n")];
+    let mut rules = allow(&["run_shell"]);
+    rules.allow.push("autorun(.allowed)".parse().unwrap());
+    rules.allow.push("autorun(.npmrc)".parse().unwrap());
+    let fixture = Fixture::sandboxed(&files, rules, |deps| deps, sandbox).await;
+    let names: Vec<(String, AutorunClass)> = autorun_examples()
+        .filter(|(name, class)| *class != AutorunClass::Source && name != ".npmrc")
+        .collect();
+    assert!(names.len() > 200);
+    for mode in [ExecutionMode::Ask, ExecutionMode::AcceptEdits, ExecutionMode::Auto] {
+        let mut script = String::from("for f in");
+        for (name, _) in &names {
+            // Beneath a folder, since the sandbox itself reserves some names at the top.
+            script.push_str(&format!(" 'sub/{name}'"));
+        }
+        script.push_str(
+            " .npmrc sub/plain.txt; do mkdir -p \"$(dirname \"$f\")\"; echo evil > \"$f\"; done; \
+             echo evil >> .github/workflows/ci.yml; mv .github moved; \
+             python3 -c 'import os; os.rename(\"moved\", \".github\")'",
+        );
+        let grants = in_mode(mode);
+        let got = fixture.with("run_shell", json!({"command": script}), grants).await.unwrap();
+        assert_eq!(got["exit_code"], 0, "{got}");
+        for (name, class) in &names {
+            let path = format!("sub/{name}");
+            assert_eq!(fixture.read(&path), None, "{mode:?} {class:?} {path}");
+        }
+        assert_eq!(fixture.read(".github/workflows/ci.yml").as_deref(), Some("old\n"));
+        let text = got.to_string();
+        assert!(text.contains("were put back as they were"), "{text}");
+        // Controls: an ordinary file, and one that a rule allows.
+        assert_eq!(fixture.read("sub/plain.txt").as_deref(), Some("evil\n"));
+        assert_eq!(fixture.read(".npmrc").as_deref(), Some("evil\n"));
+        std::fs::remove_file(fixture.path("sub/plain.txt")).unwrap();
+    }
+    let rows = fixture.audit().await;
+    let put_back = rows.iter().filter(|r| r.tool == "autorun" && r.decision == "deny").count();
+    assert!(put_back > 100, "{put_back}");
+    assert!(rows.iter().any(|r| r.tool == "autorun" && r.decision == "allow"));
+}
+
+/// An approver sees what a command left, and keeps it or not.
+pub async fn approver_decides_about_files_that_run_later() {
+    let Some(sandbox) = crate::sandbox() else { return };
+    let fixture = Fixture::sandboxed(&[], allow(&["run_shell"]), |deps| deps, sandbox).await;
+    let _approver = fixture.harness.approvals().join();
+    for (decision, kept) in [(ApprovalDecision::Deny, false), (ApprovalDecision::Once, true)] {
+        let command = json!({"command": "mkdir -p .zed; echo '[1]' > .zed/tasks.json"});
+        let answering = async {
+            let asked = super::network::answer(&fixture, decision).await;
+            assert_eq!(asked.tool, "autorun");
+            assert_eq!(asked.preview.paths, [".zed/tasks.json"]);
+            assert!(asked.preview.diff.unwrap().contains("+[1]"));
+        };
+        let (got, ()) = tokio::join!(fixture.call("run_shell", command), answering);
+        got.unwrap();
+        assert_eq!(fixture.read(".zed/tasks.json").is_some(), kept, "{decision:?}");
+    }
 }

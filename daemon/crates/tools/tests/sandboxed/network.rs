@@ -397,7 +397,7 @@ pub async fn complete_network_is_judged_by_domain() {
 }
 
 /// Answers the next approval with `decision` and returns it.
-async fn answer(
+pub async fn answer(
     fixture: &Fixture,
     decision: ApprovalDecision,
 ) -> cairn_protocol::approval::Approval {

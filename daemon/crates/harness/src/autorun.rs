@@ -1,0 +1,357 @@
+//! Files that run later and that a process has changed: Cairn's own are put back, the others stay
+//! only if a rule or an approver accepts them. A process can write any name, so its effect is
+//! judged when it ends, whatever its command line said.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use cairn_protocol::{
+    approval::{ApprovalDecision, Preview},
+    id::RootId,
+};
+use cairn_trace::{AuditIntent, AuditOutcome, Trace};
+use cairn_workspace::{AutorunChange, AutorunClass, AutorunState, Root};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Answered, Approvals, Call, DecidedBy, Intent, Subject, Verdict, WaitClock, diff,
+    gate::decide::Judge,
+};
+
+/// The name in rules about such files: `autorun(node_modules/.bin)`.
+pub(crate) const AUTORUN: &str = "autorun";
+/// Most paths that a question or a note lists.
+const MAX_LISTED: usize = 50;
+/// Most rules that an answer can store.
+const MAX_RULES: usize = 8;
+
+/// The last look at a workspace, and the folder of what was put aside.
+#[derive(Debug)]
+pub(crate) struct AutorunWatch {
+    last: Mutex<Option<(RootId, Arc<AutorunState>)>>,
+    aside: PathBuf,
+}
+
+impl AutorunWatch {
+    /// Creates one that stores what it puts aside in a folder.
+    pub fn new(aside: PathBuf) -> Self {
+        Self { last: Mutex::default(), aside }
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<(RootId, Arc<AutorunState>)>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the files before a process starts. This blocks on file I/O.
+    fn look(&self, root: &Root) -> Option<Arc<AutorunState>> {
+        let last = self.last().take().filter(|(id, _)| *id == root.id).map(|(_, state)| state);
+        let state = match root.autorun_state(last.as_deref()) {
+            Ok(state) => Arc::new(state),
+            Err(error) => {
+                tracing::warn!(%error, "files that run later cannot be compared");
+                return None;
+            }
+        };
+        *self.last() = Some((root.id.clone(), Arc::clone(&state)));
+        Some(state)
+    }
+}
+
+/// The gate of what one call's processes leave behind.
+pub(crate) struct AutorunGate {
+    pub watch: Arc<AutorunWatch>,
+    pub approvals: Arc<Approvals>,
+    pub trace: Trace,
+    pub judge: Judge,
+    /// The call, whose arguments are for the approver.
+    pub call: Call,
+    /// Notes for the model.
+    pub notes: Mutex<Vec<String>>,
+}
+
+/// What a process changed, until it was decided about. Dropped without a decision, as by a call that
+/// was cancelled, all of it is put back.
+pub(crate) struct Unsettled {
+    gate: Arc<AutorunGate>,
+    root: Root,
+    changes: Vec<AutorunChange>,
+    is_partial: bool,
+}
+
+impl Drop for Unsettled {
+    fn drop(&mut self) {
+        for change in std::mem::take(&mut self.changes) {
+            if let Err(error) = self.root.put_back(&change, &self.gate.watch.aside) {
+                tracing::error!(path = change.path, %error, "a file that runs later stays");
+            }
+        }
+    }
+}
+
+impl AutorunGate {
+    /// Returns the same gate for a process that outlives its call.
+    pub fn detached(&self, cancel: CancellationToken) -> Self {
+        Self {
+            watch: Arc::clone(&self.watch),
+            approvals: Arc::clone(&self.approvals),
+            trace: self.trace.clone(),
+            judge: self.judge.clone(),
+            call: Call { cancel, clock: Arc::default(), ..self.call.clone() },
+            notes: Mutex::default(),
+        }
+    }
+
+    /// Runs `work`, which starts a process in `root`, and returns what it has changed. This blocks.
+    pub fn around<T>(self: &Arc<Self>, root: &Root, work: impl FnOnce() -> T) -> (T, Unsettled) {
+        let before = self.watch.look(root);
+        let done = work();
+        let changes = match &before {
+            Some(before) => root.autorun_changes(before).unwrap_or_default(),
+            None => vec![],
+        };
+        // Removing a file runs nothing, unless the file was there to forbid something.
+        let counts = |change: &AutorunChange| {
+            change.autorun.class == AutorunClass::Own || !change.is_removal()
+        };
+        let unsettled = Unsettled {
+            gate: Arc::clone(self),
+            root: root.clone(),
+            changes: changes.into_iter().filter(counts).collect(),
+            is_partial: before.is_some_and(|before| before.is_partial),
+        };
+        (done, unsettled)
+    }
+
+    /// Takes the notes for the model.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, text: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    /// Decides what stays: rules about `autorun`, else an approver. Everything else is put back.
+    /// Returns the paths that were put back.
+    pub async fn settle(&self, mut unsettled: Unsettled, clock: &WaitClock) -> Vec<String> {
+        if unsettled.is_partial {
+            self.note(
+                "the workspace has too many entries to compare all files that run later".into(),
+            );
+        }
+        if unsettled.changes.is_empty() {
+            return vec![];
+        }
+        let all = std::mem::take(&mut unsettled.changes);
+        let (own, start): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|change| change.autorun.class == AutorunClass::Own);
+        let mut refused: Vec<(AutorunChange, DecidedBy)> = own
+            .into_iter()
+            .map(|change| {
+                let by = DecidedBy::OwnFile(change.path.clone());
+                (change, by)
+            })
+            .collect();
+        let mut questions = Vec::new();
+        for change in start {
+            let decision = self.judge.autorun(&change.path);
+            match decision.verdict {
+                Verdict::Allow => self.record(&change.path, true, &decision.by).await,
+                Verdict::Deny => refused.push((change, decision.by)),
+                Verdict::Ask => questions.push(change),
+            }
+        }
+        // Until the answer, what a cancelled call left is put back.
+        unsettled.changes = questions.clone();
+        if !questions.is_empty() {
+            let (verdict, by) = self.ask(&questions, clock).await;
+            unsettled.changes.clear();
+            for change in questions {
+                if verdict == Verdict::Allow {
+                    self.record(&change.path, true, &by).await;
+                } else {
+                    refused.push((change, by.clone()));
+                }
+            }
+        }
+        let paths = refused.iter().map(|(change, _)| change.path.clone()).collect();
+        self.put_back(&unsettled.root, refused).await;
+        paths
+    }
+
+    async fn put_back(&self, root: &Root, refused: Vec<(AutorunChange, DecidedBy)>) {
+        if refused.is_empty() {
+            return;
+        }
+        let mut texts = Vec::new();
+        for (change, by) in refused {
+            self.record(&change.path, false, &by).await;
+            let (root, watch, path) = (root.clone(), Arc::clone(&self.watch), change.path.clone());
+            let work = move || root.put_back(&change, &watch.aside);
+            match tokio::task::spawn_blocking(work).await {
+                Ok(Ok(())) => texts.push(format!("'{path}' ({by})")),
+                Ok(Err(error)) => {
+                    texts.push(format!("'{path}' ({by}), which failed: {error}"));
+                    tracing::error!(path, %error, "a file that runs later stays");
+                }
+                Err(error) => tracing::error!(path, %error, "a file that runs later stays"),
+            }
+        }
+        let more = texts.len().saturating_sub(MAX_LISTED);
+        texts.truncate(MAX_LISTED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        self.note(format!(
+            "these files cause programs to run later, and were put back as they were: {}{more}; the \
+            new content is in {}",
+            texts.join(", "),
+            self.watch.aside.display()
+        ));
+    }
+
+    async fn record(&self, path: &str, is_kept: bool, by: &DecidedBy) {
+        let intent = AuditIntent {
+            session: self.call.session.clone(),
+            tool: AUTORUN.into(),
+            args_digest: cairn_trace::digest(&json!({"path": path})),
+            decision: if is_kept { "allow" } else { "deny" },
+            rule: by.to_string(),
+            call: None,
+            command: Some(path.to_owned()),
+        };
+        let done = AuditOutcome {
+            millis: 0,
+            outcome: if is_kept { "ok".into() } else { "put back".into() },
+            exit_code: None,
+            truncated: false,
+        };
+        let recorded = async {
+            let row = self.trace.audit_intent(intent, None).await?;
+            self.trace.audit_outcome(row, done, None).await
+        };
+        if let Err(error) = recorded.await {
+            tracing::error!(path, %error, "a changed file that runs later cannot be recorded");
+        }
+    }
+
+    /// Requests an approval of all of these files together.
+    async fn ask(&self, changes: &[AutorunChange], clock: &WaitClock) -> (Verdict, DecidedBy) {
+        let question = DecidedBy::Tool("a command changed files that run later".into());
+        if !self.approvals.has_approver(&self.call.session) {
+            let why = "a command changed it, and no approver is connected";
+            return (Verdict::Deny, DecidedBy::Tool(why.into()));
+        }
+        let command = self.call.arguments.get("command").cloned().unwrap_or_default();
+        let paths: Vec<String> = changes.iter().map(|change| change.path.clone()).collect();
+        let call = Call {
+            name: AUTORUN.into(),
+            arguments: json!({"paths": paths, "command": command}),
+            call_id: None,
+            resumed: false,
+            ..self.call.clone()
+        };
+        let intent = Intent {
+            preview: preview(changes, command.as_str().map(str::to_owned)),
+            grants: rules(&paths).join("\n"),
+            ..Intent::default()
+        };
+        let text = question.to_string();
+        let asking = self.approvals.ask(&call, &intent, &text, false);
+        match self.call.clock.while_waiting(clock.while_waiting(asking)).await {
+            Ok(answer) => {
+                let verdict = match answer.decision {
+                    ApprovalDecision::Deny => Verdict::Deny,
+                    _ => Verdict::Allow,
+                };
+                let (decision, client) = (answer.decision, answer.by);
+                let by = Answered { decision, client, question: Box::new(question) };
+                (verdict, DecidedBy::Answered(by))
+            }
+            Err(failure) => (Verdict::Deny, DecidedBy::Tool(failure.message)),
+        }
+    }
+}
+
+impl Judge {
+    /// Decides about a file that runs later: only a rule that names `autorun` allows one, and what
+    /// may not be written at all is denied.
+    fn autorun(&self, path: &str) -> crate::Decision {
+        let paths = [path.to_owned()];
+        let memory = self.memory();
+        let decision = self.rules().decide(&Subject {
+            paths: &paths,
+            inside: true,
+            top: self.own_path(),
+            memory,
+            granted: self.granted(),
+            ..Subject::new(AUTORUN, self.grants())
+        });
+        let names_it = match &decision.by {
+            DecidedBy::Rule { rule, .. } => rule.tool() == AUTORUN,
+            _ => false,
+        };
+        match decision.verdict {
+            Verdict::Allow if !names_it => {
+                let by = DecidedBy::Tool("a command changed files that run later".into());
+                crate::Decision { verdict: Verdict::Ask, by }
+            }
+            _ => decision,
+        }
+    }
+}
+
+/// Returns the rules that allow these files again: of the folders that hold several, else of the
+/// files. None when that would be too many to read.
+fn rules(paths: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for path in paths {
+        let folder = path.rsplit_once('/').map(|(folder, _)| folder);
+        let siblings = |folder: &str| {
+            paths.iter().filter(|p| p.rsplit_once('/').is_some_and(|(f, _)| f == folder)).count()
+        };
+        let named = folder.filter(|folder| siblings(folder) > 1).unwrap_or(path);
+        let plain = !named.contains(['*', '?', '[', '{', '(', ')', '\n']);
+        let rule = format!("{AUTORUN}({named})");
+        if plain && !all.contains(&rule) {
+            all.push(rule);
+        } else if !plain {
+            return vec![];
+        }
+    }
+    if all.len() > MAX_RULES { vec![] } else { all }
+}
+
+fn preview(changes: &[AutorunChange], command: Option<String>) -> Preview {
+    let mut diffs = String::new();
+    for change in changes {
+        let room = diff::MAX_DIFF.saturating_sub(diffs.len());
+        let (before, after) = change.texts();
+        let (before, after) = (before.as_deref(), after.as_deref());
+        if room == 0 || (before.is_none() && after.is_none()) {
+            continue;
+        }
+        let bytes = |text: Option<&str>| text.map(|text| text.as_bytes().to_vec());
+        let (before, after) = (bytes(before), bytes(after));
+        diffs.push_str(&diff::unified(&change.path, before.as_deref(), after.as_deref(), room));
+    }
+    let mut warnings: Vec<String> =
+        changes.iter().map(|change| change.autorun.reason(&change.path)).collect();
+    warnings.sort();
+    warnings.dedup();
+    let more = changes.len().saturating_sub(MAX_LISTED);
+    warnings.truncate(MAX_RULES);
+    if more > 0 {
+        warnings.push(format!("{more} further files are not listed"));
+    }
+    let files = if changes.len() == 1 { "file" } else { "files" };
+    Preview {
+        summary: format!("keep {} changed {files} that run later", changes.len()),
+        command,
+        diff: (!diffs.is_empty()).then_some(diffs),
+        paths: changes.iter().take(MAX_LISTED).map(|change| change.path.clone()).collect(),
+        warnings,
+        ..Preview::default()
+    }
+}

@@ -1,0 +1,421 @@
+//! The files of a root that cause programs to run later, before and after a command: a command can
+//! write any name in its workspace, so its effect on these is compared, and put back if nobody
+//! accepts it.
+//!
+//! A change of a folder or a file is recognised by its inode and its time of change, which no
+//! program can set; contents are compared where these differ.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ffi::OsStr,
+    io::{self, Read as _, Write as _},
+    os::{
+        fd::{AsFd as _, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::Path,
+    sync::Arc,
+};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat, symlinkat};
+
+use crate::{
+    Autorun, AutorunClass, Root, WorkspaceError,
+    autorun::{is_package_folder, may_be_autorun, may_be_folder},
+    is_version_control,
+    write::is_named,
+};
+
+/// Most entries of a workspace that are looked at.
+const MAX_ENTRIES: usize = 1_000_000;
+/// Most bytes of one file that are stored, and of all together.
+const MAX_CONTENT: (u64, u64) = (1 << 20, 16 << 20);
+/// Most nested folders.
+const MAX_DEPTH: usize = 128;
+
+/// Identity of an entry and the time of its last change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    changed: (i64, i64),
+    size: i64,
+    mode: u32,
+}
+
+/// One file, as it was.
+#[derive(Debug, Clone)]
+struct Known {
+    autorun: Autorun,
+    stamp: Stamp,
+    content: Content,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Content {
+    Bytes(Arc<[u8]>),
+    Link(Vec<u8>),
+    /// Too large, or not readable: it cannot be put back.
+    Unknown,
+}
+
+/// A folder as it was: without a change its entries are the same.
+#[derive(Debug, Clone)]
+struct KnownFolder {
+    stamp: Stamp,
+    folders: Vec<String>,
+    files: Vec<(String, FileType)>,
+}
+
+/// The files that run later in one root.
+#[derive(Debug, Default)]
+pub struct AutorunState {
+    files: BTreeMap<String, Known>,
+    folders: HashMap<String, KnownFolder>,
+    /// True if the workspace has more than could be looked at.
+    pub is_partial: bool,
+}
+
+/// A file that runs later and was created, changed or removed.
+#[derive(Debug, Clone)]
+pub struct AutorunChange {
+    /// Path relative to the root.
+    pub path: String,
+    pub autorun: Autorun,
+    before: Option<(Content, u32)>,
+    after: Option<Content>,
+}
+
+impl AutorunChange {
+    /// Returns the content before and after, where it is known text.
+    pub fn texts(&self) -> (Option<String>, Option<String>) {
+        let text = |content: Option<&Content>| match content? {
+            Content::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Content::Link(target) => Some(format!("link to {}\n", String::from_utf8_lossy(target))),
+            Content::Unknown => None,
+        };
+        (text(self.before.as_ref().map(|(content, _)| content)), text(self.after.as_ref()))
+    }
+
+    /// Returns true if the file does not exist any more.
+    pub fn is_removal(&self) -> bool {
+        self.after.is_none()
+    }
+}
+
+struct Scan<'a> {
+    root: &'a Root,
+    named: Arc<Vec<String>>,
+    last: Option<&'a AutorunState>,
+    state: AutorunState,
+    entries: usize,
+    room: u64,
+}
+
+impl Root {
+    /// Looks at all files that run later. Contents of those that are unchanged since `last` are not
+    /// read again.
+    ///
+    /// # Errors
+    /// The root cannot be opened.
+    pub fn autorun_state(
+        &self,
+        last: Option<&AutorunState>,
+    ) -> Result<AutorunState, WorkspaceError> {
+        let (top, _) = self.open_dir("")?;
+        let mut scan = Scan {
+            root: self,
+            named: self.named_programs(),
+            last,
+            state: AutorunState::default(),
+            entries: 0,
+            room: MAX_CONTENT.1,
+        };
+        scan.folder(top.as_fd(), "", (false, false), 0);
+        Ok(scan.state)
+    }
+
+    /// Compares these files with those of an earlier look. Folders without changed entries are not
+    /// read again.
+    ///
+    /// # Errors
+    /// The root cannot be opened.
+    pub fn autorun_changes(
+        &self,
+        before: &AutorunState,
+    ) -> Result<Vec<AutorunChange>, WorkspaceError> {
+        let after = self.autorun_state(Some(before))?;
+        let mut all = Vec::new();
+        for (path, now) in &after.files {
+            let then = before.files.get(path);
+            let same = then.is_some_and(|then| {
+                then.stamp == now.stamp
+                    || (then.content == now.content
+                        && then.content != Content::Unknown
+                        && then.stamp.mode == now.stamp.mode)
+            });
+            if !same {
+                all.push(AutorunChange {
+                    path: path.clone(),
+                    autorun: now.autorun,
+                    before: then.map(|then| (then.content.clone(), then.stamp.mode)),
+                    after: Some(now.content.clone()),
+                });
+            }
+        }
+        for (path, then) in before.files.iter().filter(|(path, _)| !after.files.contains_key(*path))
+        {
+            all.push(AutorunChange {
+                path: path.clone(),
+                autorun: then.autorun,
+                before: Some((then.content.clone(), then.stamp.mode)),
+                after: None,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Undoes a change. What the file contains now is stored in the folder `aside` first, under its
+    /// path, so that nothing is lost.
+    ///
+    /// # Errors
+    /// Errors of the file system; a former content that was too large to store.
+    pub fn put_back(&self, change: &AutorunChange, aside: &Path) -> Result<(), io::Error> {
+        let (parent, name) = change.path.rsplit_once('/').unwrap_or(("", &change.path));
+        let lost = |e: WorkspaceError| io::Error::other(e.to_string());
+        if let Some((Content::Unknown, _)) = change.before {
+            return Err(io::Error::other("its former content was too large to store"));
+        }
+        if change.before.is_some() {
+            self.make_folders_of(&change.path).map_err(lost)?;
+        }
+        let folder = match self.open_dir(parent) {
+            Ok((folder, _)) => folder,
+            // A folder that is gone has no new file.
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(lost(error)),
+        };
+        let fd = folder.as_fd();
+        match &change.after {
+            Some(Content::Bytes(bytes)) => store_aside(aside, &change.path, bytes)?,
+            Some(Content::Link(target)) => store_aside(aside, &change.path, target)?,
+            Some(Content::Unknown) => {
+                let mut bytes = Vec::new();
+                let file = openat(fd, name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty())?;
+                std::fs::File::from(file).read_to_end(&mut bytes)?;
+                store_aside(aside, &change.path, &bytes)?;
+            }
+            None => {}
+        }
+        match &change.before {
+            None => Ok(rustix::fs::unlinkat(fd, name, AtFlags::empty())?),
+            Some((Content::Link(target), _)) => {
+                let fresh = fresh_name(name);
+                symlinkat(OsStr::from_bytes(target), fd, &fresh)?;
+                Ok(rustix::fs::renameat(fd, &fresh, fd, name)?)
+            }
+            Some((Content::Bytes(bytes), mode)) => {
+                let fresh = fresh_name(name);
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                let mode = Mode::from_raw_mode(mode & 0o7777);
+                let mut file = std::fs::File::from(openat(fd, &fresh, flags, mode)?);
+                file.write_all(bytes)?;
+                rustix::fs::fchmod(&file, mode)?;
+                file.sync_all()?;
+                Ok(rustix::fs::renameat(fd, &fresh, fd, name)?)
+            }
+            Some((Content::Unknown, _)) => Ok(()),
+        }
+    }
+}
+
+fn fresh_name(name: &str) -> String {
+    let short: String = name.chars().take(100).collect();
+    format!(".{short}.cairn-{}", uuid::Uuid::now_v7().simple())
+}
+
+fn store_aside(aside: &Path, rel: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = aside.join(rel);
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(path, bytes)
+}
+
+impl Scan<'_> {
+    /// Reads a folder. `within` says that a row names a folder on the way to it, and that it is one
+    /// of installed packages, in which only what such an installation adds counts.
+    fn folder(&mut self, fd: BorrowedFd<'_>, rel: &str, within: (bool, bool), depth: usize) {
+        let Ok(stamp) = stamp_of(fd, None) else { return };
+        let last = self.last.and_then(|last| last.folders.get(rel));
+        let known = match last.filter(|last| last.stamp == stamp) {
+            Some(last) => last.clone(),
+            None => self.entries_of(fd, rel, stamp, within),
+        };
+        let join =
+            |name: &str| if rel.is_empty() { name.to_owned() } else { format!("{rel}/{name}") };
+        for (name, kind) in &known.files {
+            self.file(fd, name, join(name), *kind);
+        }
+        for name in &known.folders {
+            if depth >= MAX_DEPTH {
+                self.state.is_partial = true;
+                break;
+            }
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let opened: Result<OwnedFd, _> = openat(fd, name, flags, Mode::empty());
+            if let Ok(inner) = opened {
+                let within = (within.0 || may_be_folder(name), is_package_folder(name));
+                self.folder(inner.as_fd(), &join(name), within, depth + 1);
+            }
+        }
+        self.state.folders.insert(rel.to_owned(), known);
+    }
+
+    /// Reads the entries of a folder that matter: its folders, and the files that may run later.
+    fn entries_of(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        rel: &str,
+        stamp: Stamp,
+        (named, installed): (bool, bool),
+    ) -> KnownFolder {
+        let mut known = KnownFolder { stamp, folders: vec![], files: vec![] };
+        let Ok(entries) = Dir::read_from(fd) else { return known };
+        for entry in entries.flatten() {
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                self.state.is_partial = true;
+                break;
+            }
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name == "." || name == ".." || is_version_control(name) {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => match stamp_of(fd, Some(name)) {
+                    Ok(stamp) => FileType::from_raw_mode(stamp.mode),
+                    Err(_) => continue,
+                },
+                kind => kind,
+            };
+            let is_program = || {
+                let path = if rel.is_empty() { name.to_owned() } else { format!("{rel}/{name}") };
+                self.named.iter().any(|entry| is_named(entry, &path))
+            };
+            match kind {
+                FileType::Directory if installed && name != ".bin" => {}
+                FileType::Directory => known.folders.push(name.to_owned()),
+                FileType::RegularFile | FileType::Symlink
+                    if named || may_be_autorun(name) || is_program() =>
+                {
+                    known.files.push((name.to_owned(), kind));
+                }
+                _ => {}
+            }
+        }
+        known
+    }
+
+    fn file(&mut self, folder: BorrowedFd<'_>, name: &str, path: String, kind: FileType) {
+        let Some(autorun) =
+            self.root.autorun(&path).filter(|known| known.class != AutorunClass::Source)
+        else {
+            return;
+        };
+        let Ok(stamp) = stamp_of(folder, Some(name)) else { return };
+        let last = self.last.and_then(|last| last.files.get(&path));
+        let content = match last.filter(|last| last.stamp == stamp) {
+            Some(last) => last.content.clone(),
+            None if kind == FileType::Symlink => match readlinkat(folder, name, Vec::new()) {
+                Ok(target) => Content::Link(target.into_bytes()),
+                Err(_) => Content::Unknown,
+            },
+            None => self.read(folder, name, stamp),
+        };
+        if let Content::Bytes(bytes) = &content {
+            self.room = self.room.saturating_sub(bytes.len() as u64);
+        }
+        self.state.files.insert(path, Known { autorun, stamp, content });
+    }
+
+    fn read(&self, folder: BorrowedFd<'_>, name: &str, stamp: Stamp) -> Content {
+        let limit = MAX_CONTENT.0.min(self.room);
+        if u64::try_from(stamp.size).unwrap_or(u64::MAX) > limit {
+            return Content::Unknown;
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(folder, name, flags, Mode::empty()) else { return Content::Unknown };
+        let mut bytes = Vec::new();
+        let read = std::fs::File::from(file).take(limit + 1).read_to_end(&mut bytes);
+        match read {
+            Ok(_) if bytes.len() as u64 <= limit => Content::Bytes(bytes.into()),
+            _ => Content::Unknown,
+        }
+    }
+}
+
+/// Returns the stamp of an entry of a folder, or of the folder itself.
+fn stamp_of(folder: BorrowedFd<'_>, name: Option<&str>) -> io::Result<Stamp> {
+    let stat = match name {
+        Some(name) => statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?,
+        None => rustix::fs::fstat(folder)?,
+    };
+    Ok(Stamp {
+        inode: stat.st_ino,
+        changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+        size: stat.st_size,
+        mode: stat.st_mode,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::Roots;
+
+    #[test]
+    fn changes_are_found_and_put_back_with_the_new_content_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let aside = tempfile::tempdir().unwrap();
+        let at = |rel: &str| dir.path().join(rel);
+        for folder in [".vscode", "deep/er", "node_modules/.bin", "node_modules/p", ".git"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        fs::write(at(".vscode/settings.json"), "{}").unwrap();
+        fs::write(at(".envrc"), "old").unwrap();
+        fs::write(at("deep/er/.npmrc"), "same").unwrap();
+        std::os::unix::fs::symlink("../p/cli", at("node_modules/.bin/p")).unwrap();
+        let root = Roots::new(vec![]).declare(dir.path()).unwrap();
+        let before = root.autorun_state(None).unwrap();
+        assert!(root.autorun_changes(&before).unwrap().is_empty());
+        // A command's work.
+        fs::write(at(".envrc"), "evil").unwrap();
+        fs::create_dir_all(at("new/.zed")).unwrap();
+        fs::write(at("new/.zed/tasks.json"), "[]").unwrap();
+        fs::write(at("deep/er/.npmrc"), "same").unwrap();
+        fs::remove_file(at(".vscode/settings.json")).unwrap();
+        fs::write(at("node_modules/p/.envrc"), "of a package").unwrap();
+        fs::write(at(".git/hook"), "closed by itself").unwrap();
+        fs::write(at("main.rs"), "fn main() {}").unwrap();
+        std::os::unix::fs::symlink("../q/cli", at("node_modules/.bin/q")).unwrap();
+        let changes = root.autorun_changes(&before).unwrap();
+        let paths: Vec<_> = changes.iter().map(|c| (c.path.as_str(), c.is_removal())).collect();
+        assert_eq!(
+            paths,
+            [
+                (".envrc", false),
+                ("new/.zed/tasks.json", false),
+                ("node_modules/.bin/q", false),
+                (".vscode/settings.json", true),
+            ]
+        );
+        for change in &changes {
+            root.put_back(change, aside.path()).unwrap();
+        }
+        assert!(root.autorun_changes(&before).unwrap().is_empty());
+        assert_eq!(fs::read_to_string(at(".envrc")).unwrap(), "old");
+        assert!(!at("new/.zed/tasks.json").exists());
+        assert!(at("node_modules/.bin/q").symlink_metadata().is_err());
+        assert_eq!(fs::read_to_string(at(".vscode/settings.json")).unwrap(), "{}");
+        assert_eq!(fs::read_to_string(aside.path().join(".envrc")).unwrap(), "evil");
+    }
+}

@@ -1,0 +1,262 @@
+//! What a folder brings that runs or instructs agents, with all files on which its effect depends.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use cairn_agent::prompt::instructions;
+use cairn_protocol::trust::TrustKind;
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    extensions::{agent_plugins, agent_skills, hooks},
+    root_config,
+};
+
+/// Most files of one item, and most bytes of them together.
+const MAX_FILES: usize = 512;
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// Most nested folders of one item.
+const MAX_DEPTH: usize = 16;
+/// Most items of a kind.
+const MAX_ITEMS: usize = 64;
+/// Most command lines that are listed.
+const MAX_COMMANDS: usize = 64;
+/// Names that stand for the project's folder in a hook's command.
+const PROJECT_NAMES: &[&str] =
+    &["${CLAUDE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR", "${CAIRN_PROJECT_DIR}", "$CAIRN_PROJECT_DIR"];
+
+/// One item as it is now.
+#[derive(Debug, Clone)]
+pub struct Item {
+    pub kind: TrustKind,
+    /// Path relative to the folder.
+    pub path: String,
+    /// Its files by their path relative to the folder.
+    pub files: BTreeMap<String, Vec<u8>>,
+    pub commands: Vec<String>,
+    /// Reason why it cannot be trusted.
+    pub problem: Option<String>,
+}
+
+impl Item {
+    fn new(kind: TrustKind, path: &str) -> Self {
+        Self {
+            kind,
+            path: path.to_owned(),
+            files: BTreeMap::new(),
+            commands: vec![],
+            problem: None,
+        }
+    }
+
+    /// Returns the SHA-256 of the names and contents of all files.
+    pub fn sha256(&self) -> String {
+        let mut all = Sha256::new();
+        for (path, bytes) in &self.files {
+            all.update((path.len() as u64).to_be_bytes());
+            all.update(path.as_bytes());
+            all.update((bytes.len() as u64).to_be_bytes());
+            all.update(bytes);
+        }
+        hex::encode(all.finalize())
+    }
+
+    /// Adds a file of the folder, by the content that opening it gives.
+    fn add(&mut self, folder: &Path, path: &Path) {
+        let Ok(real) = path.canonicalize() else { return };
+        let rel = path.strip_prefix(folder).ok().and_then(Path::to_str);
+        let Some(rel) = rel.filter(|_| real.starts_with(folder)) else {
+            self.problem = Some(format!("'{}' leads out of the folder", path.display()));
+            return;
+        };
+        if self.files.contains_key(rel) {
+            return;
+        }
+        let used: u64 = self.files.values().map(|bytes| bytes.len() as u64).sum();
+        let size = fs::metadata(&real).map_or(0, |meta| meta.len());
+        if self.files.len() >= MAX_FILES || used + size > MAX_BYTES {
+            self.problem = Some(format!("it has more than {MAX_FILES} files or {MAX_BYTES} bytes"));
+            return;
+        }
+        match fs::read(&real) {
+            Ok(bytes) => drop(self.files.insert(rel.to_owned(), bytes)),
+            Err(error) => self.problem = Some(format!("'{rel}' cannot be read: {error}")),
+        }
+    }
+
+    fn add_folder(&mut self, folder: &Path, inner: &Path, depth: usize) {
+        if depth > MAX_DEPTH {
+            self.problem = Some(format!("it has more than {MAX_DEPTH} nested folders"));
+            return;
+        }
+        let entries = fs::read_dir(inner).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            if self.problem.is_some() {
+                return;
+            }
+            match fs::metadata(&path) {
+                Ok(meta) if meta.is_dir() && path.is_symlink() => {
+                    self.problem = Some(format!("'{}' is a link to a folder", path.display()));
+                }
+                Ok(meta) if meta.is_dir() => self.add_folder(folder, &path, depth + 1),
+                Ok(meta) if meta.is_file() => self.add(folder, &path),
+                // Pipes and broken links are nothing that runs.
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    fn add_commands(&mut self, folder: &Path, commands: Vec<String>) {
+        for command in &commands {
+            for path in named_files(folder, command) {
+                self.add(folder, &path);
+            }
+        }
+        self.commands = commands.into_iter().take(MAX_COMMANDS).collect();
+    }
+}
+
+/// Returns the files of a folder that a command line names, however it quotes and joins them: one
+/// too many is harmless, since it only has to be trusted as well.
+pub fn named_files(folder: &Path, command: &str) -> BTreeSet<PathBuf> {
+    let text = PROJECT_NAMES
+        .iter()
+        .fold(command.to_owned(), |text, name| text.replace(name, &folder.to_string_lossy()));
+    // A quote inside a word joins its parts.
+    let text: String = text.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
+    let between = |c: char| c.is_whitespace() || ";&|<>()`=,{}".contains(c);
+    let words: Vec<&str> = text.split(between).filter(|word| !word.is_empty()).collect();
+    let mut folders = vec![folder.to_owned()];
+    // A command may change into a folder first.
+    let is_inner = |path: &PathBuf| path.starts_with(folder) && path.is_dir();
+    folders.extend(words.iter().map(|word| folder.join(word)).filter(is_inner).take(MAX_ITEMS));
+    let mut all = BTreeSet::new();
+    for word in words.iter().take(MAX_FILES) {
+        for at in &folders {
+            let path = at.join(word);
+            let Ok(real) = path.canonicalize() else { continue };
+            if real.is_file() && real.starts_with(folder) {
+                let inner = path.strip_prefix(folder).map(clean).unwrap_or_default();
+                all.insert(folder.join(inner));
+            }
+        }
+    }
+    all
+}
+
+/// Removes `.` and `..` from a relative path by their names.
+fn clean(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir => drop(out.pop()),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Returns the hooks of a project's settings file with their scripts; `None` if it has none.
+pub fn hooks_of(folder: &Path, name: &str) -> Option<Item> {
+    let path = folder.join(name);
+    path.symlink_metadata().ok()?;
+    let mut item = Item::new(TrustKind::Hooks, name);
+    item.add(folder, &path);
+    let Some(bytes) = item.files.get(name) else { return Some(item) };
+    let value: serde_json::Value = match serde_json::from_slice(bytes) {
+        Ok(value) => value,
+        Err(error) => {
+            item.problem = Some(format!("it is not JSON: {error}"));
+            return Some(item);
+        }
+    };
+    value.get("hooks")?;
+    match hooks::parse(&value) {
+        Ok(groups) => {
+            let commands = groups
+                .values()
+                .flatten()
+                .flat_map(|group| group.hooks.iter().map(|hook| hook.command.clone()))
+                .collect();
+            item.add_commands(folder, commands);
+        }
+        Err(error) => item.problem = Some(error),
+    }
+    Some(item)
+}
+
+/// Returns a folder of an item with all of its files.
+pub fn folder_item(folder: &Path, kind: TrustKind, inner: &Path) -> Option<Item> {
+    let rel = inner.strip_prefix(folder).ok()?.to_str()?.to_owned();
+    let mut item = Item::new(kind, &rel);
+    item.add_folder(folder, inner, 0);
+    Some(item)
+}
+
+/// Returns a file of a folder as an item.
+fn file_item(folder: &Path, kind: TrustKind, name: &str) -> Option<Item> {
+    let path = folder.join(name);
+    path.symlink_metadata().ok()?;
+    let mut item = Item::new(kind, name);
+    item.add(folder, &path);
+    Some(item)
+}
+
+/// Lists everything that a folder, by its canonical path, brings. This blocks on file I/O.
+pub fn items(folder: &Path) -> Vec<Item> {
+    let mut all = Vec::new();
+    let is_file = |name: &&&str| folder.join(name).is_file();
+    let instructions = instructions::NAMES.iter().find(is_file);
+    all.extend(instructions.and_then(|name| file_item(folder, TrustKind::Instructions, name)));
+    all.extend(file_item(folder, TrustKind::Settings, root_config::FILE));
+    all.extend(hooks::PROJECT_FILES.iter().filter_map(|name| hooks_of(folder, name)));
+    for plugin in agent_plugins::project_folders(folder) {
+        all.extend(folder_item(folder, TrustKind::Plugin, &plugin).map(|mut item| {
+            item.commands = agent_plugins::commands_of(&plugin);
+            item
+        }));
+    }
+    for source in agent_skills::PROJECT_FOLDERS {
+        for skill in agent_skills::folders(&folder.join(source)) {
+            if skill.join(agent_skills::FILE).is_file() && all.len() < MAX_ITEMS * 4 {
+                all.extend(folder_item(folder, TrustKind::Skill, &skill));
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_found_in_every_spelling() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(folder.join("scripts/in")).unwrap();
+        for name in ["scripts/a.sh", "scripts/in/b.py", "c"] {
+            fs::write(folder.join(name), "x").unwrap();
+        }
+        let absolute = folder.join("scripts/a.sh").display().to_string();
+        for (command, want) in [
+            ("./scripts/a.sh --all", vec!["scripts/a.sh"]),
+            ("\"$CLAUDE_PROJECT_DIR\"/scripts/a.sh", vec!["scripts/a.sh"]),
+            ("${CLAUDE_PROJECT_DIR}/scripts/in/b.py", vec!["scripts/in/b.py"]),
+            ("cd scripts && ./a.sh", vec!["scripts/a.sh"]),
+            ("python3 scripts/in/../in/b.py; sh c", vec!["c", "scripts/in/b.py"]),
+            ("sh -c 'sh scripts/\"a\".sh'", vec!["scripts/a.sh"]),
+            (&absolute, vec!["scripts/a.sh"]),
+            ("true", vec![]),
+        ] {
+            let want: BTreeSet<PathBuf> = want.iter().map(|name| folder.join(name)).collect();
+            assert_eq!(named_files(&folder, command), want, "{command}");
+        }
+    }
+}
