@@ -124,7 +124,8 @@ impl<P: DeserializeOwned + JsonSchema + 'static> Tool for One<P> {
     }
 
     async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
-        intent(&self.store, (self.op)(arguments(value.clone())?)).await
+        let op = (self.op)(arguments(value.clone())?);
+        intent(&self.store, op).await
     }
 
     async fn run(&self, _: Permit, value: Value) -> Result<Output, Failure> {
@@ -160,7 +161,8 @@ impl Tool for All {
     }
 
     async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
-        intent(&self.0, arguments(value.clone())?).await
+        let op = arguments(value.clone())?;
+        intent(&self.0, op).await
     }
 
     async fn run(&self, _: Permit, value: Value) -> Result<Output, Failure> {
