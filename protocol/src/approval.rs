@@ -29,13 +29,12 @@ pub struct Approval {
     pub preview: Preview,
     /// The rule that requires the approval.
     pub rule: String,
-    /// Rules that `session` and `always` would write, one per line. Empty when no rule can be
-    /// written for such a call, which can then be approved only once.
-    pub grants: String,
-    /// Wider rules that an answer may name instead, as they would be stored, one per entry, each
-    /// on one line.
+    /// Rules that `session` and `always` would write; one rule may have several lines. Empty when
+    /// no rule can be written for such a call, which can then be approved only once.
+    pub grants: Vec<String>,
+    /// Lists of wider rules, of which an answer may name one instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub patterns: Vec<String>,
+    pub patterns: Vec<Vec<String>>,
     /// Values that the user enters, for a question of an MCP server; such an approval is answered
     /// with `once` and the values, or denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,7 +199,7 @@ pub struct Resolution {
     pub reason: Option<String>,
     /// Rules that were granted instead of the approval's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
+    pub pattern: Option<Vec<String>>,
     /// Time of the answer.
     pub at: Timestamp,
 }
@@ -259,7 +258,7 @@ pub struct ApprovalResolveParams {
     /// One of the approval's `patterns`, granted instead of its `grants`; valid with `session` or
     /// `always`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
+    pub pattern: Option<Vec<String>>,
     /// Values of the approval's `form` by the names of its fields; valid with `once`. They reach
     /// the server and are not recorded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

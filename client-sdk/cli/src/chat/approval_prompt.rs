@@ -55,10 +55,9 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
         row("domains", &domains.join(", "));
     }
     row("because", &plain(&approval.rule));
-    let one_line = |rules: &str| rules.lines().map(granted).collect::<Vec<_>>().join(", ");
-    row("grants", &format!("{}  (what a and A allow)", one_line(&approval.grants)));
+    row("grants", &format!("{}  (what a and A allow)", list(&approval.grants)));
     if let Some(pattern) = approval.patterns.first() {
-        row("pattern", &format!("{}  (what p and P allow)", one_line(pattern)));
+        row("pattern", &format!("{}  (what p and P allow)", list(pattern)));
     }
     for warning in preview.warnings.iter().filter(|w| **w != approval.rule) {
         row("warning", &style(plain(warning)).red().for_stderr().to_string());
@@ -72,6 +71,11 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
         }
     }
     out
+}
+
+/// Describes the calls that rules allow, in one line.
+fn list(rules: &[String]) -> String {
+    rules.iter().map(|rule| granted(rule)).collect::<Vec<_>>().join(", ")
 }
 
 /// Describes the calls that a rule allows: a rule without a pattern covers all calls of its tool.
@@ -121,7 +125,7 @@ impl LastingAnswer {
     }
 
     /// Returns the wider rule that the answer names; `None` if it grants the approval's own rules.
-    fn pattern(self, approval: &Approval) -> Option<String> {
+    fn pattern(self, approval: &Approval) -> Option<Vec<String>> {
         match self {
             Self::Session | Self::Always => None,
             Self::PatternSession | Self::PatternAlways => approval.patterns.first().cloned(),
@@ -129,12 +133,12 @@ impl LastingAnswer {
     }
 
     /// Returns the rules that the answer stores; `None` if the approval does not offer it.
-    fn rules(self, approval: &Approval) -> Option<String> {
-        match self {
-            Self::Session | Self::Always => Some(approval.grants.clone()),
-            Self::PatternSession | Self::PatternAlways => approval.patterns.first().cloned(),
-        }
-        .filter(|rules| !rules.is_empty())
+    fn rules(self, approval: &Approval) -> Option<&[String]> {
+        let rules = match self {
+            Self::Session | Self::Always => &approval.grants,
+            Self::PatternSession | Self::PatternAlways => approval.patterns.first()?,
+        };
+        Some(rules.as_slice()).filter(|rules| !rules.is_empty())
     }
 }
 
@@ -217,8 +221,7 @@ impl ApprovalPrompt {
             }
             PromptStage::Confirming(answer) => {
                 let keys = if is_armed { CONFIRM } else { NOT_ARMED };
-                let rules = answer.rules(&self.approval).unwrap_or_default();
-                let rules = rules.lines().map(granted).collect::<Vec<_>>().join(", ");
+                let rules = list(answer.rules(&self.approval).unwrap_or_default());
                 format!("{} {keys}: {rules}", label(&format!("allow {}?", answer.label())))
             }
         }
@@ -359,8 +362,8 @@ mod tests {
                 warnings: vec![text("w")],
             },
             rule: text("r"),
-            grants: text("g"),
-            patterns: vec![text("w")],
+            grants: vec![text("g")],
+            patterns: vec![vec![text("w")]],
             form: None,
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),
@@ -391,8 +394,8 @@ mod tests {
                 warnings: vec!["no sandbox".into()],
             },
             rule: "default".into(),
-            grants: "run_shell(make *)".into(),
-            patterns: vec!["run_shell(make test *)".into()],
+            grants: vec!["run_shell(make *)".into()],
+            patterns: vec![vec!["run_shell(make test *)".into()]],
             form: None,
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),

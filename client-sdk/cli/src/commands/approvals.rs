@@ -252,8 +252,8 @@ fn coloured(lines: &str) -> String {
 /// Renders what each answer does.
 fn answers(approval: &Approval) -> String {
     let mut out = String::from("answers:\n  once      allows this call\n");
-    let mut grant = |rules: &str, suffix: &str| {
-        for rule in rules.lines() {
+    let mut grant = |rules: &[String], suffix: &str| {
+        for rule in rules {
             let rule = chat::granted(rule);
             let _infallible =
                 writeln!(out, "  session   also allows {rule}, until the session ends{suffix}");

@@ -142,19 +142,33 @@ fn denial(by: &str, why: &str) -> Resolution {
     }
 }
 
+/// Parses the rules of a request as the log has them. One text is one rule, whatever it contains.
+fn rules(texts: &[String]) -> Result<Vec<Rule>, Failure> {
+    let rule = |text: &String| {
+        let bad = |e| Failure::new(Reason::Internal, format!("a rule of an approval: {e}"));
+        text.parse::<Rule>().map_err(bad)
+    };
+    texts.iter().map(rule).collect()
+}
+
+fn texts(rules: &[Rule]) -> Vec<String> {
+    rules.iter().map(Rule::to_string).collect()
+}
+
 /// Rejects a pattern that was not offered, and a pattern with an answer that stores no rule.
 fn check_pattern(
     approval: &Approval,
     decision: ApprovalDecision,
-    pattern: Option<&str>,
+    pattern: Option<&Vec<String>>,
 ) -> Result<(), Failure> {
     let Some(pattern) = pattern else { return Ok(()) };
     let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
     if !matches!(decision, ApprovalDecision::Session | ApprovalDecision::Always) {
         return bad("pattern is only valid with the decisions session and always".into());
     }
-    if !approval.patterns.iter().any(|offered| offered == pattern) {
-        let offered = approval.patterns.join("', '");
+    if !approval.patterns.contains(pattern) {
+        let offered: Vec<String> = approval.patterns.iter().map(|rules| rules.join(", ")).collect();
+        let offered = offered.join("', '");
         return bad(format!("pattern is not one of those offered: '{offered}'"));
     }
     Ok(())
@@ -291,7 +305,7 @@ impl Approvals {
         by: &str,
     ) -> Result<Approval, Failure> {
         let mut approval = self.log.trace.approval(&params.approval_id).await?;
-        check_pattern(&approval, params.decision, params.pattern.as_deref())?;
+        check_pattern(&approval, params.decision, params.pattern.as_ref())?;
         check_form(&approval, &params, self.is_awaited(&approval.approval_id))?;
         let reason = params.reason.map(|r| r.chars().take(2000).collect());
         let values = params.values;
@@ -315,7 +329,8 @@ impl Approvals {
             return Err(Failure::new(Reason::ApprovalResolved, text).with_details(details));
         }
         let session = approval.session_id.clone();
-        let grants = resolution.pattern.clone().unwrap_or_else(|| approval.grants.clone());
+        let granted = resolution.pattern.as_ref().unwrap_or(&approval.grants);
+        let granted = rules(granted);
         approval.resolution = Some(resolution);
         let mut unstored = None;
         match params.decision {
@@ -325,12 +340,11 @@ impl Approvals {
                 locked(&self.memory).remove(&session);
             }
             ApprovalDecision::Always => {
-                for rule in grants.lines() {
-                    if let Err(failure) = self.grants.add(rule, by).await {
-                        unstored = Some(failure);
-                        break;
-                    }
-                }
+                let stored = match granted {
+                    Ok(granted) => self.grants.add(granted, by).await,
+                    Err(failure) => Err(failure),
+                };
+                unstored = stored.err();
             }
             ApprovalDecision::Once | ApprovalDecision::Deny => {}
         }
@@ -371,9 +385,9 @@ impl Approvals {
         }
         let before = self.answers.load(Ordering::SeqCst);
         let texts = self.log.trace.session_grants(session).await?;
-        let lines = texts.iter().flat_map(|text| text.lines());
-        let rules = lines.filter_map(|text| Some((text.parse().ok()?, Verdict::Allow))).collect();
-        let rules: SessionRules = Arc::new(rules);
+        // A rule that this version cannot read allows nothing: its calls need an answer again.
+        let rules = texts.iter().filter_map(|text| Some((text.parse().ok()?, Verdict::Allow)));
+        let rules: SessionRules = Arc::new(rules.collect());
         let mut memory = locked(&self.memory);
         if memory.len() >= MAX_SESSIONS {
             memory.clear();
@@ -484,8 +498,8 @@ impl Approvals {
             arguments: call.arguments.clone(),
             preview: intent.preview.clone(),
             rule: rule.to_owned(),
-            grants: intent.grants.clone(),
-            patterns: intent.patterns.clone(),
+            grants: texts(&intent.grants),
+            patterns: intent.patterns.iter().map(|rules| texts(rules)).collect(),
             form: intent.form.clone(),
             created_at: now,
             expires_at: Timestamp(now.0.saturating_add(timeout)),

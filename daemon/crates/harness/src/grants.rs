@@ -14,7 +14,7 @@ use cairn_protocol::{
 use cairn_workspace::replace_private_file;
 use serde::{Deserialize, Serialize};
 
-use crate::Rule;
+use crate::{Rule, RuleError};
 
 /// Most rules that the file may contain.
 const MAX_RULES: usize = 1000;
@@ -23,10 +23,33 @@ const MAX_RULES: usize = 1000;
 pub struct Grants {
     /// `None` stores them in memory alone.
     path: Option<PathBuf>,
-    rules: Mutex<Vec<GrantedRule>>,
+    rules: Mutex<Vec<StoredRule>>,
     /// Serialises changes from the read of the list to the write of the file: two simultaneous
     /// answers are both stored, and a revoked rule does not return.
     changing: tokio::sync::Mutex<()>,
+}
+
+/// A granted rule, parsed when it is read.
+#[derive(Debug, Clone)]
+struct StoredRule {
+    rule: Rule,
+    granted_by: String,
+    granted_at: Timestamp,
+}
+
+impl StoredRule {
+    fn read(granted: GrantedRule) -> Result<Self, RuleError> {
+        let GrantedRule { rule, granted_by, granted_at } = granted;
+        Ok(Self { rule: rule.parse()?, granted_by, granted_at })
+    }
+
+    fn describe(&self) -> GrantedRule {
+        GrantedRule {
+            rule: self.rule.to_string(),
+            granted_by: self.granted_by.clone(),
+            granted_at: self.granted_at,
+        }
+    }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -48,48 +71,45 @@ impl Grants {
                 Ok(bytes) => {
                     let file: File =
                         serde_json::from_slice(&bytes).map_err(|e| unusable(path, &e))?;
-                    for granted in &file.allow {
-                        granted.rule.parse::<Rule>().map_err(|e| unusable(path, &e))?;
-                    }
-                    file.allow
+                    let all = file.allow.into_iter().map(StoredRule::read);
+                    all.collect::<Result<_, _>>().map_err(|e| unusable(path, &e))?
                 }
             },
         };
         Ok(Self { path, rules: Mutex::new(rules), changing: tokio::sync::Mutex::default() })
     }
 
-    fn lock_rules(&self) -> MutexGuard<'_, Vec<GrantedRule>> {
+    fn lock_rules(&self) -> MutexGuard<'_, Vec<StoredRule>> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns all rules, oldest first.
     pub fn list(&self) -> Vec<GrantedRule> {
-        self.lock_rules().clone()
+        self.lock_rules().iter().map(StoredRule::describe).collect()
     }
 
     pub(crate) fn rules(&self) -> Vec<Rule> {
-        self.lock_rules().iter().filter_map(|g| g.rule.parse().ok()).collect()
+        self.lock_rules().iter().map(|stored| stored.rule.clone()).collect()
     }
 
-    /// Adds a rule and stores it.
+    /// Adds rules and stores them, all or none.
     ///
     /// # Errors
     /// `storage_failed`.
-    pub(crate) async fn add(&self, rule: &str, by: &str) -> Result<(), Failure> {
+    pub(crate) async fn add(&self, new: Vec<Rule>, by: &str) -> Result<(), Failure> {
         let _one_at_a_time = self.changing.lock().await;
-        let mut rules = self.list();
-        if rules.iter().any(|g| g.rule == rule) {
-            return Ok(());
+        let mut rules = self.lock_rules().clone();
+        for rule in new {
+            if rules.iter().any(|stored| stored.rule == rule) {
+                continue;
+            }
+            if rules.len() >= MAX_RULES {
+                let text = format!("{MAX_RULES} rules are already granted: revoke some");
+                return Err(Failure::new(Reason::StorageFailed, text));
+            }
+            let (granted_by, granted_at) = (by.to_owned(), Timestamp::now());
+            rules.push(StoredRule { rule, granted_by, granted_at });
         }
-        if rules.len() >= MAX_RULES {
-            let text = format!("{MAX_RULES} rules are already granted: revoke some");
-            return Err(Failure::new(Reason::StorageFailed, text));
-        }
-        rules.push(GrantedRule {
-            rule: rule.to_owned(),
-            granted_by: by.to_owned(),
-            granted_at: Timestamp::now(),
-        });
         self.store(rules).await
     }
 
@@ -99,9 +119,9 @@ impl Grants {
     /// `invalid_params` when no rule has that text; `storage_failed`.
     pub(crate) async fn revoke(&self, rule: &str) -> Result<(), Failure> {
         let _one_at_a_time = self.changing.lock().await;
-        let mut rules = self.list();
+        let mut rules = self.lock_rules().clone();
         let before = rules.len();
-        rules.retain(|g| g.rule != rule);
+        rules.retain(|stored| stored.rule.to_string() != rule);
         if rules.len() == before {
             let text = format!("no rule '{}' was granted", rule.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
@@ -109,9 +129,9 @@ impl Grants {
         self.store(rules).await
     }
 
-    async fn store(&self, rules: Vec<GrantedRule>) -> Result<(), Failure> {
+    async fn store(&self, rules: Vec<StoredRule>) -> Result<(), Failure> {
         if let Some(path) = self.path.clone() {
-            let file = File { allow: rules.clone() };
+            let file = File { allow: rules.iter().map(StoredRule::describe).collect() };
             let write = move || write(&path, &file).map_err(|e| unusable(&path, &e));
             tokio::task::spawn_blocking(write)
                 .await
@@ -144,10 +164,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("permissions.json");
         let grants = std::sync::Arc::new(Grants::load(Some(path.clone())).unwrap());
-        grants.add("old", "cli").await.unwrap();
+        let rule = |text: &str| vec![text.parse::<Rule>().unwrap()];
+        grants.add(rule("old"), "cli").await.unwrap();
         let add = |n: usize| {
             let grants = std::sync::Arc::clone(&grants);
-            tokio::spawn(async move { grants.add(&format!("tool_{n}"), "cli").await })
+            let rule = rule(&format!("tool_{n}"));
+            tokio::spawn(async move { grants.add(rule, "cli").await })
         };
         let adding: Vec<_> = (0..40).map(add).collect();
         grants.revoke("old").await.unwrap();
@@ -165,8 +187,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("cairn/permissions.json");
         let grants = Grants::load(Some(path.clone())).unwrap();
-        grants.add("write_file(src)", "cli").await.unwrap();
-        grants.add("write_file(src)", "cli").await.unwrap();
+        let rule = || vec!["write_file(src)".parse::<Rule>().unwrap()];
+        grants.add(rule(), "cli").await.unwrap();
+        grants.add(rule(), "cli").await.unwrap();
         let reloaded = Grants::load(Some(path.clone())).unwrap();
         assert_eq!(reloaded.list().len(), 1);
         assert_eq!(reloaded.revoke("write_file").await.unwrap_err().reason, Reason::InvalidParams);

@@ -24,6 +24,38 @@ fn check(
     assert_eq!((got.verdict, got.by.to_string().as_str()), want, "{tool} {path}");
 }
 
+/// Rules are stored as text: what a text is read as must allow the command that was approved, and
+/// nothing else.
+#[test]
+fn rules_of_a_command_are_read_back_as_they_are() {
+    for text in [
+        "ls",
+        "git commit -m 'two\nlines'",
+        "cat > notes.md <<'E'\nTools:\nrun_shell\nE",
+        "echo 'a)b' | wc -l",
+        "printf '%s' \"it's\" ' leading'",
+        "echo 'ends with *'",
+        "echo '*'",
+        "'= x'",
+        "a=1 make test",
+        "for x in 1 2; do\n  make\ndone",
+        "echo \\\n",
+        "true;\nrun_shell(ls)\n",
+    ] {
+        let line = CommandLine::parse(text);
+        let granted = Rule::for_command(&line);
+        assert!(!granted.is_empty(), "{text:?}");
+        let texts: Vec<String> = granted.iter().map(Rule::to_string).collect();
+        let read: Vec<Rule> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        assert_eq!(read, granted, "{text:?}");
+        let alone = Rules { allow: read, default: Verdict::Deny, ..Rules::default() };
+        let verdict = |text: &str| alone.decide_line(&CommandLine::parse(text)).verdict;
+        for other in ["touch injected_file", "run_shell", "ls -R /", "echo x", "rm -rf ."] {
+            assert_eq!(verdict(other), Verdict::Deny, "{text:?} allows {other:?}: {texts:?}");
+        }
+    }
+}
+
 #[test]
 fn rule_lists_apply_in_order() {
     let set = Rules {

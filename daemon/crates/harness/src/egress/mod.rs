@@ -348,6 +348,10 @@ impl DomainGate {
             resumed: false,
             ..self.call.clone()
         };
+        let rule = |domain: &dyn std::fmt::Display| {
+            format!("{NETWORK}({domain})").parse::<crate::Rule>().ok()
+        };
+        let wider = domain.siblings().and_then(|pattern| rule(&pattern));
         let intent = Intent {
             preview: Preview {
                 summary: format!("network {domain}"),
@@ -356,8 +360,8 @@ impl DomainGate {
                 domains: vec![domain.to_string()],
                 ..Preview::default()
             },
-            grants: format!("{NETWORK}({domain})"),
-            patterns: domain.siblings().map(|p| format!("{NETWORK}({p})")).into_iter().collect(),
+            grants: rule(domain).into_iter().collect(),
+            patterns: wider.map(|rule| vec![rule]).into_iter().collect(),
             ..Intent::default()
         };
         let question = by.to_string();

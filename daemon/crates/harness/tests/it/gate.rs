@@ -9,7 +9,8 @@ use std::{
 };
 
 use cairn_harness::{
-    Call, Caller, Completion, Harness, Intent, Output, Permit, Rules, Tool, ToolSpec, is_final,
+    Call, Caller, Completion, Harness, Intent, Output, Permit, Rule, Rules, Tool, ToolSpec,
+    command::CommandLine, is_final,
 };
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams, Preview},
@@ -43,13 +44,23 @@ impl Tool for Probe {
     fn spec(&self) -> ToolSpec {
         let spec = ToolSpec::reading::<Arguments>(self.name, "a probe");
         let timeout = Duration::from_millis(if self.name == "sleep" { 30 } else { 30_000 });
-        ToolSpec { read_only: self.read_only, network: self.network, timeout, ..spec }
+        let command = (self.name == "run_shell").then_some("word");
+        ToolSpec { read_only: self.read_only, network: self.network, timeout, command, ..spec }
     }
 
-    async fn intent(&self, _: &Caller<'_>, _: &Value) -> Result<Intent, Failure> {
-        let patterns = vec![format!("{}(src/**)", self.name)];
+    async fn intent(&self, _: &Caller<'_>, arguments: &Value) -> Result<Intent, Failure> {
+        if self.name == "run_shell" {
+            let line = CommandLine::parse(arguments["word"].as_str().unwrap());
+            return Ok(Intent { grants: Rule::for_command(&line), ..Intent::default() });
+        }
+        let patterns = vec![vec![format!("{}(src/**)", self.name).parse().unwrap()]];
         let preview = Preview { summary: self.name.into(), ..Preview::default() };
-        Ok(Intent { preview, grants: self.name.into(), patterns, ..Intent::default() })
+        Ok(Intent {
+            preview,
+            grants: vec![Rule::of_tool(self.name)],
+            patterns,
+            ..Intent::default()
+        })
     }
 
     async fn run(&self, permit: Permit, arguments: Value) -> Result<Output, Failure> {
@@ -94,6 +105,7 @@ fn over(
     let tools = [
         ("say", true, false),
         ("write", false, false),
+        ("run_shell", false, false),
         ("fetch", false, true),
         ("sleep", true, false),
         ("wait", true, false),
@@ -229,12 +241,12 @@ async fn approval_can_grant_offered_pattern() {
     let fixture = fixture().await;
     let _approver = fixture.harness.approvals().join();
     let (work, approval) = fixture.request_approval("one").await;
-    assert_eq!(approval.patterns, ["write(src/**)"]);
+    assert_eq!(approval.patterns, [["write(src/**)"]]);
     let answer = |decision, pattern: &str| ApprovalResolveParams {
         approval_id: approval.approval_id.clone(),
         decision,
         reason: None,
-        pattern: Some(pattern.to_owned()),
+        pattern: Some(vec![pattern.to_owned()]),
         values: Default::default(),
     };
     for (decision, pattern) in
@@ -252,7 +264,33 @@ async fn approval_can_grant_offered_pattern() {
     assert!(work.await.unwrap().is_ok());
     assert_eq!(fixture.harness.granted()[0].rule, "write(src/**)");
     let stored = fixture.trace.approval(&approval.approval_id).await.unwrap().resolution.unwrap();
-    assert_eq!(stored.pattern.as_deref(), Some("write(src/**)"));
+    assert_eq!(stored.pattern, Some(vec!["write(src/**)".to_owned()]));
+}
+
+/// The lines of a command are text, whatever they are read as alone.
+#[tokio::test]
+async fn command_of_several_lines_is_one_rule() {
+    let fixture = fixture().await;
+    let _approver = fixture.harness.approvals().join();
+    let notes = "cat > notes.md <<'E'\nTools we use:\nrun_shell\nE";
+    for (decision, stored) in [(ApprovalDecision::Session, 0), (ApprovalDecision::Always, 1)] {
+        let session = create_session(&fixture.trace).await;
+        let command = |text: &str| {
+            let mut call = Call::new(session.clone(), "run_shell", json!({"word": text}));
+            call.grants.unconfined = true;
+            call
+        };
+        let (work, approval) = fixture.start_call(command(notes)).await;
+        assert_eq!(approval.grants, [format!("run_shell(= {notes})")]);
+        fixture.answer(&approval, decision).await.unwrap();
+        work.await.unwrap().unwrap();
+        assert_eq!(fixture.harness.granted().len(), stored);
+        // The same command needs no further answer, and every other one does.
+        fixture.harness.call(command(notes)).await.unwrap();
+        let (work, approval) = fixture.start_call(command("touch injected_file")).await;
+        fixture.answer(&approval, ApprovalDecision::Deny).await.unwrap();
+        assert_eq!(work.await.unwrap().unwrap_err().reason, Reason::DeniedByUser);
+    }
 }
 
 /// P9: the waiting call is woken, and the approver gets an error that no rule was stored.

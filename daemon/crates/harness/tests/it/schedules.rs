@@ -47,7 +47,7 @@ impl Tool for Write {
     }
 
     async fn intent(&self, _: &Caller<'_>, _: &Value) -> Result<Intent, Failure> {
-        Ok(Intent { grants: "write".into(), ..Intent::default() })
+        Ok(Intent { grants: vec![cairn_harness::Rule::of_tool("write")], ..Intent::default() })
     }
 
     async fn run(&self, _: Permit, arguments: Value) -> Result<Output, Failure> {

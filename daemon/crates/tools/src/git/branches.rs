@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Rule, Tool, ToolSpec, arguments};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -120,7 +120,7 @@ fn intent_of(tool: &str, summary: String, paths: Vec<String>) -> Intent {
         ..Preview::default()
     };
     let must_ask = sensitive.map(MustAsk::Always);
-    Intent { preview, must_ask, grants: tool.to_owned(), ..Intent::default() }
+    Intent { preview, must_ask, grants: vec![Rule::of_tool(tool)], ..Intent::default() }
 }
 
 /// Refuses an operation on files that the rules hide or that are outside the run's paths.

@@ -295,7 +295,7 @@ pub fn options(approval: &Approval) -> Value {
         // The protocol has no form here: another client may fill it in.
         return json!([option("deny", "Decline", "reject_once")]);
     }
-    let always = format!("Always allow {}", approval.grants);
+    let always = format!("Always allow {}", approval.grants.join(", "));
     json!([
         option("once", "Allow once", "allow_once"),
         option("session", "Allow in this session", "allow_always"),

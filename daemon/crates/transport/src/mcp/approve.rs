@@ -261,7 +261,7 @@ fn question(approval: &Approval) -> ElicitRequestParams {
     add("paths", &preview.paths.join(", "));
     preview.warnings.iter().for_each(|w| add("warning", w));
     add("reason", &approval.rule);
-    add("'session' and 'always' would allow", &approval.grants);
+    add("'session' and 'always' would allow", &approval.grants.join(", "));
     let diff = preview.diff.as_deref().unwrap_or_default();
     add(
         "change",

@@ -70,7 +70,7 @@ export class ApprovalCard {
   /** The answers that outlive the call, by key. */
   lasting() {
     const { form, grants, patterns } = this.approval;
-    if (form || !grants) return {};
+    if (form || !grants.length) return {};
     const own = LASTING.map(({ key, decision }) => [key, { decision }]);
     const wider = patterns?.length ? Object.entries(PATTERN_KEYS).map(([key, decision]) => [key, { decision, pattern: patterns[0] }]) : [];
     return Object.fromEntries([...own, ...wider]);
@@ -144,9 +144,9 @@ export class ApprovalCard {
   /** The rules of which one is stored by an answer that stores one. */
   rules() {
     const { grants, patterns } = this.approval;
-    if (!grants || !patterns?.length || !may("approval.resolve")) return "";
+    if (!grants.length || !patterns?.length || !may("approval.resolve")) return "";
     const own = fitted(ruleText(grants), 120);
-    this.pattern = select([["", own], ...patterns.map((rule) => [rule, fitted(ruleText(rule), 120)])], "");
+    this.pattern = select([["", own], ...patterns.map((rules, at) => [String(at), fitted(ruleText(rules), 120)])], "");
     return labelled("Rule that the session or always stores", this.pattern);
   }
 
@@ -187,7 +187,7 @@ export class ApprovalCard {
       return;
     }
     add("once", "Allow once", "y", "Stores nothing.", single("once"), "main");
-    if (grants) {
+    if (grants.length) {
       // Complete, since it is what the answer grants.
       const rule = ruleText(grants);
       for (const { key, decision, text, stores } of LASTING) {
@@ -198,7 +198,7 @@ export class ApprovalCard {
   }
 
   chosenPattern() {
-    return this.pattern?.value ? { pattern: this.pattern.value } : {};
+    return this.pattern?.value ? { pattern: this.approval.patterns[this.pattern.value] } : {};
   }
 
   select(answer) {
@@ -282,7 +282,7 @@ export class ApprovalCard {
 
 /** Rules as text, for people. */
 function ruleText(rules) {
-  return plain(rules.split("\n").join(", "));
+  return plain(rules.join(", "));
 }
 
 /** The input of a field of a form. */
