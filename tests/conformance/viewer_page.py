@@ -27,6 +27,8 @@ class Viewer(Page):
         """Opens the page by a link of the daemon."""
         self.call("Page.enable")
         self.call("Runtime.enable")
+        # As in a window that has the focus: without it, no element is notified of its own.
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         self.call("Page.navigate", url="http://%s%s%s" % (address, daemon.call("viewer.link")["path"], route))
         self.until("document.querySelector('main .page')")
 

@@ -333,10 +333,10 @@ async fn request_without_the_focus_takes_no_key() {
     let (daemon, mut raw) = daemon(dir.path(), &[write("made.txt"), text_answer("done")]).await;
     let Some(seen) = misuse(&daemon, &root, "unfocused", "") else { return };
     assert_eq!((&seen["pending"], &seen["focus"]), (&json!(1), &json!(true)), "{seen}");
-    // What outlives the call is shown, and confirmed by a second key that is not of the same burst.
+    // An answer that outlives the call is displayed, and confirmed by a key of another burst.
     let step = seen["step"].as_str().unwrap();
     assert!(step.contains("write_file") && step.contains("Back"), "{seen}");
-    assert_eq!((&seen["burst"], &seen["back"]), (&json!(1), &json!(4)), "{seen}");
+    assert_eq!((&seen["burst"], &seen["back"]), (&json!(1), &json!(5)), "{seen}");
     assert!(seen["toast"].as_str().unwrap().contains("Allowed for the session"), "{seen}");
     assert_eq!(raw.ok("permission.list", json!({})).await["data"], json!([]));
 }

@@ -55,9 +55,14 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
         row("domains", &domains.join(", "));
     }
     row("because", &plain(&approval.rule));
-    row("grants", &format!("{}  (what a and A allow)", list(&approval.grants)));
+    row("grants", &format!("{}  (for a, A and E)", list(&approval.grants)));
     if let Some(pattern) = approval.patterns.first() {
-        row("pattern", &format!("{}  (what p and P allow)", list(pattern)));
+        row("pattern", &format!("{}  (for p and P)", list(pattern)));
+    }
+    if let Some(project) = &approval.project {
+        // Its name is enough beside the chat that works in it.
+        let name = project.rsplit('/').find(|part| !part.is_empty()).unwrap_or(project);
+        row("project", &format!("{}  (for A and P)", plain(name)));
     }
     for warning in preview.warnings.iter().filter(|w| **w != approval.rule) {
         row("warning", &style(plain(warning)).red().for_stderr().to_string());
@@ -93,10 +98,12 @@ pub enum LastingAnswer {
     Always,
     PatternSession,
     PatternAlways,
+    Everywhere,
 }
 
 impl LastingAnswer {
-    const ALL: [Self; 4] = [Self::Session, Self::Always, Self::PatternSession, Self::PatternAlways];
+    const ALL: [Self; 5] =
+        [Self::Session, Self::Always, Self::PatternSession, Self::PatternAlways, Self::Everywhere];
 
     fn key(self) -> char {
         match self {
@@ -104,6 +111,7 @@ impl LastingAnswer {
             Self::Always => 'A',
             Self::PatternSession => 'p',
             Self::PatternAlways => 'P',
+            Self::Everywhere => 'E',
         }
     }
 
@@ -111,9 +119,10 @@ impl LastingAnswer {
     fn label(self) -> &'static str {
         match self {
             Self::Session => "this session",
-            Self::Always => "always",
+            Self::Always => "always here",
             Self::PatternSession => "pattern this session",
-            Self::PatternAlways => "pattern always",
+            Self::PatternAlways => "pattern always here",
+            Self::Everywhere => "everywhere",
         }
     }
 
@@ -121,21 +130,25 @@ impl LastingAnswer {
         match self {
             Self::Session | Self::PatternSession => ApprovalDecision::Session,
             Self::Always | Self::PatternAlways => ApprovalDecision::Always,
+            Self::Everywhere => ApprovalDecision::Everywhere,
         }
     }
 
     /// Returns the wider rule that the answer names; `None` if it grants the approval's own rules.
     fn pattern(self, approval: &Approval) -> Option<Vec<String>> {
         match self {
-            Self::Session | Self::Always => None,
+            Self::Session | Self::Always | Self::Everywhere => None,
             Self::PatternSession | Self::PatternAlways => approval.patterns.first().cloned(),
         }
     }
 
     /// Returns the rules that the answer stores; `None` if the approval does not offer it.
     fn rules(self, approval: &Approval) -> Option<&[String]> {
+        if self.decision() == ApprovalDecision::Always && approval.project.is_none() {
+            return None;
+        }
         let rules = match self {
-            Self::Session | Self::Always => &approval.grants,
+            Self::Session | Self::Always | Self::Everywhere => &approval.grants,
             Self::PatternSession | Self::PatternAlways => approval.patterns.first()?,
         };
         Some(rules.as_slice()).filter(|rules| !rules.is_empty())
@@ -305,7 +318,8 @@ pub fn answered(resolution: &Resolution, mine: bool) -> String {
     let text = match resolution.decision {
         ApprovalDecision::Once => "allowed once",
         ApprovalDecision::Session => "allowed for this session",
-        ApprovalDecision::Always => "allowed from now on",
+        ApprovalDecision::Always => "allowed from now on in this project",
+        ApprovalDecision::Everywhere => "allowed from now on in every project",
         ApprovalDecision::Deny => "denied",
     };
     let reason = resolution.reason.as_ref().map(|r| format!(": {}", plain(r))).unwrap_or_default();
@@ -362,6 +376,7 @@ mod tests {
                 warnings: vec![text("w")],
             },
             rule: text("r"),
+            project: Some(text("p")),
             grants: vec![text("g")],
             patterns: vec![vec![text("w")]],
             form: None,
@@ -372,7 +387,7 @@ mod tests {
         };
         let got = console::strip_ansi_codes(&question(&approval, &mut diffs())).into_owned();
         assert!(!got.contains(['\u{202e}', '\u{2066}', '\u{1b}', '\u{7}']), "{got:?}");
-        assert_eq!(got.matches("\\u{202e}").count(), 11, "{got}");
+        assert_eq!(got.matches("\\u{202e}").count(), 12, "{got}");
     }
 
     #[test]
@@ -394,6 +409,7 @@ mod tests {
                 warnings: vec!["no sandbox".into()],
             },
             rule: "default".into(),
+            project: Some("/work/site".into()),
             grants: vec!["run_shell(make *)".into()],
             patterns: vec![vec!["run_shell(make test *)".into()]],
             form: None,
@@ -411,8 +427,9 @@ mod tests {
   network  yes
   domains  crates.io
   because  default
-  grants   run_shell(make *)  (what a and A allow)
-  pattern  run_shell(make test *)  (what p and P allow)
+  grants   run_shell(make *)  (for a, A and E)
+  pattern  run_shell(make test *)  (for p and P)
+  project  site  (for A and P)
   warning  no sandbox
   -a
   +b

@@ -1,3 +1,5 @@
+//! Sequences of keys, on a clock of their own.
+
 use cairn_protocol::{
     approval::{ApprovalDecision, Form, FormField, FormFieldKind, Preview},
     id::SessionId,
@@ -16,6 +18,7 @@ fn approval(grants: &str, pattern: Option<&str>) -> Approval {
         arguments: serde_json::Value::Null,
         preview: Preview::default(),
         rule: "default".into(),
+        project: Some("/work/site".into()),
         grants: Some(grants).filter(|g| !g.is_empty()).map(str::to_owned).into_iter().collect(),
         patterns: pattern.into_iter().map(|rule| vec![rule.to_owned()]).collect(),
         form: None,
@@ -131,7 +134,7 @@ fn outcome(script: &str) -> String {
 /// Keys of the columns of [`SITUATIONS`].
 const COLUMNS: [&str; 9] = ["y", "Y", "n", "a", "A", "p", "P", "x", "«y»"];
 
-/// What a key does in a situation; `$` is the key.
+/// Outcomes of a key in situations; `$` is the key.
 const SITUATIONS: &[(&str, [&str; 9])] = &[
     // Without a question, keys are text.
     ("$", ["|y", "|Y", "|n", "|a", "|A", "|p", "|P", "|x", "|y"]),
@@ -239,6 +242,12 @@ const SEQUENCES: &[(&str, &str)] = &[
     ("?_⎋", "stop"),
     ("?_↵_↵_↵", ""),
     ("?_a_A_↵", "always"),
+    ("?_E", ""),
+    ("?_E↵", ""),
+    ("?_E_↵", "everywhere"),
+    ("!_E", "|E"),
+    ("?E", "|E"),
+    ("?_Every", "|very"),
     ("?_A_a_↵", "session"),
     ("?_a_y", "once"),
     ("?_a_n_↵", "deny"),
@@ -286,7 +295,7 @@ fn key_sequences_have_their_outcomes() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a sequence did, recorded without the state of [`Questions`].
+/// Drawings and keys of a sequence, recorded without the state of [`Questions`].
 #[derive(Default)]
 struct Observed {
     drawn: Vec<(ApprovalId, Instant)>,
@@ -301,15 +310,16 @@ impl Observed {
         assert!(*at >= drawn + ARMING_TIME, "answered {:?} after its drawing", *at - drawn);
         assert_eq!(typed_before, "", "answered while a text was typed");
         assert!(!matches!(last, Key::Paste(_)), "answered by a paste");
-        let stores =
-            matches!(answer.decision, ApprovalDecision::Session | ApprovalDecision::Always);
+        let stores = !matches!(answer.decision, ApprovalDecision::Once | ApprovalDecision::Deny);
         if !stores {
             return;
         }
         assert_eq!(*last, Key::Enter);
         // Enter, and before it a selection, each apart from the key before it.
-        let selected =
-            self.keys.iter().rposition(|(k, _)| matches!(k, Key::Char('a' | 'A' | 'p' | 'P')));
+        let selected = self
+            .keys
+            .iter()
+            .rposition(|(k, _)| matches!(k, Key::Char('a' | 'A' | 'p' | 'P' | 'E')));
         let selected = selected.unwrap();
         let gap = |at: usize| at == 0 || self.keys[at].1 - self.keys[at - 1].1 >= ARMING_TIME;
         assert!(gap(selected) && gap(self.keys.len() - 1), "{:?}", self.keys);
@@ -321,7 +331,7 @@ impl Observed {
 
 fn random_key(random: &mut Rng) -> Key {
     match random.u8(0..16) {
-        0..=7 => Key::Char(*random.choice(&['y', 'Y', 'n', 'a', 'A', 'p', 'P']).unwrap()),
+        0..=7 => Key::Char(*random.choice(&['y', 'Y', 'n', 'a', 'A', 'p', 'P', 'E']).unwrap()),
         8 => Key::Char(random.char('a'..='z')),
         9 => Key::Escape,
         10 => Key::Backspace,
@@ -380,7 +390,7 @@ fn random_keys_never_answer_what_was_not_read() {
 }
 
 #[test]
-fn row_says_why_keys_do_not_answer() {
+fn row_names_the_keys_that_work() {
     let mut player = Player::new();
     let mut row = |script: &str| {
         player.play(script);
@@ -388,13 +398,13 @@ fn row_says_why_keys_do_not_answer() {
         console::strip_ansi_codes(&row).into_owned()
     };
     assert_eq!(row("?"), "allow? (one moment)");
-    let keys = "allow? y once · a this session · A always · p pattern this session · \
-                P pattern always · n no";
+    let keys = "allow? y once · a this session · A always here · p pattern this session · \
+                P pattern always here · E everywhere · n no";
     assert_eq!(row("_"), keys);
     assert_eq!(row("xy"), "allow? Enter or Esc the text first: its keys are no answer");
     assert_eq!(row("⎋"), "allow? (one moment)");
-    assert_eq!(row("_A"), "allow always? (one moment): run_shell(= ls)");
-    let confirm = "allow pattern always? Enter confirms · Esc goes back: run_shell(ls *)";
+    assert_eq!(row("_A"), "allow always here? (one moment): run_shell(= ls)");
+    let confirm = "allow pattern always here? Enter confirms · Esc goes back: run_shell(ls *)";
     assert_eq!(row("_P_"), confirm);
     assert_eq!(row("⎋_%"), format!("{keys}  (+1 more)"));
     assert_eq!(row("ns"), "why not? (Enter to skip) s  (+1 more)");

@@ -1,4 +1,4 @@
-//! `cairn tools`: the list of tools, single calls, and permanently granted rules.
+//! `cairn tools`: the list of tools, and single calls.
 
 use std::{fmt::Write as _, path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams},
     event::AgentEvt,
     session::{Empty, Page, SessionCreateParams},
-    tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
+    tool::{ToolCallParams, ToolInfo, ToolResult},
 };
 use clap::{Args, Subcommand};
 use console::style;
@@ -29,10 +29,10 @@ Examples:
   cairn tools
   cairn tools call read_file '{\"path\": \"README.md\"}'
   cairn tools call write_file '{\"path\": \"a.txt\", \"content\": \"x\"}' --yes
-  cairn tools rules --revoke 'write_file(docs/**)'
 
-A call goes through the same rules, approvals and audit as a model's. Approvals are requested here with one key:
-y once, a this session, A always, n no; --yes approves once. Without --yes and without a terminal it is denied.
+A call goes through the same rules, approvals and audit as a model's. Approvals are requested here: y once, n no; a
+for this session, A always in this project, E everywhere, each with Enter; --yes approves once. Without --yes and
+without a terminal the call waits for another client; without any it is denied. 'cairn rules' lists what was granted.
 Rules of 'permissions.finalDeny' always apply.
 Exit codes: 0 done, 1 the tool failed, 2 invalid usage, 3 no such tool or denied, 4 no daemon, 130 interrupted.";
 
@@ -63,12 +63,6 @@ enum Action {
         #[arg(long)]
         yes: bool,
     },
-    /// The permanently granted rules
-    Rules {
-        /// Revoke this rule
-        #[arg(long, value_name = "RULE")]
-        revoke: Option<String>,
-    },
 }
 
 /// The approver of a call.
@@ -85,7 +79,6 @@ pub enum Approver {
 pub async fn run(app: &App<'_>, args: ToolsArgs) -> Result<u8, Failure> {
     match args.action.unwrap_or(Action::List) {
         Action::List => list(app).await,
-        Action::Rules { revoke } => granted(app, revoke).await,
         Action::Call { name, arguments, root, yes } => {
             let arguments = serde_json::from_str(&arguments).map_err(|e| {
                 Failure::usage(format!("the arguments are not JSON: {e}"))
@@ -155,41 +148,6 @@ pub fn table(all: &[ToolInfo]) -> String {
         let _infallible = writeln!(out, "{}", console::truncate_str(&line, COLUMNS, "…"));
     }
     out
-}
-
-async fn granted(app: &App<'_>, revoke: Option<String>) -> Result<u8, Failure> {
-    let client = app.connect().await?;
-    if let Some(rule) = revoke {
-        let params = RevokeParams { rule: rule.clone() };
-        let answer = app.answer::<Empty>(&client, "permission.revoke", &params).await;
-        let unknown = |f: Failure| f.hint_for("invalid_params", "'cairn tools rules' lists them");
-        if answer.map_err(unknown)?.is_some() {
-            output::line(&format!("revoked {}", plain(&rule)))?;
-        }
-        return Ok(OK);
-    }
-    if let Some(page) =
-        app.answer::<Page<GrantedRule>>(&client, "permission.list", &Empty {}).await?
-    {
-        output::print(&rules(&page.data))?;
-    }
-    Ok(OK)
-}
-
-/// Renders rules, one per line.
-pub fn rules(all: &[GrantedRule]) -> String {
-    if all.is_empty() {
-        return "no rule was granted\n".into();
-    }
-    all.iter()
-        .map(|r| {
-            format!(
-                "{}  {}\n",
-                plain(&r.rule),
-                style(format!("by {}, {}", plain(&r.granted_by), r.granted_at)).dim()
-            )
-        })
-        .collect()
 }
 
 /// Calls a tool, answers its approvals, and prints its result.

@@ -94,6 +94,7 @@ mod tests {
                 ..Preview::default()
             },
             rule: "write_file".into(),
+            project: None,
             grants: vec!["write_file(a.rs)".into()],
             patterns: vec![],
             form: None,

@@ -271,6 +271,10 @@ impl Engine {
         harness.egress().configure(options.egress);
         harness.background().configure(options.background);
         crate::turns::background::listen(harness.background(), &engine.inner);
+        let weak = Arc::downgrade(&engine.inner);
+        harness.approvals().set_repositories(Arc::new(move |folder| {
+            Self { inner: weak.upgrade()? }.repository_folder(folder)
+        }));
         engine.add_own_tools()?;
         engine.forward_progress(progress)?;
         engine.declare_remembered(&options.roots).await;

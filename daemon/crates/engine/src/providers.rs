@@ -9,7 +9,7 @@ use cairn_protocol::{
     id::{ApprovalId, SessionId},
     model::ModelInfo,
     sandbox::SandboxProbe,
-    tool::GrantedRule,
+    tool::{GrantedRule, NarrowParams, RevokeParams},
     turn::{ModelChoice, ProviderInfo, ProviderSet, ProviderSetParams},
 };
 use cairn_trace::{Append, NewRecord};
@@ -182,8 +182,17 @@ impl Engine {
     ///
     /// # Errors
     /// `invalid_params` when no rule has that text; `storage_failed`.
-    pub async fn revoke(&self, rule: &str) -> Result<(), Failure> {
-        self.inner.harness.revoke(rule).await
+    pub async fn revoke(&self, params: &RevokeParams) -> Result<(), Failure> {
+        self.inner.harness.revoke(params).await
+    }
+
+    /// Replaces a granted rule by a narrower one.
+    ///
+    /// # Errors
+    /// `invalid_params` when no rule has that text, or the new one is not narrower;
+    /// `storage_failed`.
+    pub async fn narrow(&self, params: &NarrowParams) -> Result<(), Failure> {
+        self.inner.harness.narrow(params).await
     }
 
     /// Returns the confinement of commands on this machine. The first call tries it out, which

@@ -8,8 +8,9 @@
 
 use std::{
     collections::HashMap,
+    path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -24,6 +25,7 @@ use cairn_protocol::{
     time::Timestamp,
 };
 use cairn_trace::{Append, NewRecord, Trace, TraceError};
+use cairn_workspace::Root;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -38,6 +40,9 @@ const UNATTENDED_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// Notices that a slow subscriber can be behind; older ones are dropped for it.
 const NOTICE_CAPACITY: usize = 256;
+
+/// Returns the folder of the repository of which a root is a work tree; `None` for other roots.
+pub type RepositoryOf = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
 /// An answer with the values of its form, which are not recorded.
 pub(crate) type Answer = (Resolution, FormValues);
@@ -55,6 +60,7 @@ pub struct Approvals {
     unattended: Arc<Mutex<HashMap<SessionId, usize>>>,
     timeout_ms: AtomicU64,
     stopping: CancellationToken,
+    repositories: OnceLock<Arc<RepositoryOf>>,
 }
 
 /// The log of requests and answers, and the subscribers who are notified after each entry.
@@ -163,8 +169,8 @@ fn check_pattern(
 ) -> Result<(), Failure> {
     let Some(pattern) = pattern else { return Ok(()) };
     let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
-    if !matches!(decision, ApprovalDecision::Session | ApprovalDecision::Always) {
-        return bad("pattern is only valid with the decisions session and always".into());
+    if decision != ApprovalDecision::Session && !decision.is_permanent() {
+        return bad("pattern is only valid with the decisions session, always, everywhere".into());
     }
     if !approval.patterns.contains(pattern) {
         let offered: Vec<String> = approval.patterns.iter().map(|rules| rules.join(", ")).collect();
@@ -172,6 +178,16 @@ fn check_pattern(
         return bad(format!("pattern is not one of those offered: '{offered}'"));
     }
     Ok(())
+}
+
+/// Rejects an answer for a project where the session has none.
+fn check_project(approval: &Approval, decision: ApprovalDecision) -> Result<(), Failure> {
+    if decision != ApprovalDecision::Always || approval.project.is_some() {
+        return Ok(());
+    }
+    let text = "the session has no root, so that always has no project: \
+                answer once, session or everywhere";
+    Err(Failure::new(Reason::InvalidParams, text))
 }
 
 /// Rejects values without a form, an answer that does not fill the form, and values for a call that
@@ -247,7 +263,26 @@ impl Approvals {
             unattended: Arc::default(),
             timeout_ms: AtomicU64::new(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
             stopping,
+            repositories: OnceLock::new(),
         }
+    }
+
+    /// Sets the source of the repositories of work trees. Later calls have no effect.
+    pub fn set_repositories(&self, repositories: Arc<RepositoryOf>) {
+        let _already_set = self.repositories.set(repositories);
+    }
+
+    /// Returns the folder of a root's project: rules that are granted in a work tree hold for its
+    /// repository and the other work trees of it.
+    fn project_of(&self, root: Option<&Root>) -> Option<PathBuf> {
+        let root = root?;
+        let repository = self.repositories.get().and_then(|of| of(&root.path));
+        Some(repository.unwrap_or_else(|| root.path.clone()))
+    }
+
+    /// Returns the rules granted for good that apply to calls in a root.
+    pub(crate) fn granted_in(&self, root: Option<&Root>) -> Vec<Rule> {
+        self.grants.rules_in(self.project_of(root).as_deref())
     }
 
     /// Registers an approver until the returned value is dropped.
@@ -306,6 +341,7 @@ impl Approvals {
     ) -> Result<Approval, Failure> {
         let mut approval = self.log.trace.approval(&params.approval_id).await?;
         check_pattern(&approval, params.decision, params.pattern.as_ref())?;
+        check_project(&approval, params.decision)?;
         check_form(&approval, &params, self.is_awaited(&approval.approval_id))?;
         let reason = params.reason.map(|r| r.chars().take(2000).collect());
         let values = params.values;
@@ -339,9 +375,11 @@ impl Approvals {
                 self.answers.fetch_add(1, Ordering::SeqCst);
                 locked(&self.memory).remove(&session);
             }
-            ApprovalDecision::Always => {
+            ApprovalDecision::Always | ApprovalDecision::Everywhere => {
+                let project = approval.project.as_ref().map(PathBuf::from);
+                let project = project.filter(|_| params.decision == ApprovalDecision::Always);
                 let stored = match granted {
-                    Ok(granted) => self.grants.add(granted, by).await,
+                    Ok(granted) => self.grants.add(granted, project, by).await,
                     Err(failure) => Err(failure),
                 };
                 unstored = stored.err();
@@ -498,6 +536,9 @@ impl Approvals {
             arguments: call.arguments.clone(),
             preview: intent.preview.clone(),
             rule: rule.to_owned(),
+            project: self
+                .project_of(call.root.as_ref())
+                .map(|folder| folder.to_string_lossy().into_owned()),
             grants: texts(&intent.grants),
             patterns: intent.patterns.iter().map(|rules| texts(rules)).collect(),
             form: intent.form.clone(),

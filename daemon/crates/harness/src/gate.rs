@@ -8,6 +8,7 @@ mod outside;
 
 use std::{
     collections::HashMap,
+    path::Path,
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
@@ -16,7 +17,7 @@ use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams, Preview, Resolution},
     error::{Failure, Reason},
     id::{RootId, SessionId},
-    tool::GrantedRule,
+    tool::{GrantedRule, NarrowParams, RevokeParams},
 };
 use cairn_trace::{Append, AuditIntent, AuditOutcome, Trace, TraceError};
 use cairn_workspace::{ReadRules, Root, Roots, Visibility};
@@ -26,7 +27,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::{
     Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, Fallback, GrantedRules,
-    Hooks, Intent, MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict,
+    Hooks, Intent, MustAsk, Output, Permit, Registry, Rule, RuleError, Rules, Sandbox, Verdict,
     background::Background,
     egress::Egress,
     paths::Resolver,
@@ -260,8 +261,20 @@ impl Harness {
     ///
     /// # Errors
     /// `invalid_params`, `storage_failed`.
-    pub async fn revoke(&self, rule: &str) -> Result<(), Failure> {
-        self.approvals.grants().revoke(rule).await
+    pub async fn revoke(&self, params: &RevokeParams) -> Result<(), Failure> {
+        let project = params.project.as_deref().map(Path::new);
+        self.approvals.grants().revoke(&params.rule, project).await
+    }
+
+    /// Replaces a granted rule by a narrower one.
+    ///
+    /// # Errors
+    /// `invalid_params`, `storage_failed`.
+    pub async fn narrow(&self, params: &NarrowParams) -> Result<(), Failure> {
+        let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("to: {e}"));
+        let to: Rule = params.to.parse().map_err(bad)?;
+        let project = params.project.as_deref().map(Path::new);
+        self.approvals.grants().narrow(&params.rule, &to, project).await
     }
 
     /// Returns the arguments as the tool would receive them: parsed from nearly-JSON, converted to

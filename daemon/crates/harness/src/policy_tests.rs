@@ -57,6 +57,37 @@ fn rules_of_a_command_are_read_back_as_they_are() {
 }
 
 #[test]
+fn narrower_rules_are_recognised() {
+    let is_within = |narrow: &str, wide: &str| {
+        narrow.parse::<Rule>().unwrap().is_within(&wide.parse().unwrap())
+    };
+    for (narrow, wide) in [
+        ("write_file(src)", "write_file"),
+        ("write_file(src/a.rs)", "write_file(src/**)"),
+        ("write_file(src/lib/**)", "write_file(src)"),
+        ("write_file(src)", "*(src)"),
+        ("run_shell(git status *)", "run_shell"),
+        ("run_shell(cargo test --lib *)", "run_shell(cargo test *)"),
+        ("run_shell(cargo test)", "run_shell(cargo test *)"),
+        ("run_shell(= cargo test --lib)", "run_shell(cargo test *)"),
+        ("network(static.crates.io)", "network(*.crates.io)"),
+    ] {
+        assert!(is_within(narrow, wide), "{narrow} within {wide}");
+        assert!(!is_within(wide, narrow), "{wide} within {narrow}");
+    }
+    for (one, other) in [
+        ("write_file(src)", "delete_file"),
+        ("write_file(**/a)", "write_file(src)"),
+        ("write_file(docs)", "write_file(src)"),
+        ("write_file(src/[a-z])", "write_file(src/[b-z])"),
+        ("run_shell(= cargo test; rm x)", "run_shell(cargo test *)"),
+        ("network(crates.io)", "network(*.crates.io)"),
+    ] {
+        assert!(!is_within(one, other), "{one} within {other}");
+    }
+}
+
+#[test]
 fn rule_lists_apply_in_order() {
     let set = Rules {
         final_deny: rules(&["*(secrets)"]),

@@ -317,7 +317,8 @@ impl DomainGate {
             Ok(memory) => memory,
             Err(failure) => return unreadable(failure),
         };
-        let decision = self.rules.decide_domain(domain, &memory, &self.approvals.grants().rules());
+        let granted = self.approvals.granted_in(self.call.root.as_ref());
+        let decision = self.rules.decide_domain(domain, &memory, &granted);
         let can_ask = options.ask && self.approvals.has_approver(session);
         if decision.verdict != Verdict::Ask || !can_ask {
             return decision;

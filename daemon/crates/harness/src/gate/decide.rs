@@ -47,7 +47,7 @@ impl Harness {
     pub(super) fn judge(&self, call: &Call, memory: Arc<Vec<(Rule, Verdict)>>) -> Judge {
         Judge {
             rules: self.rules(call.root.as_ref()),
-            granted: Arc::new(self.approvals.grants().rules()),
+            granted: Arc::new(self.approvals.granted_in(call.root.as_ref())),
             memory,
             grants: call.grants.clone(),
             own: call.root.clone(),

@@ -16,6 +16,7 @@ use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams, Preview},
     error::{Failure, Reason},
     id::SessionId,
+    tool::RevokeParams,
     trace::{AuditEntry, AuditQueryParams},
 };
 use cairn_trace::Trace;
@@ -258,7 +259,7 @@ async fn approval_can_grant_offered_pattern() {
     }
     fixture
         .harness
-        .resolve(answer(ApprovalDecision::Always, "write(src/**)"), "tester")
+        .resolve(answer(ApprovalDecision::Everywhere, "write(src/**)"), "tester")
         .await
         .unwrap();
     assert!(work.await.unwrap().is_ok());
@@ -273,7 +274,7 @@ async fn command_of_several_lines_is_one_rule() {
     let fixture = fixture().await;
     let _approver = fixture.harness.approvals().join();
     let notes = "cat > notes.md <<'E'\nTools we use:\nrun_shell\nE";
-    for (decision, stored) in [(ApprovalDecision::Session, 0), (ApprovalDecision::Always, 1)] {
+    for (decision, stored) in [(ApprovalDecision::Session, 0), (ApprovalDecision::Everywhere, 1)] {
         let session = create_session(&fixture.trace).await;
         let command = |text: &str| {
             let mut call = Call::new(session.clone(), "run_shell", json!({"word": text}));
@@ -300,7 +301,7 @@ async fn unstorable_grant_fails_pending_call() {
     let _approver = fixture.harness.approvals().join();
     let (work, approval) = fixture.request_approval("one").await;
     std::fs::create_dir(fixture.dir.path().join("permissions.json.tmp")).unwrap();
-    let failure = fixture.answer(&approval, ApprovalDecision::Always).await.unwrap_err();
+    let failure = fixture.answer(&approval, ApprovalDecision::Everywhere).await.unwrap_err();
     assert_eq!(failure.reason, Reason::StorageFailed, "{failure}");
     assert!(failure.message.contains("the call is approved"), "{failure}");
     assert!(work.await.unwrap().is_ok());
@@ -350,7 +351,7 @@ async fn session_and_permanent_grants_are_remembered_and_revocable() {
     let other = create_session(&fixture.trace).await;
     let (work, approval) =
         fixture.start_call(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
-    fixture.answer(&approval, ApprovalDecision::Always).await.unwrap();
+    fixture.answer(&approval, ApprovalDecision::Everywhere).await.unwrap();
     work.await.unwrap().unwrap();
     let third = create_session(&fixture.trace).await;
     fixture.harness.call(Call::new(third.clone(), "write", json!({"word": "y"}))).await.unwrap();
@@ -358,7 +359,7 @@ async fn session_and_permanent_grants_are_remembered_and_revocable() {
     let rules: Vec<_> = fixture.audit().await.into_iter().map(|a| a.rule).collect();
     assert!(rules[0].starts_with("approved session by tester"), "{rules:?}");
     assert_eq!((rules[1].as_str(), rules[3].as_str()), ("session: write", "granted: write"));
-    fixture.harness.revoke("write").await.unwrap();
+    fixture.harness.revoke(&RevokeParams { rule: "write".into(), project: None }).await.unwrap();
     let (work, approval) =
         fixture.start_call(Call::new(third, "write", json!({"word": "z"}))).await;
     fixture.answer(&approval, ApprovalDecision::Deny).await.unwrap();

@@ -8,7 +8,8 @@ import { call, callUntilAnswered, clientName, may } from "./rpc.js";
 /** Answers that outlive the call, with their keys and texts: a second step confirms them. */
 const LASTING = [
   { key: "a", decision: "session", text: "Allow for this session", stores: "Until the session ends: " },
-  { key: "A", decision: "always", text: "Always allow", stores: "Stores a rule that stays until it is revoked: " },
+  { key: "A", decision: "always", text: "Always in this project", stores: "Stores a rule for this project, until it is removed: " },
+  { key: "E", decision: "everywhere", text: "Everywhere", stores: "Stores a rule for every project, until it is removed: " },
 ];
 /** The same for the first of the wider rules. */
 const PATTERN_KEYS = { p: "session", P: "always" };
@@ -21,7 +22,7 @@ document.addEventListener("keydown", (event) => {
   lastKeyAt = event.timeStamp;
 }, { capture: true });
 
-const DECISIONS = { once: "Allowed once", session: "Allowed for the session", always: "Always allowed", deny: "Denied" };
+const DECISIONS = { once: "Allowed once", session: "Allowed for the session", always: "Allowed from now on in its project", everywhere: "Allowed from now on everywhere", deny: "Denied" };
 
 /** Title and folder of the sessions of approvals. */
 const sessions = new Map();
@@ -71,9 +72,18 @@ export class ApprovalCard {
   lasting() {
     const { form, grants, patterns } = this.approval;
     if (form || !grants.length) return {};
-    const own = LASTING.map(({ key, decision }) => [key, { decision }]);
-    const wider = patterns?.length ? Object.entries(PATTERN_KEYS).map(([key, decision]) => [key, { decision, pattern: patterns[0] }]) : [];
+    const own = this.offered().map(({ key, decision }) => [key, { decision }]);
+    const wider = patterns?.length ? Object.entries(PATTERN_KEYS).filter(([, decision]) => this.isOffered(decision)).map(([key, decision]) => [key, { decision, pattern: patterns[0] }]) : [];
     return Object.fromEntries([...own, ...wider]);
+  }
+
+  /** The answers that outlive the call; a session without a folder has no project. */
+  offered() {
+    return LASTING.filter(({ decision }) => this.isOffered(decision));
+  }
+
+  isOffered(decision) {
+    return decision !== "always" || Boolean(this.approval.project);
   }
 
   focused() {
@@ -104,7 +114,7 @@ export class ApprovalCard {
   }
 
   origin() {
-    const { sessionId, tool, rule, createdAt, expiresAt } = this.approval;
+    const { sessionId, tool, rule, createdAt, expiresAt, project } = this.approval;
     const name = link(`/session/${sessionId}`, "", "session");
     const folder = el("code", "path");
     sessionOf(sessionId).then((session) => {
@@ -113,6 +123,7 @@ export class ApprovalCard {
       folder.title = session.root ?? "";
     });
     const facts = [["Session", name], ["Folder", folder], ["Tool", el("code", "", plain(tool))], ["Because of", el("span", "", plain(rule))],
+      ...(project ? [["Project", el("code", "path", plain(project))]] : []),
       ["Asked", when(createdAt)], ["Counts as denied", el("span", "", `${distance(expiresAt)} (${clock(expiresAt)})`)]];
     return el("dl", "facts", ...facts.flatMap(([term, value]) => [el("dt", "", term), el("dd", "", value)]));
   }
@@ -147,7 +158,7 @@ export class ApprovalCard {
     if (!grants.length || !patterns?.length || !may("approval.resolve")) return "";
     const own = fitted(ruleText(grants), 120);
     this.pattern = select([["", own], ...patterns.map((rules, at) => [String(at), fitted(ruleText(rules), 120)])], "");
-    return labelled("Rule that the session or always stores", this.pattern);
+    return labelled("Rule that an answer for more than this call stores", this.pattern);
   }
 
   answers() {
@@ -190,7 +201,7 @@ export class ApprovalCard {
     if (grants.length) {
       // Complete, since it is what the answer grants.
       const rule = ruleText(grants);
-      for (const { key, decision, text, stores } of LASTING) {
+      for (const { key, decision, text, stores } of this.offered()) {
         add(decision, text, key, `${stores}${rule}`, () => this.select({ decision, ...this.chosenPattern() }));
       }
     }
@@ -220,7 +231,7 @@ export class ApprovalCard {
       hint.setAttribute("aria-hidden", "true");
       node.append(el("span", "", name), hint);
     }
-    const step = el("div", "confirmation", el("p", "", stores, el("code", "", ruleText(pattern ?? this.approval.grants))), el("div", "actions", confirm, back));
+    const step = el("div", "confirmation", el("p", "", stores, el("code", "", ruleText(pattern ?? this.approval.grants)), decision === "always" ? ` in ${plain(this.approval.project)}` : ""), el("div", "actions", confirm, back));
     step.setAttribute("role", "status");
     return step;
   }
