@@ -3,12 +3,12 @@
 mod audited;
 mod consult;
 pub(crate) mod decide;
+mod granted;
 mod limits;
 mod outside;
 
 use std::{
     collections::HashMap,
-    path::Path,
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
@@ -17,7 +17,6 @@ use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams, Preview, Resolution},
     error::{Failure, Reason},
     id::{RootId, SessionId},
-    tool::{GrantedRule, NarrowParams, RevokeParams},
 };
 use cairn_trace::{Append, AuditIntent, AuditOutcome, Trace, TraceError};
 use cairn_workspace::{ReadRules, Root, Roots, Visibility};
@@ -27,7 +26,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::{
     Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, Fallback, GrantedRules,
-    Hooks, Intent, MustAsk, Output, Permit, Registry, Rule, RuleError, Rules, Sandbox, Verdict,
+    Hooks, Intent, MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict,
     background::Background,
     egress::Egress,
     paths::Resolver,
@@ -220,7 +219,7 @@ impl Harness {
         let Some(roots) = &self.roots else { return };
         let sets = self.rules.read().unwrap_or_else(PoisonError::into_inner);
         let of =
-            |rules: &Arc<Rules>| -> ReadRules { Arc::new(sets.with_added(rules).read_rules(None)) };
+            |rules: &Arc<Rules>| -> ReadRules { Arc::new(sets.with_added(rules).read_rules()) };
         let by_root = sets.by_root.iter().map(|(id, rules)| (id.clone(), of(rules))).collect();
         roots.set_visibility(Visibility { base: of(&sets.base), by_root });
     }
@@ -250,31 +249,6 @@ impl Harness {
         by: &str,
     ) -> Result<Approval, Failure> {
         self.approvals.resolve(params, by).await
-    }
-
-    /// Returns the rules that were granted for good.
-    pub fn granted(&self) -> Vec<GrantedRule> {
-        self.approvals.grants().list()
-    }
-
-    /// Revokes a granted rule.
-    ///
-    /// # Errors
-    /// `invalid_params`, `storage_failed`.
-    pub async fn revoke(&self, params: &RevokeParams) -> Result<(), Failure> {
-        let project = params.project.as_deref().map(Path::new);
-        self.approvals.grants().revoke(&params.rule, project).await
-    }
-
-    /// Replaces a granted rule by a narrower one.
-    ///
-    /// # Errors
-    /// `invalid_params`, `storage_failed`.
-    pub async fn narrow(&self, params: &NarrowParams) -> Result<(), Failure> {
-        let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("to: {e}"));
-        let to: Rule = params.to.parse().map_err(bad)?;
-        let project = params.project.as_deref().map(Path::new);
-        self.approvals.grants().narrow(&params.rule, &to, project).await
     }
 
     /// Returns the arguments as the tool would receive them: parsed from nearly-JSON, converted to

@@ -5,11 +5,13 @@
 //! tool, and a path covers everything beneath it, by complete components.
 
 mod mode;
+mod narrower;
+mod reading;
 mod text;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use cairn_workspace::{PathPattern, ReadRule, Reading, Root};
+use cairn_workspace::{PathPattern, Root};
 
 use crate::{
     DecidedBy, DomainUse, Fallback, Grants, RuleError, RuleList, RunLimit, ToolEffect,
@@ -57,6 +59,9 @@ const READ: &str = "read_file";
 
 /// The tool whose rules apply to commands, and its other names.
 const SHELL: (&str, &[&str]) = ("run_shell", &["bash", "shell"]);
+
+/// Answers that apply to a call: those for its session, and those for good.
+pub type Answers<'a> = (&'a [(Rule, Verdict)], &'a [Rule]);
 
 /// A rule with examples that are checked when it is read.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
@@ -292,51 +297,6 @@ impl Rule {
         }
     }
 
-    /// Returns true if it is certain that this rule matches no call that `wide` does not match, for
-    /// rules that allow.
-    pub(crate) fn is_within(&self, wide: &Self) -> bool {
-        if self == wide {
-            return true;
-        }
-        if wide.tool != "*" && wide.tool != self.tool {
-            return false;
-        }
-        match (&wide.scope, &self.scope) {
-            (Scope::Any, _) => true,
-            (Scope::Path(wide), Scope::Path(narrow)) => {
-                let narrow = narrow.to_string();
-                let (wide_text, is_glob) = (wide.to_string(), |c| "*?[{".contains(c));
-                let fixed: Vec<&str> =
-                    narrow.split('/').take_while(|part| !part.contains(is_glob)).collect();
-                // Names that no pattern without classes of characters covers by chance.
-                let any = format!("{}/\u{1}any/\u{1}any", fixed.join("/"));
-                !wide_text.contains(['[', '{', '!']) && !fixed.is_empty() && wide.covers(&any)
-            }
-            (Scope::Command(_), Scope::Command(narrow)) => {
-                let wide =
-                    Rules { allow: vec![wide.clone()], default: Verdict::Deny, ..Rules::default() };
-                let allows = |text: &str| {
-                    wide.decide_line(&CommandLine::parse(text)).verdict == Verdict::Allow
-                };
-                match narrow {
-                    Pattern::Text(text) => allows(text),
-                    Pattern::Words { open, .. } => {
-                        let text = narrow.to_string();
-                        let bare = text.strip_suffix(" *").unwrap_or(&text);
-                        let longer = !*open || allows(&format!("{bare} anything"));
-                        allows(bare) && longer
-                    }
-                }
-            }
-            (Scope::Domain(wide), Scope::Domain(narrow)) => {
-                let (wide, narrow) = (wide.to_string(), narrow.to_string());
-                let narrow = narrow.trim_start_matches("*.");
-                wide.strip_prefix('*').is_some_and(|parent| narrow.ends_with(parent))
-            }
-            _ => false,
-        }
-    }
-
     /// Returns its tool; `*` for any.
     pub fn tool(&self) -> &str {
         &self.tool
@@ -463,45 +423,6 @@ impl Rules {
     pub fn rule_out(&self, tool: &str) -> bool {
         let closes = |rule: &Rule| rule.names(tool) && rule.scope == Scope::Any;
         self.unreadable.is_some() || self.final_deny.iter().any(closes)
-    }
-
-    /// Returns true if a rule about a path names this exact tool.
-    pub fn name_paths_of(&self, tool: &str) -> bool {
-        let overrides = self.overrides.iter().map(|(rule, _)| rule);
-        let mut all =
-            self.final_deny.iter().chain(overrides).chain(&self.deny).chain(&self.confirm);
-        all.any(|rule| rule.tool == tool && matches!(rule.scope, Scope::Path(_)))
-    }
-
-    /// Returns the rules about reading, in their order, for the answers of every tool: rules about
-    /// paths of any tool and of `read_file`; with `tool`, those of that tool as well.
-    pub fn read_rules(&self, tool: Option<&str>) -> Vec<ReadRule> {
-        let one = |list: RuleList, rule: &Rule, verdict: Verdict| {
-            let Scope::Path(pattern) = &rule.scope else { return None };
-            let reading = match verdict {
-                Verdict::Allow => Reading::Visible,
-                Verdict::Ask => Reading::NeedsApproval,
-                Verdict::Deny => Reading::Hidden,
-            };
-            let is_relevant =
-                rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
-            let by = DecidedBy::Rule { list, rule: rule.clone(), part: None };
-            is_relevant.then(|| ReadRule {
-                pattern: pattern.clone(),
-                reading,
-                rule: by.to_string(),
-            })
-        };
-        if let (Some(why), Ok(pattern)) = (&self.unreadable, PathPattern::read(".")) {
-            return vec![ReadRule { pattern, reading: Reading::Hidden, rule: why.clone() }];
-        }
-        let final_deny =
-            self.final_deny.iter().filter_map(|r| one(RuleList::FinalDeny, r, Verdict::Deny));
-        let overrides = self.overrides.iter().filter_map(|(r, v)| one(RuleList::Overrides, r, *v));
-        let deny = self.deny.iter().filter_map(|r| one(RuleList::Deny, r, Verdict::Deny));
-        let allow = self.allow.iter().filter_map(|r| one(RuleList::Allow, r, Verdict::Allow));
-        let confirm = self.confirm.iter().filter_map(|r| one(RuleList::Confirm, r, Verdict::Ask));
-        final_deny.chain(overrides).chain(deny).chain(allow).chain(confirm).collect()
     }
 
     /// Returns the paths of `root` that rules name and whose target is elsewhere in it, with the
