@@ -271,10 +271,6 @@ impl Engine {
         harness.egress().configure(options.egress);
         harness.background().configure(options.background);
         crate::turns::background::listen(harness.background(), &engine.inner);
-        let weak = Arc::downgrade(&engine.inner);
-        harness.approvals().set_repositories(Arc::new(move |folder| {
-            Self { inner: weak.upgrade()? }.repository_folder(folder)
-        }));
         engine.add_own_tools()?;
         engine.forward_progress(progress)?;
         engine.declare_remembered(&options.roots).await;
@@ -282,8 +278,13 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Registers the tools that use the engine itself.
+    /// Registers the tools that use the engine itself, and the source of the repositories whose
+    /// rules apply in their work trees.
     fn add_own_tools(&self) -> Result<(), Failure> {
+        let weak = Arc::downgrade(&self.inner);
+        self.inner.harness.approvals().set_repositories(Arc::new(move |folder| {
+            Self { inner: weak.upgrade()? }.repository_folder(folder)
+        }));
         let registry = self.inner.harness.registry();
         registry.add(crate::llm_tool::tool(&self.inner))?;
         registry.add(crate::skill_tool::tool(&self.inner))?;

@@ -123,7 +123,12 @@ impl Engine {
     /// # Errors
     /// An error of the log.
     pub async fn approvals(&self, list: ApprovalListParams) -> Result<Vec<Approval>, Failure> {
-        Ok(self.inner.trace.approvals(list).await?)
+        let listed = self.inner.trace.approvals(list.clone()).await?;
+        // Requests of interrupted turns have no call that watches their time.
+        if self.inner.harness.approvals().close_overdue(&listed).await? {
+            return Ok(self.inner.trace.approvals(list).await?);
+        }
+        Ok(listed)
     }
 
     /// Returns one approval.

@@ -2,9 +2,12 @@
 //!
 //! The request is durable before any client sees it, and its answer before any call acts on it; the
 //! first answer counts. The wait ends with an answer of any client, with the deadline (denied) or
-//! with the end of the run (denied). A stop of the daemon leaves the request open, so that it can
-//! be answered after the next start. A client that disconnects changes nothing for an open request;
+//! with the end of the run (denied). A stop of the daemon leaves the request of a call that is
+//! repeated after the next start open until its deadline, and closes the others. A client that disconnects changes nothing for an open request;
 //! a request for which no approver is connected when it is created is denied at once.
+
+mod check;
+mod log;
 
 use std::{
     collections::HashMap,
@@ -18,7 +21,7 @@ use std::{
 
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalNotice, ApprovalResolveParams, Resolution},
-    envelope::{Body, Origin},
+    envelope::Body,
     error::{Failure, Reason},
     event::AgentEvt,
     id::{ApprovalId, SessionId},
@@ -30,7 +33,10 @@ use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Call, FormValues, Intent, Rule, Verdict, grants::Grants, user_input};
+use check::{check_form, check_pattern, check_project, rules, texts};
+use log::{ApprovalLog, already_resolved, denial, remaining, time_to_answer};
+
+use crate::{Call, FormValues, Intent, Rule, Verdict, grants::Grants};
 
 /// Sessions whose decisions are cached; those of other sessions are read from the log.
 const MAX_SESSIONS: usize = 1024;
@@ -63,63 +69,21 @@ pub struct Approvals {
     repositories: OnceLock<Arc<RepositoryOf>>,
 }
 
-/// The log of requests and answers, and the subscribers who are notified after each entry.
-#[derive(Clone)]
-struct ApprovalLog {
-    trace: Trace,
-    notices: broadcast::Sender<ApprovalNotice>,
-}
-
-impl ApprovalLog {
-    fn publish(&self, approval: &Approval, decision: Option<ApprovalDecision>) {
-        let notice = ApprovalNotice {
-            approval_id: approval.approval_id.clone(),
-            session_id: approval.session_id.clone(),
-            tool: approval.tool.clone(),
-            summary: approval.preview.summary.clone(),
-            expires_at: approval.expires_at,
-            decision,
-        };
-        let _no_subscriber = self.notices.send(notice);
-    }
-
-    /// Stores an answer with its event if it is the first.
-    async fn record_resolution(
-        &self,
-        approval: &Approval,
-        resolution: &Resolution,
-    ) -> Result<(), TraceError> {
-        let evt = AgentEvt::ApprovalResolved {
-            approval_id: approval.approval_id.clone(),
-            resolution: resolution.clone(),
-        };
-        let origin = Some(Origin {
-            client: Some(resolution.by.clone()),
-            run_id: approval.run_id.clone(),
-            tool: Some(approval.tool.clone()),
-        });
-        let body = Body::Evt { evt };
-        let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body };
-        let append = Append::new(&approval.session_id, vec![record])
-            .answer(&approval.approval_id, resolution);
-        self.trace.append(append).await?;
-        self.publish(approval, Some(resolution.decision));
-        Ok(())
-    }
-}
-
 /// An open request while its call waits. Dropped without an answer, as by a cancelled future, it is
-/// denied in the log, since no call waits for it any more. A stop of the daemon leaves it open.
+/// denied in the log, since no call waits for it any more. A stop of the daemon leaves it open if
+/// its call is repeated.
 struct OpenQuestion<'a> {
     approvals: &'a Approvals,
     approval: Approval,
+    /// True if the call has an id, by which a resumed turn finds the request again.
+    is_repeated: bool,
     closed: bool,
 }
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         locked(&self.approvals.waiting).remove(&self.approval.approval_id);
-        if self.closed || self.approvals.stopping.is_cancelled() {
+        if self.closed || (self.is_repeated && self.approvals.stopping.is_cancelled()) {
             return;
         }
         let log = self.approvals.log.clone();
@@ -135,79 +99,6 @@ impl Drop for OpenQuestion<'_> {
                 }
             }
         });
-    }
-}
-
-fn denial(by: &str, why: &str) -> Resolution {
-    Resolution {
-        decision: ApprovalDecision::Deny,
-        by: by.to_owned(),
-        reason: Some(why.to_owned()),
-        pattern: None,
-        at: Timestamp::now(),
-    }
-}
-
-/// Parses the rules of a request as the log has them. One text is one rule, whatever it contains.
-fn rules(texts: &[String]) -> Result<Vec<Rule>, Failure> {
-    let rule = |text: &String| {
-        let bad = |e| Failure::new(Reason::Internal, format!("a rule of an approval: {e}"));
-        text.parse::<Rule>().map_err(bad)
-    };
-    texts.iter().map(rule).collect()
-}
-
-fn texts(rules: &[Rule]) -> Vec<String> {
-    rules.iter().map(Rule::to_string).collect()
-}
-
-/// Rejects a pattern that was not offered, and a pattern with an answer that stores no rule.
-fn check_pattern(
-    approval: &Approval,
-    decision: ApprovalDecision,
-    pattern: Option<&Vec<String>>,
-) -> Result<(), Failure> {
-    let Some(pattern) = pattern else { return Ok(()) };
-    let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
-    if decision != ApprovalDecision::Session && !decision.is_permanent() {
-        return bad("pattern is only valid with the decisions session, always, everywhere".into());
-    }
-    if !approval.patterns.contains(pattern) {
-        let offered: Vec<String> = approval.patterns.iter().map(|rules| rules.join(", ")).collect();
-        let offered = offered.join("', '");
-        return bad(format!("pattern is not one of those offered: '{offered}'"));
-    }
-    Ok(())
-}
-
-/// Rejects an answer for a project where the session has none.
-fn check_project(approval: &Approval, decision: ApprovalDecision) -> Result<(), Failure> {
-    if decision != ApprovalDecision::Always || approval.project.is_some() {
-        return Ok(());
-    }
-    let text = "the session has no root, so that always has no project: \
-                answer once, session or everywhere";
-    Err(Failure::new(Reason::InvalidParams, text))
-}
-
-/// Rejects values without a form, an answer that does not fill the form, and values for a call that
-/// does not wait for them.
-fn check_form(
-    approval: &Approval,
-    params: &ApprovalResolveParams,
-    is_awaited: bool,
-) -> Result<(), Failure> {
-    let bad = |text: &str| Err(Failure::new(Reason::InvalidParams, text));
-    match (&approval.form, params.decision) {
-        (_, ApprovalDecision::Deny) => Ok(()),
-        (None, _) if params.values.is_empty() => Ok(()),
-        (None, _) => bad("values are only valid for an approval with a form"),
-        (Some(_), _) if approval.resolution.is_none() && !is_awaited => {
-            let text = "the call that requested the values no longer waits for them";
-            Err(Failure::new(Reason::ApprovalNotFound, text))
-        }
-        (Some(form), ApprovalDecision::Once) => user_input::check(form, &params.values),
-        (Some(_), _) => bad("a form is answered with the decision once and its values, or denied"),
     }
 }
 
@@ -340,6 +231,7 @@ impl Approvals {
         by: &str,
     ) -> Result<Approval, Failure> {
         let mut approval = self.log.trace.approval(&params.approval_id).await?;
+        self.require_call(&approval).await?;
         check_pattern(&approval, params.decision, params.pattern.as_ref())?;
         check_project(&approval, params.decision)?;
         check_form(&approval, &params, self.is_awaited(&approval.approval_id))?;
@@ -357,12 +249,7 @@ impl Approvals {
                 return Err(error.into());
             }
             let first = self.log.trace.approval(&params.approval_id).await?.resolution;
-            let text = match &first {
-                Some(r) => format!("it was already answered '{}' by {}", r.decision.as_str(), r.by),
-                None => error.to_string(),
-            };
-            let details = serde_json::json!({"resolution": first});
-            return Err(Failure::new(Reason::ApprovalResolved, text).with_details(details));
+            return Err(already_resolved(first));
         }
         let session = approval.session_id.clone();
         let granted = resolution.pattern.as_ref().unwrap_or(&approval.grants);
@@ -403,6 +290,47 @@ impl Approvals {
             }
             None => Ok(approval),
         }
+    }
+
+    /// Rejects an answer for a call that can no longer act on it, and closes its request.
+    async fn require_call(&self, approval: &Approval) -> Result<(), Failure> {
+        if approval.resolution.is_some() || self.is_awaited(&approval.approval_id) {
+            return Ok(());
+        }
+        let denial = if approval.expires_at <= Timestamp::now() {
+            denial("deadline", "no answer in time")
+        } else if approval.run_id.is_none() && approval.form.is_none() {
+            // A direct call ends with the daemon that runs it.
+            denial("cancelled", "the call ended")
+        } else {
+            return Ok(());
+        };
+        match self.log.record_resolution(approval, &denial).await {
+            Ok(()) => Err(already_resolved(Some(denial))),
+            Err(TraceError::ApprovalResolved) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Denies the open requests past their time that no call waits for: those of interrupted turns.
+    ///
+    /// # Errors
+    /// Errors of the log.
+    pub async fn close_overdue(&self, listed: &[Approval]) -> Result<bool, Failure> {
+        let now = Timestamp::now();
+        let mut has_closed = false;
+        for approval in listed {
+            let is_open = approval.resolution.is_none() && approval.expires_at <= now;
+            if !is_open || self.is_awaited(&approval.approval_id) {
+                continue;
+            }
+            let denial = denial("deadline", "no answer in time");
+            match self.log.record_resolution(approval, &denial).await {
+                Ok(()) | Err(TraceError::ApprovalResolved) => has_closed = true,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(has_closed)
     }
 
     /// Denies an open request whose run finished while no call waited for the answer.
@@ -492,10 +420,13 @@ impl Approvals {
             );
             return Err(Failure::new(Reason::NoApprover, text));
         }
+        let is_repeated = call.call_id.is_some();
+        let remaining = known.as_ref().map(remaining);
         let mut question = match known {
             Some(known) => {
                 locked(&self.waiting).insert(known.approval_id.clone(), sender);
-                let mut question = OpenQuestion { approvals: self, approval: known, closed: false };
+                let mut question =
+                    OpenQuestion { approvals: self, approval: known, is_repeated, closed: false };
                 // An answer may have been recorded between the look-up of the request and the start
                 // of the wait.
                 question.closed = true;
@@ -509,7 +440,9 @@ impl Approvals {
             None => self.pose(call, intent, rule, sender).await?,
         };
         self.log.publish(&question.approval, None);
-        let outcome = self.wait(call, &question.approval, receiver).await;
+        // The wall clock may jump during the wait; the time to answer stays the same.
+        let remaining = remaining.unwrap_or_else(|| time_to_answer(&question.approval));
+        let outcome = self.wait(call, &question.approval, receiver, remaining).await;
         // A request that could not be closed in the log, as on a full disk, stays open: a second
         // attempt would fail as well.
         question.closed = true;
@@ -560,7 +493,8 @@ impl Approvals {
             Append::new(&call.session, vec![record]).ask(&approval, call.call_id.as_deref());
         // Created before the append: if this is dropped during it, the request may be in the log,
         // and its denial is appended after it.
-        let mut question = OpenQuestion { approvals: self, approval, closed: false };
+        let is_repeated = call.call_id.is_some();
+        let mut question = OpenQuestion { approvals: self, approval, is_repeated, closed: false };
         if let Err(error) = self.log.trace.append(append).await {
             question.closed = true;
             return Err(error.into());
@@ -573,10 +507,8 @@ impl Approvals {
         call: &Call,
         approval: &Approval,
         answer: oneshot::Receiver<Answer>,
+        remaining: Duration,
     ) -> Result<Answer, Failure> {
-        // The wall clock may have jumped since the request; the time to answer stays the same.
-        let remaining = approval.expires_at.0.saturating_sub(approval.created_at.0);
-        let remaining = Duration::from_millis(u64::try_from(remaining).unwrap_or(0));
         let (by, why) = tokio::select! {
             biased;
             answer = answer => {
@@ -587,7 +519,7 @@ impl Approvals {
         };
         let cancelled =
             || Failure::new(Reason::Cancelled, format!("tool {} was cancelled", call.name));
-        if by == "cancelled" && self.stopping.is_cancelled() {
+        if by == "cancelled" && call.call_id.is_some() && self.stopping.is_cancelled() {
             return Err(cancelled());
         }
         let resolution = denial(by, why);

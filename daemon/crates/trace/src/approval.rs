@@ -2,7 +2,7 @@
 
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, Resolution},
-    id::{ApprovalId, SessionId},
+    id::{ApprovalId, RunId, SessionId},
     time::Timestamp,
 };
 use cairn_store::{
@@ -154,6 +154,38 @@ impl Trace {
         })
         .await
         .map(Option::flatten)
+    }
+
+    /// Returns the pending approvals that no call will wait for again, with those past their time:
+    /// only a call of an interrupted turn, which has an id, is repeated with its own approval.
+    /// Called when no call waits yet.
+    ///
+    /// # Errors
+    /// Fails when the database cannot be read.
+    pub(crate) async fn orphaned_approvals(
+        &self,
+        now: Timestamp,
+    ) -> Result<Vec<Approval>, TraceError> {
+        self.read(move |conn| {
+            let query = "SELECT request, decision, decided_by, reason, decided_ms, grants,
+                                call_id IS NOT NULL AND s.state = 'interrupted', s.run_id
+                         FROM approval JOIN session s ON s.id = session_id WHERE decision IS NULL";
+            let mut statement = conn.prepare_cached(query)?;
+            let mut rows = statement.query([])?;
+            let mut orphans = Vec::new();
+            while let Some(one) = rows.next()? {
+                let Some(approval) = row(one)? else { continue };
+                let may_repeat: bool = one.get(6)?;
+                let run: Option<String> = one.get(7)?;
+                let is_own = approval.run_id.as_ref().map(RunId::as_str) == run.as_deref();
+                let is_repeated = may_repeat && is_own && approval.form.is_none();
+                if !is_repeated || approval.expires_at <= now {
+                    orphans.push(approval);
+                }
+            }
+            Ok(orphans)
+        })
+        .await
     }
 
     /// Returns the rules that approvals granted for the life of a session.

@@ -359,7 +359,8 @@ async fn session_and_permanent_grants_are_remembered_and_revocable() {
     let rules: Vec<_> = fixture.audit().await.into_iter().map(|a| a.rule).collect();
     assert!(rules[0].starts_with("approved session by tester"), "{rules:?}");
     assert_eq!((rules[1].as_str(), rules[3].as_str()), ("session: write", "granted: write"));
-    fixture.harness.revoke(&RevokeParams { rule: "write".into(), project: None }).await.unwrap();
+    let revoke = RevokeParams { rule: "write".into(), project: None };
+    fixture.harness.revoke(&revoke).await.unwrap();
     let (work, approval) =
         fixture.start_call(Call::new(third, "write", json!({"word": "z"}))).await;
     fixture.answer(&approval, ApprovalDecision::Deny).await.unwrap();
@@ -413,6 +414,9 @@ async fn pending_approval_survives_restart_without_duplicate() {
     // No approver is connected any more, but the request was created while one was.
     let (work, same) = next.request_approval("again").await;
     assert_eq!(same.approval_id, approval.approval_id);
+    while !next.harness.approvals().is_awaited(&same.approval_id) {
+        tokio::task::yield_now().await;
+    }
     next.answer(&same, ApprovalDecision::Once).await.unwrap();
     work.await.unwrap().unwrap();
     // Once answered, the answer applies to the same call.
@@ -423,6 +427,61 @@ async fn pending_approval_survives_restart_without_duplicate() {
 }
 
 // P12
+/// A call without an id is not repeated after the next start: nothing would act on an answer.
+#[tokio::test]
+async fn stop_closes_the_request_of_a_direct_call() {
+    let fixture = fixture().await;
+    let _approver = fixture.harness.approvals().join();
+    let mut call = fixture.call("write", json!({"word": "x"}));
+    call.cancel = fixture.stopping.child_token();
+    let (work, approval) = fixture.start_call(call).await;
+    fixture.stopping.cancel();
+    assert_eq!(work.await.unwrap().unwrap_err().reason, Reason::Cancelled);
+    let refused = fixture.answer(&approval, ApprovalDecision::Once).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::ApprovalResolved, "{refused}");
+    assert!(refused.message.contains("has ended"), "{refused}");
+    let stored = fixture.trace.approval(&approval.approval_id).await.unwrap().resolution.unwrap();
+    assert_eq!((stored.decision, stored.by.as_str()), (ApprovalDecision::Deny, "cancelled"));
+}
+
+#[tokio::test]
+async fn deadline_stands_over_a_restart() {
+    let (dir, trace, session) = open_log().await;
+    let fixture = over(dir, trace, session, Rules::default(), Duration::from_millis(200));
+    let _approver = fixture.harness.approvals().join();
+    let mut requests = Vec::new();
+    for word in ["again", "again 2"] {
+        let mut call = fixture.call("write", json!({"word": word}));
+        (call.call_id, call.cancel) = (Some(word.into()), fixture.stopping.child_token());
+        let harness = Arc::clone(&fixture.harness);
+        requests.push(tokio::spawn(async move { harness.call(call).await }));
+    }
+    let list = ApprovalListParams::default();
+    let open = loop {
+        let open = fixture.trace.approvals(list.clone()).await.unwrap();
+        if open.len() == 2 {
+            break open;
+        }
+        tokio::task::yield_now().await;
+    };
+    fixture.stopping.cancel();
+    for request in requests {
+        assert_eq!(request.await.unwrap().unwrap_err().reason, Reason::Cancelled);
+    }
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    let Fixture { dir, trace, session, .. } = fixture;
+    let next = over(dir, trace, session, Rules::default(), Duration::from_secs(60));
+    // An answer that comes too late is refused, and the call that is repeated is denied.
+    let late = open.iter().find(|a| a.arguments["word"] == "again 2").unwrap();
+    let refused = next.answer(late, ApprovalDecision::Session).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::ApprovalResolved, "{refused}");
+    let mut call = next.call("write", json!({"word": "again"}));
+    (call.call_id, call.resumed) = (Some("again".into()), true);
+    assert_eq!(next.reason(call).await, Reason::DeniedByUser);
+    assert_eq!(next.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(next.trace.approvals(list).await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn dropped_call_closes_its_approval() {
     let fixture = fixture().await;
