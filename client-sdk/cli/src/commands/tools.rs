@@ -16,7 +16,11 @@ use crate::{
     app::App,
     chat::{declared_root, has_keyboard, prompt_for_approval},
     exit::{Failure, INTERRUPTED, OK},
-    render::output::{self, plain},
+    render::{
+        output::{self, plain},
+        when,
+    },
+    session_name,
 };
 
 /// Time limit of a call, including the wait for an approval.
@@ -198,18 +202,32 @@ pub async fn result(
     loop {
         tokio::select! {
             result = &mut calling => return Ok(Some(result?)),
-            item = follow.next(), if approver != Approver::None => {
+            item = follow.next() => {
                 let Item::Event(record) = item? else { continue };
                 let Ok(envelope) = record.envelope() else { continue };
                 if let Some(AgentEvt::ApprovalRequired { approval }) = envelope.body.evt()
                     && approval.tool == params.name
                 {
-                    answer(app, client, approval, approver).await?;
+                    match approver {
+                        Approver::None => app.info(&waiting_text(approval)),
+                        _ => answer(app, client, approval, approver).await?,
+                    }
                 }
             }
             _ = &mut interrupt => return Ok(None),
         }
     }
+}
+
+/// Names a request that another client must answer, and where.
+fn waiting_text(approval: &Approval) -> String {
+    let id = session_name::last_digits(approval.approval_id.as_str());
+    format!(
+        "waiting for an answer until {}: {}; 'cairn approvals answer {id} yes' in another terminal \
+         allows it, and so does the viewer",
+        when::long(approval.expires_at),
+        plain(&approval.preview.summary),
+    )
 }
 
 /// Obtains the answer to an approval and sends it.
