@@ -308,6 +308,21 @@ impl Rule {
         matches!(&self.scope, Scope::Command(pattern) if pattern.takes_none())
     }
 
+    /// Returns the subcommands that its `*` covers, if it covers no others.
+    pub fn covers_only(&self) -> Option<Vec<&'static str>> {
+        match &self.scope {
+            Scope::Command(pattern) => pattern.covers_only(),
+            _ => None,
+        }
+    }
+
+    fn uncovered_argument(&self, part: &Part) -> Option<String> {
+        match &self.scope {
+            Scope::Command(pattern) => pattern.uncovered_argument(part),
+            _ => None,
+        }
+    }
+
     /// Returns true if it is about its tool as such, whatever the call.
     pub(crate) fn is_of_tool(&self) -> bool {
         self.scope == Scope::Any
@@ -518,16 +533,18 @@ impl Rules {
             let by = DecidedBy::Fallback(Fallback::Unclear(why.to_owned()));
             return Decision { verdict: Verdict::Ask, by };
         }
-        let bare = |rule: &&Rule| matches!(&rule.scope, Scope::Command(p) if p.stops_before_arguments(part));
+        let stops = |rule: &Rule| {
+            let argument = rule.uncovered_argument(part)?;
+            Some(match rule.takes_no_argument() && rule.covers_only() == Some(vec![]) {
+                true => Fallback::ActsWithArguments(rule.clone()),
+                false => Fallback::ActsBeyondRule(rule.clone(), argument),
+            })
+        };
         let rules = self.allow.iter().chain(self.overrides.iter().map(|(rule, _)| rule));
         // By default only a tool that acts needs an approval.
         let fallback = match (&line.unsure, decision.verdict) {
             (Some(why), Verdict::Ask) => Some(Fallback::ActsUnsure(why.clone())),
-            (None, Verdict::Ask) => rules
-                .chain(subject.granted.iter())
-                .find(bare)
-                .cloned()
-                .map(Fallback::ActsWithArguments),
+            (None, Verdict::Ask) => rules.chain(subject.granted.iter()).find_map(stops),
             _ => None,
         };
         Decision { by: fallback.map_or(decision.by, DecidedBy::Fallback), ..decision }

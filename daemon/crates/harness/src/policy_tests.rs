@@ -56,6 +56,36 @@ fn rules_of_a_command_are_read_back_as_they_are() {
     }
 }
 
+/// A rule that ends in `*` covers what its words cover, and a request names what it does not.
+#[test]
+fn rule_of_a_program_covers_its_known_subcommands() {
+    for (rule, command, uncovered) in [
+        ("run_shell(git *)", "git log --oneline", None),
+        ("run_shell(git *)", "git status -s src", None),
+        ("run_shell(git *)", "git log --output=/tmp/x", Some("does not cover '--output=/tmp/x'")),
+        ("run_shell(git *)", "git push origin main", Some("does not cover 'push'")),
+        ("run_shell(git *)", "git -c core.pager=id log", Some("does not cover '-c'")),
+        ("run_shell(git log *)", "git log -3 --ext-diff", Some("does not cover '--ext-diff'")),
+        ("run_shell(sed *)", "sed -n 1p a.txt", None),
+        ("run_shell(sed *)", "sed -i s/a/b/ a.txt", Some("does not cover '-i'")),
+        ("run_shell(python3 -m pytest *)", "python3 -m pytest -q", None),
+        ("run_shell(python3 -m pytest *)", "python3 -m pytest -p x", Some("does not cover '-p'")),
+        ("run_shell(awk *)", "awk 1 a.txt", Some("allows it only without arguments")),
+        ("run_shell(node *)", "node a.js", Some("allows it only without arguments")),
+    ] {
+        let set = Rules { allow: rules(&[rule]), ..Rules::default() };
+        let decision = set.decide_line(&CommandLine::parse(command));
+        match uncovered {
+            None => assert_eq!(decision.verdict, Verdict::Allow, "{rule}: {command}"),
+            Some(why) => {
+                assert_eq!(decision.verdict, Verdict::Ask, "{rule}: {command}");
+                let text = decision.by.to_string();
+                assert!(text.contains(rule) && text.contains(why), "{command}: {text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn narrower_rules_are_recognised() {
     let is_within = |narrow: &str, wide: &str| {
@@ -144,13 +174,13 @@ fn rule_lists_apply_in_order() {
 // G6
 #[test]
 fn request_names_rule_without_arguments() {
-    let set = Rules { allow: rules(&["run_shell(sed *)"]), ..Rules::default() };
-    let decision = set.decide_line(&CommandLine::parse("sed s/a/b/ f"));
+    let set = Rules { allow: rules(&["run_shell(awk *)"]), ..Rules::default() };
+    let decision = set.decide_line(&CommandLine::parse("awk 1 f"));
     assert_eq!(decision.verdict, Verdict::Ask);
-    let rule = "run_shell(sed *)".parse().unwrap();
+    let rule = "run_shell(awk *)".parse().unwrap();
     let fallback = DecidedBy::Fallback(Fallback::ActsWithArguments(rule));
-    assert_eq!(decision.by, DecidedBy::Parts(vec![(fallback, "sed s/a/b/ f".into())]));
-    assert_eq!(set.decide_line(&CommandLine::parse("sed")).verdict, Verdict::Allow);
+    assert_eq!(decision.by, DecidedBy::Parts(vec![(fallback, "awk 1 f".into())]));
+    assert_eq!(set.decide_line(&CommandLine::parse("awk")).verdict, Verdict::Allow);
     let other = set.decide_line(&CommandLine::parse("id -u"));
     assert_eq!(
         other.by,
