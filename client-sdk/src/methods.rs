@@ -41,7 +41,7 @@ use cairn_protocol::{
         SessionCreateParams, SessionMcpServers, SetMcpServersParams,
     },
     skill::SkillInfo,
-    tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
+    tool::{GrantedRule, NarrowParams, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
     trace::{
         AuditEntry, AuditQueryParams, BlobParams, BlobPart, ReplayParams, ReplayReport,
         TraceExportParams, TraceExportPart, TraceGetParams, TraceImportParams, TracePage,
@@ -199,6 +199,8 @@ methods! {
     permission_list(Empty) -> Page<GrantedRule> = "permission.list";
     /// Revokes a granted rule.
     permission_revoke(RevokeParams) -> Empty = "permission.revoke";
+    /// Replaces a granted rule by a narrower one.
+    permission_narrow(NarrowParams) -> Empty = "permission.narrow";
     /// Lists the model providers.
     provider_list(Empty) -> Page<ProviderInfo> = "provider.list";
     /// Returns the model that a session uses.

@@ -29,13 +29,17 @@ pub struct Approval {
     pub preview: Preview,
     /// The rule that requires the approval.
     pub rule: String,
-    /// Rules that `session` and `always` would write, one per line. Empty when no rule can be
-    /// written for such a call, which can then be approved only once.
-    pub grants: String,
-    /// Wider rules that an answer may name instead, as they would be stored, one per entry, each
-    /// on one line.
+    /// Folder of the project in which `always` would allow such calls: the root of the session, or
+    /// the repository of which the root is a work tree. Absent for a session without a root, where
+    /// `always` is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Rules that `session`, `always` and `everywhere` would write; one rule may have several lines. Empty when
+    /// no rule can be written for such a call, which can then be approved only once.
+    pub grants: Vec<String>,
+    /// Lists of wider rules, of which an answer may name one instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub patterns: Vec<String>,
+    pub patterns: Vec<Vec<String>>,
     /// Values that the user enters, for a question of an MCP server; such an approval is answered
     /// with `once` and the values, or denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -191,9 +195,12 @@ pub enum ApprovalDecision {
     Once,
     /// Approves this call and similar ones until the session ends.
     Session,
-    /// Approves this call and similar ones from now on: writes a rule that can be listed and
-    /// revoked.
+    /// Approves this call and similar ones from now on in the approval's project: writes a rule that
+    /// can be listed and revoked.
     Always,
+    /// Approves this call and similar ones from now on in every project: writes a rule that can be
+    /// listed and revoked.
+    Everywhere,
     /// Denies the pending call.
     Deny,
 }
@@ -205,13 +212,19 @@ impl ApprovalDecision {
             Self::Once => "once",
             Self::Session => "session",
             Self::Always => "always",
+            Self::Everywhere => "everywhere",
             Self::Deny => "deny",
         }
     }
 
+    /// Returns true if the answer stores a rule that outlives the session.
+    pub fn is_permanent(self) -> bool {
+        matches!(self, Self::Always | Self::Everywhere)
+    }
+
     /// Parses a name; `None` if it is unknown.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Once, Self::Session, Self::Always, Self::Deny]
+        [Self::Once, Self::Session, Self::Always, Self::Everywhere, Self::Deny]
             .into_iter()
             .find(|d| d.as_str() == name)
     }
@@ -230,7 +243,7 @@ pub struct Resolution {
     pub reason: Option<String>,
     /// Rules that were granted instead of the approval's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
+    pub pattern: Option<Vec<String>>,
     /// Time of the answer.
     pub at: Timestamp,
 }
@@ -286,10 +299,10 @@ pub struct ApprovalResolveParams {
     /// Reason for the decision, at most 2,000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// One of the approval's `patterns`, granted instead of its `grants`; valid with `session` or
-    /// `always`.
+    /// One of the approval's `patterns`, granted instead of its `grants`; valid with `session`,
+    /// `always` or `everywhere`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
+    pub pattern: Option<Vec<String>>,
     /// Values of the approval's `form` by the names of its fields; valid with `once`. They reach
     /// the server and are not recorded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -85,6 +85,9 @@ pub struct ToolMeta {
 pub struct GrantedRule {
     /// The rule, as in `permissions.allow`.
     pub rule: String,
+    /// Folder of the project in which it applies; absent for a rule that applies in every project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// Name of the client that granted the rule.
     pub granted_by: String,
     /// Time of the grant.
@@ -97,6 +100,22 @@ pub struct GrantedRule {
 pub struct RevokeParams {
     /// The rule, as returned by `permission.list`.
     pub rule: String,
+    /// Folder of a project: only the rule of that project is revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+}
+
+/// Parameters of the method `permission.narrow`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NarrowParams {
+    /// The rule, as returned by `permission.list`.
+    pub rule: String,
+    /// The rule that replaces it. It must cover nothing that the first one does not.
+    pub to: String,
+    /// Folder of a project: only the rule of that project is replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// Maximum characters of a tool's name: the limit of OpenAI and Anthropic.

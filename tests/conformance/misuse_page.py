@@ -218,7 +218,77 @@ def steer(page, daemon, address, root, seen, _):
     seen["home"] = page.until("document.querySelector('.entry')?.innerText")
 
 
-CASES = {"shortened": shortened, "pieces": pieces, "steer": steer, "titles": titles, "many": many, "two": two, "network": network, "links": links, "day": day}
+def keys(page, daemon, address, root, seen, table):
+    """Plays sequences of keys on the module of the rules: `?` is the drawing, `f` and `b` the focus and its loss, `.` 100 ms, `_` 500 ms."""
+    page.open(daemon, address)
+    seen["outcomes"] = page.ask("""import('/viewer/answer_keys.js').then(({ AnswerKeys }) => %s.map((script) => {
+      const lasting = { a: 'session', A: 'always', p: 'pattern session', P: 'pattern always' };
+      let [keys, now, last, events] = [undefined, 1000, -Infinity, []];
+      for (const sign of script) {
+        if (sign === '?') keys = new AnswerKeys(lasting, now);
+        else if (sign === 'f') keys.focus(now);
+        else if (sign === 'b') keys.blur();
+        else if (sign === '.' || sign === '_') now += sign === '.' ? 100 : 500;
+        else {
+          now += 10;
+          const effect = keys.press({ '↵': 'Enter', '⎋': 'Escape' }[sign] ?? sign, now, last);
+          if (effect?.answer) events.push(effect.answer);
+          last = now;
+        }
+      }
+      return events.join(' ');
+    }))""" % table)
+
+
+def unfocused(page, daemon, address, root, seen, _):
+    """What is typed for a new session, and for a request that was answered, answers no other request."""
+    page.open(daemon, address)
+    page.press("c")
+    page.until("document.activeElement?.id === 'start-text' && document.querySelector('select option[value=%s]')" % json.dumps(root))
+    page.call("Input.insertText", text="write it")
+    page.click("form.start-form button", "Start")
+    page.until("document.querySelector('.item.approval .answers')")
+    page.pause()
+    for key in ["y", "a", "Enter"]:
+        page.press(key)
+    # Enter gave it the focus, too shortly before.
+    page.press("y")
+    seen["focus"] = page.ask("document.activeElement.classList.contains('approval')")
+    page.pause()
+    seen["pending"] = len(daemon.call("approval.list")["data"])
+    page.press("A")
+    seen["step"] = page.until("document.querySelector('.confirmation')?.innerText")
+    page.press("Enter")
+    page.pause()
+    seen["burst"] = len(daemon.call("approval.list")["data"])
+    page.press("Escape")
+    seen["back"] = page.until("!document.querySelector('.confirmation') && document.querySelectorAll('.answer').length")
+    page.pause()
+    page.press("a")
+    page.pause()
+    page.press("Enter")
+    seen["toast"] = page.until("%s.includes('Allowed') && %s" % (TOASTS, TOASTS))
+
+
+def following(page, daemon, address, root, seen, _):
+    """An answer opens the next request, which takes no key before it is given the focus."""
+    open_inbox(page, daemon, address)
+    title = page.text(".approval-title")
+    page.press("y")
+    page.until("document.querySelector('.approval-title') && document.querySelector('.approval-title').textContent !== %s" % json.dumps(title))
+    page.press("y")
+    page.pause()
+    page.press("y")
+    page.press("a")
+    page.pause()
+    seen["pending"] = len(daemon.call("approval.list")["data"])
+    page.press("Enter")
+    page.pause()
+    page.press("y")
+    seen["end"] = page.until("document.querySelector('.empty-title')?.textContent")
+
+
+CASES = {"keys": keys, "unfocused": unfocused, "following": following, "shortened": shortened, "pieces": pieces, "steer": steer, "titles": titles, "many": many, "two": two, "network": network, "links": links, "day": day}
 
 
 def main(chromium, address, token, root, case, argument=""):

@@ -27,6 +27,8 @@ class Viewer(Page):
         """Opens the page by a link of the daemon."""
         self.call("Page.enable")
         self.call("Runtime.enable")
+        # As in a window that has the focus: without it, no element is notified of its own.
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         self.call("Page.navigate", url="http://%s%s%s" % (address, daemon.call("viewer.link")["path"], route))
         self.until("document.querySelector('main .page')")
 
@@ -72,8 +74,13 @@ class Viewer(Page):
         raise AssertionError("no entry has the title " + title)
 
     def ready_to_answer(self):
-        """Waits until an answer to the approval that is open is taken: one that comes before it can have been read is not."""
+        """Gives the open approval the focus, and waits until it takes an answer: one that comes before it can have been read is not."""
         self.until("document.querySelector('.approval button[data-decision]')")
+        self.ask("document.querySelector('.approval').focus(); 0")
+        self.pause()
+
+    def pause(self):
+        """Waits longer than the time in which no key answers."""
         self.ask("new Promise((done) => setTimeout(done, 450))")
 
     def screenshot(self, path):

@@ -277,6 +277,84 @@ async fn shortened_approval_is_answered_only_when_it_is_complete() {
     assert!(!root.join(pending).exists());
 }
 
+/// Sequences of keys for [`keys_of_a_request_have_their_outcomes`], as the driver plays them.
+const KEY_SEQUENCES: &[(&str, &str)] = &[
+    ("?y", ""),
+    ("?_y", ""),
+    ("?fy", ""),
+    ("?f...y", ""),
+    ("?f....y", "once"),
+    ("?_f.y", ""),
+    ("?_f_y", "once"),
+    ("?_f_n", "deny"),
+    ("?_f_x", ""),
+    ("?_f_Y", ""),
+    ("?_f_xy", ""),
+    ("?_f_x_y", "once"),
+    ("?_f_a", ""),
+    ("?_f_a↵", ""),
+    ("?_f_a...↵", ""),
+    ("?_f_a_↵", "session"),
+    ("?_f_A_↵", "always"),
+    ("?_f_p_↵", "pattern session"),
+    ("?_f_P_↵", "pattern always"),
+    ("?_f_a↵_↵", "session"),
+    ("?_f_a_⎋_↵", ""),
+    ("?_f_a⎋_↵", ""),
+    ("?_f_aA_↵", "session"),
+    ("?_f_a_A_↵", "always"),
+    ("?_f_a_y", "once"),
+    ("?_f_abf_↵", ""),
+    ("?_f_a_b_f_↵", ""),
+    ("?_f_↵_↵", ""),
+    ("?_f_bf_y", "once"),
+    ("?_f_bfy", ""),
+];
+
+#[tokio::test]
+async fn keys_of_a_request_have_their_outcomes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (daemon, _raw) = daemon(dir.path(), &[]).await;
+    let (scripts, expected): (Vec<&str>, Vec<&str>) = KEY_SEQUENCES.iter().copied().unzip();
+    let Some(seen) = misuse(&daemon, dir.path(), "keys", &json!(scripts).to_string()) else {
+        return;
+    };
+    let outcomes = seen["outcomes"].as_array().unwrap();
+    assert_eq!(outcomes.len(), expected.len());
+    for (at, outcome) in outcomes.iter().enumerate() {
+        assert_eq!(outcome, expected[at], "{}", scripts[at]);
+    }
+}
+
+#[tokio::test]
+async fn request_without_the_focus_takes_no_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("repo").canonicalize().unwrap_or(dir.path().join("repo"));
+    let (daemon, mut raw) = daemon(dir.path(), &[write("made.txt"), text_answer("done")]).await;
+    let Some(seen) = misuse(&daemon, &root, "unfocused", "") else { return };
+    assert_eq!((&seen["pending"], &seen["focus"]), (&json!(1), &json!(true)), "{seen}");
+    // An answer that outlives the call is displayed, and confirmed by a key of another burst.
+    let step = seen["step"].as_str().unwrap();
+    assert!(step.contains("write_file") && step.contains("Back"), "{seen}");
+    assert_eq!((&seen["burst"], &seen["back"]), (&json!(1), &json!(5)), "{seen}");
+    assert!(seen["toast"].as_str().unwrap().contains("Allowed for the session"), "{seen}");
+    assert_eq!(raw.ok("permission.list", json!({})).await["data"], json!([]));
+}
+
+#[tokio::test]
+async fn answer_opens_the_next_request_without_arming_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("repo");
+    let answers = [write("a.txt"), write("b.txt"), text_answer("done"), text_answer("done")];
+    let (daemon, mut raw) = daemon(dir.path(), &answers).await;
+    start(&mut raw, &root, "write one").await;
+    start(&mut raw, &root, "write two").await;
+    until_pending(&mut raw, 2).await;
+    let Some(seen) = misuse(&daemon, &root, "following", "") else { return };
+    assert_eq!(seen["pending"], 1, "{seen}");
+    assert_eq!(seen["end"], "Nothing waits for you", "{seen}");
+}
+
 #[tokio::test]
 async fn second_browser_reports_who_answered() {
     let dir = tempfile::tempdir().unwrap();

@@ -295,7 +295,7 @@ fn tools_models_and_prompts_are_listed() {
     let cairn = scripted(&json!([text_answer("x")]));
     let (code, out, _) = cairn.cairn(&["tools"]);
     assert!(code == 0 && out.contains("read_file") && out.contains("write_file"), "{out}");
-    let (_, out, _) = cairn.cairn(&["tools", "rules"]);
+    let (_, out, _) = cairn.cairn(&["rules"]);
     assert_eq!(out, "no rule was granted\n");
     assert_eq!(cairn.cairn(&["tools", "call", "no_such_tool"]).0, 3);
     assert_eq!(cairn.cairn(&["tools", "call", "read_file", "{"]).0, 2);
@@ -355,7 +355,7 @@ fn conversation_is_summarised_and_logged() {
 }
 
 /// Starts the prompt in a terminal; `None` after a notice if no terminal is available.
-fn prompt(cairn: &Scripted, args: &[&str]) -> Option<Terminal> {
+pub fn prompt(cairn: &Scripted, args: &[&str]) -> Option<Terminal> {
     Terminal::start(&cairn.daemon.home, &cairn.folder, &[&["chat"], args].concat())
 }
 
@@ -424,7 +424,7 @@ fn approval_key_runs_tool_and_undo_reverts_it() {
     let Some(mut terminal) = prompt(&cairn, &[]) else { return };
     terminal.see("\n● ");
     terminal.line("write it");
-    let question = terminal.see("y once · a this session · A always · n no");
+    let question = terminal.see("y once · a this session · A always here");
     for part in ["▲ write_file", "  -old", "  +new", "because", "grants"] {
         assert!(question.contains(part), "{part}: {question}");
     }

@@ -60,6 +60,7 @@ fn turn_with_approval_completes_and_session_loads() {
             ["once", "allow_once"],
             ["session", "allow_always"],
             ["always", "allow_always"],
+            ["everywhere", "allow_always"],
             ["deny", "reject_once"]
         ])
     );

@@ -62,6 +62,7 @@ fn typescript_editor_runs_a_turn_and_continues_its_session() {
         ["once", "allow_once"],
         ["session", "allow_always"],
         ["always", "allow_always"],
+        ["everywhere", "allow_always"],
         ["deny", "reject_once"]
     ]);
     assert_eq!(requests[1]["options"], options);

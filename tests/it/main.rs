@@ -49,6 +49,7 @@ mod outside;
 mod overrides;
 mod paths;
 mod policy;
+mod questions;
 mod remote;
 mod root_config;
 mod samples;

@@ -78,7 +78,7 @@ async fn question_of_a_server_is_answered_by_the_user() {
     let form = &approval["form"];
     assert_eq!(
         (&form["server"], &form["message"], &approval["grants"]),
-        (&json!("peer"), &json!("Which table?"), &json!("")),
+        (&json!("peer"), &json!("Which table?"), &json!([])),
         "{approval:#}"
     );
     let kinds: Vec<(&str, &str)> = form["fields"]

@@ -23,7 +23,11 @@ const MISTAKES: &[Mistake] = &[
     (&["sessions", "-k", "0"], 2, &["0 is not in 1..=100"]),
     (&["run", ""], 2, &["a value is required for '<REQUEST>'"]),
     (&["run", "x", "--budget", "-1"], 2, &["an amount above 0, such as 2 or 0.5"]),
-    (&["approvals", "answer", "abcd", "maybe"], 2, &["once (yes), session, always, deny (no)"]),
+    (
+        &["approvals", "answer", "abcd", "maybe"],
+        2,
+        &["once (yes), session, always, everywhere, deny (no)"],
+    ),
     (&["worktrees", "remove", "nothing"], 3, &["nothing' is not a work tree", "'cairn worktrees'"]),
     (&["memory", "show", "nothing"], 3, &["no entry", "'cairn memory list'"]),
     (&["schedule", "remove", "nothing"], 2, &["'nothing' is not an id", "'cairn schedule'"]),

@@ -183,7 +183,10 @@ fn requests_of_all_sessions_are_listed_and_answered_by_short_ids() {
         assert!(err.contains("cairn approvals"), "{id}: {err}");
     }
     let (code, _, err) = cairn.cairn(&["approvals", "answer", ids[1], "maybe"]);
-    assert!(code == 2 && err.contains("once (yes), session, always, deny (no)"), "{err}");
+    assert!(
+        code == 2 && err.contains("once (yes), session, always, everywhere, deny (no)"),
+        "{err}"
+    );
     cairn.ok(&["approvals", "answer", ids[1], "no", "--reason", "not now"]);
     cairn.cairn(&["run", "watch", "last"]);
     assert!(!cairn.folder.join("two.txt").exists());

@@ -8,7 +8,7 @@ use crate::{
     chat,
     commands::{
         approvals, audit, clients, completions, config, discover, eval, explore, fleet, grep,
-        history, host, index, man, map, mcp, memory, models, pair, plugins, references, run,
+        history, host, index, man, map, mcp, memory, models, pair, plugins, references, rules, run,
         schedule, search, sessions, setup, skills, stdio, storage, symbols, tools, trace, trust,
         uninstall, update, viewer, worktrees,
     },
@@ -115,8 +115,10 @@ pub enum Command {
     Fleet(fleet::FleetArgs),
     /// Search what earlier sessions asked, answered, ran and changed
     History(history::HistoryArgs),
-    /// List the tools, call one, show permanently granted rules
+    /// List the tools, or call one
     Tools(tools::ToolsArgs),
+    /// List the rules that answers granted for good, remove or narrow one
+    Rules(rules::RulesArgs),
     /// List model providers and their models
     Models(models::ModelsArgs),
     /// Search, show and change what agents learnt in earlier sessions
@@ -317,7 +319,9 @@ mod tests {
         "cairn grep -o -N foo",
         "cairn tools",
         "cairn tools call read_file {} --root . --yes --json",
-        "cairn tools rules --revoke git",
+        "cairn rules",
+        "cairn rules remove git --project .",
+        "cairn rules narrow git 'git(a)' --json",
         "cairn models ollama",
         "cairn memory",
         "cairn skills",

@@ -17,7 +17,7 @@ const MAIN: &[(&str, &[&str])] = &[
 const MORE: &[(&str, &[&str])] = &[
     ("code", &["impact", "eval"]),
     ("sessions", &["history", "worktrees", "schedule", "fleet", "trace", "audit", "viewer"]),
-    ("agents", &["tools", "skills", "plugins", "trust", "memory"]),
+    ("agents", &["tools", "rules", "skills", "plugins", "trust", "memory"]),
     ("clients", &["acp", "stdio", "pair", "clients", "discover"]),
     ("daemon", &["serve", "service", "reload", "stop", "du", "gc"]),
     ("program", &["update", "uninstall", "completions", "man", "help"]),

@@ -30,9 +30,9 @@ use crate::{
     args::{Cli, Command, Sessions},
     commands::{
         approvals, audit, clients, completions, config, discover, eval, explore, fleet, grep,
-        history, index, man, map, mcp, memory, models, overview, pair, plugins, references, search,
-        sessions, setup, skills, status, stdio, stop, storage, symbols, tools, trace, trust,
-        uninstall, update, viewer, worktrees,
+        history, index, man, map, mcp, memory, models, overview, pair, plugins, references, rules,
+        search, sessions, setup, skills, status, stdio, stop, storage, symbols, tools, trace,
+        trust, uninstall, update, viewer, worktrees,
     },
     exit::Failure,
 };
@@ -95,6 +95,7 @@ fn run_client(app: &App<'_>, command: Command) -> Result<u8, Failure> {
         Command::Completions(args) => completions::run(&args),
         Command::Chat(args) => wait(chat::run(app, *args)),
         Command::Tools(args) => wait(tools::run(app, args)),
+        Command::Rules(args) => wait(rules::run(app, args)),
         Command::Models(args) => wait(models::run(app, args)),
         Command::Du(args) => wait(storage::du(app, args)),
         Command::Gc(args) => wait(storage::gc(app, args)),

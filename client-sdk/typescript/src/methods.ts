@@ -74,6 +74,7 @@ import type {
   MemoryWriteParams,
   ModelChoice,
   ModelListParams,
+  NarrowParams,
   PageOfApproval,
   PageOfAuditEntry,
   PageOfBackgroundCommand,
@@ -463,6 +464,11 @@ export abstract class Methods {
   /** `permission.revoke`: Revokes a granted rule. */
   permissionRevoke(params: RevokeParams): Promise<Empty> {
     return this.call("permission.revoke", params);
+  }
+
+  /** `permission.narrow`: Replaces a granted rule by one that covers less. */
+  permissionNarrow(params: NarrowParams): Promise<Empty> {
+    return this.call("permission.narrow", params);
   }
 
   /** `provider.list`: The available model providers. */

@@ -715,9 +715,9 @@ export interface Approval {
   createdAt: Timestamp;
   /** Time after which an unanswered approval counts as denied. */
   expiresAt: Timestamp;
-  /** Rules that `session` and `always` would write, one per line. Empty when no rule can be
-   * written for such a call, which can then be approved only once. */
-  grants: string;
+  /** Rules that `session`, `always` and `everywhere` would write; one rule may have several lines. Empty when
+   * no rule can be written for such a call, which can then be approved only once. */
+  grants: Array<string>;
   /** Effects of the call, shown to the approver. */
   preview: Preview;
   /** The rule that requires the approval. */
@@ -729,9 +729,12 @@ export interface Approval {
   /** Values that the user enters, for a question of an MCP server; such an approval is answered
    * with `once` and the values, or denied. */
   form?: Form | null;
-  /** Wider rules that an answer may name instead, as they would be stored, one per entry, each
-   * on one line. */
-  patterns?: Array<string>;
+  /** Lists of wider rules, of which an answer may name one instead. */
+  patterns?: Array<Array<string>>;
+  /** Folder of the project in which `always` would allow such calls: the root of the session, or
+   * the repository of which the root is a work tree. Absent for a session without a root, where
+   * `always` is refused. */
+  project?: string | null;
   /** The answer; absent while the approval is pending. */
   resolution?: Resolution | null;
   /** Id of the run that requests the call, if any. */
@@ -747,9 +750,12 @@ export type ApprovalDecision =
   | "once"
   /** Approves this call and similar ones until the session ends. */
   | "session"
-  /** Approves this call and similar ones from now on: writes a rule that can be listed and
-   * revoked. */
+  /** Approves this call and similar ones from now on in the approval's project: writes a rule that
+   * can be listed and revoked. */
   | "always"
+  /** Approves this call and similar ones from now on in every project: writes a rule that can be
+   * listed and revoked. */
+  | "everywhere"
   /** Denies the pending call. */
   | "deny";
 
@@ -792,9 +798,9 @@ export interface ApprovalResolveParams {
   approvalId: ApprovalId;
   /** The decision to record. */
   decision: ApprovalDecision;
-  /** One of the approval's `patterns`, granted instead of its `grants`; valid with `session` or
-   * `always`. */
-  pattern?: string | null;
+  /** One of the approval's `patterns`, granted instead of its `grants`; valid with `session`,
+   * `always` or `everywhere`. */
+  pattern?: Array<string> | null;
   /** Reason for the decision, at most 2,000 characters. */
   reason?: string | null;
   /** Values of the approval's `form` by the names of its fields; valid with `once`. They reach
@@ -2286,6 +2292,8 @@ export interface GrantedRule {
   grantedBy: string;
   /** The rule, as in `permissions.allow`. */
   rule: string;
+  /** Folder of the project in which it applies; absent for a rule that applies in every project. */
+  project?: string | null;
 }
 
 /** Answer of the method `search.grep`. */
@@ -3071,6 +3079,16 @@ export type NameMatch =
   /** The name is similar to the query. */
   | "fuzzy";
 
+/** Parameters of the method `permission.narrow`. */
+export interface NarrowParams {
+  /** The rule, as returned by `permission.list`. */
+  rule: string;
+  /** The rule that replaces it. It must cover nothing that the first one does not. */
+  to: string;
+  /** Folder of a project: only the rule of that project is replaced. */
+  project?: string | null;
+}
+
 /** The part of an answer that `maxTokens` left out. */
 export interface Omitted {
   /** Description of a request that returns the omitted part. */
@@ -3720,7 +3738,7 @@ export interface Resolution {
   /** The decision that was made. */
   decision: ApprovalDecision;
   /** Rules that were granted instead of the approval's own. */
-  pattern?: string | null;
+  pattern?: Array<string> | null;
   /** Reason for the decision; shown to the model when the call is denied. */
   reason?: string | null;
 }
@@ -3729,6 +3747,8 @@ export interface Resolution {
 export interface RevokeParams {
   /** The rule, as returned by `permission.list`. */
   rule: string;
+  /** Folder of a project: only the rule of that project is revoked. */
+  project?: string | null;
 }
 
 /** A right that a method requires of a client. */

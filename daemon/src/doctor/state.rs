@@ -53,16 +53,18 @@ pub fn rules(config: &Config) -> Vec<Check> {
     // Invalid rules are reported when the daemon starts.
     let Ok(rules) = crate::compose::rules(config) else { return vec![] };
     let all = rules.overrides.iter().map(|(rule, _)| rule).chain(&rules.allow);
-    let less = all.filter(|rule| rule.takes_no_argument());
     let check = |rule: &cairn_engine::Rule| {
-        let text = format!("{rule} allows the command only without arguments");
-        Check::warn(
+        let text = match rule.covers_only()?.as_slice() {
+            [] => format!("{rule} allows the command only without arguments"),
+            all => format!("{rule} covers only {}", all.join(", ")),
+        };
+        Some(Check::warn(
             "rules",
             text,
-            "arguments of this program may be programs: write a rule for each command line, or approve them",
-        )
+            "other arguments of this program may be programs: write a rule for each command line, or approve them",
+        ))
     };
-    less.map(check).collect()
+    all.filter_map(check).collect()
 }
 
 /// Checks that the data folder exists, is writable and private, and the token too.

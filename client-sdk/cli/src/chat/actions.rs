@@ -6,7 +6,7 @@ use cairn_protocol::{
     model::{ModelInfo, TokenUsage},
     prompt::{PromptSetParams, PromptShowParams, PromptShown},
     session::Empty,
-    tool::{RevokeParams, ToolCallParams},
+    tool::ToolCallParams,
     trace::TraceGetParams,
     turn::{ModelListParams, ProviderCurrentParams, ProviderSetParams},
 };
@@ -23,7 +23,7 @@ use super::{
     view,
 };
 use crate::{
-    commands::{config, models, tools},
+    commands::{config, models, rules, tools},
     exit::Failure,
     render::output::{self, plain},
 };
@@ -341,14 +341,15 @@ impl Chat<'_> {
     async fn rules(&self, argument: &str) -> Result<(), Failure> {
         if argument.is_empty() {
             let page = self.client.permission_list(&Empty {}).await?;
-            return Ok(output::print(&tools::rules(&page.data))?);
+            return Ok(output::print(&rules::list(&page.data))?);
         }
-        let Some(rule) = argument.strip_prefix("revoke ").map(str::trim) else {
+        let Some(rule) = argument.strip_prefix("remove ").map(str::trim) else {
             return Err(
-                Failure::usage("only 'revoke RULE' can follow").hint("/rules shows the rules")
+                Failure::usage("only 'remove RULE' can follow").hint("/rules shows the rules")
             );
         };
-        self.client.permission_revoke(&RevokeParams { rule: rule.to_owned() }).await?;
-        Ok(output::line(&format!("revoked {}", plain(rule)))?)
+        let params = rules::named(&self.client, rule, None).await?;
+        self.client.permission_revoke(&params).await?;
+        Ok(output::line(&format!("removed {}", plain(&params.rule)))?)
     }
 }

@@ -2,12 +2,8 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use cairn_protocol::{
-    approval::{Approval, ApprovalDecision, ApprovalResolveParams, Resolution},
-    id::ApprovalId,
-};
+use cairn_protocol::approval::{Approval, ApprovalDecision, ApprovalResolveParams, Resolution};
 use console::style;
-use serde_json::Value;
 
 use super::{
     diff::DiffPainter,
@@ -16,12 +12,14 @@ use super::{
 };
 use crate::render::output::plain;
 
-/// Keys of the prompt with their meaning.
-pub const KEYS: &str = "y once · a this session · A always · n no";
+/// Text in place of the keys while they do not work yet.
+const NOT_ARMED: &str = "(one moment)";
+/// Keys of a selected answer.
+const CONFIRM: &str = "Enter confirms · Esc goes back";
+/// Maximum characters of the reason of a refusal.
+const MAX_REASON: usize = 2000;
 /// Lines of a diff from which the head of its question is repeated below it.
 const LONG_DIFF: usize = 12;
-/// Additional keys of a prompt that offers a wider rule.
-const PATTERN_KEYS: &str = " · p pattern this session · P always";
 
 /// Renders the prompt of an approval.
 pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
@@ -57,10 +55,14 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
         row("domains", &domains.join(", "));
     }
     row("because", &plain(&approval.rule));
-    let one_line = |rules: &str| rules.lines().map(granted).collect::<Vec<_>>().join(", ");
-    row("grants", &format!("{}  (what a and A allow)", one_line(&approval.grants)));
+    row("grants", &format!("{}  (for a, A and E)", list(&approval.grants)));
     if let Some(pattern) = approval.patterns.first() {
-        row("pattern", &format!("{}  (what p and P allow)", one_line(pattern)));
+        row("pattern", &format!("{}  (for p and P)", list(pattern)));
+    }
+    if let Some(project) = &approval.project {
+        // Its name is enough beside the chat that works in it.
+        let name = project.rsplit('/').find(|part| !part.is_empty()).unwrap_or(project);
+        row("project", &format!("{}  (for A and P)", plain(name)));
     }
     for warning in preview.warnings.iter().filter(|w| **w != approval.rule) {
         row("warning", &style(plain(warning)).red().for_stderr().to_string());
@@ -76,6 +78,11 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
     out
 }
 
+/// Describes the calls that rules allow, in one line.
+fn list(rules: &[String]) -> String {
+    rules.iter().map(|rule| granted(rule)).collect::<Vec<_>>().join(", ")
+}
+
 /// Describes the calls that a rule allows: a rule without a pattern covers all calls of its tool.
 pub fn granted(rule: &str) -> String {
     if rule.is_empty() || rule.split_once('(').is_some() {
@@ -84,129 +91,225 @@ pub fn granted(rule: &str) -> String {
     format!("{}, every call of it", plain(rule))
 }
 
-/// An approval prompt that waits for a key.
+/// An answer that outlives its call. One key selects it, a second one confirms it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastingAnswer {
+    Session,
+    Always,
+    PatternSession,
+    PatternAlways,
+    Everywhere,
+}
+
+impl LastingAnswer {
+    const ALL: [Self; 5] =
+        [Self::Session, Self::Always, Self::PatternSession, Self::PatternAlways, Self::Everywhere];
+
+    fn key(self) -> char {
+        match self {
+            Self::Session => 'a',
+            Self::Always => 'A',
+            Self::PatternSession => 'p',
+            Self::PatternAlways => 'P',
+            Self::Everywhere => 'E',
+        }
+    }
+
+    /// Returns the text of the keys' row.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Session => "this session",
+            Self::Always => "always here",
+            Self::PatternSession => "pattern this session",
+            Self::PatternAlways => "pattern always here",
+            Self::Everywhere => "everywhere",
+        }
+    }
+
+    fn decision(self) -> ApprovalDecision {
+        match self {
+            Self::Session | Self::PatternSession => ApprovalDecision::Session,
+            Self::Always | Self::PatternAlways => ApprovalDecision::Always,
+            Self::Everywhere => ApprovalDecision::Everywhere,
+        }
+    }
+
+    /// Returns the wider rule that the answer names; `None` if it grants the approval's own rules.
+    fn pattern(self, approval: &Approval) -> Option<Vec<String>> {
+        match self {
+            Self::Session | Self::Always | Self::Everywhere => None,
+            Self::PatternSession | Self::PatternAlways => approval.patterns.first().cloned(),
+        }
+    }
+
+    /// Returns the rules that the answer stores; `None` if the approval does not offer it.
+    fn rules(self, approval: &Approval) -> Option<&[String]> {
+        if self.decision() == ApprovalDecision::Always && approval.project.is_none() {
+            return None;
+        }
+        let rules = match self {
+            Self::Session | Self::Always | Self::Everywhere => &approval.grants,
+            Self::PatternSession | Self::PatternAlways => approval.patterns.first()?,
+        };
+        Some(rules.as_slice()).filter(|rules| !rules.is_empty())
+    }
+}
+
+/// The step of a prompt.
+#[derive(Debug, Clone, PartialEq)]
+enum PromptStage {
+    Choosing,
+    Confirming(LastingAnswer),
+    /// The reason of a refusal is typed.
+    Refusing(String),
+    /// A form is answered instead of a yes or no; `true` once it has received a key.
+    Form(Box<FormPrompt>, bool),
+}
+
+/// An approval prompt that waits for keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalPrompt {
-    pub approval: ApprovalId,
-    /// The form that is answered instead of a yes or no.
-    form: Option<FormPrompt>,
-    /// The reason of a refusal, while it is typed.
-    pub reason: Option<String>,
-    /// The wider rule that `p` and `P` grant.
-    pub pattern: Option<String>,
+    pub approval: Box<Approval>,
+    stage: PromptStage,
 }
 
 /// The effect of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KeyOutcome {
-    /// The prompt stays open.
+    /// The prompt took the key and stays open.
     Open,
-    /// The decision, and its reason if the user gave one.
-    Answer(ApprovalDecision, Option<String>),
-    /// The answer that grants the wider rule.
-    Pattern(ApprovalDecision, String),
-    /// The values of a form.
-    Values(BTreeMap<String, Value>),
-}
-
-impl KeyOutcome {
-    /// Returns the answer to send.
-    pub fn answer(self, approval: &ApprovalId) -> Option<ApprovalResolveParams> {
-        let params = |decision| ApprovalResolveParams {
-            approval_id: approval.clone(),
-            decision,
-            reason: None,
-            pattern: None,
-            values: BTreeMap::new(),
-        };
-        Some(match self {
-            Self::Open => return None,
-            Self::Answer(decision, reason) => ApprovalResolveParams { reason, ..params(decision) },
-            Self::Pattern(decision, pattern) => {
-                ApprovalResolveParams { pattern: Some(pattern), ..params(decision) }
-            }
-            Self::Values(values) => {
-                ApprovalResolveParams { values, ..params(ApprovalDecision::Once) }
-            }
-        })
-    }
+    /// The key has no meaning for the prompt.
+    Unused,
+    /// The answer to send.
+    Answer(ApprovalResolveParams),
 }
 
 impl ApprovalPrompt {
     pub fn new(approval: &Approval) -> Self {
-        Self {
-            approval: approval.approval_id.clone(),
-            form: approval.form.clone().map(FormPrompt::new),
-            reason: None,
-            pattern: approval.patterns.first().cloned(),
-        }
-    }
-
-    /// Returns true if the user types a text of which Escape has another meaning than an end.
-    pub fn is_typing(&self) -> bool {
-        self.form.is_some() || self.reason.as_ref().is_some_and(|reason| !reason.is_empty())
-    }
-
-    /// Renders the prompt's row.
-    pub fn row(&self) -> String {
-        if let Some(form) = &self.form {
-            return form.row();
-        }
-        match &self.reason {
-            None => {
-                let wider = if self.pattern.is_some() { PATTERN_KEYS } else { "" };
-                format!("{} {KEYS}{wider}", style("allow?").yellow().for_stderr())
-            }
-            Some(reason) => {
-                format!(
-                    "{} {}",
-                    style("why not? (Enter to skip)").yellow().for_stderr(),
-                    plain(reason)
-                )
-            }
-        }
-    }
-
-    pub fn key(&mut self, key: Key) -> KeyOutcome {
-        use ApprovalDecision::{Always, Deny, Once, Session};
-        if let Some(form) = &mut self.form {
-            return match form.key(key) {
-                FormOutcome::Open => KeyOutcome::Open,
-                FormOutcome::Filled(values) => KeyOutcome::Values(values),
-                FormOutcome::Declined => KeyOutcome::Answer(Deny, None),
-            };
-        }
-        let Some(reason) = &mut self.reason else {
-            return match key {
-                Key::Char('y' | 'Y') => KeyOutcome::Answer(Once, None),
-                Key::Char('a') => KeyOutcome::Answer(Session, None),
-                Key::Char('A') => KeyOutcome::Answer(Always, None),
-                Key::Char(c @ ('p' | 'P')) => match &self.pattern {
-                    Some(pattern) => KeyOutcome::Pattern(
-                        if c == 'p' { Session } else { Always },
-                        pattern.clone(),
-                    ),
-                    None => KeyOutcome::Open,
-                },
-                Key::Char('n' | 'N') => {
-                    self.reason = Some(String::new());
-                    KeyOutcome::Open
-                }
-                _ => KeyOutcome::Open,
-            };
+        let stage = match approval.form.clone() {
+            Some(form) => PromptStage::Form(Box::new(FormPrompt::new(form)), false),
+            None => PromptStage::Choosing,
         };
-        match key {
-            // Further characters are ignored.
-            Key::Char(c) if reason.chars().count() < 2000 => reason.push(c),
-            Key::Backspace => drop(reason.pop()),
-            Key::Clear => reason.clear(),
-            Key::Enter => {
-                let reason = Some(reason.trim().to_owned()).filter(|r| !r.is_empty());
-                return KeyOutcome::Answer(Deny, reason);
-            }
-            _ => {}
+        Self { approval: Box::new(approval.clone()), stage }
+    }
+
+    /// Returns true once a text for the prompt itself is being typed.
+    pub fn takes_text(&self) -> bool {
+        matches!(self.stage, PromptStage::Refusing(_) | PromptStage::Form(_, true))
+    }
+
+    pub fn is_form(&self) -> bool {
+        matches!(self.stage, PromptStage::Form(..))
+    }
+
+    /// Drops a selected answer; returns false if none is selected.
+    pub fn deselect(&mut self) -> bool {
+        let is_selected = matches!(self.stage, PromptStage::Confirming(_));
+        if is_selected {
+            self.stage = PromptStage::Choosing;
         }
-        KeyOutcome::Open
+        is_selected
+    }
+
+    fn offered(&self) -> impl Iterator<Item = LastingAnswer> + '_ {
+        LastingAnswer::ALL.into_iter().filter(|answer| answer.rules(&self.approval).is_some())
+    }
+
+    /// Renders the prompt's row. Its keys are named when it is armed, which means that they work.
+    pub fn row(&self, is_armed: bool) -> String {
+        let label = |text: &str| style(text.to_owned()).yellow().for_stderr();
+        match &self.stage {
+            PromptStage::Form(form, _) if is_armed => form.row(),
+            PromptStage::Form(..) => format!("{} {NOT_ARMED}", label("answer?")),
+            PromptStage::Refusing(reason) => {
+                format!("{} {}", label("why not? (Enter to skip)"), plain(reason))
+            }
+            PromptStage::Choosing if !is_armed => format!("{} {NOT_ARMED}", label("allow?")),
+            PromptStage::Choosing => {
+                let lasting: String = self
+                    .offered()
+                    .map(|answer| format!(" · {} {}", answer.key(), answer.label()))
+                    .collect();
+                format!("{} y once{lasting} · n no", label("allow?"))
+            }
+            PromptStage::Confirming(answer) => {
+                let keys = if is_armed { CONFIRM } else { NOT_ARMED };
+                let rules = list(answer.rules(&self.approval).unwrap_or_default());
+                format!("{} {keys}: {rules}", label(&format!("allow {}?", answer.label())))
+            }
+        }
+    }
+
+    pub fn key(&mut self, key: &Key) -> KeyOutcome {
+        let outcome = match &mut self.stage {
+            PromptStage::Form(form, is_touched) => {
+                *is_touched = true;
+                match form.key(key.clone()) {
+                    FormOutcome::Open => return KeyOutcome::Open,
+                    FormOutcome::Filled(values) => {
+                        ApprovalResolveParams { values, ..self.params(ApprovalDecision::Once) }
+                    }
+                    FormOutcome::Declined => self.params(ApprovalDecision::Deny),
+                }
+            }
+            PromptStage::Refusing(reason) => {
+                match key {
+                    // Further characters are ignored.
+                    Key::Char(c) if reason.chars().count() < MAX_REASON => reason.push(*c),
+                    Key::Paste(text) if reason.len() + text.len() <= MAX_REASON => {
+                        reason.extend(text.chars().filter(|c| !c.is_control()));
+                    }
+                    Key::Backspace => drop(reason.pop()),
+                    Key::Escape if reason.is_empty() => self.stage = PromptStage::Choosing,
+                    Key::Clear | Key::Escape => reason.clear(),
+                    Key::Enter => {
+                        let reason = Some(reason.trim().to_owned()).filter(|r| !r.is_empty());
+                        let params = self.params(ApprovalDecision::Deny);
+                        return KeyOutcome::Answer(ApprovalResolveParams { reason, ..params });
+                    }
+                    _ => {}
+                }
+                return KeyOutcome::Open;
+            }
+            PromptStage::Choosing => return self.choose(key),
+            PromptStage::Confirming(answer) => match key {
+                Key::Enter => {
+                    let answer = *answer;
+                    let pattern = answer.pattern(&self.approval);
+                    ApprovalResolveParams { pattern, ..self.params(answer.decision()) }
+                }
+                // Another answer may be selected instead.
+                key => return self.choose(key),
+            },
+        };
+        KeyOutcome::Answer(outcome)
+    }
+
+    fn choose(&mut self, key: &Key) -> KeyOutcome {
+        let Key::Char(c) = key else { return KeyOutcome::Unused };
+        let selected = self.offered().find(|answer| answer.key() == *c);
+        if let Some(answer) = selected {
+            self.stage = PromptStage::Confirming(answer);
+            return KeyOutcome::Open;
+        }
+        match c {
+            'y' | 'Y' => KeyOutcome::Answer(self.params(ApprovalDecision::Once)),
+            'n' | 'N' => {
+                self.stage = PromptStage::Refusing(String::new());
+                KeyOutcome::Open
+            }
+            _ => KeyOutcome::Unused,
+        }
+    }
+
+    fn params(&self, decision: ApprovalDecision) -> ApprovalResolveParams {
+        ApprovalResolveParams {
+            approval_id: self.approval.approval_id.clone(),
+            decision,
+            reason: None,
+            pattern: None,
+            values: BTreeMap::new(),
+        }
     }
 }
 
@@ -215,7 +318,8 @@ pub fn answered(resolution: &Resolution, mine: bool) -> String {
     let text = match resolution.decision {
         ApprovalDecision::Once => "allowed once",
         ApprovalDecision::Session => "allowed for this session",
-        ApprovalDecision::Always => "allowed from now on",
+        ApprovalDecision::Always => "allowed from now on in this project",
+        ApprovalDecision::Everywhere => "allowed from now on in every project",
         ApprovalDecision::Deny => "denied",
     };
     let reason = resolution.reason.as_ref().map(|r| format!(": {}", plain(r))).unwrap_or_default();
@@ -232,7 +336,11 @@ pub fn answered(resolution: &Resolution, mine: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cairn_protocol::{approval::Preview, id::SessionId, time::Timestamp};
+    use cairn_protocol::{
+        approval::Preview,
+        id::{ApprovalId, SessionId},
+        time::Timestamp,
+    };
 
     use super::*;
     use crate::{chat::screen::TerminalCapabilities, render::theme::Theme};
@@ -245,47 +353,6 @@ mod tests {
             width: 80,
             theme: Theme::Unknown,
         })
-    }
-
-    fn prompt(pattern: Option<&str>) -> ApprovalPrompt {
-        let pattern = pattern.map(str::to_owned);
-        ApprovalPrompt { approval: ApprovalId::new(), form: None, reason: None, pattern }
-    }
-
-    #[test]
-    fn each_key_has_one_meaning() {
-        use ApprovalDecision::{Always, Deny, Once, Session};
-        for (keys, expected) in [
-            ("y", Some((Once, None))),
-            ("a", Some((Session, None))),
-            ("A", Some((Always, None))),
-            ("x q", None),
-            ("n", None),
-            ("n\n", Some((Deny, None))),
-            ("nnot nox\u{8}w\n", Some((Deny, Some("not now")))),
-        ] {
-            let mut prompt = prompt(None);
-            let mut got = KeyOutcome::Open;
-            for c in keys.chars() {
-                assert_eq!(got, KeyOutcome::Open, "{keys:?}");
-                got = prompt.key(match c {
-                    '\n' => Key::Enter,
-                    '\u{8}' => Key::Backspace,
-                    c => Key::Char(c),
-                });
-            }
-            let expected = expected
-                .map_or(KeyOutcome::Open, |(d, r)| KeyOutcome::Answer(d, r.map(str::to_owned)));
-            assert_eq!(got, expected, "{keys:?}");
-        }
-        let mut with_pattern = prompt(Some("run_shell(go test *)"));
-        assert!(with_pattern.row().contains("p pattern"));
-        for (key, decision) in [('p', Session), ('P', Always)] {
-            let got = with_pattern.key(Key::Char(key)).answer(&ApprovalId::nil()).unwrap();
-            assert_eq!(got.decision, decision);
-            assert_eq!(got.pattern.as_deref(), Some("run_shell(go test *)"));
-        }
-        assert_eq!(prompt(None).key(Key::Char('p')), KeyOutcome::Open);
     }
 
     #[test]
@@ -310,8 +377,9 @@ mod tests {
                 warnings: vec![text("w")],
             },
             rule: text("r"),
-            grants: text("g"),
-            patterns: vec![text("w")],
+            project: Some(text("p")),
+            grants: vec![text("g")],
+            patterns: vec![vec![text("w")]],
             form: None,
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),
@@ -320,7 +388,7 @@ mod tests {
         };
         let got = console::strip_ansi_codes(&question(&approval, &mut diffs())).into_owned();
         assert!(!got.contains(['\u{202e}', '\u{2066}', '\u{1b}', '\u{7}']), "{got:?}");
-        assert_eq!(got.matches("\\u{202e}").count(), 11, "{got}");
+        assert_eq!(got.matches("\\u{202e}").count(), 12, "{got}");
     }
 
     #[test]
@@ -343,8 +411,9 @@ mod tests {
                 warnings: vec!["no sandbox".into()],
             },
             rule: "default".into(),
-            grants: "run_shell(make *)".into(),
-            patterns: vec!["run_shell(make test *)".into()],
+            project: Some("/work/site".into()),
+            grants: vec!["run_shell(make *)".into()],
+            patterns: vec![vec!["run_shell(make test *)".into()]],
             form: None,
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),
@@ -360,8 +429,9 @@ mod tests {
   network  yes
   domains  crates.io
   because  default
-  grants   run_shell(make *)  (what a and A allow)
-  pattern  run_shell(make test *)  (what p and P allow)
+  grants   run_shell(make *)  (for a, A and E)
+  pattern  run_shell(make test *)  (for p and P)
+  project  site  (for A and P)
   warning  no sandbox
   -a
   +b

@@ -17,8 +17,9 @@ Examples:
   cairn chat --resume                           choose one of this folder's chats
   cairn chat --provider openai-compatible --endpoint http://localhost:8080 -m qwen3
 
-With -p the answer goes to standard output and everything else to standard error. Tools that need permission ask with
-one key: y once, a this session, A always, n no; without a terminal, the turn ends as denied.
+With -p the answer goes to standard output and everything else to standard error. Tools that need permission ask:
+y once, n no; a this session, A always in this project, E everywhere, each confirmed by Enter. While a text is typed its
+keys answer nothing. Without a terminal, the turn ends as denied.
 With --json each record is a line, and the last line is the turn's result.
 A model outside this machine is used only when models.allowExternal is set in your own configuration.
 Ctrl+C or Esc stops the model; three quick ones exit. With --quiet the first stops and exits, a second exits at once.

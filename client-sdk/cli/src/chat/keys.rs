@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crossterm::{
@@ -49,9 +49,17 @@ pub enum Key {
     End,
 }
 
+/// A key with the time at which it was read from the terminal, which may be long before it is
+/// handled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyPress {
+    pub key: Key,
+    pub at: Instant,
+}
+
 /// The keyboard in raw mode, until this is dropped.
 pub struct Keys {
-    keys: mpsc::Receiver<Key>,
+    keys: mpsc::Receiver<KeyPress>,
     stop: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
 }
@@ -77,8 +85,8 @@ impl Keys {
     pub fn release(mut self) -> Vec<Key> {
         self.end();
         let mut unread = Vec::new();
-        while let Ok(key) = self.keys.try_recv() {
-            unread.push(key);
+        while let Ok(press) = self.keys.try_recv() {
+            unread.push(press.key);
         }
         unread
     }
@@ -96,7 +104,7 @@ impl Keys {
     }
 
     /// Returns the next key; `None` when the keyboard is gone.
-    pub async fn next(&mut self) -> Option<Key> {
+    pub async fn next(&mut self) -> Option<KeyPress> {
         self.keys.recv().await
     }
 }
@@ -113,7 +121,7 @@ pub fn has_keyboard() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
-fn read(sender: &mpsc::Sender<Key>, stop: &AtomicBool) {
+fn read(sender: &mpsc::Sender<KeyPress>, stop: &AtomicBool) {
     while !stop.load(Ordering::SeqCst) {
         match event::poll(POLL_INTERVAL) {
             Ok(true) => {}
@@ -121,6 +129,7 @@ fn read(sender: &mpsc::Sender<Key>, stop: &AtomicBool) {
             Err(_) => return,
         }
         let Ok(event) = event::read() else { return };
+        let at = Instant::now();
         let is_sequence_start = is_escape(&event);
         let mut events = vec![event];
         if is_sequence_start && event::poll(ESCAPE_TIMEOUT).unwrap_or(false) {
@@ -132,7 +141,8 @@ fn read(sender: &mpsc::Sender<Key>, stop: &AtomicBool) {
             events.push(next);
         }
         for key in events.into_iter().filter_map(meaning) {
-            if let Err(mpsc::error::TrySendError::Closed(_)) = sender.try_send(key) {
+            let press = KeyPress { key, at };
+            if let Err(mpsc::error::TrySendError::Closed(_)) = sender.try_send(press) {
                 return;
             }
         }

@@ -27,6 +27,7 @@ mod notify;
 mod offer;
 mod pastes;
 mod picker;
+mod questions;
 mod repl;
 mod resume;
 mod screen;

@@ -61,13 +61,13 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Names the requests of other sessions that wait for an answer and were not named before.
+    /// Names the requests that wait for an answer and were not named before.
     pub async fn report_waiting(&mut self) -> Result<(), Failure> {
         let Ok(page) = self.client.approval_list(&ApprovalListParams::default()).await else {
             return Ok(());
         };
         let mut waiting = page.data;
-        waiting.retain(|a| a.resolution.is_none() && a.session_id != self.session);
+        waiting.retain(|approval| approval.resolution.is_none());
         let ids: Vec<_> = waiting.iter().map(|a| a.approval_id.clone()).collect();
         waiting.retain(|approval| !self.reported.contains(&approval.approval_id));
         self.reported = ids;

@@ -8,6 +8,7 @@ use std::{
     time::Instant,
 };
 
+use cairn_client_sdk::{Notice, Notices};
 use console::style;
 use reedline::{Reedline, Signal};
 
@@ -29,11 +30,11 @@ const HISTORY: &str = "chat_history";
 
 pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
     let history = chat.app.data_root()?.path().join(HISTORY);
-    let quit = Arc::new(AtomicBool::new(false));
+    let editor_break = Arc::new(AtomicBool::new(false));
     let theme = chat.screen.capabilities().theme;
     let sources = chat.sources.clone();
     let mut editor =
-        editor::editor(&sources, &history, theme)?.with_break_signal(Arc::clone(&quit));
+        editor::editor(&sources, &history, theme)?.with_break_signal(Arc::clone(&editor_break));
     if chat.shell.is_none() {
         // The status line stays with the prompt alone.
         editor = editor.with_transient_prompt(Box::new(PromptSign::Chat(String::new())));
@@ -48,8 +49,10 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
         if chat.quit {
             return Ok(INTERRUPTED);
         }
+        // Subscribed before the list is read: a request that follows it is not missed.
+        let notices = chat.client.notices();
         chat.report_waiting().await?;
-        let (back, signal) = next(chat, editor, &quit).await?;
+        let (back, signal) = next(chat, editor, notices, &editor_break).await?;
         editor = back;
         match signal {
             Signal::Success(line) => {
@@ -80,6 +83,9 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
                 chat.quit |= chat.interrupts.add(Instant::now()) >= 3 || chat.display.quiet;
             }
             Signal::CtrlD => return Ok(OK),
+            // A request waits for an answer: the loop names it, and the typed line stays. The
+            // cursor is still inside the prompt.
+            Signal::ExternalBreak(_) => output::line("")?,
             Signal::HostCommand(name) if name == menu::UNFOLD => chat.unfold()?,
             Signal::HostCommand(name) if name == menu::MODE => chat.switch_mode(),
             Signal::HostCommand(_) => {
@@ -98,7 +104,8 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
 async fn next(
     chat: &mut Chat<'_>,
     mut editor: Reedline,
-    quit: &AtomicBool,
+    notices: Notices,
+    editor_break: &AtomicBool,
 ) -> Result<(Reedline, Signal), Failure> {
     if let Some(line) = chat.queued.pop_front() {
         let text = format!("● {}", output::plain(&line));
@@ -109,14 +116,15 @@ async fn next(
     if !text.is_empty() {
         editor.run_edit_commands(&[reedline::EditCommand::InsertString(text)]);
     }
-    read(chat, editor, quit).await
+    read(chat, editor, notices, editor_break).await
 }
 
 /// Reads a line on a separate thread, so that the connection stays alive.
 async fn read(
     chat: &mut Chat<'_>,
     mut editor: Reedline,
-    quit: &AtomicBool,
+    mut notices: Notices,
+    editor_break: &AtomicBool,
 ) -> Result<(Reedline, Signal), Failure> {
     let sign = match &chat.shell {
         Some(shell) => PromptSign::Shell(shell.display_folder(), shell.failed),
@@ -128,14 +136,22 @@ async fn read(
         let _lost = editor.sync_history();
         (editor, signal)
     });
+    let mut is_connected = true;
     let outcome = loop {
         tokio::select! {
             outcome = &mut reading => break outcome,
+            notice = notices.next(), if is_connected => match notice {
+                Some(Notice::Approval(notice)) if notice.decision.is_none() => {
+                    editor_break.store(true, Ordering::SeqCst);
+                }
+                Some(_) => {}
+                None => is_connected = false,
+            },
             // Pressed before the editor had the keyboard.
             Some(()) = chat.signals.recv() => {
                 if chat.interrupts.add(Instant::now()) >= 3 {
                     chat.quit = true;
-                    quit.store(true, Ordering::SeqCst);
+                    editor_break.store(true, Ordering::SeqCst);
                 }
             }
         }

@@ -91,9 +91,16 @@ impl Screen {
 
     /// Draws the status; rows are truncated to the width.
     pub fn status(&mut self, rows: &[String]) -> io::Result<()> {
-        if !self.capabilities.status {
-            return Ok(());
-        }
+        if self.capabilities.status { self.draw(rows) } else { Ok(()) }
+    }
+
+    /// Draws the rows of a question, also where no other status is wanted: in raw mode its keys
+    /// have an effect, and so they must be visible.
+    pub fn question(&mut self, rows: &[String]) -> io::Result<()> {
+        if self.raw || self.capabilities.status { self.draw(rows) } else { Ok(()) }
+    }
+
+    fn draw(&mut self, rows: &[String]) -> io::Result<()> {
         let mut text = String::from("\r\u{1b}[J");
         for (at, row) in rows.iter().enumerate() {
             if at > 0 {

@@ -90,8 +90,8 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
     (
         Slash::Rules,
         &["rules"],
-        "[revoke RULE]",
-        "show the rules you granted with 'A', or revoke one",
+        "[remove RULE]",
+        "show the granted rules with their projects, or remove one",
     ),
     (Slash::Help, &["help"], "", "show this"),
     (Slash::Exit, &["exit", "quit"], "", "exit, like Ctrl+D"),
@@ -139,6 +139,8 @@ const KEYS: &[&str] = &[
     "Ctrl+R searches the history; Ctrl+O shows the last result completely.",
     "While the model works: type and press Enter to add a message, Esc or Ctrl+C stops it;",
     "commands run after the turn, /help and /exit at once.",
+    "A question takes y or n; a, A, p, P and E select a rule; Enter stores it. While a text is",
+    "typed, and for a moment after any key, no key answers.",
     "Ctrl+C at the prompt clears the line; three quick ones exit, and so does Ctrl+D.",
 ];
 /// Columns of a usage.

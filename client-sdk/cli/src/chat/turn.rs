@@ -15,12 +15,12 @@ use cairn_protocol::{
 use console::style;
 
 use super::{
-    Chat,
-    approval_prompt::{self, ApprovalPrompt},
+    Chat, approval_prompt,
     diff::DiffPainter,
-    keys::{Key, Keys},
+    keys::{Key, KeyPress, Keys},
     message::Message,
     notify::Notifier,
+    questions::{KeyEffect, Questions},
     screen::{Out, Screen, TerminalCapabilities},
     shell::Line,
     slash::{self, Slash, Typed},
@@ -38,8 +38,6 @@ const RECONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(100);
 /// Interrupts within this time count together.
 const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
-/// Maximum bytes of a text that is sent to a running model.
-const MAX_STEER: usize = 16 * 1024;
 /// Maximum number of commands that wait for the end of a turn.
 const MAX_QUEUED: usize = 16;
 /// An interruption of this operation ends a turn.
@@ -88,10 +86,9 @@ struct Turn<'c, 'a> {
     chat: &'c mut Chat<'a>,
     id: String,
     view: View,
-    prompts: VecDeque<ApprovalPrompt>,
+    questions: Questions,
     /// Approvals that this client answered.
     mine: HashSet<ApprovalId>,
-    typed: String,
     stopping: bool,
     detached: bool,
     result: Option<Box<RunResult>>,
@@ -146,9 +143,8 @@ impl Chat<'_> {
             chat: self,
             id: turn_id,
             view,
-            prompts: VecDeque::new(),
+            questions: Questions::default(),
             mine: HashSet::new(),
-            typed: String::new(),
             stopping: false,
             detached: false,
             result: None,
@@ -163,7 +159,7 @@ impl Chat<'_> {
         }
         let detached = turn.detached;
         let result = turn.result.take();
-        let typed = std::mem::take(&mut turn.typed);
+        let typed = turn.questions.take_typed();
         self.unsent.push_str(&typed);
         self.seen(follow.last());
         outcome?;
@@ -209,8 +205,8 @@ impl Turn<'_, '_> {
                         return Ok(());
                     }
                 }
-                key = next(keys) => match key {
-                    Some(key) => self.key(key).await?,
+                press = next(keys) => match press {
+                    Some(press) => self.key(press).await?,
                     None => *keys = None,
                 },
                 Some(()) = self.chat.signals.recv() => self.interrupted().await?,
@@ -271,10 +267,13 @@ impl Turn<'_, '_> {
                 self.result = Some(result.clone());
             }
             AgentEvt::ApprovalRequired { approval } if self.chat.interactive => {
-                self.prompts.push_back(ApprovalPrompt::new(approval));
+                // Its text is written when it is the first one, beside the keys that answer it.
+                self.questions.add(approval);
                 let text = format!("cairn: {} waits for your answer", approval.tool);
                 let notification = self.notifier.wait(&text, Instant::now());
                 self.notify(notification)?;
+                self.draw()?;
+                return Ok(false);
             }
             AgentEvt::ModelAnswer(answer) => {
                 if let Some(window) = answer.context_tokens {
@@ -283,8 +282,11 @@ impl Turn<'_, '_> {
                 }
             }
             AgentEvt::ApprovalResolved { approval_id, resolution } => {
-                self.prompts.retain(|a| a.approval != *approval_id);
-                if self.prompts.is_empty() {
+                if let Some(approval) = self.questions.remove(approval_id) {
+                    let question = self.view.question(&approval);
+                    self.note(question)?;
+                }
+                if self.questions.is_empty() {
                     self.notifier.answered();
                 }
                 let mine = self.mine.contains(approval_id);
@@ -299,40 +301,23 @@ impl Turn<'_, '_> {
         Ok(matches!(evt, AgentEvt::Interrupted { op } if op == TURN_OPERATION))
     }
 
-    async fn key(&mut self, key: Key) -> Result<(), Failure> {
-        match key {
-            Key::Interrupt => return self.interrupted().await,
-            // A text that is being typed is cleared first.
-            Key::Escape if self.is_typed_empty() => return self.stop().await,
-            Key::Unfold => return self.unfold(),
-            Key::Focus(is_focused) => {
-                self.notifier.set_focus(is_focused);
-                return Ok(());
-            }
-            _ => {}
-        }
-        if let Some(prompt) = self.prompts.front_mut() {
-            let outcome = prompt.key(key);
-            if let Some(params) = outcome.answer(&prompt.approval) {
-                self.prompts.pop_front();
-                self.resolve(params).await?;
-            }
-            return self.draw();
-        }
-        match key {
-            // Text over the daemon's limit cannot be typed.
-            Key::Char(c) if self.typed.len() < MAX_STEER => self.typed.push(c),
-            Key::Paste(text) if self.typed.len() + text.len() <= MAX_STEER => {
-                self.typed.push_str(&text);
-            }
-            Key::Paste(_) => {
+    async fn key(&mut self, press: KeyPress) -> Result<(), Failure> {
+        match self.questions.key(press) {
+            KeyEffect::None => {}
+            KeyEffect::Answer(params) => self.resolve(params).await?,
+            KeyEffect::Submit(line) => self.submit(line).await?,
+            KeyEffect::TooLong => {
                 let text = "not pasted: a message to a running model has at most 16 KiB\n";
                 self.note(text.to_owned())?;
             }
-            Key::Backspace => drop(self.typed.pop()),
-            Key::Clear | Key::Escape => self.typed.clear(),
-            Key::Enter if !self.typed.trim().is_empty() => self.submit().await?,
-            _ => {}
+            KeyEffect::Stop => return self.stop().await,
+            KeyEffect::Other(Key::Interrupt) => return self.interrupted().await,
+            KeyEffect::Other(Key::Unfold) => return self.unfold(),
+            KeyEffect::Other(Key::Focus(is_focused)) => {
+                self.notifier.set_focus(is_focused);
+                return Ok(());
+            }
+            KeyEffect::Other(_) => {}
         }
         self.draw()
     }
@@ -349,8 +334,7 @@ impl Turn<'_, '_> {
     }
 
     /// Sends the typed text to the model, or takes it as a command.
-    async fn submit(&mut self) -> Result<(), Failure> {
-        let line = std::mem::take(&mut self.typed).trim().to_owned();
+    async fn submit(&mut self, line: String) -> Result<(), Failure> {
         let typed = match &self.chat.shell {
             None => slash::read(&line),
             Some(shell) => match shell.read(&line) {
@@ -419,21 +403,13 @@ impl Turn<'_, '_> {
         if std::mem::replace(&mut self.stopping, true) {
             return Ok(());
         }
-        self.prompts.clear();
+        self.questions.clear();
         let turn =
             TurnRef { session_id: self.chat.session.clone(), turn_id: Some(self.id.clone()) };
         match self.chat.client.run_cancel(&turn).await {
             // Fails if the turn has just ended; its last record will follow.
             Ok(_) | Err(ClientError::Rpc { .. }) => Ok(()),
             Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Returns true if the user types neither a message nor a reason.
-    fn is_typed_empty(&self) -> bool {
-        match self.prompts.front() {
-            Some(prompt) => !prompt.is_typing(),
-            None => self.typed.is_empty(),
         }
     }
 
@@ -467,14 +443,25 @@ impl Turn<'_, '_> {
     }
 
     fn draw(&mut self) -> Result<(), Failure> {
-        if self.chat.json() || !self.chat.screen.capabilities().status {
+        if self.chat.json() {
             return Ok(());
         }
-        let rows = match self.prompts.front() {
-            Some(prompt) => vec![prompt.row()],
-            None => self.view.status(Some(&self.typed)),
+        if let Some(approval) = self.questions.undrawn() {
+            let text = self.view.question(approval);
+            self.chat.screen.write(&[Out::Note(text)])?;
+        }
+        let Some(row) = self.questions.row(Instant::now()) else {
+            let rows = self.view.status(Some(self.questions.typed()));
+            return Ok(self.chat.screen.status(&rows)?);
         };
-        Ok(self.chat.screen.status(&rows)?)
+        let mut rows = Vec::new();
+        if !self.questions.typed().is_empty() {
+            rows = self.view.status(Some(self.questions.typed()));
+        }
+        rows.push(row);
+        self.chat.screen.question(&rows)?;
+        self.questions.mark_drawn(Instant::now());
+        Ok(())
     }
 
     fn note(&mut self, text: String) -> Result<(), Failure> {
@@ -502,22 +489,28 @@ pub async fn prompt_for_approval(
 ) -> Result<ApprovalResolveParams, Failure> {
     let mut screen = Screen::new(TerminalCapabilities::of_process(app.globals.quiet));
     let mut diffs = DiffPainter::new(screen.capabilities());
-    screen.write(&[Out::Note(approval_prompt::question(approval, &mut diffs))])?;
     let no = || Failure::with_reason("denied_by_user", "the approval was not answered".into());
     let mut keys = Keys::take().ok_or_else(no)?;
     screen.raw = true;
-    let mut prompt = ApprovalPrompt::new(approval);
+    screen.write(&[Out::Note(approval_prompt::question(approval, &mut diffs))])?;
+    let mut questions = Questions::default();
+    questions.add(approval);
+    let mut tick = tokio::time::interval(TICK);
     loop {
+        let now = Instant::now();
+        let typed = Some(questions.typed()).filter(|typed| !typed.is_empty());
+        let typed = typed.map(|typed| format!("› {}", plain(typed)));
         screen.measure();
-        screen.status(&[prompt.row()])?;
-        match keys.next().await {
-            None | Some(Key::Interrupt) => return Err(no()),
-            Some(Key::Escape) if !prompt.is_typing() => return Err(no()),
-            Some(key) => {
-                if let Some(params) = prompt.key(key).answer(&approval.approval_id) {
-                    return Ok(params);
-                }
-            }
+        screen.question(&typed.into_iter().chain(questions.row(now)).collect::<Vec<_>>())?;
+        questions.mark_drawn(Instant::now());
+        let press = tokio::select! {
+            press = keys.next() => press.ok_or_else(no)?,
+            _ = tick.tick() => continue,
+        };
+        match questions.key(press) {
+            KeyEffect::Answer(params) => return Ok(params),
+            KeyEffect::Stop | KeyEffect::Other(Key::Interrupt) => return Err(no()),
+            _ => {}
         }
     }
 }
@@ -532,7 +525,7 @@ fn run_of(evt: &AgentEvt) -> Option<&RunId> {
     }
 }
 
-async fn next(keys: &mut Option<Keys>) -> Option<Key> {
+async fn next(keys: &mut Option<Keys>) -> Option<KeyPress> {
     match keys {
         Some(keys) => keys.next().await,
         None => std::future::pending().await,

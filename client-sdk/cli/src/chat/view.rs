@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use cairn_protocol::{
+    approval::Approval,
     event::{AgentEvt, ModelAnswer, PlanItem, PlanStatus},
     turn::{Outcome, RunResult},
 };
@@ -180,8 +181,7 @@ impl View {
                 self.note_if(self.display.calls, text)
             }
             AgentEvt::ApprovalRequired { approval } => {
-                self.diff_displayed |= approval.preview.diff.is_some();
-                let text = approval_prompt::question(&approval, &mut self.diffs);
+                let text = self.question(&approval);
                 self.note_if(true, text)
             }
             AgentEvt::Warning { op, message } => {
@@ -227,6 +227,12 @@ impl View {
             AgentEvt::RunCompleted { result } => self.finish(result),
             _ => vec![],
         }
+    }
+
+    /// Renders the text of a question.
+    pub fn question(&mut self, approval: &Approval) -> String {
+        self.diff_displayed |= approval.preview.diff.is_some();
+        approval_prompt::question(approval, &mut self.diffs)
     }
 
     /// Renders the status: the unfinished row and the current activity.

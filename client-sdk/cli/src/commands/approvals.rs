@@ -40,7 +40,7 @@ const HELP: &str = "\
   cairn approvals --watch             ask for each one here, as it comes; without a terminal, print it
 
 The id is that of the list, or a part of it of at least 4 digits. 'session' allows similar calls until the session
-ends, 'always' from now on: 'cairn tools rules' lists and revokes what was allowed.
+ends, 'always' from now on in its project, 'everywhere' in every project: 'cairn rules' lists, removes and narrows them.
 Exit codes: 0 done, 2 invalid usage, 3 not found or answered already, 4 no daemon, 130 interrupted.";
 
 /// Arguments of `cairn approvals`.
@@ -76,13 +76,13 @@ enum Action {
         /// Id of the request, or a part of it
         #[arg(value_name = "ID")]
         id: String,
-        /// The answer: once (yes), session, always, deny (no)
+        /// The answer: once (yes), session, always, everywhere, deny (no)
         #[arg(value_name = "ANSWER", value_parser = decision)]
         answer: ApprovalDecision,
         /// With deny: the reason, which the model receives
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
-        /// With session or always: allow the wider rule that 'show' names
+        /// With session, always or everywhere: allow the wider rule that 'show' names
         #[arg(long)]
         wider: bool,
     },
@@ -96,8 +96,9 @@ pub fn decision(name: &str) -> Result<ApprovalDecision, String> {
     match name.to_ascii_lowercase().as_str() {
         "yes" | "y" => Ok(ApprovalDecision::Once),
         "no" | "n" => Ok(ApprovalDecision::Deny),
-        name => ApprovalDecision::parse(name)
-            .ok_or_else(|| "the answers are once (yes), session, always, deny (no)".to_owned()),
+        name => ApprovalDecision::parse(name).ok_or_else(|| {
+            "the answers are once (yes), session, always, everywhere, deny (no)".to_owned()
+        }),
     }
 }
 
@@ -252,12 +253,19 @@ fn coloured(lines: &str) -> String {
 /// Renders what each answer does.
 fn answers(approval: &Approval) -> String {
     let mut out = String::from("answers:\n  once      allows this call\n");
-    let mut grant = |rules: &str, suffix: &str| {
-        for rule in rules.lines() {
+    let mut grant = |rules: &[String], suffix: &str| {
+        for rule in rules {
             let rule = chat::granted(rule);
             let _infallible =
                 writeln!(out, "  session   also allows {rule}, until the session ends{suffix}");
-            let _infallible = writeln!(out, "  always    also allows {rule}, from now on{suffix}");
+            if let Some(project) = &approval.project {
+                let project = plain(project);
+                let _infallible = writeln!(
+                    out,
+                    "  always    also allows {rule}, from now on in {project}{suffix}"
+                );
+            }
+            let _infallible = writeln!(out, "  everywhere  the same, in every project{suffix}");
         }
     };
     grant(&approval.grants, "");
@@ -265,7 +273,9 @@ fn answers(approval: &Approval) -> String {
         grant(pattern, " (with --wider)");
     }
     if approval.grants.is_empty() {
-        out.push_str("  session, always   not for such a call: it is allowed each time\n");
+        out.push_str(
+            "  session, always, everywhere   not for such a call: it is allowed each time\n",
+        );
     }
     out.push_str("  deny      refuses it; --reason TEXT tells the model why\n");
     out

@@ -110,7 +110,7 @@ enum Action {
         /// Id of the question, or a part of it
         #[arg(value_name = "ID")]
         id: String,
-        /// The answer: once (yes), session, always, deny (no)
+        /// The answer: once (yes), session, always, everywhere, deny (no)
         #[arg(value_name = "ANSWER", value_parser = approvals::decision)]
         answer: ApprovalDecision,
         /// With deny: the reason, which the model receives

@@ -22,6 +22,7 @@ pub mod overview;
 pub mod pair;
 pub mod plugins;
 pub mod references;
+pub mod rules;
 pub mod run;
 pub mod schedule;
 pub mod search;

@@ -127,7 +127,7 @@ enum Action {
         /// Session that waits
         #[arg(value_name = "ID")]
         session: SessionName,
-        /// The answer: once (yes), session, always, deny (no)
+        /// The answer: once (yes), session, always, everywhere, deny (no)
         #[arg(value_name = "ANSWER", value_parser = approvals::decision)]
         answer: Option<ApprovalDecision>,
         /// With deny: the reason, which the model receives

@@ -1,4 +1,4 @@
-//! `cairn tools`: the list of tools, single calls, and permanently granted rules.
+//! `cairn tools`: the list of tools, and single calls.
 
 use std::{fmt::Write as _, path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams},
     event::AgentEvt,
     session::{Empty, Page, SessionCreateParams},
-    tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
+    tool::{ToolCallParams, ToolInfo, ToolResult},
 };
 use clap::{Args, Subcommand};
 use console::style;
@@ -16,7 +16,11 @@ use crate::{
     app::App,
     chat::{declared_root, has_keyboard, prompt_for_approval},
     exit::{Failure, INTERRUPTED, OK},
-    render::output::{self, plain},
+    render::{
+        output::{self, plain},
+        when,
+    },
+    session_name,
 };
 
 /// Time limit of a call, including the wait for an approval.
@@ -29,10 +33,10 @@ Examples:
   cairn tools
   cairn tools call read_file '{\"path\": \"README.md\"}'
   cairn tools call write_file '{\"path\": \"a.txt\", \"content\": \"x\"}' --yes
-  cairn tools rules --revoke 'write_file(docs/**)'
 
-A call goes through the same rules, approvals and audit as a model's. Approvals are requested here with one key:
-y once, a this session, A always, n no; --yes approves once. Without --yes and without a terminal it is denied.
+A call goes through the same rules, approvals and audit as a model's. Approvals are requested here: y once, n no; a
+for this session, A always in this project, E everywhere, each with Enter; --yes approves once. Without --yes and
+without a terminal the call waits for another client; without any it is denied. 'cairn rules' lists what was granted.
 Rules of 'permissions.finalDeny' always apply.
 Exit codes: 0 done, 1 the tool failed, 2 invalid usage, 3 no such tool or denied, 4 no daemon, 130 interrupted.";
 
@@ -63,12 +67,6 @@ enum Action {
         #[arg(long)]
         yes: bool,
     },
-    /// The permanently granted rules
-    Rules {
-        /// Revoke this rule
-        #[arg(long, value_name = "RULE")]
-        revoke: Option<String>,
-    },
 }
 
 /// The approver of a call.
@@ -85,7 +83,6 @@ pub enum Approver {
 pub async fn run(app: &App<'_>, args: ToolsArgs) -> Result<u8, Failure> {
     match args.action.unwrap_or(Action::List) {
         Action::List => list(app).await,
-        Action::Rules { revoke } => granted(app, revoke).await,
         Action::Call { name, arguments, root, yes } => {
             let arguments = serde_json::from_str(&arguments).map_err(|e| {
                 Failure::usage(format!("the arguments are not JSON: {e}"))
@@ -157,41 +154,6 @@ pub fn table(all: &[ToolInfo]) -> String {
     out
 }
 
-async fn granted(app: &App<'_>, revoke: Option<String>) -> Result<u8, Failure> {
-    let client = app.connect().await?;
-    if let Some(rule) = revoke {
-        let params = RevokeParams { rule: rule.clone() };
-        let answer = app.answer::<Empty>(&client, "permission.revoke", &params).await;
-        let unknown = |f: Failure| f.hint_for("invalid_params", "'cairn tools rules' lists them");
-        if answer.map_err(unknown)?.is_some() {
-            output::line(&format!("revoked {}", plain(&rule)))?;
-        }
-        return Ok(OK);
-    }
-    if let Some(page) =
-        app.answer::<Page<GrantedRule>>(&client, "permission.list", &Empty {}).await?
-    {
-        output::print(&rules(&page.data))?;
-    }
-    Ok(OK)
-}
-
-/// Renders rules, one per line.
-pub fn rules(all: &[GrantedRule]) -> String {
-    if all.is_empty() {
-        return "no rule was granted\n".into();
-    }
-    all.iter()
-        .map(|r| {
-            format!(
-                "{}  {}\n",
-                plain(&r.rule),
-                style(format!("by {}, {}", plain(&r.granted_by), r.granted_at)).dim()
-            )
-        })
-        .collect()
-}
-
 /// Calls a tool, answers its approvals, and prints its result.
 async fn call(
     app: &App<'_>,
@@ -240,18 +202,32 @@ pub async fn result(
     loop {
         tokio::select! {
             result = &mut calling => return Ok(Some(result?)),
-            item = follow.next(), if approver != Approver::None => {
+            item = follow.next() => {
                 let Item::Event(record) = item? else { continue };
                 let Ok(envelope) = record.envelope() else { continue };
                 if let Some(AgentEvt::ApprovalRequired { approval }) = envelope.body.evt()
                     && approval.tool == params.name
                 {
-                    answer(app, client, approval, approver).await?;
+                    match approver {
+                        Approver::None => app.info(&waiting_text(approval)),
+                        _ => answer(app, client, approval, approver).await?,
+                    }
                 }
             }
             _ = &mut interrupt => return Ok(None),
         }
     }
+}
+
+/// Names a request that another client must answer, and where.
+fn waiting_text(approval: &Approval) -> String {
+    let id = session_name::last_digits(approval.approval_id.as_str());
+    format!(
+        "waiting for an answer until {}: {}; 'cairn approvals answer {id} yes' in another terminal \
+         allows it, and so does the viewer",
+        when::long(approval.expires_at),
+        plain(&approval.preview.summary),
+    )
 }
 
 /// Obtains the answer to an approval and sends it.

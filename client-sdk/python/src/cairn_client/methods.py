@@ -325,6 +325,11 @@ class Methods:
         answer: t.Empty = await self.call("permission.revoke", params)
         return answer
 
+    async def permission_narrow(self, **params: Unpack[t.NarrowParams]) -> t.Empty:
+        """`permission.narrow`: Replaces a granted rule by one that covers less."""
+        answer: t.Empty = await self.call("permission.narrow", params)
+        return answer
+
     async def provider_list(self, **params: Unpack[t.Empty]) -> t.PageOfProviderInfo:
         """`provider.list`: The available model providers."""
         answer: t.PageOfProviderInfo = await self.call("provider.list", params)

@@ -877,9 +877,9 @@ class Approval(TypedDict):
     """Time of the request."""
     expiresAt: Timestamp
     """Time after which an unanswered approval counts as denied."""
-    grants: str
-    """Rules that `session` and `always` would write, one per line. Empty when no rule can be
-    written for such a call, which can then be approved only once."""
+    grants: list[str]
+    """Rules that `session`, `always` and `everywhere` would write; one rule may have several lines. Empty when
+    no rule can be written for such a call, which can then be approved only once."""
     preview: Preview
     """Effects of the call, shown to the approver."""
     rule: str
@@ -891,9 +891,12 @@ class Approval(TypedDict):
     form: NotRequired[Form | None]
     """Values that the user enters, for a question of an MCP server; such an approval is answered
     with `once` and the values, or denied."""
-    patterns: NotRequired[list[str]]
-    """Wider rules that an answer may name instead, as they would be stored, one per entry, each
-    on one line."""
+    patterns: NotRequired[list[list[str]]]
+    """Lists of wider rules, of which an answer may name one instead."""
+    project: NotRequired[str | None]
+    """Folder of the project in which `always` would allow such calls: the root of the session, or
+    the repository of which the root is a work tree. Absent for a session without a root, where
+    `always` is refused."""
     resolution: NotRequired[Resolution | None]
     """The answer; absent while the approval is pending."""
     runId: NotRequired[RunId | None]
@@ -905,7 +908,8 @@ class Approval(TypedDict):
 ApprovalDecision: TypeAlias = Literal[
     "once",  # Approves this call only.
     "session",  # Approves this call and similar ones until the session ends.
-    "always",  # Approves this call and similar ones from now on: writes a rule that can be listed and revoked.
+    "always",  # Approves this call and similar ones from now on in the approval's project: writes a rule that can be listed and revoked.
+    "everywhere",  # Approves this call and similar ones from now on in every project: writes a rule that can be listed and revoked.
     "deny",  # Denies the pending call.
 ]
 """An answer to an approval."""
@@ -954,9 +958,9 @@ class ApprovalResolveParams(TypedDict):
     """Id of the approval."""
     decision: ApprovalDecision
     """The decision to record."""
-    pattern: NotRequired[str | None]
-    """One of the approval's `patterns`, granted instead of its `grants`; valid with `session` or
-    `always`."""
+    pattern: NotRequired[list[str] | None]
+    """One of the approval's `patterns`, granted instead of its `grants`; valid with `session`,
+    `always` or `everywhere`."""
     reason: NotRequired[str | None]
     """Reason for the decision, at most 2,000 characters."""
     values: NotRequired[dict[str, Any]]
@@ -2544,6 +2548,8 @@ class GrantedRule(TypedDict):
     """Name of the client that granted the rule."""
     rule: str
     """The rule, as in `permissions.allow`."""
+    project: NotRequired[str | None]
+    """Folder of the project in which it applies; absent for a rule that applies in every project."""
 
 
 class GrepAnswer(TypedDict):
@@ -3368,6 +3374,17 @@ NameMatch: TypeAlias = Literal[
 """Method that matches names."""
 
 
+class NarrowParams(TypedDict):
+    """Parameters of the method `permission.narrow`."""
+
+    rule: str
+    """The rule, as returned by `permission.list`."""
+    to: str
+    """The rule that replaces it. It must cover nothing that the first one does not."""
+    project: NotRequired[str | None]
+    """Folder of a project: only the rule of that project is replaced."""
+
+
 class Omitted(TypedDict):
     """The part of an answer that `maxTokens` left out."""
 
@@ -4048,7 +4065,7 @@ class Resolution(TypedDict):
     """Author of the answer: a client's name, `deadline` or `cancelled`."""
     decision: ApprovalDecision
     """The decision that was made."""
-    pattern: NotRequired[str | None]
+    pattern: NotRequired[list[str] | None]
     """Rules that were granted instead of the approval's own."""
     reason: NotRequired[str | None]
     """Reason for the decision; shown to the model when the call is denied."""
@@ -4059,6 +4076,8 @@ class RevokeParams(TypedDict):
 
     rule: str
     """The rule, as returned by `permission.list`."""
+    project: NotRequired[str | None]
+    """Folder of a project: only the rule of that project is revoked."""
 
 Right: TypeAlias = Literal[
     "observe",  # Read the state and follow events.

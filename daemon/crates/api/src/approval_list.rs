@@ -48,11 +48,10 @@ fn shorten(approval: &mut Approval) {
     preview.diff = None;
     cut(&mut preview.summary);
     cut(&mut approval.rule);
-    cut(&mut approval.grants);
+    let rules = std::iter::once(&mut approval.grants).chain(&mut approval.patterns);
+    let lists = rules.chain([&mut preview.paths, &mut preview.domains, &mut preview.warnings]);
     preview.command.iter_mut().chain(&mut preview.folder).for_each(cut);
-    for texts in
-        [&mut approval.patterns, &mut preview.paths, &mut preview.domains, &mut preview.warnings]
-    {
+    for texts in lists {
         texts.truncate(MAX_ENTRIES);
         texts.iter_mut().for_each(cut);
     }
@@ -95,7 +94,8 @@ mod tests {
                 ..Preview::default()
             },
             rule: "write_file".into(),
-            grants: "write_file(a.rs)".into(),
+            project: None,
+            grants: vec!["write_file(a.rs)".into()],
             patterns: vec![],
             form: None,
             created_at: Timestamp(0),
@@ -119,7 +119,7 @@ mod tests {
                 && last.preview.diff.is_none()
                 && last.arguments == serde_json::json!({})
         );
-        assert!(last.preview.summary.ends_with('…') && last.grants == "write_file(a.rs)");
+        assert!(last.preview.summary.ends_with('…') && last.grants == ["write_file(a.rs)"]);
     }
 
     #[test]

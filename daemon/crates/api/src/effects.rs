@@ -2,7 +2,7 @@
 
 use cairn_engine::Engine;
 use cairn_protocol::{
-    approval::{ApprovalDecision, ApprovalListParams, ApprovalRef, ApprovalResolveParams},
+    approval::{ApprovalListParams, ApprovalRef, ApprovalResolveParams},
     background::{BackgroundOutputParams, BackgroundRef},
     board::BoardParams,
     calls::CallsParams,
@@ -32,7 +32,7 @@ use cairn_protocol::{
         ArchiveParams, CommandParams, Empty, ForkParams, PageParams, SessionCreateParams,
         SetMcpServersParams, SubscribeParams, UnsubscribeParams, WorktreeUse,
     },
-    tool::{RevokeParams, ToolCallParams},
+    tool::{NarrowParams, RevokeParams, ToolCallParams},
     trace::{
         AuditQueryParams, BlobParams, ReplayParams, TraceExportParams, TraceGetParams,
         TraceImportParams,
@@ -89,6 +89,7 @@ no_effects!(
     MemoryRef,
     MemorySearchParams,
     MemoryWriteParams,
+    NarrowParams,
     ModelListParams,
     PageParams,
     PromptAppendParams,
@@ -217,7 +218,7 @@ impl Effects for ApprovalResolveParams {
     const ALL: &'static [Effect] = &[Effect::GrantRule];
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
-        Ok(effect_if(self.decision == ApprovalDecision::Always, Effect::GrantRule))
+        Ok(effect_if(self.decision.is_permanent(), Effect::GrantRule))
     }
 }
 

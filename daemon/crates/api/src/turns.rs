@@ -9,7 +9,7 @@ use cairn_protocol::{
     prompt::{PromptAppendParams, PromptSetParams, PromptShowParams},
     sandbox::SandboxProbe,
     session::{ArchiveParams, Empty, ForkParams, Page},
-    tool::{GrantedRule, RevokeParams},
+    tool::{GrantedRule, NarrowParams, RevokeParams},
     turn::{
         ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams,
         SteerParams, TurnRef,
@@ -169,7 +169,16 @@ fn approvals() -> Vec<Method> {
             "permission.revoke",
             "Revokes a granted rule.",
             |cx, p: RevokeParams| async move {
-                cx.api().engine.revoke(&p.rule).await.map(|()| Empty {})
+                cx.api().engine.revoke(&p).await.map(|()| Empty {})
+            },
+        )
+        .detached(Right::Admin)
+        .audit(Audit::BestEffort),
+        Method::new(
+            "permission.narrow",
+            "Replaces a granted rule by one that covers less.",
+            |cx, p: NarrowParams| async move {
+                cx.api().engine.narrow(&p).await.map(|()| Empty {})
             },
         )
         .detached(Right::Admin)

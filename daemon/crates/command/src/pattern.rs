@@ -82,11 +82,30 @@ impl Pattern {
         matches!(self, Self::Words { words, open: true } if programs::takes_none(words))
     }
 
-    /// Returns true if this is a rule for `part` whose `*` accepts none of its arguments.
-    pub fn stops_before_arguments(&self, part: &Part) -> bool {
-        let Self::Words { words, .. } = self else { return false };
-        let same = || part.words.iter().zip(words).all(|(have, want)| have.value() == Some(want));
-        self.takes_none() && part.words.len() > words.len() && same()
+    /// Returns the subcommands that its `*` covers, if it covers no others; empty if it accepts no
+    /// argument at all.
+    pub fn covers_only(&self) -> Option<Vec<&'static str>> {
+        match self {
+            Self::Words { words, open: true } => programs::covers_only(words),
+            _ => None,
+        }
+    }
+
+    /// Returns the argument of `part` that the `*` of this rule does not accept, if this is a rule
+    /// for its command.
+    pub fn uncovered_argument(&self, part: &Part) -> Option<String> {
+        let Self::Words { words, open: true } = self else { return None };
+        if part.words.len() <= words.len() {
+            return None;
+        }
+        let (head, more) = part.words.split_at(words.len());
+        let is_same = head.iter().zip(words).all(|(have, want)| have.value() == Some(want));
+        if !is_same || programs::takes(words, more) {
+            return None;
+        }
+        // The argument after the longest part that would be accepted.
+        let accepted = (0..more.len()).rev().find(|n| programs::takes(words, &more[..*n]));
+        more.get(accepted.unwrap_or(0)).map(|word| word.text.clone())
     }
 
     /// Returns true if this allows `part` of `line`, apart from its redirections and variables.

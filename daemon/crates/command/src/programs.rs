@@ -75,14 +75,51 @@ pub(super) fn takes(fixed: &[String], more: &[Word]) -> bool {
     if words.is_empty() {
         return true;
     }
-    let row = TABLE
-        .rows
-        .iter()
-        .find(|r| r.program == name && (r.sub.is_empty() || sub.iter().any(|s| s == r.sub)));
-    match row {
+    if let Some((module, rest)) = module_of(name, sub) {
+        // Python runs the module as a program of that name; one without a row may be anything.
+        return row_of(module, rest).is_some_and(|row| fits(row, rest.is_empty(), &words));
+    }
+    // A rule for the program alone covers a subcommand as far as a rule for the subcommand does.
+    if sub.is_empty()
+        && let Some((first, rest)) = words.split_first()
+        && let Some(row) = TABLE.rows.iter().find(|r| r.program == name && r.sub == *first)
+    {
+        return fits(row, false, rest);
+    }
+    match row_of(name, sub) {
         Some(row) => fits(row, sub.is_empty(), &words),
         None => !TABLE.closed.contains(&name),
     }
+}
+
+/// Returns the row of a program for a rule with the words `sub` after it.
+fn row_of(name: &str, sub: &[String]) -> Option<&'static Further> {
+    TABLE
+        .rows
+        .iter()
+        .find(|r| r.program == name && (r.sub.is_empty() || sub.iter().any(|s| s == r.sub)))
+}
+
+/// Returns the module that Python runs, and the words after it.
+fn module_of<'a>(name: &str, sub: &'a [String]) -> Option<(&'a str, &'a [String])> {
+    match sub {
+        [option, module, rest @ ..] if name.starts_with("python") && option == "-m" => {
+            Some((module, rest))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the subcommands that a rule for a program and any arguments covers, if it covers no
+/// others; empty if it covers the program without arguments only.
+pub(super) fn covers_only(fixed: &[String]) -> Option<Vec<&'static str>> {
+    if !takes_none(fixed) {
+        return None;
+    }
+    let (program, sub) = fixed.split_first()?;
+    let name = unversioned(program.rsplit('/').next().unwrap_or(program));
+    let rows = TABLE.rows.iter().filter(|r| sub.is_empty() && r.program == name);
+    Some(rows.map(|r| r.sub).filter(|sub| !sub.is_empty()).collect())
 }
 
 /// Strips the version: `python3.11`, `gcc-12` and `perl5` are treated like the unversioned program.
@@ -172,9 +209,10 @@ fn for_tests(row: &Further, word: &str) -> bool {
 pub(super) fn takes_none(fixed: &[String]) -> bool {
     let Some((program, sub)) = fixed.split_first() else { return false };
     let name = unversioned(program.rsplit('/').next().unwrap_or(program));
-    let of_sub = |r: &&Further| r.sub.is_empty() || sub.iter().any(|s| s == r.sub);
-    let mut rows = TABLE.rows.iter().filter(|r| r.program == name);
-    match rows.find(of_sub) {
+    if let Some((module, rest)) = module_of(name, sub) {
+        return row_of(module, rest).is_none();
+    }
+    match row_of(name, sub) {
         Some(row) => row.operands == Operands::No && row.values.is_empty() && row.flags.len() < 3,
         None => TABLE.closed.contains(&name),
     }
@@ -295,11 +333,21 @@ mod tests {
             "xargs",
             "tee",
             "python3",
+            "python3 -m http.server",
             "/usr/bin/perl5",
         ] {
             assert!(none(rule), "{rule}");
         }
-        for rule in ["cargo test", "git status", "ls", "npm test", "sed -n", "rg", "make"] {
+        for rule in [
+            "cargo test",
+            "git status",
+            "ls",
+            "npm test",
+            "sed -n",
+            "rg",
+            "make",
+            "python3 -m pytest",
+        ] {
             assert!(!none(rule), "{rule}");
         }
     }
@@ -311,6 +359,14 @@ mod tests {
             ("git log", "-n 3 --oneline -5 HEAD", "--output=/x"),
             ("git diff", "--stat -U3 HEAD~1", "--ext-diff"),
             ("git", "", "-c core.pager=x log"),
+            ("git", "log --oneline -5", "log --output=/x"),
+            ("git", "status -s", "push origin main"),
+            ("sed", "-n 1p file", "-n 1e file"),
+            ("sed", "", "s/a/b/e file"),
+            ("python3 -m pytest", "-q tests", "--pdbcls=x:y"),
+            ("python3 -m", "", "pytest"),
+            ("python3 -m http.server", "", "8000"),
+            ("node", "", "x.js"),
             ("find", ". -name x -maxdepth 2", ". -exec id"),
             ("find", ". -type f", ". -delete"),
             ("sort", "-rn -k2 file", "--compress-program=x"),

@@ -286,8 +286,13 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Registers the tools that use the engine itself.
+    /// Registers the tools that use the engine itself, and the source of the repositories whose
+    /// rules apply in their work trees.
     fn add_own_tools(&self) -> Result<(), Failure> {
+        let weak = Arc::downgrade(&self.inner);
+        self.inner.harness.approvals().set_repositories(Arc::new(move |folder| {
+            Self { inner: weak.upgrade()? }.repository_folder(folder)
+        }));
         let registry = self.inner.harness.registry();
         registry.add(crate::llm_tool::tool(&self.inner))?;
         registry.add(crate::skill_tool::tool(&self.inner))?;

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Registry, Tool, ToolSpec, arguments};
+use cairn_harness::{
+    Caller, Intent, MustAsk, Output, Permit, Registry, Rule, Tool, ToolSpec, arguments,
+};
 use cairn_protocol::{
     approval::Preview,
     command::{IndexAddRoot, IndexBuild},
@@ -197,7 +199,7 @@ impl Tool for GitClone {
             ..Preview::default()
         };
         // A rule that names the tool would allow any other address as well.
-        let grants = if why.is_some() { String::new() } else { "git_clone".to_owned() };
+        let grants = if why.is_some() { vec![] } else { vec![Rule::of_tool("git_clone")] };
         Ok(Intent { preview, must_ask: why.map(MustAsk::Always), grants, ..Intent::default() })
     }
 

@@ -9,7 +9,7 @@ use cairn_protocol::{
     id::{ApprovalId, SessionId},
     model::ModelInfo,
     sandbox::SandboxProbe,
-    tool::GrantedRule,
+    tool::{GrantedRule, NarrowParams, RevokeParams},
     turn::{ModelChoice, ProviderInfo, ProviderSet, ProviderSetParams},
 };
 use cairn_trace::{Append, NewRecord};
@@ -123,7 +123,12 @@ impl Engine {
     /// # Errors
     /// An error of the log.
     pub async fn approvals(&self, list: ApprovalListParams) -> Result<Vec<Approval>, Failure> {
-        Ok(self.inner.trace.approvals(list).await?)
+        let listed = self.inner.trace.approvals(list.clone()).await?;
+        // Requests of interrupted turns have no call that watches their time.
+        if self.inner.harness.approvals().close_overdue(&listed).await? {
+            return Ok(self.inner.trace.approvals(list).await?);
+        }
+        Ok(listed)
     }
 
     /// Returns one approval.
@@ -182,8 +187,17 @@ impl Engine {
     ///
     /// # Errors
     /// `invalid_params` when no rule has that text; `storage_failed`.
-    pub async fn revoke(&self, rule: &str) -> Result<(), Failure> {
-        self.inner.harness.revoke(rule).await
+    pub async fn revoke(&self, params: &RevokeParams) -> Result<(), Failure> {
+        self.inner.harness.revoke(params).await
+    }
+
+    /// Replaces a granted rule by a narrower one.
+    ///
+    /// # Errors
+    /// `invalid_params` when no rule has that text, or the new one is not narrower;
+    /// `storage_failed`.
+    pub async fn narrow(&self, params: &NarrowParams) -> Result<(), Failure> {
+        self.inner.harness.narrow(params).await
     }
 
     /// Returns the confinement of commands on this machine. The first call tries it out, which

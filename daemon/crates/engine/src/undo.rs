@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments, diff};
+use cairn_harness::{Caller, Intent, Output, Permit, Rule, Tool, ToolSpec, arguments, diff};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -111,7 +111,7 @@ impl Tool for Undo {
             paths,
             ..Preview::default()
         };
-        Ok(Intent { preview, grants: "undo_turn".into(), ..Intent::default() })
+        Ok(Intent { preview, grants: vec![Rule::of_tool("undo_turn")], ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

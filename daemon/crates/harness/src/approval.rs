@@ -2,14 +2,18 @@
 //!
 //! The request is durable before any client sees it, and its answer before any call acts on it; the
 //! first answer counts. The wait ends with an answer of any client, with the deadline (denied) or
-//! with the end of the run (denied). A stop of the daemon leaves the request open, so that it can
-//! be answered after the next start. A client that disconnects changes nothing for an open request;
+//! with the end of the run (denied). A stop of the daemon leaves the request of a call that is
+//! repeated after the next start open until its deadline, and closes the others. A client that disconnects changes nothing for an open request;
 //! a request for which no approver is connected when it is created is denied at once.
+
+mod check;
+mod log;
 
 use std::{
     collections::HashMap,
+    path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -17,18 +21,22 @@ use std::{
 
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalNotice, ApprovalResolveParams, Resolution},
-    envelope::{Body, Origin},
+    envelope::Body,
     error::{Failure, Reason},
     event::AgentEvt,
     id::{ApprovalId, SessionId},
     time::Timestamp,
 };
 use cairn_trace::{Append, NewRecord, Trace, TraceError};
+use cairn_workspace::Root;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Call, FormValues, Intent, Rule, Verdict, grants::Grants, user_input};
+use check::{check_form, check_pattern, check_project, rules, texts};
+use log::{ApprovalLog, already_resolved, denial, remaining, time_to_answer};
+
+use crate::{Call, FormValues, Intent, Rule, Verdict, grants::Grants};
 
 /// Sessions whose decisions are cached; those of other sessions are read from the log.
 const MAX_SESSIONS: usize = 1024;
@@ -38,6 +46,9 @@ const UNATTENDED_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// Notices that a slow subscriber can be behind; older ones are dropped for it.
 const NOTICE_CAPACITY: usize = 256;
+
+/// Returns the folder of the repository of which a root is a work tree; `None` for other roots.
+pub type RepositoryOf = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
 /// An answer with the values of its form, which are not recorded.
 pub(crate) type Answer = (Resolution, FormValues);
@@ -55,65 +66,24 @@ pub struct Approvals {
     unattended: Arc<Mutex<HashMap<SessionId, usize>>>,
     timeout_ms: AtomicU64,
     stopping: CancellationToken,
-}
-
-/// The log of requests and answers, and the subscribers who are notified after each entry.
-#[derive(Clone)]
-struct ApprovalLog {
-    trace: Trace,
-    notices: broadcast::Sender<ApprovalNotice>,
-}
-
-impl ApprovalLog {
-    fn publish(&self, approval: &Approval, decision: Option<ApprovalDecision>) {
-        let notice = ApprovalNotice {
-            approval_id: approval.approval_id.clone(),
-            session_id: approval.session_id.clone(),
-            tool: approval.tool.clone(),
-            summary: approval.preview.summary.clone(),
-            expires_at: approval.expires_at,
-            decision,
-        };
-        let _no_subscriber = self.notices.send(notice);
-    }
-
-    /// Stores an answer with its event if it is the first.
-    async fn record_resolution(
-        &self,
-        approval: &Approval,
-        resolution: &Resolution,
-    ) -> Result<(), TraceError> {
-        let evt = AgentEvt::ApprovalResolved {
-            approval_id: approval.approval_id.clone(),
-            resolution: resolution.clone(),
-        };
-        let origin = Some(Origin {
-            client: Some(resolution.by.clone()),
-            run_id: approval.run_id.clone(),
-            tool: Some(approval.tool.clone()),
-        });
-        let body = Body::Evt { evt };
-        let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body };
-        let append = Append::new(&approval.session_id, vec![record])
-            .answer(&approval.approval_id, resolution);
-        self.trace.append(append).await?;
-        self.publish(approval, Some(resolution.decision));
-        Ok(())
-    }
+    repositories: OnceLock<Arc<RepositoryOf>>,
 }
 
 /// An open request while its call waits. Dropped without an answer, as by a cancelled future, it is
-/// denied in the log, since no call waits for it any more. A stop of the daemon leaves it open.
+/// denied in the log, since no call waits for it any more. A stop of the daemon leaves it open if
+/// its call is repeated.
 struct OpenQuestion<'a> {
     approvals: &'a Approvals,
     approval: Approval,
+    /// True if the call has an id, by which a resumed turn finds the request again.
+    is_repeated: bool,
     closed: bool,
 }
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         locked(&self.approvals.waiting).remove(&self.approval.approval_id);
-        if self.closed || self.approvals.stopping.is_cancelled() {
+        if self.closed || (self.is_repeated && self.approvals.stopping.is_cancelled()) {
             return;
         }
         let log = self.approvals.log.clone();
@@ -129,55 +99,6 @@ impl Drop for OpenQuestion<'_> {
                 }
             }
         });
-    }
-}
-
-fn denial(by: &str, why: &str) -> Resolution {
-    Resolution {
-        decision: ApprovalDecision::Deny,
-        by: by.to_owned(),
-        reason: Some(why.to_owned()),
-        pattern: None,
-        at: Timestamp::now(),
-    }
-}
-
-/// Rejects a pattern that was not offered, and a pattern with an answer that stores no rule.
-fn check_pattern(
-    approval: &Approval,
-    decision: ApprovalDecision,
-    pattern: Option<&str>,
-) -> Result<(), Failure> {
-    let Some(pattern) = pattern else { return Ok(()) };
-    let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
-    if !matches!(decision, ApprovalDecision::Session | ApprovalDecision::Always) {
-        return bad("pattern is only valid with the decisions session and always".into());
-    }
-    if !approval.patterns.iter().any(|offered| offered == pattern) {
-        let offered = approval.patterns.join("', '");
-        return bad(format!("pattern is not one of those offered: '{offered}'"));
-    }
-    Ok(())
-}
-
-/// Rejects values without a form, an answer that does not fill the form, and values for a call that
-/// does not wait for them.
-fn check_form(
-    approval: &Approval,
-    params: &ApprovalResolveParams,
-    is_awaited: bool,
-) -> Result<(), Failure> {
-    let bad = |text: &str| Err(Failure::new(Reason::InvalidParams, text));
-    match (&approval.form, params.decision) {
-        (_, ApprovalDecision::Deny) => Ok(()),
-        (None, _) if params.values.is_empty() => Ok(()),
-        (None, _) => bad("values are only valid for an approval with a form"),
-        (Some(_), _) if approval.resolution.is_none() && !is_awaited => {
-            let text = "the call that requested the values no longer waits for them";
-            Err(Failure::new(Reason::ApprovalNotFound, text))
-        }
-        (Some(form), ApprovalDecision::Once) => user_input::check(form, &params.values),
-        (Some(_), _) => bad("a form is answered with the decision once and its values, or denied"),
     }
 }
 
@@ -233,7 +154,26 @@ impl Approvals {
             unattended: Arc::default(),
             timeout_ms: AtomicU64::new(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
             stopping,
+            repositories: OnceLock::new(),
         }
+    }
+
+    /// Sets the source of the repositories of work trees. Later calls have no effect.
+    pub fn set_repositories(&self, repositories: Arc<RepositoryOf>) {
+        let _already_set = self.repositories.set(repositories);
+    }
+
+    /// Returns the folder of a root's project: rules that are granted in a work tree hold for its
+    /// repository and the other work trees of it.
+    fn project_of(&self, root: Option<&Root>) -> Option<PathBuf> {
+        let root = root?;
+        let repository = self.repositories.get().and_then(|of| of(&root.path));
+        Some(repository.unwrap_or_else(|| root.path.clone()))
+    }
+
+    /// Returns the rules granted for good that apply to calls in a root.
+    pub(crate) fn granted_in(&self, root: Option<&Root>) -> Vec<Rule> {
+        self.grants.rules_in(self.project_of(root).as_deref())
     }
 
     /// Registers an approver until the returned value is dropped.
@@ -291,7 +231,9 @@ impl Approvals {
         by: &str,
     ) -> Result<Approval, Failure> {
         let mut approval = self.log.trace.approval(&params.approval_id).await?;
-        check_pattern(&approval, params.decision, params.pattern.as_deref())?;
+        self.require_call(&approval).await?;
+        check_pattern(&approval, params.decision, params.pattern.as_ref())?;
+        check_project(&approval, params.decision)?;
         check_form(&approval, &params, self.is_awaited(&approval.approval_id))?;
         let reason = params.reason.map(|r| r.chars().take(2000).collect());
         let values = params.values;
@@ -307,15 +249,11 @@ impl Approvals {
                 return Err(error.into());
             }
             let first = self.log.trace.approval(&params.approval_id).await?.resolution;
-            let text = match &first {
-                Some(r) => format!("it was already answered '{}' by {}", r.decision.as_str(), r.by),
-                None => error.to_string(),
-            };
-            let details = serde_json::json!({"resolution": first});
-            return Err(Failure::new(Reason::ApprovalResolved, text).with_details(details));
+            return Err(already_resolved(first));
         }
         let session = approval.session_id.clone();
-        let grants = resolution.pattern.clone().unwrap_or_else(|| approval.grants.clone());
+        let granted = resolution.pattern.as_ref().unwrap_or(&approval.grants);
+        let granted = rules(granted);
         approval.resolution = Some(resolution);
         let mut unstored = None;
         match params.decision {
@@ -324,13 +262,14 @@ impl Approvals {
                 self.answers.fetch_add(1, Ordering::SeqCst);
                 locked(&self.memory).remove(&session);
             }
-            ApprovalDecision::Always => {
-                for rule in grants.lines() {
-                    if let Err(failure) = self.grants.add(rule, by).await {
-                        unstored = Some(failure);
-                        break;
-                    }
-                }
+            ApprovalDecision::Always | ApprovalDecision::Everywhere => {
+                let project = approval.project.as_ref().map(PathBuf::from);
+                let project = project.filter(|_| params.decision == ApprovalDecision::Always);
+                let stored = match granted {
+                    Ok(granted) => self.grants.add(granted, project, by).await,
+                    Err(failure) => Err(failure),
+                };
+                unstored = stored.err();
             }
             ApprovalDecision::Once | ApprovalDecision::Deny => {}
         }
@@ -353,6 +292,47 @@ impl Approvals {
         }
     }
 
+    /// Rejects an answer for a call that can no longer act on it, and closes its request.
+    async fn require_call(&self, approval: &Approval) -> Result<(), Failure> {
+        if approval.resolution.is_some() || self.is_awaited(&approval.approval_id) {
+            return Ok(());
+        }
+        let denial = if approval.expires_at <= Timestamp::now() {
+            denial("deadline", "no answer in time")
+        } else if approval.run_id.is_none() && approval.form.is_none() {
+            // A direct call ends with the daemon that runs it.
+            denial("cancelled", "the call ended")
+        } else {
+            return Ok(());
+        };
+        match self.log.record_resolution(approval, &denial).await {
+            Ok(()) => Err(already_resolved(Some(denial))),
+            Err(TraceError::ApprovalResolved) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Denies the open requests past their time that no call waits for: those of interrupted turns.
+    ///
+    /// # Errors
+    /// Errors of the log.
+    pub async fn close_overdue(&self, listed: &[Approval]) -> Result<bool, Failure> {
+        let now = Timestamp::now();
+        let mut has_closed = false;
+        for approval in listed {
+            let is_open = approval.resolution.is_none() && approval.expires_at <= now;
+            if !is_open || self.is_awaited(&approval.approval_id) {
+                continue;
+            }
+            let denial = denial("deadline", "no answer in time");
+            match self.log.record_resolution(approval, &denial).await {
+                Ok(()) | Err(TraceError::ApprovalResolved) => has_closed = true,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(has_closed)
+    }
+
     /// Denies an open request whose run finished while no call waited for the answer.
     ///
     /// # Errors
@@ -371,9 +351,9 @@ impl Approvals {
         }
         let before = self.answers.load(Ordering::SeqCst);
         let texts = self.log.trace.session_grants(session).await?;
-        let lines = texts.iter().flat_map(|text| text.lines());
-        let rules = lines.filter_map(|text| Some((text.parse().ok()?, Verdict::Allow))).collect();
-        let rules: SessionRules = Arc::new(rules);
+        // A rule that this version cannot read allows nothing: its calls need an answer again.
+        let rules = texts.iter().filter_map(|text| Some((text.parse().ok()?, Verdict::Allow)));
+        let rules: SessionRules = Arc::new(rules.collect());
         let mut memory = locked(&self.memory);
         if memory.len() >= MAX_SESSIONS {
             memory.clear();
@@ -440,10 +420,13 @@ impl Approvals {
             );
             return Err(Failure::new(Reason::NoApprover, text));
         }
+        let is_repeated = call.call_id.is_some();
+        let remaining = known.as_ref().map(remaining);
         let mut question = match known {
             Some(known) => {
                 locked(&self.waiting).insert(known.approval_id.clone(), sender);
-                let mut question = OpenQuestion { approvals: self, approval: known, closed: false };
+                let mut question =
+                    OpenQuestion { approvals: self, approval: known, is_repeated, closed: false };
                 // An answer may have been recorded between the look-up of the request and the start
                 // of the wait.
                 question.closed = true;
@@ -457,7 +440,9 @@ impl Approvals {
             None => self.pose(call, intent, rule, sender).await?,
         };
         self.log.publish(&question.approval, None);
-        let outcome = self.wait(call, &question.approval, receiver).await;
+        // The wall clock may jump during the wait; the time to answer stays the same.
+        let remaining = remaining.unwrap_or_else(|| time_to_answer(&question.approval));
+        let outcome = self.wait(call, &question.approval, receiver, remaining).await;
         // A request that could not be closed in the log, as on a full disk, stays open: a second
         // attempt would fail as well.
         question.closed = true;
@@ -484,8 +469,11 @@ impl Approvals {
             arguments: call.arguments.clone(),
             preview: intent.preview.clone(),
             rule: rule.to_owned(),
-            grants: intent.grants.clone(),
-            patterns: intent.patterns.clone(),
+            project: self
+                .project_of(call.root.as_ref())
+                .map(|folder| folder.to_string_lossy().into_owned()),
+            grants: texts(&intent.grants),
+            patterns: intent.patterns.iter().map(|rules| texts(rules)).collect(),
             form: intent.form.clone(),
             created_at: now,
             expires_at: Timestamp(now.0.saturating_add(timeout)),
@@ -505,7 +493,8 @@ impl Approvals {
             Append::new(&call.session, vec![record]).ask(&approval, call.call_id.as_deref());
         // Created before the append: if this is dropped during it, the request may be in the log,
         // and its denial is appended after it.
-        let mut question = OpenQuestion { approvals: self, approval, closed: false };
+        let is_repeated = call.call_id.is_some();
+        let mut question = OpenQuestion { approvals: self, approval, is_repeated, closed: false };
         if let Err(error) = self.log.trace.append(append).await {
             question.closed = true;
             return Err(error.into());
@@ -518,10 +507,8 @@ impl Approvals {
         call: &Call,
         approval: &Approval,
         answer: oneshot::Receiver<Answer>,
+        remaining: Duration,
     ) -> Result<Answer, Failure> {
-        // The wall clock may have jumped since the request; the time to answer stays the same.
-        let remaining = approval.expires_at.0.saturating_sub(approval.created_at.0);
-        let remaining = Duration::from_millis(u64::try_from(remaining).unwrap_or(0));
         let (by, why) = tokio::select! {
             biased;
             answer = answer => {
@@ -532,7 +519,7 @@ impl Approvals {
         };
         let cancelled =
             || Failure::new(Reason::Cancelled, format!("tool {} was cancelled", call.name));
-        if by == "cancelled" && self.stopping.is_cancelled() {
+        if by == "cancelled" && call.call_id.is_some() && self.stopping.is_cancelled() {
             return Err(cancelled());
         }
         let resolution = denial(by, why);

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answered, Approvals, Call, DecidedBy, Intent, Subject, Verdict, WaitClock, diff,
+    Answered, Approvals, Call, DecidedBy, Intent, Rule, Subject, Verdict, WaitClock, diff,
     gate::decide::Judge,
 };
 
@@ -254,7 +254,7 @@ impl AutorunGate {
         };
         let intent = Intent {
             preview: preview(changes, command.as_str().map(str::to_owned)),
-            grants: rules(&paths).join("\n"),
+            grants: rules(&paths),
             ..Intent::default()
         };
         let text = question.to_string();
@@ -304,7 +304,7 @@ impl Judge {
 
 /// Returns the rules that allow these files again: of the folders that hold several, else of the
 /// files. None when that would be too many to read.
-fn rules(paths: &[String]) -> Vec<String> {
+fn rules(paths: &[String]) -> Vec<Rule> {
     let mut all: Vec<String> = Vec::new();
     for path in paths {
         let folder = path.rsplit_once('/').map(|(folder, _)| folder);
@@ -320,7 +320,8 @@ fn rules(paths: &[String]) -> Vec<String> {
             return vec![];
         }
     }
-    if all.len() > MAX_RULES { vec![] } else { all }
+    let rules = all.iter().filter_map(|text| text.parse().ok());
+    if all.len() > MAX_RULES { vec![] } else { rules.collect() }
 }
 
 fn preview(changes: &[AutorunChange], command: Option<String>) -> Preview {

@@ -81,6 +81,8 @@ pub enum Fallback {
     ActsUnsure(String),
     /// The tool changes something, and this rule allows only the program without arguments.
     ActsWithArguments(Rule),
+    /// The tool changes something, and this rule for its command does not cover this argument.
+    ActsBeyondRule(Rule, String),
     /// The domain is in no list.
     UnlistedDomain,
     /// The tool may reach the network by domain, and each domain is decided by itself.
@@ -104,6 +106,9 @@ impl fmt::Display for Fallback {
             Self::ActsUnsure(why) => write!(f, "default: not read-only ({why})"),
             Self::ActsWithArguments(rule) => {
                 write!(f, "default: not read-only ({rule} allows it only without arguments)")
+            }
+            Self::ActsBeyondRule(rule, argument) => {
+                write!(f, "default: not read-only ({rule} does not cover '{argument}')")
             }
             Self::Unclear(why) => write!(f, "default: cannot be parsed ({why})"),
         }

@@ -3,6 +3,7 @@
 mod audited;
 mod consult;
 pub(crate) mod decide;
+mod granted;
 mod limits;
 mod outside;
 mod setup;
@@ -17,7 +18,6 @@ use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams, Preview, Resolution},
     error::{Failure, Reason},
     id::{RootId, SessionId},
-    tool::GrantedRule,
 };
 use cairn_trace::{Append, AuditIntent, AuditOutcome, Trace, TraceError};
 use cairn_workspace::{ReadRules, Root, Roots, Visibility};
@@ -141,7 +141,7 @@ impl Harness {
         let Some(roots) = &self.roots else { return };
         let sets = self.rules.read().unwrap_or_else(PoisonError::into_inner);
         let of =
-            |rules: &Arc<Rules>| -> ReadRules { Arc::new(sets.with_added(rules).read_rules(None)) };
+            |rules: &Arc<Rules>| -> ReadRules { Arc::new(sets.with_added(rules).read_rules()) };
         let by_root = sets.by_root.iter().map(|(id, rules)| (id.clone(), of(rules))).collect();
         roots.set_visibility(Visibility { base: of(&sets.base), by_root });
     }
@@ -171,19 +171,6 @@ impl Harness {
         by: &str,
     ) -> Result<Approval, Failure> {
         self.approvals.resolve(params, by).await
-    }
-
-    /// Returns the rules that were granted for good.
-    pub fn granted(&self) -> Vec<GrantedRule> {
-        self.approvals.grants().list()
-    }
-
-    /// Revokes a granted rule.
-    ///
-    /// # Errors
-    /// `invalid_params`, `storage_failed`.
-    pub async fn revoke(&self, rule: &str) -> Result<(), Failure> {
-        self.approvals.grants().revoke(rule).await
     }
 
     /// Returns the arguments as the tool would receive them: parsed from nearly-JSON, converted to

@@ -5,11 +5,13 @@
 //! tool, and a path covers everything beneath it, by complete components.
 
 mod mode;
+mod narrower;
+mod reading;
 mod text;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use cairn_workspace::{PathPattern, ReadRule, Reading, Root};
+use cairn_workspace::{PathPattern, Root};
 
 use crate::{
     DecidedBy, DomainUse, Fallback, Grants, RuleError, RuleList, RunLimit, ToolEffect,
@@ -57,6 +59,9 @@ const READ: &str = "read_file";
 
 /// The tool whose rules apply to commands, and its other names.
 const SHELL: (&str, &[&str]) = ("run_shell", &["bash", "shell"]);
+
+/// Answers that apply to a call: those for its session, and those for good.
+pub type Answers<'a> = (&'a [(Rule, Verdict)], &'a [Rule]);
 
 /// A rule with examples that are checked when it is read.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
@@ -257,10 +262,22 @@ fn placed(folder: &str, path: &str) -> String {
 }
 
 impl Rule {
+    /// Returns the rule about a tool as such, whatever the call.
+    pub fn of_tool(tool: &str) -> Self {
+        Self { tool: tool.to_owned(), scope: Scope::Any }
+    }
+
     /// Returns the rules that together allow this same command line again, for a user's decision.
+    /// Each is the rule that its text is read as, because rules are stored as text.
     pub fn for_command(line: &CommandLine) -> Vec<Self> {
         let rule = |pattern| Self { tool: SHELL.0.into(), scope: Scope::Command(pattern) };
-        Pattern::of(line).into_iter().map(rule).collect()
+        let is_stable = |rule: &Self| rule.to_string().parse().as_ref() == Ok(rule);
+        let rules: Vec<Self> = Pattern::of(line).into_iter().map(rule).collect();
+        if rules.iter().all(is_stable) {
+            return rules;
+        }
+        let exact = rule(Pattern::Text(line.text.trim().into()));
+        if is_stable(&exact) { vec![exact] } else { vec![] }
     }
 
     /// Returns the domains that it names, all of them when `None`, if it is about the network.
@@ -294,6 +311,21 @@ impl Rule {
     /// name one.
     pub fn takes_no_argument(&self) -> bool {
         matches!(&self.scope, Scope::Command(pattern) if pattern.takes_none())
+    }
+
+    /// Returns the subcommands that its `*` covers, if it covers no others.
+    pub fn covers_only(&self) -> Option<Vec<&'static str>> {
+        match &self.scope {
+            Scope::Command(pattern) => pattern.covers_only(),
+            _ => None,
+        }
+    }
+
+    fn uncovered_argument(&self, part: &Part) -> Option<String> {
+        match &self.scope {
+            Scope::Command(pattern) => pattern.uncovered_argument(part),
+            _ => None,
+        }
     }
 
     /// Returns true if it is about its tool as such, whatever the call.
@@ -413,45 +445,6 @@ impl Rules {
         self.unreadable.is_some() || self.final_deny.iter().any(closes)
     }
 
-    /// Returns true if a rule about a path names this exact tool.
-    pub fn name_paths_of(&self, tool: &str) -> bool {
-        let overrides = self.overrides.iter().map(|(rule, _)| rule);
-        let mut all =
-            self.final_deny.iter().chain(overrides).chain(&self.deny).chain(&self.confirm);
-        all.any(|rule| rule.tool == tool && matches!(rule.scope, Scope::Path(_)))
-    }
-
-    /// Returns the rules about reading, in their order, for the answers of every tool: rules about
-    /// paths of any tool and of `read_file`; with `tool`, those of that tool as well.
-    pub fn read_rules(&self, tool: Option<&str>) -> Vec<ReadRule> {
-        let one = |list: RuleList, rule: &Rule, verdict: Verdict| {
-            let Scope::Path(pattern) = &rule.scope else { return None };
-            let reading = match verdict {
-                Verdict::Allow => Reading::Visible,
-                Verdict::Ask => Reading::NeedsApproval,
-                Verdict::Deny => Reading::Hidden,
-            };
-            let is_relevant =
-                rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
-            let by = DecidedBy::Rule { list, rule: rule.clone(), part: None };
-            is_relevant.then(|| ReadRule {
-                pattern: pattern.clone(),
-                reading,
-                rule: by.to_string(),
-            })
-        };
-        if let (Some(why), Ok(pattern)) = (&self.unreadable, PathPattern::read(".")) {
-            return vec![ReadRule { pattern, reading: Reading::Hidden, rule: why.clone() }];
-        }
-        let final_deny =
-            self.final_deny.iter().filter_map(|r| one(RuleList::FinalDeny, r, Verdict::Deny));
-        let overrides = self.overrides.iter().filter_map(|(r, v)| one(RuleList::Overrides, r, *v));
-        let deny = self.deny.iter().filter_map(|r| one(RuleList::Deny, r, Verdict::Deny));
-        let allow = self.allow.iter().filter_map(|r| one(RuleList::Allow, r, Verdict::Allow));
-        let confirm = self.confirm.iter().filter_map(|r| one(RuleList::Confirm, r, Verdict::Ask));
-        final_deny.chain(overrides).chain(deny).chain(allow).chain(confirm).collect()
-    }
-
     /// Returns the paths of `root` that rules name and whose target is elsewhere in it, with the
     /// targets.
     pub fn links(&self, root: &Root) -> Vec<(PathPattern, PathPattern)> {
@@ -545,16 +538,18 @@ impl Rules {
             let by = DecidedBy::Fallback(Fallback::Unclear(why.to_owned()));
             return Decision { verdict: Verdict::Ask, by };
         }
-        let bare = |rule: &&Rule| matches!(&rule.scope, Scope::Command(p) if p.stops_before_arguments(part));
+        let stops = |rule: &Rule| {
+            let argument = rule.uncovered_argument(part)?;
+            Some(match rule.takes_no_argument() && rule.covers_only() == Some(vec![]) {
+                true => Fallback::ActsWithArguments(rule.clone()),
+                false => Fallback::ActsBeyondRule(rule.clone(), argument),
+            })
+        };
         let rules = self.allow.iter().chain(self.overrides.iter().map(|(rule, _)| rule));
         // By default only a tool that acts needs an approval.
         let fallback = match (&line.unsure, decision.verdict) {
             (Some(why), Verdict::Ask) => Some(Fallback::ActsUnsure(why.clone())),
-            (None, Verdict::Ask) => rules
-                .chain(subject.granted.iter())
-                .find(bare)
-                .cloned()
-                .map(Fallback::ActsWithArguments),
+            (None, Verdict::Ask) => rules.chain(subject.granted.iter()).find_map(stops),
             _ => None,
         };
         Decision { by: fallback.map_or(decision.by, DecidedBy::Fallback), ..decision }

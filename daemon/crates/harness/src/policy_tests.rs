@@ -24,6 +24,99 @@ fn check(
     assert_eq!((got.verdict, got.by.to_string().as_str()), want, "{tool} {path}");
 }
 
+/// Rules are stored as text: what a text is read as must allow the command that was approved, and
+/// nothing else.
+#[test]
+fn rules_of_a_command_are_read_back_as_they_are() {
+    for text in [
+        "ls",
+        "git commit -m 'two\nlines'",
+        "cat > notes.md <<'E'\nTools:\nrun_shell\nE",
+        "echo 'a)b' | wc -l",
+        "printf '%s' \"it's\" ' leading'",
+        "echo 'ends with *'",
+        "echo '*'",
+        "'= x'",
+        "a=1 make test",
+        "for x in 1 2; do\n  make\ndone",
+        "echo \\\n",
+        "true;\nrun_shell(ls)\n",
+    ] {
+        let line = CommandLine::parse(text);
+        let granted = Rule::for_command(&line);
+        assert!(!granted.is_empty(), "{text:?}");
+        let texts: Vec<String> = granted.iter().map(Rule::to_string).collect();
+        let read: Vec<Rule> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        assert_eq!(read, granted, "{text:?}");
+        let alone = Rules { allow: read, default: Verdict::Deny, ..Rules::default() };
+        let verdict = |text: &str| alone.decide_line(&CommandLine::parse(text)).verdict;
+        for other in ["touch injected_file", "run_shell", "ls -R /", "echo x", "rm -rf ."] {
+            assert_eq!(verdict(other), Verdict::Deny, "{text:?} allows {other:?}: {texts:?}");
+        }
+    }
+}
+
+/// A rule that ends in `*` covers what its words cover, and a request names what it does not.
+#[test]
+fn rule_of_a_program_covers_its_known_subcommands() {
+    for (rule, command, uncovered) in [
+        ("run_shell(git *)", "git log --oneline", None),
+        ("run_shell(git *)", "git status -s src", None),
+        ("run_shell(git *)", "git log --output=/tmp/x", Some("does not cover '--output=/tmp/x'")),
+        ("run_shell(git *)", "git push origin main", Some("does not cover 'push'")),
+        ("run_shell(git *)", "git -c core.pager=id log", Some("does not cover '-c'")),
+        ("run_shell(git log *)", "git log -3 --ext-diff", Some("does not cover '--ext-diff'")),
+        ("run_shell(sed *)", "sed -n 1p a.txt", None),
+        ("run_shell(sed *)", "sed -i s/a/b/ a.txt", Some("does not cover '-i'")),
+        ("run_shell(python3 -m pytest *)", "python3 -m pytest -q", None),
+        ("run_shell(python3 -m pytest *)", "python3 -m pytest -p x", Some("does not cover '-p'")),
+        ("run_shell(awk *)", "awk 1 a.txt", Some("allows it only without arguments")),
+        ("run_shell(node *)", "node a.js", Some("allows it only without arguments")),
+    ] {
+        let set = Rules { allow: rules(&[rule]), ..Rules::default() };
+        let decision = set.decide_line(&CommandLine::parse(command));
+        match uncovered {
+            None => assert_eq!(decision.verdict, Verdict::Allow, "{rule}: {command}"),
+            Some(why) => {
+                assert_eq!(decision.verdict, Verdict::Ask, "{rule}: {command}");
+                let text = decision.by.to_string();
+                assert!(text.contains(rule) && text.contains(why), "{command}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn narrower_rules_are_recognised() {
+    let is_within = |narrow: &str, wide: &str| {
+        narrow.parse::<Rule>().unwrap().is_within(&wide.parse().unwrap())
+    };
+    for (narrow, wide) in [
+        ("write_file(src)", "write_file"),
+        ("write_file(src/a.rs)", "write_file(src/**)"),
+        ("write_file(src/lib/**)", "write_file(src)"),
+        ("write_file(src)", "*(src)"),
+        ("run_shell(git status *)", "run_shell"),
+        ("run_shell(cargo test --lib *)", "run_shell(cargo test *)"),
+        ("run_shell(cargo test)", "run_shell(cargo test *)"),
+        ("run_shell(= cargo test --lib)", "run_shell(cargo test *)"),
+        ("network(static.crates.io)", "network(*.crates.io)"),
+    ] {
+        assert!(is_within(narrow, wide), "{narrow} within {wide}");
+        assert!(!is_within(wide, narrow), "{wide} within {narrow}");
+    }
+    for (one, other) in [
+        ("write_file(src)", "delete_file"),
+        ("write_file(**/a)", "write_file(src)"),
+        ("write_file(docs)", "write_file(src)"),
+        ("write_file(src/[a-z])", "write_file(src/[b-z])"),
+        ("run_shell(= cargo test; rm x)", "run_shell(cargo test *)"),
+        ("network(crates.io)", "network(*.crates.io)"),
+    ] {
+        assert!(!is_within(one, other), "{one} within {other}");
+    }
+}
+
 #[test]
 fn rule_lists_apply_in_order() {
     let set = Rules {
@@ -81,13 +174,13 @@ fn rule_lists_apply_in_order() {
 // G6
 #[test]
 fn request_names_rule_without_arguments() {
-    let set = Rules { allow: rules(&["run_shell(sed *)"]), ..Rules::default() };
-    let decision = set.decide_line(&CommandLine::parse("sed s/a/b/ f"));
+    let set = Rules { allow: rules(&["run_shell(awk *)"]), ..Rules::default() };
+    let decision = set.decide_line(&CommandLine::parse("awk 1 f"));
     assert_eq!(decision.verdict, Verdict::Ask);
-    let rule = "run_shell(sed *)".parse().unwrap();
+    let rule = "run_shell(awk *)".parse().unwrap();
     let fallback = DecidedBy::Fallback(Fallback::ActsWithArguments(rule));
-    assert_eq!(decision.by, DecidedBy::Parts(vec![(fallback, "sed s/a/b/ f".into())]));
-    assert_eq!(set.decide_line(&CommandLine::parse("sed")).verdict, Verdict::Allow);
+    assert_eq!(decision.by, DecidedBy::Parts(vec![(fallback, "awk 1 f".into())]));
+    assert_eq!(set.decide_line(&CommandLine::parse("awk")).verdict, Verdict::Allow);
     let other = set.decide_line(&CommandLine::parse("id -u"));
     assert_eq!(
         other.by,

@@ -11,7 +11,7 @@ use cairn_protocol::{
 use cairn_workspace::{ResolvedPath, Root};
 use serde_json::Value;
 
-use crate::{CallPaths, Permit};
+use crate::{CallPaths, Permit, Rule};
 
 /// Use of the network by a tool whose run reaches only the domains that rules allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -246,11 +246,12 @@ pub struct Intent {
     /// True if the call edits pieces of content that the session has read: it needs an approval
     /// only where a rule requires one.
     pub edits_read_content: bool,
-    /// The rules that an approval for the session or for good stores, one per line; empty when
-    /// such a call cannot be distinguished from others, so that it can only be approved once.
-    pub grants: String,
-    /// Wider rules that an approval may store instead, each verified to allow this same call.
-    pub patterns: Vec<String>,
+    /// The rules that an approval for the session or for good stores; empty when such a call cannot
+    /// be distinguished from others, so that it can only be approved once.
+    pub grants: Vec<Rule>,
+    /// Lists of wider rules that an approval may store instead, each verified to allow this same
+    /// call.
+    pub patterns: Vec<Vec<Rule>>,
     /// Values that the user is asked for, with the call already running.
     pub form: Option<Form>,
 }
@@ -328,7 +329,7 @@ pub trait Tool: Send + Sync {
             network: spec.network,
             ..Preview::default()
         };
-        Ok(Intent { preview, grants: spec.name.into_owned(), ..Intent::default() })
+        Ok(Intent { preview, grants: vec![Rule::of_tool(&spec.name)], ..Intent::default() })
     }
 
     /// Runs the tool. `arguments` match the schema.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, Output, Permit, Rule, Tool, ToolSpec, arguments};
 use cairn_protocol::{
     approval::Preview,
     background::BackgroundOutput,
@@ -99,7 +99,7 @@ impl Tool for StopCommand {
         let params: StopParams = arguments(value.clone())?;
         let summary = format!("stop_command {}", params.id);
         let preview = Preview { summary, ..Preview::default() };
-        Ok(Intent { preview, grants: "stop_command".into(), ..Intent::default() })
+        Ok(Intent { preview, grants: vec![Rule::of_tool("stop_command")], ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

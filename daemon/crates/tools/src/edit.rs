@@ -10,7 +10,7 @@ mod notebook;
 use std::sync::Arc;
 
 use cairn_harness::{
-    Caller, Intent, MustAsk, Output, Permit, Tool, ToolEffect, ToolSpec, arguments, diff,
+    Caller, Intent, MustAsk, Output, Permit, Rule, Tool, ToolEffect, ToolSpec, arguments, diff,
 };
 use cairn_protocol::{
     approval::Preview,
@@ -229,20 +229,19 @@ pub fn intent_of(
     };
     let patterns = folder_pattern(changes, &[tool]).into_iter().collect();
     let must_ask = runs_later.and_then(demand).or(must_ask);
-    Intent { preview, must_ask, grants: tool.to_owned(), patterns, ..Intent::default() }
+    Intent { preview, must_ask, grants: vec![Rule::of_tool(tool)], patterns, ..Intent::default() }
 }
 
 /// Returns rules for these tools in the folder that contains every changed file; `None` for files
 /// of the root itself.
-pub fn folder_pattern(changes: &[(ResolvedPath, Change)], tools: &[&str]) -> Option<String> {
+pub fn folder_pattern(changes: &[(ResolvedPath, Change)], tools: &[&str]) -> Option<Vec<Rule>> {
     let folder =
         |(target, _): &(ResolvedPath, Change)| Some(target.real().rsplit_once('/')?.0.to_owned());
     let first = folder(changes.first()?)?;
     let plain = !first.contains(['*', '?', '[', '{', '(', ')', '\n']);
     let same = changes.iter().all(|change| folder(change).as_ref() == Some(&first));
-    let rules =
-        || tools.iter().map(|tool| format!("{tool}({first}/**)")).collect::<Vec<_>>().join("\n");
-    (plain && same).then(rules)
+    let rules = || tools.iter().map(|tool| format!("{tool}({first}/**)").parse().ok()).collect();
+    (plain && same).then(rules).flatten()
 }
 
 /// Rejects changes that differ from the approved ones.

@@ -5,7 +5,7 @@ mod lines;
 
 use std::{sync::Arc, time::Duration};
 
-use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec};
+use cairn_harness::{Caller, Intent, Output, Permit, Rule, Tool, ToolSpec};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -271,7 +271,8 @@ impl Tool for Fs {
         let edits_read_content = must_ask.is_none() && kinds == [Action::Edit.tool()];
         let intent = edit::intent_of(&changes, "fs", must_ask);
         let patterns = edit::folder_pattern(&changes, &kinds).into_iter().collect();
-        Ok(Intent { grants: kinds.join("\n"), patterns, edits_read_content, ..intent })
+        let grants = kinds.iter().map(|tool| Rule::of_tool(tool)).collect();
+        Ok(Intent { grants, patterns, edits_read_content, ..intent })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

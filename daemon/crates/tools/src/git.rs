@@ -4,7 +4,7 @@ mod branches;
 
 use std::sync::Arc;
 
-use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, Output, Permit, Rule, Tool, ToolSpec, arguments};
 use cairn_protocol::{
     approval::Preview,
     error::Failure,
@@ -122,7 +122,7 @@ impl Tool for Commit {
         let first = message.lines().next().unwrap_or_default();
         let preview =
             Preview { summary: format!("git_commit {first}"), paths, ..Preview::default() };
-        Ok(Intent { preview, grants: "git_commit".into(), ..Intent::default() })
+        Ok(Intent { preview, grants: vec![Rule::of_tool("git_commit")], ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Tool, ToolSpec, arguments, diff};
+use cairn_harness::{
+    Caller, Intent, MustAsk, Output, Permit, Rule, Tool, ToolSpec, arguments, diff,
+};
 use cairn_memory::Store;
 use cairn_protocol::{
     approval::Preview,
@@ -196,7 +198,7 @@ async fn intent(store: &Store, op: MemoryOp) -> Result<Intent, Failure> {
             intent.preview.diff =
                 Some(diff::unified(name, Some(before), Some(after), diff::MAX_DIFF));
             intent.must_ask = Some(MustAsk::Unruled(format!("it replaces the entry '{name}'")));
-            intent.grants = "memory_save".to_owned();
+            intent.grants = vec![Rule::of_tool("memory_save")];
         }
     }
     Ok(intent)

@@ -6,7 +6,7 @@ mod parse;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Rule, Tool, ToolSpec, arguments};
 use cairn_protocol::{
     error::{Failure, Reason},
     id::SessionId,
@@ -176,7 +176,8 @@ impl Tool for PatchTool {
         let edits_read_content = planned.must_ask.is_none() && kinds == [EditFile::NAME];
         let patterns = edit::folder_pattern(&planned.changes, &kinds).into_iter().collect();
         let intent = edit::intent_of(&planned.changes, "apply_patch", planned.must_ask);
-        Ok(Intent { grants: kinds.join("\n"), patterns, edits_read_content, ..intent })
+        let grants = kinds.iter().map(|tool| Rule::of_tool(tool)).collect();
+        Ok(Intent { grants, patterns, edits_read_content, ..intent })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use cairn_harness::{
-    Caller, DomainUse, Intent, Output, Permit, Registry, Tool, ToolSpec, UserInput,
+    Caller, DomainUse, Intent, Output, Permit, Registry, Rule, Tool, ToolSpec, UserInput,
 };
 use cairn_protocol::{
     approval::Preview,
@@ -330,7 +330,7 @@ impl Tool for RemoteTool {
         let warnings = vec!["an MCP server acts outside Cairn's sandbox".to_owned()];
         let preview =
             Preview { summary, network: self.server.network, warnings, ..Preview::default() };
-        Ok(Intent { preview, grants: self.name.clone(), ..Intent::default() })
+        Ok(Intent { preview, grants: vec![Rule::of_tool(&self.name)], ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

@@ -227,8 +227,7 @@ impl Tool for Shell {
             return Err(Failure::new(Reason::NoRoots, "the session has no root to work in"));
         }
         let line = CommandLine::parse(&params.command);
-        let grants: Vec<String> =
-            Rule::for_command(&line).iter().map(ToString::to_string).collect();
+        let grants = Rule::for_command(&line);
         let patterns = patterns(&line);
         let bound = match caller.root {
             Some(root) => {
@@ -245,7 +244,7 @@ impl Tool for Shell {
             warnings: background_warning(params.background),
             ..Preview::default()
         };
-        Ok(Intent { preview, grants: grants.join("\n"), patterns, ..Intent::default() })
+        Ok(Intent { preview, grants, patterns, ..Intent::default() })
     }
 
     fn spec(&self) -> ToolSpec {
@@ -299,7 +298,7 @@ fn background_warning(background: bool) -> Vec<String> {
 /// Returns a rule that is useful beyond this particular line: its program with its first word, and
 /// any further arguments. A rule is offered only if it allows the line, and the line with one more
 /// word.
-fn patterns(line: &CommandLine) -> Vec<String> {
+fn patterns(line: &CommandLine) -> Vec<Vec<Rule>> {
     let words = line.parts.first().map(|part| part.display()).unwrap_or_default();
     let mut words = words.split_whitespace();
     let (Some(program), second) = (words.next(), words.next()) else { return vec![] };
@@ -312,13 +311,13 @@ fn patterns(line: &CommandLine) -> Vec<String> {
     };
     let text = format!("run_shell({program} {second} *)");
     let Ok(rule) = text.parse::<Rule>() else { return vec![] };
-    let alone = Rules { allow: vec![rule], default: Verdict::Deny, ..Rules::default() };
+    let alone = Rules { allow: vec![rule.clone()], default: Verdict::Deny, ..Rules::default() };
     let allows = |line: &CommandLine| alone.decide_line(line).verdict == Verdict::Allow;
     let longer = CommandLine::parse(&format!(
         "{} x",
         line.parts.first().map(|p| p.display()).unwrap_or_default()
     ));
-    if allows(line) && allows(&longer) { vec![text] } else { vec![] }
+    if allows(line) && allows(&longer) { vec![vec![rule]] } else { vec![] }
 }
 
 /// Returns the other declared roots, unless the run is limited to some paths.
@@ -366,6 +365,7 @@ mod tests {
             ("python3 script.py --fast", None),
         ] {
             let got = patterns(&CommandLine::parse(line));
+            let got: Vec<String> = got.iter().flatten().map(Rule::to_string).collect();
             assert_eq!(got.first().map(String::as_str), want, "{line}");
         }
     }

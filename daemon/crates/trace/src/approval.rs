@@ -2,7 +2,7 @@
 
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, Resolution},
-    id::{ApprovalId, SessionId},
+    id::{ApprovalId, RunId, SessionId},
     time::Timestamp,
 };
 use cairn_store::{
@@ -26,9 +26,7 @@ impl Change {
     pub fn write(&self, tx: &Savepoint<'_>) -> Result<Option<TraceError>, StoreError> {
         match self {
             Change::Ask(approval, call) => {
-                let request = serde_json::to_string(approval).map_err(|e| {
-                    StoreError::Corrupt(format!("approval cannot be serialized: {e}"))
-                })?;
+                let request = json(approval)?;
                 tx.prepare_cached(
                     "INSERT INTO approval (id, session_id, call_id, request, grants, expires_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?
@@ -37,12 +35,13 @@ impl Change {
                     approval.session_id.as_str(),
                     call,
                     request,
-                    approval.grants,
+                    json(&approval.grants)?,
                     approval.expires_at.0
                 ])?;
                 Ok(None)
             }
             Change::Answer(id, resolution) => {
+                let pattern = resolution.pattern.as_ref().map(json).transpose()?;
                 let changed = tx
                     .prepare_cached(
                         "UPDATE approval SET decision = ?2, decided_by = ?3, reason = ?4, decided_ms = ?5,
@@ -55,7 +54,7 @@ impl Change {
                         resolution.by,
                         resolution.reason,
                         resolution.at.0,
-                        resolution.pattern
+                        pattern
                     ])?;
                 if changed > 0 {
                     return Ok(None);
@@ -72,6 +71,11 @@ impl Change {
     }
 }
 
+fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value)
+        .map_err(|e| StoreError::Corrupt(format!("approval cannot be serialized: {e}")))
+}
+
 const COLUMNS: &str = "request, decision, decided_by, reason, decided_ms, grants";
 
 /// Reads a stored approval with its answer. An unreadable row counts as missing.
@@ -83,6 +87,7 @@ fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<Option<Approval>> {
         let by: Option<String> = r.get(2)?;
         let at: Option<i64> = r.get(4)?;
         let granted: String = r.get(5)?;
+        let Ok(granted) = serde_json::from_str::<Vec<String>>(&granted) else { return Ok(None) };
         approval.resolution = Some(Resolution {
             decision,
             by: by.unwrap_or_default(),
@@ -151,6 +156,38 @@ impl Trace {
         .map(Option::flatten)
     }
 
+    /// Returns the pending approvals that no call will wait for again, with those past their time:
+    /// only a call of an interrupted turn, which has an id, is repeated with its own approval.
+    /// Called when no call waits yet.
+    ///
+    /// # Errors
+    /// Fails when the database cannot be read.
+    pub(crate) async fn orphaned_approvals(
+        &self,
+        now: Timestamp,
+    ) -> Result<Vec<Approval>, TraceError> {
+        self.read(move |conn| {
+            let query = "SELECT request, decision, decided_by, reason, decided_ms, grants,
+                                call_id IS NOT NULL AND s.state = 'interrupted', s.run_id
+                         FROM approval JOIN session s ON s.id = session_id WHERE decision IS NULL";
+            let mut statement = conn.prepare_cached(query)?;
+            let mut rows = statement.query([])?;
+            let mut orphans = Vec::new();
+            while let Some(one) = rows.next()? {
+                let Some(approval) = row(one)? else { continue };
+                let may_repeat: bool = one.get(6)?;
+                let run: Option<String> = one.get(7)?;
+                let is_own = approval.run_id.as_ref().map(RunId::as_str) == run.as_deref();
+                let is_repeated = may_repeat && is_own && approval.form.is_none();
+                if !is_repeated || approval.expires_at <= now {
+                    orphans.push(approval);
+                }
+            }
+            Ok(orphans)
+        })
+        .await
+    }
+
     /// Returns the rules that approvals granted for the life of a session.
     ///
     /// # Errors
@@ -160,8 +197,11 @@ impl Trace {
         self.read(move |conn| {
             let query = "SELECT DISTINCT grants FROM approval WHERE session_id = ?1 AND decision = 'session'";
             let mut statement = conn.prepare_cached(query)?;
-            let rows = statement.query_map([session.as_str()], |r| r.get(0))?;
-            rows.collect::<Result<_, _>>().map_err(TraceError::from)
+            let rows = statement.query_map([session.as_str()], |r| r.get::<_, String>(0))?;
+            let texts = rows.collect::<Result<Vec<_>, _>>()?;
+            // An unreadable list grants nothing.
+            let lists = texts.iter().filter_map(|text| serde_json::from_str::<Vec<String>>(text).ok());
+            Ok(lists.flatten().collect())
         })
         .await
     }

@@ -4,10 +4,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use cairn_protocol::{
-    envelope::{Body, Envelope},
+    approval::{ApprovalDecision, Resolution},
+    envelope::{Body, Envelope, Origin},
     event::AgentEvt,
     explore::RunState,
     id::SessionId,
+    time::Timestamp,
 };
 use uuid::Uuid;
 
@@ -55,7 +57,47 @@ impl Trace {
             self.append(Append::new(&id, records).state(RunState::Interrupted)).await?;
             marked.push(id);
         }
+        self.close_orphaned_approvals().await?;
         Ok(marked)
+    }
+
+    /// Denies the approvals that a dead daemon left open and that no call will wait for again, and
+    /// ends the operations that waited for them.
+    async fn close_orphaned_approvals(&self) -> Result<(), TraceError> {
+        let now = Timestamp::now();
+        let mut sessions = BTreeSet::new();
+        for approval in self.orphaned_approvals(now).await? {
+            let (by, why) = match approval.expires_at <= now {
+                true => ("deadline", "no answer in time"),
+                false => ("cancelled", "the daemon stopped during the call"),
+            };
+            let resolution = Resolution {
+                decision: ApprovalDecision::Deny,
+                by: by.to_owned(),
+                reason: Some(why.to_owned()),
+                pattern: None,
+                at: now,
+            };
+            let evt = AgentEvt::ApprovalResolved {
+                approval_id: approval.approval_id.clone(),
+                resolution: resolution.clone(),
+            };
+            let origin = Origin {
+                client: Some(by.to_owned()),
+                run_id: approval.run_id,
+                tool: Some(approval.tool),
+            };
+            let append = Append::new(&approval.session_id, vec![end(None, Some(origin), evt)]);
+            self.append_if_there(append.answer(&approval.approval_id, &resolution)).await?;
+            sessions.insert(approval.session_id);
+        }
+        for session in sessions {
+            let records = self.open_operations(&session).await?;
+            if !records.is_empty() {
+                self.append_if_there(Append::new(&session, records)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Appends unless the session was deleted, because the audit outlives its session.
@@ -91,11 +133,7 @@ impl Trace {
     }
 }
 
-fn end(
-    parent_id: Option<Uuid>,
-    origin: Option<cairn_protocol::envelope::Origin>,
-    evt: AgentEvt,
-) -> NewRecord {
+fn end(parent_id: Option<Uuid>, origin: Option<Origin>, evt: AgentEvt) -> NewRecord {
     NewRecord { id: Uuid::now_v7(), parent_id, origin, body: Body::Evt { evt } }
 }
 
@@ -143,5 +181,68 @@ fn take(
             }
             _ => {}
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::{
+        approval::{Approval, ApprovalListParams, Preview},
+        command::{AgentCmd, ToolCall},
+        id::ApprovalId,
+    };
+
+    use super::*;
+    use crate::NewSession;
+
+    fn approval(session: &SessionId, expires_at: Timestamp) -> Approval {
+        Approval {
+            approval_id: ApprovalId::new(),
+            session_id: session.clone(),
+            run_id: None,
+            tool: "write_file".into(),
+            arguments: serde_json::Value::Null,
+            preview: Preview::default(),
+            rule: "default".into(),
+            project: None,
+            grants: vec![],
+            patterns: vec![],
+            form: None,
+            created_at: Timestamp(0),
+            expires_at,
+            resolution: None,
+            shortened: false,
+        }
+    }
+
+    /// A direct call is not repeated after a crash: its request and its command are closed.
+    #[tokio::test]
+    async fn request_of_a_direct_call_is_closed_after_a_crash() {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
+        let later = Timestamp(Timestamp::now().0 + 3_600_000);
+        for (expires_at, by) in [(later, "cancelled"), (Timestamp(1), "deadline")] {
+            let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
+            let command = Uuid::now_v7();
+            let arguments = serde_json::json!({"path": "a"});
+            let cmd = AgentCmd::from_call(ToolCall { name: "write_file".into(), arguments });
+            let opening =
+                NewRecord { id: command, parent_id: None, origin: None, body: Body::Cmd { cmd } };
+            trace.append(Append::new(&session, vec![opening])).await.unwrap();
+            let approval = approval(&session, expires_at);
+            let evt = AgentEvt::ApprovalRequired { approval: Box::new(approval.clone()) };
+            let request = end(Some(command), None, evt);
+            trace.append(Append::new(&session, vec![request]).ask(&approval, None)).await.unwrap();
+            trace.mark_interrupted().await.unwrap();
+            let open = trace.approvals(ApprovalListParams::default()).await.unwrap();
+            assert_eq!(open, [], "{by}");
+            let stored = trace.approval(&approval.approval_id).await.unwrap().resolution.unwrap();
+            assert_eq!((stored.decision, stored.by.as_str()), (ApprovalDecision::Deny, by));
+            let mut ends = Vec::new();
+            trace.for_each_record(&session, |record| ends.push(record)).await.unwrap();
+            let last = ends.last().unwrap();
+            assert_eq!(last.parent_id, Some(command), "{last:?}");
+            assert!(matches!(last.body.evt(), Some(AgentEvt::Error { .. })), "{last:?}");
+        }
     }
 }

@@ -161,6 +161,7 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
             "approval_not_found",
         ),
         ("permission.revoke", json!({"rule": "x"}), "invalid_params"),
+        ("permission.narrow", json!({"rule": "x", "to": "x"}), "invalid_params"),
         ("provider.set", with(json!({"model": "m"})), "not_supported"),
         ("prompt.set", with(json!({"system": "x"})), "not_supported"),
         ("prompt.append", with(json!({"text": "x"})), "not_supported"),

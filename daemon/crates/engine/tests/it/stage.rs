@@ -97,7 +97,7 @@ impl Tool for Act {
     }
 
     async fn intent(&self, _: &Caller<'_>, _: &Value) -> Result<Intent, Failure> {
-        Ok(Intent { grants: self.name.into(), ..Intent::default() })
+        Ok(Intent { grants: vec![cairn_harness::Rule::of_tool(self.name)], ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, arguments: Value) -> Result<Output, Failure> {

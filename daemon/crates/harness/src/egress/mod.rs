@@ -168,7 +168,7 @@ impl DomainGate {
         let refuse = |text: String| Refusal { domain: shown.clone(), text };
         let memory = self.approvals.memory(&self.call.session).await;
         let memory = memory.map_err(|failure| refuse(failure.message))?;
-        let granted = self.approvals.grants().rules();
+        let granted = self.approvals.granted_in(self.call.root.as_ref());
         let decision = self.rules.decide_domain(Domain::parse(host).as_ref(), &memory, &granted);
         match decision.verdict {
             Verdict::Deny => Err(refuse(format!("{shown} is not allowed ({})", decision.by))),
@@ -338,7 +338,7 @@ impl DomainGate {
             Ok(memory) => memory,
             Err(failure) => return unreadable(failure),
         };
-        let granted = self.approvals.grants().rules();
+        let granted = self.approvals.granted_in(self.call.root.as_ref());
         let decision = self.rules.decide_domain(Some(domain), &memory, &granted);
         let is_unlisted = decision.by == DecidedBy::Fallback(Fallback::UnlistedDomain);
         if is_unlisted && self.call.grants.network && !domain.is_loopback() {
@@ -375,6 +375,10 @@ impl DomainGate {
             resumed: false,
             ..self.call.clone()
         };
+        let rule = |domain: &dyn std::fmt::Display| {
+            format!("{NETWORK}({domain})").parse::<crate::Rule>().ok()
+        };
+        let wider = domain.siblings().and_then(|pattern| rule(&pattern));
         let intent = Intent {
             preview: Preview {
                 summary: format!("network {domain}"),
@@ -383,8 +387,8 @@ impl DomainGate {
                 domains: vec![domain.to_string()],
                 ..Preview::default()
             },
-            grants: format!("{NETWORK}({domain})"),
-            patterns: domain.siblings().map(|p| format!("{NETWORK}({p})")).into_iter().collect(),
+            grants: rule(domain).into_iter().collect(),
+            patterns: wider.map(|rule| vec![rule]).into_iter().collect(),
             ..Intent::default()
         };
         let question = by.to_string();

@@ -47,7 +47,7 @@ impl Harness {
     pub(crate) fn judge(&self, call: &Call, memory: Arc<Vec<(Rule, Verdict)>>) -> Judge {
         Judge {
             rules: self.rules(call.root.as_ref()),
-            granted: Arc::new(self.approvals.grants().rules()),
+            granted: Arc::new(self.approvals.granted_in(call.root.as_ref())),
             memory,
             grants: call.grants.clone(),
             own: call.root.clone(),
@@ -94,11 +94,12 @@ impl Harness {
 }
 
 impl Judge {
-    /// Returns the paths of `root` that rules hide from a tool that they name; `None` when they
-    /// hide the same paths as from all tools.
+    /// Returns the paths of `root` that rules hide from a tool, with the earlier answers of this
+    /// session; `None` when they hide the same paths as from all tools.
     pub(crate) fn view_for(&self, tool: &str, root: &Root) -> Option<View> {
-        let named = self.rules.name_paths_of(tool);
-        named.then(|| root.view_by(Arc::new(self.rules.read_rules(Some(tool)))))
+        let answers = (self.memory.as_slice(), self.granted.as_slice());
+        let differs = self.rules.differ_for(tool, answers);
+        differs.then(|| root.view_by(Arc::new(self.rules.read_rules_of(tool, answers))))
     }
 
     /// Returns the paths of `root` that a command may write to, absolute and resolved; `None` for

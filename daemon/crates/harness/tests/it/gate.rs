@@ -9,12 +9,14 @@ use std::{
 };
 
 use cairn_harness::{
-    Call, Caller, Completion, Harness, Intent, Output, Permit, Rules, Tool, ToolSpec, is_final,
+    Call, Caller, Completion, Harness, Intent, Output, Permit, Rule, Rules, Tool, ToolSpec,
+    command::CommandLine, is_final,
 };
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams, Preview},
     error::{Failure, Reason},
     id::SessionId,
+    tool::RevokeParams,
     trace::{AuditEntry, AuditQueryParams},
 };
 use cairn_trace::Trace;
@@ -43,13 +45,23 @@ impl Tool for Probe {
     fn spec(&self) -> ToolSpec {
         let spec = ToolSpec::reading::<Arguments>(self.name, "a probe");
         let timeout = Duration::from_millis(if self.name == "sleep" { 30 } else { 30_000 });
-        ToolSpec { read_only: self.read_only, network: self.network, timeout, ..spec }
+        let command = (self.name == "run_shell").then_some("word");
+        ToolSpec { read_only: self.read_only, network: self.network, timeout, command, ..spec }
     }
 
-    async fn intent(&self, _: &Caller<'_>, _: &Value) -> Result<Intent, Failure> {
-        let patterns = vec![format!("{}(src/**)", self.name)];
+    async fn intent(&self, _: &Caller<'_>, arguments: &Value) -> Result<Intent, Failure> {
+        if self.name == "run_shell" {
+            let line = CommandLine::parse(arguments["word"].as_str().unwrap());
+            return Ok(Intent { grants: Rule::for_command(&line), ..Intent::default() });
+        }
+        let patterns = vec![vec![format!("{}(src/**)", self.name).parse().unwrap()]];
         let preview = Preview { summary: self.name.into(), ..Preview::default() };
-        Ok(Intent { preview, grants: self.name.into(), patterns, ..Intent::default() })
+        Ok(Intent {
+            preview,
+            grants: vec![Rule::of_tool(self.name)],
+            patterns,
+            ..Intent::default()
+        })
     }
 
     async fn run(&self, permit: Permit, arguments: Value) -> Result<Output, Failure> {
@@ -94,6 +106,7 @@ fn over(
     let tools = [
         ("say", true, false),
         ("write", false, false),
+        ("run_shell", false, false),
         ("fetch", false, true),
         ("sleep", true, false),
         ("wait", true, false),
@@ -229,12 +242,12 @@ async fn approval_can_grant_offered_pattern() {
     let fixture = fixture().await;
     let _approver = fixture.harness.approvals().join();
     let (work, approval) = fixture.request_approval("one").await;
-    assert_eq!(approval.patterns, ["write(src/**)"]);
+    assert_eq!(approval.patterns, [["write(src/**)"]]);
     let answer = |decision, pattern: &str| ApprovalResolveParams {
         approval_id: approval.approval_id.clone(),
         decision,
         reason: None,
-        pattern: Some(pattern.to_owned()),
+        pattern: Some(vec![pattern.to_owned()]),
         values: Default::default(),
     };
     for (decision, pattern) in
@@ -246,13 +259,39 @@ async fn approval_can_grant_offered_pattern() {
     }
     fixture
         .harness
-        .resolve(answer(ApprovalDecision::Always, "write(src/**)"), "tester")
+        .resolve(answer(ApprovalDecision::Everywhere, "write(src/**)"), "tester")
         .await
         .unwrap();
     assert!(work.await.unwrap().is_ok());
     assert_eq!(fixture.harness.granted()[0].rule, "write(src/**)");
     let stored = fixture.trace.approval(&approval.approval_id).await.unwrap().resolution.unwrap();
-    assert_eq!(stored.pattern.as_deref(), Some("write(src/**)"));
+    assert_eq!(stored.pattern, Some(vec!["write(src/**)".to_owned()]));
+}
+
+/// The lines of a command are text, whatever they are read as alone.
+#[tokio::test]
+async fn command_of_several_lines_is_one_rule() {
+    let fixture = fixture().await;
+    let _approver = fixture.harness.approvals().join();
+    let notes = "cat > notes.md <<'E'\nTools we use:\nrun_shell\nE";
+    for (decision, stored) in [(ApprovalDecision::Session, 0), (ApprovalDecision::Everywhere, 1)] {
+        let session = create_session(&fixture.trace).await;
+        let command = |text: &str| {
+            let mut call = Call::new(session.clone(), "run_shell", json!({"word": text}));
+            call.grants.unconfined = true;
+            call
+        };
+        let (work, approval) = fixture.start_call(command(notes)).await;
+        assert_eq!(approval.grants, [format!("run_shell(= {notes})")]);
+        fixture.answer(&approval, decision).await.unwrap();
+        work.await.unwrap().unwrap();
+        assert_eq!(fixture.harness.granted().len(), stored);
+        // The same command needs no further answer, and every other one does.
+        fixture.harness.call(command(notes)).await.unwrap();
+        let (work, approval) = fixture.start_call(command("touch injected_file")).await;
+        fixture.answer(&approval, ApprovalDecision::Deny).await.unwrap();
+        assert_eq!(work.await.unwrap().unwrap_err().reason, Reason::DeniedByUser);
+    }
 }
 
 /// P9: the waiting call is woken, and the approver gets an error that no rule was stored.
@@ -262,7 +301,7 @@ async fn unstorable_grant_fails_pending_call() {
     let _approver = fixture.harness.approvals().join();
     let (work, approval) = fixture.request_approval("one").await;
     std::fs::create_dir(fixture.dir.path().join("permissions.json.tmp")).unwrap();
-    let failure = fixture.answer(&approval, ApprovalDecision::Always).await.unwrap_err();
+    let failure = fixture.answer(&approval, ApprovalDecision::Everywhere).await.unwrap_err();
     assert_eq!(failure.reason, Reason::StorageFailed, "{failure}");
     assert!(failure.message.contains("the call is approved"), "{failure}");
     assert!(work.await.unwrap().is_ok());
@@ -312,7 +351,7 @@ async fn session_and_permanent_grants_are_remembered_and_revocable() {
     let other = create_session(&fixture.trace).await;
     let (work, approval) =
         fixture.start_call(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
-    fixture.answer(&approval, ApprovalDecision::Always).await.unwrap();
+    fixture.answer(&approval, ApprovalDecision::Everywhere).await.unwrap();
     work.await.unwrap().unwrap();
     let third = create_session(&fixture.trace).await;
     fixture.harness.call(Call::new(third.clone(), "write", json!({"word": "y"}))).await.unwrap();
@@ -320,7 +359,8 @@ async fn session_and_permanent_grants_are_remembered_and_revocable() {
     let rules: Vec<_> = fixture.audit().await.into_iter().map(|a| a.rule).collect();
     assert!(rules[0].starts_with("approved session by tester"), "{rules:?}");
     assert_eq!((rules[1].as_str(), rules[3].as_str()), ("session: write", "granted: write"));
-    fixture.harness.revoke("write").await.unwrap();
+    let revoke = RevokeParams { rule: "write".into(), project: None };
+    fixture.harness.revoke(&revoke).await.unwrap();
     let (work, approval) =
         fixture.start_call(Call::new(third, "write", json!({"word": "z"}))).await;
     fixture.answer(&approval, ApprovalDecision::Deny).await.unwrap();
@@ -374,6 +414,9 @@ async fn pending_approval_survives_restart_without_duplicate() {
     // No approver is connected any more, but the request was created while one was.
     let (work, same) = next.request_approval("again").await;
     assert_eq!(same.approval_id, approval.approval_id);
+    while !next.harness.approvals().is_awaited(&same.approval_id) {
+        tokio::task::yield_now().await;
+    }
     next.answer(&same, ApprovalDecision::Once).await.unwrap();
     work.await.unwrap().unwrap();
     // Once answered, the answer applies to the same call.
@@ -384,6 +427,61 @@ async fn pending_approval_survives_restart_without_duplicate() {
 }
 
 // P12
+/// A call without an id is not repeated after the next start: nothing would act on an answer.
+#[tokio::test]
+async fn stop_closes_the_request_of_a_direct_call() {
+    let fixture = fixture().await;
+    let _approver = fixture.harness.approvals().join();
+    let mut call = fixture.call("write", json!({"word": "x"}));
+    call.cancel = fixture.stopping.child_token();
+    let (work, approval) = fixture.start_call(call).await;
+    fixture.stopping.cancel();
+    assert_eq!(work.await.unwrap().unwrap_err().reason, Reason::Cancelled);
+    let refused = fixture.answer(&approval, ApprovalDecision::Once).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::ApprovalResolved, "{refused}");
+    assert!(refused.message.contains("has ended"), "{refused}");
+    let stored = fixture.trace.approval(&approval.approval_id).await.unwrap().resolution.unwrap();
+    assert_eq!((stored.decision, stored.by.as_str()), (ApprovalDecision::Deny, "cancelled"));
+}
+
+#[tokio::test]
+async fn deadline_stands_over_a_restart() {
+    let (dir, trace, session) = open_log().await;
+    let fixture = over(dir, trace, session, Rules::default(), Duration::from_millis(200));
+    let _approver = fixture.harness.approvals().join();
+    let mut requests = Vec::new();
+    for word in ["again", "again 2"] {
+        let mut call = fixture.call("write", json!({"word": word}));
+        (call.call_id, call.cancel) = (Some(word.into()), fixture.stopping.child_token());
+        let harness = Arc::clone(&fixture.harness);
+        requests.push(tokio::spawn(async move { harness.call(call).await }));
+    }
+    let list = ApprovalListParams::default();
+    let open = loop {
+        let open = fixture.trace.approvals(list.clone()).await.unwrap();
+        if open.len() == 2 {
+            break open;
+        }
+        tokio::task::yield_now().await;
+    };
+    fixture.stopping.cancel();
+    for request in requests {
+        assert_eq!(request.await.unwrap().unwrap_err().reason, Reason::Cancelled);
+    }
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    let Fixture { dir, trace, session, .. } = fixture;
+    let next = over(dir, trace, session, Rules::default(), Duration::from_secs(60));
+    // An answer that comes too late is refused, and the call that is repeated is denied.
+    let late = open.iter().find(|a| a.arguments["word"] == "again 2").unwrap();
+    let refused = next.answer(late, ApprovalDecision::Session).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::ApprovalResolved, "{refused}");
+    let mut call = next.call("write", json!({"word": "again"}));
+    (call.call_id, call.resumed) = (Some("again".into()), true);
+    assert_eq!(next.reason(call).await, Reason::DeniedByUser);
+    assert_eq!(next.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(next.trace.approvals(list).await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn dropped_call_closes_its_approval() {
     let fixture = fixture().await;

@@ -16,6 +16,7 @@ use cairn_protocol::{
     approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
     error::{Failure, Reason},
     id::{ApprovalId, SessionId},
+    tool::RevokeParams,
 };
 use cairn_test_support::Rng;
 use cairn_trace::Trace;
@@ -47,7 +48,7 @@ impl Tool for Write {
     }
 
     async fn intent(&self, _: &Caller<'_>, _: &Value) -> Result<Intent, Failure> {
-        Ok(Intent { grants: "write".into(), ..Intent::default() })
+        Ok(Intent { grants: vec![cairn_harness::Rule::of_tool("write")], ..Intent::default() })
     }
 
     async fn run(&self, _: Permit, arguments: Value) -> Result<Output, Failure> {
@@ -179,7 +180,7 @@ impl Stage {
         let all = [
             ApprovalDecision::Once,
             ApprovalDecision::Session,
-            ApprovalDecision::Always,
+            ApprovalDecision::Everywhere,
             ApprovalDecision::Deny,
         ];
         let mut answers = Vec::new();
@@ -224,8 +225,8 @@ impl Stage {
                 return;
             }
             ApprovalDecision::Session => drop(self.granted.insert(session)),
-            ApprovalDecision::Always => self.always = true,
-            ApprovalDecision::Once => {}
+            ApprovalDecision::Everywhere => self.always = true,
+            ApprovalDecision::Once | ApprovalDecision::Always => {}
         }
         outcome.unwrap_or_else(|e| panic!("seed {}: {id}: {e}", self.seed));
         self.must_run.insert(id);
@@ -263,7 +264,8 @@ impl Stage {
 
     async fn take_back(&mut self) {
         if std::mem::take(&mut self.always) {
-            self.daemon.harness.revoke("write").await.unwrap();
+            let rule = RevokeParams { rule: "write".into(), project: None };
+            self.daemon.harness.revoke(&rule).await.unwrap();
         }
     }
 

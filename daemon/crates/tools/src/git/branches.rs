@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, Output, Permit, Rule, Tool, ToolSpec, arguments};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -122,7 +122,7 @@ fn intent_of(root: &Root, tool: &str, summary: String, paths: Vec<String>) -> In
         paths: paths.into_iter().take(PREVIEWED).collect(),
         ..Preview::default()
     };
-    Intent { preview, must_ask, grants: tool.to_owned(), ..Intent::default() }
+    Intent { preview, must_ask, grants: vec![Rule::of_tool(tool)], ..Intent::default() }
 }
 
 /// Refuses an operation on files that the rules hide or that are outside the run's paths.

@@ -9,6 +9,7 @@
 #[expect(dead_code, reason = "not all of it is wanted here")]
 mod fixture;
 
+mod answers;
 mod asking;
 mod autorun;
 mod code;

@@ -434,10 +434,10 @@ pub async fn unlisted_domain_is_requested_once() {
     let text = got["stdout"].as_str().unwrap();
     assert!(["/1", "/2", "/3"].iter().all(|page| text.contains(page)), "{got}");
     assert_eq!(
-        (approval.tool.as_str(), approval.grants.as_str()),
-        ("network", "network(static.crates.test)")
+        (approval.tool.as_str(), approval.grants.as_slice()),
+        ("network", &["network(static.crates.test)".to_owned()][..])
     );
-    assert_eq!(approval.patterns, ["network(*.crates.test)"]);
+    assert_eq!(approval.patterns, [["network(*.crates.test)"]]);
     assert_eq!(approval.preview.domains, ["static.crates.test"]);
     assert_eq!(approval.preview.command.as_deref(), Some(command));
     // `once` was for that command; `session` stores a rule.

@@ -295,13 +295,19 @@ pub fn options(approval: &Approval) -> Value {
         // The protocol has no form here: another client may fill it in.
         return json!([option("deny", "Decline", "reject_once")]);
     }
-    let always = format!("Always allow {}", approval.grants);
-    json!([
-        option("once", "Allow once", "allow_once"),
-        option("session", "Allow in this session", "allow_always"),
-        option("always", &truncate(&always, MAX_TITLE), "allow_always"),
-        option("deny", "Reject", "reject_once"),
-    ])
+    let mut all = vec![option("once", "Allow once", "allow_once")];
+    if !approval.grants.is_empty() {
+        all.push(option("session", "Allow in this session", "allow_always"));
+        let rules = approval.grants.join(", ");
+        if approval.project.is_some() {
+            let always = format!("Always allow in this project: {rules}");
+            all.push(option("always", &truncate(&always, MAX_TITLE), "allow_always"));
+        }
+        let everywhere = format!("Always allow in every project: {rules}");
+        all.push(option("everywhere", &truncate(&everywhere, MAX_TITLE), "allow_always"));
+    }
+    all.push(option("deny", "Reject", "reject_once"));
+    Value::Array(all)
 }
 
 /// Returns the kind of a tool, which selects its icon.

@@ -42,7 +42,7 @@ macro_rules! files {
 
 pub static FILES: &[File] = &files! {
     CSS: "style.css" "report.css";
-    JS: "app.js" "approval.js" "calls.js" "code.js" "composer.js" "conversation.js"
+    JS: "answer_keys.js" "app.js" "approval.js" "calls.js" "code.js" "composer.js" "conversation.js"
         "diagram.js" "dom.js" "explore.js" "fleet.js" "format.js" "home.js" "inbox.js" "markdown.js"
         "poll.js" "report.js" "rows.js" "rpc.js" "schedules.js" "search.js" "session.js"
         "sessions.js" "start.js" "trace.js";

@@ -261,7 +261,8 @@ fn question(approval: &Approval) -> ElicitRequestParams {
     add("paths", &preview.paths.join(", "));
     preview.warnings.iter().for_each(|w| add("warning", w));
     add("reason", &approval.rule);
-    add("'session' and 'always' would allow", &approval.grants);
+    add("an answer for more than this call would allow", &approval.grants.join(", "));
+    add("'always' holds in", approval.project.as_deref().unwrap_or_default());
     let diff = preview.diff.as_deref().unwrap_or_default();
     add(
         "change",
@@ -299,13 +300,17 @@ fn is_invisible(c: char) -> bool {
 
 fn choices(approval: &Approval) -> ElicitationSchema {
     // If there is no rule to grant, only a single approval can be offered.
-    let (names, titles): (&[&str], &[&str]) = match approval.grants.is_empty() {
-        true => (&["once", "deny"], &["Yes, this once", "No"]),
-        false => (
-            &["once", "session", "always", "deny"],
-            &["Yes, this once", "Yes, for this session", "Yes, always", "No"],
-        ),
-    };
+    let stores = !approval.grants.is_empty();
+    let all = [
+        ("once", "Yes, this once", true),
+        ("session", "Yes, for this session", stores),
+        ("always", "Yes, always in this project", stores && approval.project.is_some()),
+        ("everywhere", "Yes, always in every project", stores),
+        ("deny", "No", true),
+    ];
+    let offered = || all.iter().filter(|(.., is_offered)| *is_offered);
+    let names: Vec<&str> = offered().map(|(name, ..)| *name).collect();
+    let titles: Vec<&str> = offered().map(|(_, title, _)| *title).collect();
     let schema = json!({
         "type": "object", "required": ["decision"],
         "properties": {

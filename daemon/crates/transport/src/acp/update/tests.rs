@@ -63,7 +63,7 @@ fn output_of_running_command_is_displayed_until_its_result() {
 fn approval(diff: &str) -> Approval {
     serde_json::from_value(json!({
         "approvalId": "apr_00000000000000000000000000000001", "sessionId": "ses_00000000000000000000000000000001",
-        "tool": "edit_file", "arguments": {"path": "a.rs"}, "rule": "", "grants": "edit_file(a.rs)",
+        "tool": "edit_file", "arguments": {"path": "a.rs"}, "rule": "", "grants": ["edit_file(a.rs)"],
         "preview": {"summary": "edit a.rs", "diff": diff, "paths": ["a.rs"]},
         "createdAt": "2026-01-01T00:00:00.000Z", "expiresAt": "2026-01-01T00:05:00.000Z",
     }))

@@ -161,7 +161,7 @@ document.onkeydown = (event) => {
   else if (event.key === "/") {
     if (current instanceof Search) current.field.select();
     else location.hash = "#/search";
-  } else if (current?.key?.(event.key) || moveFocus(event.key)) {
+  } else if (current?.key?.(event.key, event.timeStamp) || moveFocus(event.key)) {
     // Handled by the page.
   } else if (event.key === "Escape") history.back();
   else return;

@@ -97,6 +97,8 @@ export class Inbox {
         // On a narrow screen the list is not visible: the next one is opened in its place.
         if (this.requested) this.requested = undefined;
         removeApproval(approval.approvalId);
+        // The next one is open, but no key answers it before it is given the focus.
+        if (!NARROW.matches) this.rows.host.focus({ preventScroll: true });
       },
     });
     this.detail.replaceChildren(this.card.node);
@@ -118,11 +120,16 @@ export class Inbox {
     return [el("span", "row-title", title), el("span", "row-second faint", `${this.names.get(sessionId) ?? "…"} · ${distance(approval.createdAt)}`)];
   }
 
-  key(key) {
+  key(key, at) {
     // What is not visible is not answered: on a narrow screen the list hides the approval.
-    if ((!NARROW.matches || this.requested) && this.card?.key(key)) return true;
+    if ((!NARROW.matches || this.requested) && this.card?.key(key, at)) return true;
     if (key === "Enter" && this.data[this.rows.at]) {
-      this.openPage();
+      if (NARROW.matches && !this.requested) this.openPage();
+      else this.card?.node.focus();
+      return true;
+    }
+    if (key === "Escape" && this.card?.node.contains(document.activeElement)) {
+      this.rows.host.focus();
       return true;
     }
     return this.rows.key(key);

@@ -290,15 +290,21 @@ export class SessionPage {
     clearTimeout(this.timer);
   }
 
-  key(key) {
+  key(key, at) {
     if (this.part?.key?.(key)) return true;
+    const cards = [...(this.nodes?.values() ?? [])].filter((node) => node.card).map((node) => node.card);
+    const focused = cards.find((card) => card.node.contains(document.activeElement));
+    if (focused?.key(key, at)) return true;
     if (key === "Escape") {
-      location.hash = "#/";
+      if (focused) this.scroller.focus();
+      else location.hash = "#/";
       return true;
     }
     if (!this.scroller) return false;
-    const card = [...this.nodes.values()].find((node) => node.card)?.card;
-    if (card?.key(key)) return true;
+    if (key === "Enter" && cards.length && !focused) {
+      cards[0].node.focus();
+      return true;
+    }
     if (key === "i" && this.composer) this.composer.text.focus();
     else if (key === "G" || key === "End") this.loadTail();
     else if (key === "g" || key === "Home") this.scroller.scrollTop = 0;
