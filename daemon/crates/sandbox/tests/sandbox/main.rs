@@ -38,6 +38,7 @@ const TESTS: &[Test] = &[
     ("memory_use_is_bounded", bounds::memory_use_is_bounded),
     ("process_count_is_bounded", bounds::process_count_is_bounded),
     ("no_process_outlives_its_run", bounds::no_process_outlives_its_run),
+    ("no_process_outlives_a_killed_daemon", bounds::no_process_outlives_a_killed_daemon),
     ("process_tree_is_killed_in_200_runs", bounds::process_tree_is_killed_in_200_runs),
 ];
 
@@ -55,6 +56,14 @@ fn main() -> ExitCode {
     let role = std::env::var("CAIRN_TEST_ROLE").ok();
     let filter = words.iter().find(|w| !w.starts_with('-')).cloned().unwrap_or_default();
     match role.as_deref() {
+        Some(role) if role.contains(':') => {
+            let mut parts = role.split(':');
+            let mut part = || parts.next().unwrap_or_default();
+            let (user, tier, number) = (part(), part(), part());
+            let scene = Scene::set(user, &format!("killed-{tier}-{number}"));
+            bounds::act_as_daemon(&scene, tier, number);
+            ExitCode::FAILURE
+        }
         Some(role) => act(role, &filter),
         None => direct(&filter),
     }

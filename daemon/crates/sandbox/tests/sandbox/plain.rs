@@ -21,6 +21,10 @@ pub fn command_environment_is_complete(scene: &Scene) {
             ("touch \"$HOME/x\" && echo made", "made\n"),
             ("git --version | cut -c1-3", "git\n"),
             (
+                "python3 -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); print(b.recv(1))'",
+                "b'x'\n",
+            ),
+            (
                 "env | cut -d= -f1 | grep -v -e ^_$ -e SHLVL -e PWD | sort | tr '\\n' ' '",
                 "CARGO_NET_OFFLINE GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ",
             ),
