@@ -29,6 +29,10 @@ const TESTS: &[Test] = &[
     ("command_is_refused_without_sandbox", plain::command_is_refused_without_sandbox),
     ("sandbox_setup_failure_is_reported", plain::sandbox_setup_failure_is_reported),
     ("placeholders_are_removed", plain::placeholders_are_removed),
+    (
+        "home_folder_with_nested_hidden_paths_runs_commands",
+        plain::home_folder_with_nested_hidden_paths_runs_commands,
+    ),
     ("no_attack_escapes", attacks::no_attack_escapes),
     ("weaker_sandbox_stops_documented_attacks", attacks::weaker_sandbox_stops_documented_attacks),
     ("run_time_is_bounded", bounds::run_time_is_bounded),
