@@ -3,15 +3,19 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::linked_files::{BlockedFiles, Identity};
+
 /// The blocked paths, each as configured and as the file system resolves it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocked {
     given: Vec<PathBuf>,
+    files: BlockedFiles,
 }
 
 impl Blocked {
     pub(crate) fn new(given: Vec<PathBuf>) -> Self {
-        Self { given: given.iter().map(|p| normalize(p)).collect() }
+        let given = given.iter().map(|p| normalize(p)).collect();
+        Self { given, files: BlockedFiles::default() }
     }
 
     /// Returns both forms of every blocked path now: a path that did not exist when the
@@ -26,6 +30,11 @@ impl Blocked {
     /// Returns true if `path` (absolute, normalised or canonical) is a blocked path or lies in one.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         self.forms().any(|b| path.starts_with(b))
+    }
+
+    /// Returns true if a file with several names has one in a blocked path.
+    pub(crate) fn has_file(&self, file: Identity) -> bool {
+        self.files.contains(file, self.forms())
     }
 
     /// Returns the blocked paths below `root`; empty for nearly every root.
