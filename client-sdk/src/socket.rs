@@ -72,6 +72,13 @@ async fn upgrade(target: &Target, path: &str) -> Result<Socket, ClientError> {
                 false => ClientError::Unauthorized { address: target.address.clone() },
             })
         }
+        Err(tungstenite::Error::Http(response))
+            if body_field(&response, "/data/reason")
+                .is_some_and(|reason| reason == Reason::Overloaded.as_str()) =>
+        {
+            let message = refusal(&response);
+            Err(ClientError::Busy { address: target.address.clone(), message })
+        }
         Err(tungstenite::Error::Http(response)) => Err(failed(refusal(&response))),
         Err(error) => Err(failed(error.to_string())),
     }
