@@ -128,3 +128,40 @@ fn refusal(response: &http::Response<Option<Vec<u8>>>) -> String {
     body_field(response, "/error")
         .unwrap_or_else(|| format!("the answer was HTTP {}", response.status().as_u16()))
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    async fn refused(status: &str, body: &str) -> ClientError {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let length = body.len();
+        let text = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _request = stream.read(&mut [0; 4096]).await;
+            stream.write_all(text.as_bytes()).await.unwrap();
+        });
+        let token = "secret".to_owned();
+        let target = Target { address, token, instance: None, version: None, tls: None };
+        open(&target).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn daemon_at_its_limit_is_busy() {
+        let body = r#"{"error": "the daemon has reached its limit of connections",
+            "data": {"reason": "overloaded"}}"#;
+        let error = refused("503 Service Unavailable", body).await;
+        assert!(matches!(error, ClientError::Busy { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains("busy") && text.contains("its limit of connections"), "{text}");
+        assert!(error.hint().unwrap().contains("resources.maxConnections"));
+        let stopping =
+            r#"{"error": "the daemon is stopping", "data": {"reason": "shutting_down"}}"#;
+        let error = refused("503 Service Unavailable", stopping).await;
+        assert!(matches!(error, ClientError::Connect { .. }), "{error:?}");
+    }
+}

@@ -226,23 +226,43 @@ struct Frame {
     text: String,
 }
 
+/// A row of packed records.
+struct FrameRow {
+    first: u64,
+    last: u64,
+    /// Bytes of the records.
+    size: u64,
+    frame: Vec<u8>,
+    sum: Option<u32>,
+}
+
+impl FrameRow {
+    fn read(row: &cairn_store::rusqlite::Row<'_>) -> cairn_store::rusqlite::Result<Self> {
+        Ok(Self {
+            first: row.get(0)?,
+            last: row.get(1)?,
+            size: row.get(2)?,
+            frame: row.get(3)?,
+            sum: row.get(4)?,
+        })
+    }
+}
+
 /// Returns the frame with the first packed record after `after`.
 fn frame_after(
     conn: &Connection,
     owner: Owner<'_>,
     after: u64,
 ) -> Result<Option<Frame>, StoreError> {
-    let row: Option<(u64, u64, u64, Vec<u8>, Option<u32>)> = conn
+    let row = conn
         .prepare_cached(
             "SELECT first, last, size, frame, sum FROM packed_record
              WHERE session = ?1 AND last > ?2 ORDER BY last LIMIT 1",
         )?
-        .query_row(params![owner.key, after], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
-        })
+        .query_row(params![owner.key, after], FrameRow::read)
         .optional()
         .map_err(|error| integrity::named(owner.session, Some(after + 1), error))?;
-    let Some((first, last, size, frame, sum)) = row else { return Ok(None) };
+    let Some(FrameRow { first, last, size, frame, sum }) = row else { return Ok(None) };
     let broken = |what: &str| integrity::damaged(owner.session, Some(after + 1), what);
     // The size is trusted by the decompression, and so it is among what the checksum covers.
     if sum != Some(integrity::frame_sum(owner.session.as_str(), (first, last), size, &frame)) {

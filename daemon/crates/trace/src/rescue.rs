@@ -233,7 +233,7 @@ fn read_rows(
     into: &mut Vec<NamedRow>,
 ) -> Result<(), rusqlite::Error> {
     let mut statement = conn.prepare(query)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let values = names.iter().enumerate().map(|(at, name)| Ok((name.clone(), row.get(at)?)));

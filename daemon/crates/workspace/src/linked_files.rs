@@ -79,7 +79,10 @@ fn collect_hidden(root: &Root, rel: &str, files: &mut HashSet<Identity>, remaini
 
 /// The files with several names in the blocked paths.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct BlockedFiles(Arc<Mutex<Option<(Instant, Arc<HashSet<Identity>>)>>>);
+pub(crate) struct BlockedFiles(Arc<Mutex<Option<KnownFiles>>>);
+
+/// Files, and the time at which they were looked for.
+type KnownFiles = (Instant, HashSet<Identity>);
 
 impl BlockedFiles {
     /// Returns true if a file is in one of `paths`, which are absolute.
@@ -101,7 +104,7 @@ impl BlockedFiles {
             );
         }
         let contains = files.contains(&file);
-        *known = Some((Instant::now(), Arc::new(files)));
+        *known = Some((Instant::now(), files));
         contains
     }
 }
