@@ -60,6 +60,8 @@ pub async fn engine(
     // No tool may read the token and the log.
     blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
     blocked.push(root.mcp_logins());
+    // A damaged log still has most of its content.
+    blocked.push(root.damaged_dir());
     // The same holds for the keys of remote control.
     blocked.push(root.remote_dir());
     // The same holds for the user's own configuration files, which contain keys and the rules for

@@ -119,6 +119,7 @@ impl DataRoot {
         "config",
         "daemon.json",
         "daemon.lock",
+        "damaged",
         "external",
         "index",
         "language-servers",
@@ -138,6 +139,10 @@ impl DataRoot {
     /// Returns the path of the log's database.
     pub fn trace_db(&self) -> PathBuf {
         self.0.join("trace.db")
+    }
+    /// Returns the folder of damaged files that were replaced.
+    pub fn damaged_dir(&self) -> PathBuf {
+        self.0.join("damaged")
     }
     /// Returns the folder of the indexes, one subfolder per root.
     pub fn index_dir(&self) -> PathBuf {

@@ -44,7 +44,7 @@ pub fn run(root: &DataRoot, applies: bool, globals: &Globals) -> ExitCode {
         Ok(instance) => instance,
         Err(error) => return failed(&format!("{error}")),
     };
-    let aside = root.path().join(format!("damaged-{}", moment()));
+    let aside = root.damaged_dir().join(moment());
     let outcome = find(root, &aside).and_then(|repairs| {
         if applies {
             repairs.iter().try_for_each(|repair| apply(&repair.change, &aside))?;
@@ -55,6 +55,7 @@ pub fn run(root: &DataRoot, applies: bool, globals: &Globals) -> ExitCode {
     let is_empty_or_unused = !applies || std::fs::read_dir(&aside).is_ok_and(|d| d.count() == 0);
     if is_empty_or_unused {
         let _absent = std::fs::remove_dir_all(&aside);
+        let _has_others = std::fs::remove_dir(root.damaged_dir());
     }
     match outcome {
         Ok(repairs) => {
@@ -288,10 +289,11 @@ mod tests {
         let trace = cairn_trace::Trace::open(&root.trace_db()).unwrap();
         assert_eq!(trace.session(&id).await.unwrap().title, "kept");
         drop(trace);
-        let aside = entries(&root).into_iter().find(|name| name.starts_with("damaged-")).unwrap();
-        let moved = std::fs::read(root.path().join(&aside).join("trace.db")).unwrap();
+        let mut asides = std::fs::read_dir(root.damaged_dir()).unwrap();
+        let aside = asides.next().unwrap().unwrap().path();
+        let moved = std::fs::read(aside.join("trace.db")).unwrap();
         assert!(moved == damaged);
-        assert!(root.path().join(aside).join("state.json").exists());
+        assert!(aside.join("state.json").exists());
         assert_eq!(run(&root, false, &globals()), ExitCode::from(OK), "nothing is damaged now");
     }
 
