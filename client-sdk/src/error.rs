@@ -127,8 +127,8 @@ impl ClientError {
                 Some("start one with 'cairn serve', or run a command that needs one".into())
             }
             ClientError::Busy { .. } => Some(
-                "close clients that are not used, or raise resources.maxConnections and restart the \
-                daemon"
+                "close clients that are not used, or raise resources.maxConnections and restart \
+                the daemon"
                     .into(),
             ),
             ClientError::NotPaired { .. } => {

@@ -14,10 +14,10 @@ impl std::fmt::Display for Unavailable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::NoThread => {
-                "no thread for a parser can be started: the limit of processes or of memory is reached"
+                "no thread for a parser can be started: a limit of processes or memory is reached"
             }
             Self::Disabled => {
-                "too many parsers exceeded their limits, and none is started until the daemon restarts"
+                "too many parsers exceeded their limits: none is started until the daemon restarts"
             }
         })
     }

@@ -457,15 +457,10 @@ fn follow(
         let mut out = Reading::new(Stream::Out, child.stdout.take(), room);
         let mut err = Reading::new(Stream::Err, child.stderr.take(), room);
         let cut = watch(&mut out, &mut err, &exit_reader, Some(until), Some(wake), output);
-        let scope = match tier {
-            Tier::Full if !cfg!(target_os = "macos") => Scope::Namespace,
-            _ if supervised => Scope::Descendants,
-            _ => Scope::Group,
-        };
         if cut != Cut::No
             && !ends_by_itself(
                 pid,
-                scope,
+                scope_of(tier, supervised),
                 confined.grace,
                 &exit_reader,
                 output,
@@ -490,6 +485,15 @@ fn follow(
         let (stdout, stderr) = (out.capture.finish(), err.capture.finish());
         Ok(ProcessOutput { exit_code, timed_out, cancelled, stdout, stderr, tier })
     })
+}
+
+/// Returns the processes that are requested to end by themselves.
+fn scope_of(tier: Tier, supervised: bool) -> Scope {
+    match tier {
+        Tier::Full if !cfg!(target_os = "macos") => Scope::Namespace,
+        _ if supervised => Scope::Descendants,
+        _ => Scope::Group,
+    }
 }
 
 fn pid_of(child: &Child) -> Option<Pid> {

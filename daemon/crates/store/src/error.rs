@@ -34,7 +34,10 @@ pub enum StoreError {
     #[error("database is damaged: {0}; 'cairn doctor --repair' shows what can be rescued")]
     Corrupt(String),
     /// A part of the log does not match its checksum, or is missing.
-    #[error("{} is damaged: {what}; 'cairn doctor --repair' shows what can be rescued", part_of(session, *seq))]
+    #[error(
+        "{} is damaged: {what}; 'cairn doctor --repair' shows what can be rescued",
+        part_of(session, *seq)
+    )]
     DamagedRecord {
         session: String,
         /// Number of the record; `None` for the session itself.

@@ -145,8 +145,8 @@ pub fn rescue(damaged: &Path, rescued: &Path) -> Result<Rescue, StoreError> {
     Ok(rescue)
 }
 
-/// Opens a damaged log for reading. If its first page is lost, a copy beside `rescued` has that of a
-/// new log, whose tables begin at the same pages.
+/// Opens a damaged log for reading. If its first page is lost, a copy beside `rescued` has that of
+/// a new log, whose tables begin at the same pages.
 fn open_damaged(path: &Path, rescued: &Path) -> Result<Connection, StoreError> {
     let opened = readable(path);
     let Err(StoreError::Corrupt(_)) = opened else { return opened };
@@ -204,8 +204,8 @@ fn readable(path: &Path) -> Result<Connection, StoreError> {
 /// A row by the names of its columns.
 type NamedRow = BTreeMap<String, Value>;
 
-/// Returns the rows of a table that can be read, from both of its ends, so that a damaged page hides
-/// no more than its own. `wanted` is a condition.
+/// Returns the rows of a table that can be read, from both of its ends, so that a damaged page
+/// hides no more than its own. `wanted` is a condition.
 fn rows_of(
     conn: &Connection,
     table: &str,
@@ -301,6 +301,54 @@ fn copy_sessions(
     Ok(())
 }
 
+/// The records of a session that were copied.
+struct Copied {
+    /// Number of the last one.
+    last: u64,
+    bytes: usize,
+    /// Times of the first and of the last one.
+    first_ts: Option<i64>,
+    last_ts: i64,
+    /// Damage of the record after the last one.
+    damage: Option<String>,
+}
+
+/// Copies the records of a session up to the first damaged one. `updated` is the time of a record
+/// whose own cannot be read.
+fn copy_records(
+    from: &Connection,
+    to: &Connection,
+    (owner, new): (Owner<'_>, Owner<'_>),
+    head: u64,
+    updated: i64,
+) -> Result<Copied, StoreError> {
+    let mut copied = Copied { last: 0, bytes: 0, first_ts: None, last_ts: updated, damage: None };
+    let mut failed = None;
+    let read = records::visit_of(from, owner, head, 0, |seq, line| {
+        let (ts, kind) = match parse(line) {
+            Ok(record) => (record.ts.0, if record.body.evt().is_some() { "Evt" } else { "Cmd" }),
+            // It is what was written, whatever this build makes of it.
+            Err(_) => {
+                (copied.last_ts, if line.contains("\"kind\":\"Evt\"") { "Evt" } else { "Cmd" })
+            }
+        };
+        failed = records::insert(to, new, seq, (ts, kind), line).err();
+        copied.last = seq;
+        copied.bytes += line.len();
+        copied.last_ts = ts;
+        copied.first_ts.get_or_insert(ts);
+        failed.is_none()
+    });
+    match (failed, read) {
+        (Some(error), _) => Err(error),
+        (None, Ok(())) => Ok(copied),
+        (None, Err(StoreError::DamagedRecord { what, .. })) => {
+            Ok(Copied { damage: Some(what), ..copied })
+        }
+        (None, Err(error)) => Err(error),
+    }
+}
+
 fn copy_session(
     from: &Connection,
     to: &Connection,
@@ -310,59 +358,39 @@ fn copy_session(
 ) -> Result<(), StoreError> {
     let id = owner.session.as_str();
     let integer = |name: &str| match row.as_ref()?.get(name) {
-        Some(Value::Integer(number)) => u64::try_from(*number).ok(),
+        Some(Value::Integer(number)) => Some(*number),
         _ => None,
     };
-    let has_row = row.is_some();
-    let head = integer("head_seq").unwrap_or(0);
-    let updated = integer("updated_ms").and_then(|ms| i64::try_from(ms).ok());
+    let head = integer("head_seq").and_then(|head| u64::try_from(head).ok()).unwrap_or(0);
+    let updated = integer("updated_ms").unwrap_or(0);
     let new = Owner { session: owner.session, key: records::add_key(to, owner.session)? };
-    let (mut last, mut bytes, mut failed) = (0, 0, None);
-    let (mut first_ts, mut last_ts) = (None, updated.unwrap_or(0));
-    let read = records::visit_of(from, owner, head, 0, |seq, line| {
-        let (ts, kind) = match parse(line) {
-            Ok(record) => (record.ts.0, if record.body.evt().is_some() { "Evt" } else { "Cmd" }),
-            // It is what was written, whatever this build makes of it.
-            Err(_) => (last_ts, if line.contains("\"kind\":\"Evt\"") { "Evt" } else { "Cmd" }),
-        };
-        failed = records::insert(to, new, seq, (ts, kind), line).err();
-        (last, last_ts, bytes) = (seq, ts, bytes + line.len());
-        first_ts.get_or_insert(ts);
-        failed.is_none()
-    });
-    if let Some(error) = failed {
-        return Err(error);
+    let copied = copy_records(from, to, (owner, new), head, updated)?;
+    let (last, is_cut) = (copied.last, copied.damage.is_some());
+    if let Some(what) = copied.damage {
+        let first = last + 1;
+        rescue.lose(match head.checked_sub(first) {
+            Some(_) => format!("session {id}: records {first} to {head} ({what})"),
+            None => format!("session {id}: records from {first} on ({what})"),
+        });
     }
-    let is_cut = match read {
-        Ok(()) => false,
-        Err(StoreError::DamagedRecord { what, .. }) => {
-            let first = last + 1;
-            rescue.lose(match head.checked_sub(first) {
-                Some(_) => format!("session {id}: records {first} to {head} ({what})"),
-                None => format!("session {id}: records from {first} on ({what})"),
-            });
-            true
-        }
-        Err(error) => return Err(error),
-    };
-    let now = first_ts.unwrap_or(last_ts);
+    let has_row = row.is_some();
     let mut values = row.unwrap_or_default();
+    let has_run = !matches!(values.get("run_id"), None | Some(Value::Null));
     let mut set = |name: &str, value: Value| drop(values.insert(name.to_owned(), value));
     let number = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
     set("id", Value::Text(id.to_owned()));
     set("head_seq", number(last));
-    set("bytes", number(bytes as u64));
+    set("bytes", number(copied.bytes as u64));
     set("packed_seq", Value::Integer(0));
     set("history_seq", Value::Integer(0));
     if !has_row {
         rescue.lose(format!("session {id}: its title and settings"));
         set("title", Value::Text(String::new()));
-        set("created_ms", Value::Integer(now));
-        set("updated_ms", Value::Integer(last_ts));
-    } else if is_cut && !matches!(values.get("run_id"), None | Some(Value::Null)) {
+        set("created_ms", Value::Integer(copied.first_ts.unwrap_or(copied.last_ts)));
+        set("updated_ms", Value::Integer(copied.last_ts));
+    } else if is_cut && has_run {
         // The next start appends the end of the run whose records are cut.
-        let running = Value::Text(RunState::Running.as_str().to_owned());
-        values.insert("state".to_owned(), running);
+        set("state", Value::Text(RunState::Running.as_str().to_owned()));
     }
     insert_rows(to, "session", &[values])?;
     let exists = "SELECT 1 FROM session WHERE id = ?1";

@@ -1,4 +1,5 @@
-//! Identities of files that have several names (hard links): whoever hides one name hides the others.
+//! Identities of files that have several names (hard links): whoever hides one name hides the
+//! others.
 
 use std::{
     collections::HashSet,
