@@ -1,4 +1,4 @@
-//! `cairn doctor --repair`: rescues what is intact of damaged files, and moves the rest aside. Without
+//! `cairn doctor --repair`: rescues what is intact of damaged files, and moves the rest away. Without
 //! `--yes` it only shows what it would do.
 
 use std::{
@@ -21,7 +21,7 @@ use crate::instance::Instance;
 struct Repair {
     name: &'static str,
     damage: String,
-    /// What is or would be done.
+    /// Sentence about the change that is or would be made.
     action: String,
     lost: Vec<String>,
     #[serde(skip)]
@@ -44,17 +44,17 @@ pub fn run(root: &DataRoot, applies: bool, globals: &Globals) -> ExitCode {
         Ok(instance) => instance,
         Err(error) => return failed(&format!("{error}")),
     };
-    let aside = root.damaged_dir().join(moment());
-    let outcome = find(root, &aside).and_then(|repairs| {
+    let folder = root.damaged_dir().join(moment());
+    let outcome = find(root, &folder).and_then(|repairs| {
         if applies {
-            repairs.iter().try_for_each(|repair| apply(&repair.change, &aside))?;
+            repairs.iter().try_for_each(|repair| apply(&repair.change, &folder))?;
         }
         Ok(repairs)
     });
-    // What was rescued for a look alone.
-    let is_empty_or_unused = !applies || std::fs::read_dir(&aside).is_ok_and(|d| d.count() == 0);
+    // A look alone leaves nothing that it has rescued.
+    let is_empty_or_unused = !applies || std::fs::read_dir(&folder).is_ok_and(|d| d.count() == 0);
     if is_empty_or_unused {
-        let _absent = std::fs::remove_dir_all(&aside);
+        let _absent = std::fs::remove_dir_all(&folder);
         let _has_others = std::fs::remove_dir(root.damaged_dir());
     }
     match outcome {
@@ -65,7 +65,7 @@ pub fn run(root: &DataRoot, applies: bool, globals: &Globals) -> ExitCode {
                 });
                 format!("{value}\n")
             } else {
-                report(&repairs, applies, &aside)
+                report(&repairs, applies, &folder)
             };
             // If the reader of the output is gone, the exit code is enough.
             let _closed = std::io::stdout().write_all(text.as_bytes());
@@ -86,11 +86,11 @@ fn moment() -> String {
     text.chars().filter(char::is_ascii_digit).take(14).collect()
 }
 
-/// Finds what is damaged, and writes what is intact of it into `aside`.
-fn find(root: &DataRoot, aside: &Path) -> Result<Vec<Repair>, String> {
+/// Finds what is damaged, and writes what is intact of it into `folder`.
+fn find(root: &DataRoot, folder: &Path) -> Result<Vec<Repair>, String> {
     let mut repairs = Vec::new();
-    repairs.extend(trace(&root.trace_db(), aside)?);
-    repairs.extend(state_file(&root.state_json(), aside)?);
+    repairs.extend(trace(&root.trace_db(), folder)?);
+    repairs.extend(state_file(&root.state_json(), folder)?);
     for folder in state::index_folders(root) {
         let database = folder.join("index.db");
         let damage = match cairn_store::check_length(&database) {
@@ -131,7 +131,7 @@ fn private_folder(folder: &Path) -> Result<(), String> {
     builder.create(folder).map_err(|e| format!("{}: {e}", folder.display()))
 }
 
-fn trace(path: &Path, aside: &Path) -> Result<Option<Repair>, String> {
+fn trace(path: &Path, folder: &Path) -> Result<Option<Repair>, String> {
     if !path.exists() {
         return Ok(None);
     }
@@ -141,8 +141,8 @@ fn trace(path: &Path, aside: &Path) -> Result<Option<Repair>, String> {
         Err(StoreError::Corrupt(what)) => format!("trace.db: {what}"),
         Err(error) => return Err(error.to_string()),
     };
-    private_folder(aside)?;
-    let rescued = aside.join("rescued.db");
+    private_folder(folder)?;
+    let rescued = folder.join("rescued.db");
     let (action, lost) = match cairn_trace::rescue(path, &rescued) {
         Ok(rescue) => (
             format!(
@@ -166,7 +166,7 @@ fn trace(path: &Path, aside: &Path) -> Result<Option<Repair>, String> {
     Ok(Some(Repair { name: "log", damage, action, lost, change }))
 }
 
-fn state_file(path: &Path, aside: &Path) -> Result<Option<Repair>, String> {
+fn state_file(path: &Path, folder: &Path) -> Result<Option<Repair>, String> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -174,8 +174,8 @@ fn state_file(path: &Path, aside: &Path) -> Result<Option<Repair>, String> {
     };
     let (intact, lost) = cairn_engine::rescue_state(&bytes);
     let Some(damage) = lost.first().cloned() else { return Ok(None) };
-    private_folder(aside)?;
-    let rescued = aside.join("rescued.json");
+    private_folder(folder)?;
+    let rescued = folder.join("rescued.json");
     cairn_workspace::replace_private_file(&rescued, &intact)
         .map_err(|e| format!("{}: {e}", rescued.display()))?;
     Ok(Some(Repair {
@@ -187,22 +187,22 @@ fn state_file(path: &Path, aside: &Path) -> Result<Option<Repair>, String> {
     }))
 }
 
-fn apply(change: &Change, aside: &Path) -> Result<(), String> {
+fn apply(change: &Change, folder: &Path) -> Result<(), String> {
     match change {
         Change::Delete(folder) => {
             std::fs::remove_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
         }
-        Change::Replace { damaged, rescued } => replace(damaged, rescued, aside)
+        Change::Replace { damaged, rescued } => replace(damaged, rescued, folder)
             .map_err(|e| format!("{} cannot be replaced: {e}", damaged.display())),
     }
 }
 
-/// Puts a rescued file in the place of a damaged one, which remains in `aside`. There is a file at
+/// Puts a rescued file in the place of a damaged one, which remains in `folder`. There is a file at
 /// every moment, so that a daemon never starts with an empty log.
-fn replace(damaged: &Path, rescued: &Path, aside: &Path) -> std::io::Result<()> {
+fn replace(damaged: &Path, rescued: &Path, folder: &Path) -> std::io::Result<()> {
     let name = damaged.file_name().unwrap_or_default();
-    std::fs::hard_link(damaged, aside.join(name))
-        .or_else(|_| std::fs::copy(damaged, aside.join(name)).map(drop))?;
+    std::fs::hard_link(damaged, folder.join(name))
+        .or_else(|_| std::fs::copy(damaged, folder.join(name)).map(drop))?;
     // The log of changes belongs to the damaged file, and would be applied to the new one.
     for suffix in ["-wal", "-shm"] {
         let with_suffix = |path: &Path| {
@@ -210,7 +210,7 @@ fn replace(damaged: &Path, rescued: &Path, aside: &Path) -> std::io::Result<()> 
             path.push(suffix);
             PathBuf::from(path)
         };
-        match std::fs::rename(with_suffix(damaged), with_suffix(&aside.join(name))) {
+        match std::fs::rename(with_suffix(damaged), with_suffix(&folder.join(name))) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -218,7 +218,7 @@ fn replace(damaged: &Path, rescued: &Path, aside: &Path) -> std::io::Result<()> 
     if rescued.exists() { std::fs::rename(rescued, damaged) } else { std::fs::remove_file(damaged) }
 }
 
-fn report(repairs: &[Repair], applied: bool, aside: &Path) -> String {
+fn report(repairs: &[Repair], applied: bool, folder: &Path) -> String {
     if repairs.is_empty() {
         return "nothing is damaged\n".to_owned();
     }
@@ -231,7 +231,7 @@ fn report(repairs: &[Repair], applied: bool, aside: &Path) -> String {
         }
     }
     out.push_str(&if applied {
-        format!("Done. The damaged files are in {}\n", aside.display())
+        format!("Done. The damaged files are in {}\n", folder.display())
     } else {
         "Nothing was changed. To do it: cairn stop; cairn doctor --repair --yes\n".to_owned()
     });
@@ -290,10 +290,10 @@ mod tests {
         assert_eq!(trace.session(&id).await.unwrap().title, "kept");
         drop(trace);
         let mut asides = std::fs::read_dir(root.damaged_dir()).unwrap();
-        let aside = asides.next().unwrap().unwrap().path();
-        let moved = std::fs::read(aside.join("trace.db")).unwrap();
+        let folder = asides.next().unwrap().unwrap().path();
+        let moved = std::fs::read(folder.join("trace.db")).unwrap();
         assert!(moved == damaged);
-        assert!(aside.join("state.json").exists());
+        assert!(folder.join("state.json").exists());
         assert_eq!(run(&root, false, &globals()), ExitCode::from(OK), "nothing is damaged now");
     }
 

@@ -15,7 +15,7 @@ pub(super) fn apply(confine: &Confine) -> Result<serde_json::Value, String> {
     use super::seccomp::{Sockets, apply as forbid_calls};
     close_descriptors();
     if confine.outside_is_visible {
-        // Where a supervisor is killed, the command ends as well.
+        // The command ends as well if its supervisor is killed.
         let signal = Some(rustix::process::Signal::KILL);
         rustix::process::set_parent_process_death_signal(signal)
             .map_err(|e| format!("parent: {e}"))?;

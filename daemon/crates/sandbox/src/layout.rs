@@ -115,7 +115,7 @@ impl Layout {
         hidden.retain(|p| fs::symlink_metadata(p).is_ok());
         hidden.sort();
         hidden.dedup();
-        // What is in a hidden folder is hidden with it, and has no place where it could be covered.
+        // A path in a hidden folder is hidden with it; the empty cover has no place for its own.
         hidden.dedup_by(|inner, outer| inner.starts_with(&*outer));
         let writable = writable(confined, &spaces);
         let root = confined.root.as_deref().filter(|r| writable.iter().any(|s| s == r));

@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn folder_in_place_of_the_workspace_gets_no_placeholder() {
+    fn folder_that_replaces_the_workspace_gets_no_placeholder() {
         let dir = tempfile::tempdir().unwrap();
-        let [root, outside, aside] = ["root", "outside", "aside"].map(|n| dir.path().join(n));
+        let [root, outside, away] = ["root", "outside", "away"].map(|n| dir.path().join(n));
         fs::create_dir(&root).unwrap();
         fs::create_dir(&outside).unwrap();
         let expected = judged(&root);
         // Swapped before the start: by a link, and by the folder itself.
-        fs::rename(&root, &aside).unwrap();
+        fs::rename(&root, &away).unwrap();
         std::os::unix::fs::symlink(&outside, &root).unwrap();
         assert!(create_placeholders(&root, Some(&expected)).is_err());
         fs::remove_file(&root).unwrap();
@@ -228,9 +228,9 @@ mod tests {
         assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
         // Swapped during the run: those of the judged folder are removed, and nothing else.
         fs::rename(&root, &outside).unwrap();
-        fs::rename(&aside, &root).unwrap();
+        fs::rename(&away, &root).unwrap();
         let placeholders = create_placeholders(&root, Some(&expected)).unwrap();
-        fs::rename(&root, &aside).unwrap();
+        fs::rename(&root, &away).unwrap();
         std::os::unix::fs::symlink(&outside, &root).unwrap();
         let other = outside.join(".envrc");
         fs::write(&other, "").unwrap();
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(placeholders.ignore_patterns().lines().count(), PROTECTED.len());
         drop(placeholders);
         assert!(other.exists());
-        assert_eq!(fs::read_dir(&aside).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&away).unwrap().count(), 0);
     }
 
     #[test]

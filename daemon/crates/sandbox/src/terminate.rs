@@ -9,8 +9,8 @@ const MAX_PROCESSES: usize = 4096;
 /// Processes of a command that receive the signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Those with process ids of their own: the processes around them are spared, because their end
-    /// would kill the command.
+    /// Processes with ids of their own: the ones around them are spared, because their end would
+    /// kill the command.
     Namespace,
     /// The descendants of its supervisor, which is spared because it kills them when it is stopped.
     Descendants,

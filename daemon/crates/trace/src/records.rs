@@ -217,7 +217,7 @@ pub fn lines(
     Ok(lines)
 }
 
-/// Packed records.
+/// Consecutive records of a session, unpacked.
 struct Frame {
     /// Number of the first record.
     first: u64,

@@ -205,18 +205,19 @@ fn readable(path: &Path) -> Result<Connection, StoreError> {
 type NamedRow = BTreeMap<String, Value>;
 
 /// Returns the rows of a table that can be read, from both of its ends, so that a damaged page
-/// hides no more than its own. `wanted` is a condition.
+/// hides no more than its own. `condition` is one of SQL.
 fn rows_of(
     conn: &Connection,
     table: &str,
     key: &[&str],
-    wanted: &str,
+    condition: &str,
     rescue: &mut Rescue,
 ) -> Result<Vec<NamedRow>, StoreError> {
     let mut rows = Vec::new();
     for direction in ["ASC", "DESC"] {
         let order: Vec<String> = key.iter().map(|column| format!("{column} {direction}")).collect();
-        let query = format!("SELECT * FROM {table} WHERE {wanted} ORDER BY {}", order.join(", "));
+        let query =
+            format!("SELECT * FROM {table} WHERE {condition} ORDER BY {}", order.join(", "));
         match read_rows(conn, &query, &mut rows) {
             Ok(()) => return Ok(rows),
             Err(error) if is_damage(&error) => {}

@@ -30,7 +30,7 @@ pub(super) struct Mismatch(pub String);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Greeting {
     /// TLS to the domain; or a protocol that names no server, on a port that the user has opened.
-    Carried(Vec<u8>),
+    Opaque(Vec<u8>),
     /// Requests, each of which names its server.
     Http(Vec<u8>),
 }
@@ -51,7 +51,7 @@ pub(super) async fn first_bytes(
     bytes.truncate(n.unwrap_or(0));
     if bytes.is_empty() {
         // A client that sends nothing has asked for nothing.
-        return Ok(Greeting::Carried(bytes));
+        return Ok(Greeting::Opaque(bytes));
     }
     limited(read(client, bytes, domain, port)).await?
 }
@@ -99,7 +99,7 @@ async fn read(
             (_, TLS_PORT) => return refuse("it does not speak TLS"),
             (Some(Protocol::Http), _) => return Ok(Greeting::Http(bytes)),
             (_, HTTP_PORT) => return refuse("it speaks neither TLS nor HTTP"),
-            _ => return Ok(Greeting::Carried(bytes)),
+            _ => return Ok(Greeting::Opaque(bytes)),
         }
         let n = client.read(&mut piece).await.unwrap_or(0);
         if n == 0 && is_tls {
@@ -137,7 +137,7 @@ fn protocol(bytes: &[u8]) -> Option<Protocol> {
 fn judge(name: Option<&str>, domain: &Domain, bytes: Vec<u8>) -> Result<Greeting, Mismatch> {
     match name {
         None => Err(Mismatch("its TLS greeting names no server".to_owned())),
-        Some(name) if Domain::parse(name).as_ref() == Some(domain) => Ok(Greeting::Carried(bytes)),
+        Some(name) if Domain::parse(name).as_ref() == Some(domain) => Ok(Greeting::Opaque(bytes)),
         Some(name) => {
             let name: String = name.chars().take(253).flat_map(char::escape_debug).collect();
             Err(Mismatch(format!("its TLS greeting names {name}")))
@@ -172,7 +172,7 @@ mod tests {
         let domain = Domain::parse("crates.test").unwrap();
         let mut client = bytes;
         match first_bytes(&mut client, &domain, port).await {
-            Ok(Greeting::Carried(bytes)) => Ok(bytes.len()),
+            Ok(Greeting::Opaque(bytes)) => Ok(bytes.len()),
             Ok(Greeting::Http(bytes)) => Err(format!("{} bytes of HTTP", bytes.len())),
             Err(Mismatch(why)) => Err(why),
         }
@@ -232,7 +232,7 @@ mod tests {
                 tokio::io::AsyncWriteExt::write_all(&mut client, &[byte]).await.unwrap();
             }
         });
-        assert_eq!(first_bytes(&mut server, &domain, 443).await.unwrap(), Greeting::Carried(own));
+        assert_eq!(first_bytes(&mut server, &domain, 443).await.unwrap(), Greeting::Opaque(own));
         sending.await.unwrap();
     }
 }

@@ -63,7 +63,7 @@ pub(super) async fn tunnel<C: AsyncRead + AsyncWrite + Unpin>(
     let up = async {
         let greeting = hello::first_bytes(&mut client_read, domain, port).await;
         let first = match greeting.map_err(Stop::Mismatch)? {
-            Greeting::Carried(first) => first,
+            Greeting::Opaque(first) => first,
             Greeting::Http(first) => return Err(Stop::Http(first, client_read)),
         };
         traffic.sent.fetch_add(first.len() as u64, Ordering::Relaxed);
@@ -81,7 +81,8 @@ pub(super) async fn tunnel<C: AsyncRead + AsyncWrite + Unpin>(
         Ok(()) => Ok(()),
         Err(Stop::Mismatch(mismatch)) => Err(mismatch),
         Err(Stop::Http(first, client_read)) => {
-            let client = Begun { first, position: 0, rest: client_read.unsplit(client_write) };
+            let client =
+                PrefixedStream { first, position: 0, rest: client_read.unsplit(client_write) };
             let server = server_read.unsplit(server_write);
             serve(client, server, (domain, port), traffic, requests).await
         }
@@ -202,13 +203,13 @@ fn named(request: &Request<Incoming>, domain: &Domain, port: u16) -> Result<(), 
 }
 
 /// A stream of which the first bytes were read already.
-struct Begun<S> {
+struct PrefixedStream<S> {
     first: Vec<u8>,
     position: usize,
     rest: S,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PrefixedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -226,7 +227,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PrefixedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
