@@ -24,6 +24,14 @@ pub enum ClientError {
         /// Error message of the system.
         cause: String,
     },
+    /// The daemon answers, and takes no further connection now.
+    #[error("the daemon at {address} is busy: {message}")]
+    Busy {
+        /// Address at which the daemon listens.
+        address: String,
+        /// Error message of the daemon.
+        message: String,
+    },
     /// This machine is not paired with that daemon, or was revoked.
     #[error("this machine is not paired with {host}")]
     NotPaired {
@@ -118,6 +126,11 @@ impl ClientError {
             ClientError::NotRunning { .. } => {
                 Some("start one with 'cairn serve', or run a command that needs one".into())
             }
+            ClientError::Busy { .. } => Some(
+                "close clients that are not used, or raise resources.maxConnections and restart \
+                the daemon"
+                    .into(),
+            ),
             ClientError::NotPaired { .. } => {
                 Some("run 'cairn pair' on the daemon's machine and 'cairn pair HOST' on this one".into())
             }
@@ -144,7 +157,7 @@ impl ClientError {
     /// Returns true if there is no usable connection, as opposed to an error of a call.
     pub fn is_unreachable(&self) -> bool {
         use ClientError::{
-            Closed, Connect, Incompatible, KeyChanged, NoHome, NotPaired, NotRunning, Start,
+            Busy, Closed, Connect, Incompatible, KeyChanged, NoHome, NotPaired, NotRunning, Start,
             Unauthorized,
         };
         matches!(
@@ -152,6 +165,7 @@ impl ClientError {
             NotRunning { .. }
                 | NoHome
                 | Connect { .. }
+                | Busy { .. }
                 | Unauthorized { .. }
                 | Incompatible { .. }
                 | NotPaired { .. }

@@ -72,6 +72,13 @@ async fn upgrade(target: &Target, path: &str) -> Result<Socket, ClientError> {
                 false => ClientError::Unauthorized { address: target.address.clone() },
             })
         }
+        Err(tungstenite::Error::Http(response))
+            if body_field(&response, "/data/reason")
+                .is_some_and(|reason| reason == Reason::Overloaded.as_str()) =>
+        {
+            let message = refusal(&response);
+            Err(ClientError::Busy { address: target.address.clone(), message })
+        }
         Err(tungstenite::Error::Http(response)) => Err(failed(refusal(&response))),
         Err(error) => Err(failed(error.to_string())),
     }
@@ -120,4 +127,41 @@ fn body_field(response: &http::Response<Option<Vec<u8>>>, at: &str) -> Option<St
 fn refusal(response: &http::Response<Option<Vec<u8>>>) -> String {
     body_field(response, "/error")
         .unwrap_or_else(|| format!("the answer was HTTP {}", response.status().as_u16()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    async fn refused(status: &str, body: &str) -> ClientError {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let length = body.len();
+        let text = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _request = stream.read(&mut [0; 4096]).await;
+            stream.write_all(text.as_bytes()).await.unwrap();
+        });
+        let token = "secret".to_owned();
+        let target = Target { address, token, instance: None, version: None, tls: None };
+        open(&target).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn daemon_at_its_limit_is_busy() {
+        let body = r#"{"error": "the daemon has reached its limit of connections",
+            "data": {"reason": "overloaded"}}"#;
+        let error = refused("503 Service Unavailable", body).await;
+        assert!(matches!(error, ClientError::Busy { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains("busy") && text.contains("its limit of connections"), "{text}");
+        assert!(error.hint().unwrap().contains("resources.maxConnections"));
+        let stopping =
+            r#"{"error": "the daemon is stopping", "data": {"reason": "shutting_down"}}"#;
+        let error = refused("503 Service Unavailable", stopping).await;
+        assert!(matches!(error, ClientError::Connect { .. }), "{error:?}");
+    }
 }

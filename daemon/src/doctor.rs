@@ -2,6 +2,7 @@
 
 mod machine;
 mod remedy;
+mod repair;
 mod state;
 
 use std::{fmt::Write as _, io::Write as _, process::ExitCode};
@@ -11,6 +12,8 @@ use cairn_protocol::location::{DataRoot, Env};
 use serde::Serialize;
 
 use crate::settings;
+
+pub use repair::run as repair;
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -64,6 +67,8 @@ pub fn run(env: &Env, root: &DataRoot, globals: &Globals) -> ExitCode {
     checks.extend(state::folder(root));
     checks.push(state::disk(root));
     checks.push(state::trace(root));
+    checks.extend(state::state_file(root));
+    checks.extend(state::indexes(root));
     checks.extend(state::daemon(env, root, &config));
     checks.extend(state::broker(&config));
     checks.extend(machine::all(&config));

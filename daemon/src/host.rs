@@ -35,9 +35,10 @@ impl Host for Binary {
         service::run(args.action, globals)
     }
 
-    fn doctor(&self, _: DoctorArgs, globals: &Globals) -> ExitCode {
+    fn doctor(&self, args: DoctorArgs, globals: &Globals) -> ExitCode {
         let env = Env::from_process();
         match env.data_root() {
+            Some(root) if args.repair => doctor::repair(&DataRoot(root), args.yes, globals),
             Some(root) => doctor::run(&env, &DataRoot(root), globals),
             None => {
                 print_error(&format!("error: {NO_HOME}"));

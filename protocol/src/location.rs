@@ -128,6 +128,7 @@ impl DataRoot {
         "config",
         "daemon.json",
         "daemon.lock",
+        "damaged",
         "external",
         "index",
         "language-servers",
@@ -139,10 +140,10 @@ impl DataRoot {
         "set-aside",
         "state.json",
         "token",
-        "trust",
         "trace.db",
         "trace.db-shm",
         "trace.db-wal",
+        "trust",
         "workspaces",
     ];
 
@@ -158,6 +159,10 @@ impl DataRoot {
     /// Returns the path of the log's database.
     pub fn trace_db(&self) -> PathBuf {
         self.0.join("trace.db")
+    }
+    /// Returns the folder of damaged files that were replaced.
+    pub fn damaged_dir(&self) -> PathBuf {
+        self.0.join("damaged")
     }
     /// Returns the folder of the indexes, one subfolder per root.
     pub fn index_dir(&self) -> PathBuf {

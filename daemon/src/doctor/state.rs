@@ -185,15 +185,13 @@ pub fn trace(root: &DataRoot) -> Check {
         Ok(meta) => meta.len(),
         Err(_) => return Check::ok(NAME, "trace.db does not exist yet"),
     };
-    let read = || -> Result<(u32, String), cairn_store::StoreError> {
+    let read = || -> Result<(u32, Vec<String>), cairn_store::StoreError> {
         let conn = cairn_store::open_read_only(&path)?;
         let version = conn.query_row("PRAGMA user_version", [], |r| r.get(0))?;
-        let integrity = if size > MAX_CHECKED {
-            "too large to be checked completely".into()
-        } else {
-            cairn_store::integrity_check(&conn)?
-        };
-        Ok((version, integrity))
+        drop(conn);
+        let is_checked = size <= MAX_CHECKED && version == cairn_trace::SCHEMA_VERSION;
+        let findings = if is_checked { cairn_trace::inspect(&path)? } else { vec![] };
+        Ok((version, findings))
     };
     let known = cairn_trace::SCHEMA_VERSION;
     match read() {
@@ -203,23 +201,60 @@ pub fn trace(root: &DataRoot) -> Check {
             );
             Check::fail(NAME, text, "cairn update, or export CAIRN_HOME=FOLDER for this version")
         }
-        Ok((version, integrity)) if integrity == "ok" => {
+        Ok((version, _)) if version < known => Check::info(
+            NAME,
+            format!("trace.db has version {version}; the next start of the daemon migrates it"),
+        ),
+        Ok((version, _)) if size > MAX_CHECKED => Check::info(
+            NAME,
+            format!(
+                "trace.db: version {version}, {} MiB, too large to be checked completely",
+                size / (1024 * 1024)
+            ),
+        ),
+        Ok((version, findings)) if findings.is_empty() => {
             Check::ok(NAME, format!("trace.db is intact: version {version}, {} KiB", size / 1024))
         }
-        Ok((version, integrity)) if size > MAX_CHECKED => Check::info(
-            NAME,
-            format!("trace.db: version {version}, {} MiB, {integrity}", size / (1024 * 1024)),
-        ),
-        Ok((_, what)) => {
-            Check::fail(NAME, format!("trace.db is damaged: {what}"), move_away(&path))
+        Ok((_, findings)) => {
+            let first = findings.first().map_or("", String::as_str);
+            let text = format!("trace.db is damaged ({} findings): {first}", findings.len());
+            Check::fail(NAME, text, REPAIR_HINT)
         }
-        Err(e) => Check::fail(NAME, format!("trace.db cannot be read: {e}"), move_away(&path)),
+        Err(e) => Check::fail(NAME, format!("trace.db cannot be read: {e}"), REPAIR_HINT),
     }
 }
 
-/// The line that renames a damaged log; indexes are not affected.
-fn move_away(path: &Path) -> String {
-    format!("cairn stop; mv '{0}' '{0}.damaged' (indexes are not affected)", path.display())
+/// The line that shows what can be rescued.
+const REPAIR_HINT: &str = "cairn doctor --repair";
+
+/// Checks that the state of the daemon can be read.
+pub fn state_file(root: &DataRoot) -> Option<Check> {
+    const NAME: &str = "state";
+    let path = root.state_json();
+    let bytes = std::fs::read(&path).ok()?;
+    Some(match cairn_engine::rescue_state(&bytes).1.first() {
+        None => Check::ok(NAME, "state.json can be read"),
+        Some(what) => Check::fail(NAME, format!("state.json is damaged: {what}"), REPAIR_HINT),
+    })
+}
+
+/// Checks that no index was cut.
+pub fn indexes(root: &DataRoot) -> Vec<Check> {
+    let cut = |folder: &std::path::PathBuf| {
+        let error = cairn_store::check_length(&folder.join("index.db")).err()?;
+        Some(Check::warn(
+            "index",
+            error.to_string(),
+            "cairn index rebuild ROOT (the next start of the daemon does it too)",
+        ))
+    };
+    index_folders(root).iter().filter_map(cut).collect()
+}
+
+/// Returns the folders of indexes.
+pub fn index_folders(root: &DataRoot) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(root.index_dir()).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|folder| folder.join("index.db").is_file()).collect()
 }
 
 /// Checks the daemon and its port.

@@ -104,4 +104,11 @@ pub enum ServiceAction {
 
 /// Arguments of `cairn doctor`.
 #[derive(Debug, Clone, Copy, Default, Args)]
-pub struct DoctorArgs {}
+pub struct DoctorArgs {
+    /// Show what of the data folder is damaged, and what a repair would rescue
+    #[arg(long)]
+    pub repair: bool,
+    /// Do it: rescue what is intact, and move the damaged files aside
+    #[arg(long, requires = "repair")]
+    pub yes: bool,
+}

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cairn_client_sdk::ClientError;
+use cairn_client_sdk::{ClientError, is_root_locked};
 use cairn_protocol::{
     daemon::DaemonStatus, index::RootStatus, location::ConfigFolder, session::Empty,
 };
@@ -18,7 +18,10 @@ use crate::{
 pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
     let client = match app.connector().connect().await {
         Ok(client) => client,
-        Err(error @ ClientError::Incompatible { .. }) => return Err(error.into()),
+        // A daemon that answers is running, whatever it answers.
+        Err(error @ (ClientError::Incompatible { .. } | ClientError::Busy { .. })) => {
+            return Err(error.into());
+        }
         Err(error) if error.is_unreachable() && !app.is_remote() => return absent(app, &error),
         Err(error) => return Err(error.into()),
     };
@@ -44,14 +47,19 @@ fn absent(app: &App<'_>, why: &ClientError) -> Result<u8, Failure> {
         }))?;
         return Ok(UNREACHABLE);
     }
-    let mut out = format!("{}\n", style("no daemon is running").yellow());
+    let is_locked = is_root_locked(&root);
+    let state = if is_locked { "the daemon does not answer" } else { "no daemon is running" };
+    let mut out = format!("{}\n", style(state).yellow());
     if !matches!(why, ClientError::NotRunning { .. }) {
         let _infallible = writeln!(out, "  reason    {}", plain(&why.to_string()));
     }
     let _infallible = writeln!(out, "  data      {}", root.path().display());
     let _infallible = writeln!(out, "  log       {}", root.log_file().display());
     let _infallible = writeln!(out, "  config    {}{}", config.display(), origin_text(origin));
-    out.push_str("a command that needs one starts it\n");
+    out.push_str(match is_locked {
+        true => "'cairn stop' ends it, and the next command that needs one starts it\n",
+        false => "a command that needs one starts it\n",
+    });
     output::print(&out)?;
     Ok(UNREACHABLE)
 }

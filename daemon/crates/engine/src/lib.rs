@@ -99,6 +99,7 @@ pub use query::{OnLines, OnPartial, SearchKind, TakeLines};
 pub use queue::{Offered, OpQueue};
 pub use root_settings::{RootConfig, RootSettings};
 pub use runs::Agent;
+pub use state_file::rescue_state;
 pub use turns::{
     Answer, Ask, Compaction, Conversation, DomainAccess, PromptTier, TurnAgent, TurnContext,
     TurnSettings,

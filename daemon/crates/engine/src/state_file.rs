@@ -12,6 +12,7 @@ use cairn_protocol::{
 };
 use cairn_workspace::replace_private_file;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{schedules::StoredSchedule, unattended::StoredRun};
 
@@ -34,6 +35,55 @@ pub(crate) struct State {
     pub schedules: Vec<StoredSchedule>,
 }
 
+/// The way out of a file that cannot be read.
+const REPAIR: &str = "'cairn doctor --repair' shows what can be rescued";
+
+/// Returns the content of a damaged state file without the parts that cannot be read, and those
+/// parts, one line each; none if it is intact.
+pub fn rescue_state(bytes: &[u8]) -> (Vec<u8>, Vec<String>) {
+    if serde_json::from_slice::<State>(bytes).is_ok() {
+        return (bytes.to_vec(), vec![]);
+    }
+    let mut lost = Vec::new();
+    let mut intact = serde_json::Map::new();
+    match serde_json::from_slice::<Value>(bytes) {
+        Ok(Value::Object(parts)) => {
+            for (name, value) in parts {
+                if let Some(value) = readable(&name, value, &mut lost) {
+                    intact.insert(name, value);
+                }
+            }
+        }
+        Ok(_) => lost.push("roots, work trees, runs and schedules: it is not an object".into()),
+        Err(error) => lost.push(format!("roots, work trees, runs and schedules: {error}")),
+    }
+    (serde_json::to_vec_pretty(&intact).unwrap_or_else(|_| b"{}".to_vec()), lost)
+}
+
+/// Returns what can be read of one part: all of it, or the entries of a list that can be read.
+fn readable(name: &str, value: Value, lost: &mut Vec<String>) -> Option<Value> {
+    let check = |value: &Value| {
+        let part = serde_json::json!({ name: value });
+        serde_json::from_value::<State>(part).map(drop)
+    };
+    let error = match check(&value) {
+        Ok(()) => return Some(value),
+        Err(error) => error,
+    };
+    let Value::Array(entries) = value else {
+        lost.push(format!("{name}: {error}"));
+        return None;
+    };
+    let mut rest = Vec::new();
+    for entry in entries {
+        match check(&Value::Array(vec![entry.clone()])) {
+            Ok(()) => rest.push(entry),
+            Err(error) => lost.push(format!("an entry of {name}: {error}")),
+        }
+    }
+    Some(Value::Array(rest))
+}
+
 /// The file and its content.
 pub(crate) struct StateFile {
     path: PathBuf,
@@ -48,7 +98,7 @@ impl StateFile {
         };
         let state = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|e| failed(format!("not a state file: {e}")))?,
+                .map_err(|e| failed(format!("not a state file: {e}; {REPAIR}")))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => State::default(),
             Err(error) => return Err(failed(error.to_string())),
         };
@@ -88,6 +138,20 @@ mod tests {
         file.change(|s| s.roots.push("/a".into())).unwrap();
         assert_eq!(StateFile::load(path.clone()).unwrap().get().roots, [PathBuf::from("/a")]);
         std::fs::write(&path, "{").unwrap();
-        assert!(StateFile::load(path).is_err());
+        let error = StateFile::load(path).err().unwrap();
+        assert!(error.message.contains("cairn doctor --repair"), "{error}");
+    }
+
+    #[test]
+    fn readable_parts_of_a_damaged_file_are_rescued() {
+        let intact = br#"{"roots": ["/a"]}"#;
+        assert_eq!(rescue_state(intact), (intact.to_vec(), vec![]));
+        let damaged = br#"{"roots": ["/a", 7], "remotes": "x", "schedules": []}"#;
+        let (rescued, lost) = rescue_state(damaged);
+        let state: State = serde_json::from_slice(&rescued).unwrap();
+        assert_eq!(state.roots, [PathBuf::from("/a")]);
+        assert_eq!(lost.len(), 2, "{lost:?}");
+        let (rescued, lost) = rescue_state(b"{\"roots\": [");
+        assert!(serde_json::from_slice::<State>(&rescued).is_ok() && lost.len() == 1, "{lost:?}");
     }
 }

@@ -7,9 +7,11 @@
 //! between two callbacks loses its memory and its thread.
 
 mod allocator;
+mod unavailable;
 mod worker;
 
 pub use allocator::is_over;
+pub use unavailable::Unavailable;
 pub use worker::bounded;
 
 /// Creates a parser whose memory is counted. All parsers must be created here, because the

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::allocator;
+use crate::{allocator, unavailable::Unavailable};
 
 /// Stack size of a thread. The library frees its stacks of states recursively with 112 bytes per
 /// state, and a state takes more than 200 bytes of the limited memory, so half of [`TOTAL_BYTES`]
@@ -67,18 +67,21 @@ fn spawn() -> Option<Sender<Job>> {
 
 /// Runs `work` on a thread where parsers may use `limit` bytes and, between two callbacks, half as
 /// much in addition. `None` if they used more, if the time limit was reached, or if `stop` was set.
+///
+/// # Errors
+/// [`Unavailable`] if `work` was not started, which says nothing about the text.
 pub fn bounded<T: Send + 'static>(
     limit: usize,
     stop: &AtomicBool,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
+) -> Result<Option<T>, Unavailable> {
     if ABANDONED.load(Ordering::Relaxed) >= MAX_ABANDONED {
-        return None;
+        return Err(Unavailable::Disabled);
     }
     let hard_limit = limit + limit / 2;
     let reserved = Reservation::new(hard_limit);
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let worker = idle.or_else(spawn)?;
+    let worker = idle.or_else(spawn).ok_or(Unavailable::NoThread)?;
     let (done, answer) = mpsc::channel();
     let exceeded = done.clone();
     let job = move || {
@@ -87,7 +90,7 @@ pub fn bounded<T: Send + 'static>(
         // The caller may have stopped waiting.
         let _gone = done.send(Some((value, allocator::clear_limit())));
     };
-    worker.send(Box::new(job)).ok()?;
+    worker.send(Box::new(job)).map_err(|_| Unavailable::NoThread)?;
     let until = Instant::now() + MAX_TIME;
     let outcome = loop {
         match answer.recv_timeout(POLL) {
@@ -106,11 +109,11 @@ pub fn bounded<T: Send + 'static>(
                 "a parser exceeded its limit of memory or time and was stopped"
             );
         }
-        return None;
+        return Ok(None);
     };
     let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
     if peak <= MAX_REUSED_PEAK && idle.len() < MAX_IDLE {
         idle.push(worker);
     }
-    Some(value)
+    Ok(Some(value))
 }

@@ -14,6 +14,12 @@ use super::{spec::Expected, step::Confine};
 pub(super) fn apply(confine: &Confine) -> Result<serde_json::Value, String> {
     use super::seccomp::{Sockets, apply as forbid_calls};
     close_descriptors();
+    if confine.outside_is_visible {
+        // The command ends as well if its supervisor is killed.
+        let signal = Some(rustix::process::Signal::KILL);
+        rustix::process::set_parent_process_death_signal(signal)
+            .map_err(|e| format!("parent: {e}"))?;
+    }
     confine.expected.iter().try_for_each(check)?;
     confine.limits.apply()?;
     rustix::thread::set_no_new_privs(true).map_err(|e| format!("no_new_privs: {e}"))?;
@@ -21,9 +27,14 @@ pub(super) fn apply(confine: &Confine) -> Result<serde_json::Value, String> {
     drop_capabilities()?;
     let sockets =
         if confine.network || confine.own_network { Sockets::Network } else { Sockets::Local };
-    forbid_calls(sockets)?;
+    // The full sandbox shows no socket but those of the workspace.
+    let closes_sockets = landlock.is_some_and(|version| version >= CLOSES_SOCKETS);
+    forbid_calls(sockets, !confine.outside_is_visible || closes_sockets)?;
     Ok(json!({"landlock": landlock, "seccomp": true, "uid": rustix::process::getuid().as_raw()}))
 }
+
+/// Version of Landlock's interface from which sockets are closed by their paths.
+pub(super) const CLOSES_SOCKETS: i32 = 9;
 
 /// Only Linux has Landlock and seccomp.
 #[cfg(not(target_os = "linux"))]
@@ -57,11 +68,7 @@ fn drop_capabilities() -> Result<(), String> {
 fn check(expected: &Expected) -> Result<(), String> {
     let swapped = || format!("'{}' changed while the command was started", expected.path.display());
     let stat = rustix::fs::lstat(&expected.path).map_err(|_| swapped())?;
-    if (stat.st_dev, stat.st_ino) == (expected.device, expected.inode) {
-        Ok(())
-    } else {
-        Err(swapped())
-    }
+    if expected.is(&stat) { Ok(()) } else { Err(swapped()) }
 }
 
 /// Returns Landlock rules for these paths. The opened path is compared with the judged one, so a
@@ -74,14 +81,14 @@ fn beneath<'a>(
 ) -> impl Iterator<Item = Result<landlock::PathBeneath<std::os::fd::OwnedFd>, landlock::RulesetError>> + 'a
 {
     use landlock::AccessFs;
-    let files = AccessFs::from_file(landlock::ABI::V6);
+    let files = AccessFs::from_file(landlock::ABI::V9);
     paths.iter().filter_map(move |path| {
         let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
         // A path that does not exist needs no rule.
         let opened = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()?;
         let stat = rustix::fs::fstat(&opened).ok()?;
         let judged = expected.iter().find(|e| e.path == *path);
-        if judged.is_some_and(|e| (e.device, e.inode) != (stat.st_dev, stat.st_ino)) {
+        if judged.is_some_and(|e| !e.is(&stat)) {
             return None;
         }
         let folder =
@@ -98,7 +105,7 @@ fn landlock(confine: &Confine) -> Result<Option<i32>, String> {
         ABI, Access as _, AccessFs, AccessNet, Compatible as _, LandlockStatus, Ruleset,
         RulesetAttr as _, RulesetCreatedAttr as _, Scope,
     };
-    let newest = ABI::V6;
+    let newest = ABI::V9;
     let failed = |e: landlock::RulesetError| format!("landlock: {e}");
     let mut rules = Ruleset::default()
         .set_compatibility(landlock::CompatLevel::BestEffort)

@@ -120,10 +120,17 @@ impl Layout {
         hidden.retain(|p| fs::symlink_metadata(p).is_ok());
         hidden.sort();
         hidden.dedup();
+        // A path in a hidden folder is hidden with it; the empty cover has no place for its own.
+        hidden.dedup_by(|inner, outer| inner.starts_with(&*outer));
         let writable = writable(confined, &spaces);
         let root = confined.root.as_deref().filter(|r| writable.iter().any(|s| s == r));
-        let placeholders =
-            root.map(placeholder::create_placeholders).transpose().map_err(unprotected)?;
+        let placeholders = root
+            .map(|root| {
+                let expected = confined.expected.iter().find(|e| e.path == root);
+                placeholder::create_placeholders(root, expected)
+            })
+            .transpose()
+            .map_err(unprotected)?;
         let ignored = placeholders.as_ref().map(ignore_file).transpose().map_err(unprotected)?;
         let protected = if writable.is_empty() { vec![] } else { protected(root, &writable)? };
         let readable = confined.readable.clone();

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use serde::Serialize;
 
-use super::{Confined, Limits, Sandbox, Wake, cgroup::Cgroup, run};
+use super::{Confined, Limits, Sandbox, Wake, cgroup::Cgroup, confine::CLOSES_SOCKETS, run};
 
 /// Strength of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -159,9 +159,13 @@ impl Probe {
                     "modes, owners and times of outside files can be changed if the user may do so",
                 );
                 note("names of files and of other processes can be seen");
-                note(
-                    "sockets in files, as of a container service, and shared memory of the user can be reached",
-                );
+                note("shared memory of the user can be reached");
+                if self.landlock.is_none_or(|version| version < CLOSES_SOCKETS) {
+                    note(
+                        "commands can open no Unix sockets, not even of their own, because \
+                         sockets of other programs cannot be told apart",
+                    );
+                }
                 note("a repository's own folder can be created below the top of the workspace");
                 note("no new entries can be created directly in the top of a workspace");
             }

@@ -26,7 +26,7 @@ use super::{
     layout::{self, Layout},
     limits::Rlimits,
     step::{Confine, FAILED, MARK, Step},
-    terminate::terminate,
+    terminate::{Scope, terminate},
 };
 
 /// Time that output is read after the exit: a child that left its group may still have a pipe open.
@@ -56,11 +56,14 @@ pub(super) fn run(
         Tier::Full if cfg!(target_os = "macos") => seatbelt(sandbox, confined)?,
         Tier::Full => full(sandbox, confined)?,
         Tier::Weaker => weaker(sandbox, confined)?,
-        Tier::None => bare(sandbox, confined),
+        Tier::None => bare(sandbox, confined)?,
     };
-    let supervised = matches!(tier, Tier::Full | Tier::Weaker)
-        && prepared.group.is_none()
-        && !cfg!(target_os = "macos");
+    let supervised = cfg!(target_os = "linux")
+        && match tier {
+            Tier::Full => prepared.group.is_none(),
+            Tier::Weaker => true,
+            Tier::None => sandbox.helper().is_ok(),
+        };
     let command = &mut prepared.command;
     let stdin = if prepared.stdin.is_some() { Stdio::piped() } else { input(confined)? };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -151,6 +154,22 @@ while [ "$n" -gt 0 ]; do
 done
 exec "$@""#;
 
+/// Builds a command line that runs another one under a supervisor, which ends it when this process
+/// ends.
+fn supervised(
+    helper: &Path,
+    argv: Vec<OsString>,
+    spares_rest: bool,
+) -> Result<Vec<OsString>, Failure> {
+    let text = |word: OsString| {
+        let bad = |w| Failure::new(Reason::InvalidParams, format!("{w:?} is not valid Unicode"));
+        word.into_string().map_err(bad)
+    };
+    let argv = argv.into_iter().map(text).collect::<Result<_, _>>()?;
+    let step = Step::Supervise { argv, parent: std::process::id(), spares_rest };
+    Ok(vec![helper.into(), HELPER_WORD.into(), step_text(&step)?.into()])
+}
+
 /// Builds a command that starts in the control group, joins it first, or runs under a supervisor
 /// where there is no group.
 fn entering(
@@ -158,15 +177,8 @@ fn entering(
     group: Option<&Cgroup>,
     argv: Vec<OsString>,
 ) -> Result<Command, Failure> {
-    let text = |word: OsString| {
-        let bad = |w| Failure::new(Reason::InvalidParams, format!("{w:?} is not valid Unicode"));
-        word.into_string().map_err(bad)
-    };
     if group.is_some_and(Cgroup::takes_threads) {
-        let mut argv = argv.into_iter();
-        let mut command = Command::new(argv.next().unwrap_or_default());
-        command.args(argv);
-        return Ok(command);
+        return Ok(command_of(argv));
     }
     if let Some(group) = group {
         // The shell takes a fraction of the time that the helper takes to start.
@@ -177,10 +189,14 @@ fn entering(
             .args(argv);
         return Ok(command);
     }
-    let argv = argv.into_iter().map(text).collect::<Result<_, _>>()?;
-    let mut command = Command::new(helper);
-    command.args([HELPER_WORD, &step_text(&Step::Supervise { argv })?]);
-    Ok(command)
+    Ok(command_of(supervised(helper, argv, false)?))
+}
+
+fn command_of(argv: Vec<OsString>) -> Command {
+    let mut argv = argv.into_iter();
+    let mut command = Command::new(argv.next().unwrap_or_default());
+    command.args(argv);
+    command
 }
 
 fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
@@ -205,6 +221,7 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
         proxy: confined.proxy.is_some(),
         used_input: uses_stdin,
         expected,
+        outside_is_visible: false,
         sole_program,
         limits,
         argv,
@@ -277,11 +294,17 @@ fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
         proxy: false,
         used_input,
         expected,
+        outside_is_visible: true,
         sole_program,
         limits,
         argv,
     };
-    let argv = vec![helper.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
+    let mut argv =
+        vec![helper.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
+    // A group is emptied by this process alone: bubblewrap, which ends with it, is not there.
+    if group.is_some() {
+        argv = supervised(helper, argv, false)?;
+    }
     let mut command = entering(helper, group.as_ref(), argv)?;
     command.env_clear().envs(env).current_dir(&confined.folder);
     Ok(Prepared { command, group, stdin: None, _layout: Some(layout), _temp: Some(temp) })
@@ -305,11 +328,19 @@ fn seatbelt(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure>
 }
 
 /// Prepares a process without a sandbox: only the time and the output are bounded, and memory if a
-/// control group is available.
-fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
-    let mut argv = confined.argv.iter();
-    let mut command = Command::new(argv.next().map_or("true", String::as_str));
-    command.args(argv).current_dir(&confined.folder).env_clear().envs(confined.env.iter().cloned());
+/// control group is available. It ends with this process, if there is a helper.
+fn bare(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
+    let mut argv: Vec<OsString> = confined.argv.iter().map(OsString::from).collect();
+    if argv.is_empty() {
+        argv.push("true".into());
+    }
+    if let Ok(helper) = sandbox.helper()
+        && cfg!(target_os = "linux")
+    {
+        argv = supervised(helper, argv, true)?;
+    }
+    let mut command = command_of(argv);
+    command.current_dir(&confined.folder).env_clear().envs(confined.env.iter().cloned());
     let path: Vec<String> =
         sandbox.host.path.iter().map(|p| p.to_string_lossy().into_owned()).collect();
     command.env(
@@ -319,7 +350,7 @@ fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
     if let Some(home) = &sandbox.host.home {
         command.env("HOME", home);
     }
-    Prepared { command, group: None, stdin: None, _layout: None, _temp: None }
+    Ok(Prepared { command, group: None, stdin: None, _layout: None, _temp: None })
 }
 
 fn unwritten(error: &std::io::Error) -> Failure {
@@ -426,11 +457,10 @@ fn follow(
         let mut out = Reading::new(Stream::Out, child.stdout.take(), room);
         let mut err = Reading::new(Stream::Err, child.stderr.take(), room);
         let cut = watch(&mut out, &mut err, &exit_reader, Some(until), Some(wake), output);
-        let inner = tier == Tier::Full && !cfg!(target_os = "macos");
         if cut != Cut::No
             && !ends_by_itself(
                 pid,
-                inner,
+                scope_of(tier, supervised),
                 confined.grace,
                 &exit_reader,
                 output,
@@ -455,6 +485,15 @@ fn follow(
         let (stdout, stderr) = (out.capture.finish(), err.capture.finish());
         Ok(ProcessOutput { exit_code, timed_out, cancelled, stdout, stderr, tier })
     })
+}
+
+/// Returns the processes that are requested to end by themselves.
+fn scope_of(tier: Tier, supervised: bool) -> Scope {
+    match tier {
+        Tier::Full if !cfg!(target_os = "macos") => Scope::Namespace,
+        _ if supervised => Scope::Descendants,
+        _ => Scope::Group,
+    }
 }
 
 fn pid_of(child: &Child) -> Option<Pid> {
@@ -518,14 +557,14 @@ fn watch_rest(
 /// Requests the command to end, and returns true if it did within `grace`.
 fn ends_by_itself(
     pid: Option<Pid>,
-    inner: bool,
+    scope: Scope,
     grace: Duration,
     end: &OwnedFd,
     output: &mut dyn FnMut(Stream, &[u8]),
     (out, err): (&mut Reading, &mut Reading),
 ) -> bool {
     let Some(pid) = pid.filter(|_| !grace.is_zero()) else { return false };
-    terminate(pid, inner);
+    terminate(pid, scope);
     watch(out, err, end, Some(Instant::now() + grace), None, output) == Cut::No
 }
 

@@ -102,15 +102,21 @@ const X32: &[(libc::c_long, libc::c_long)] = &[
     (libc::SYS_execveat, 545),
 ];
 
+/// Bits of a socket's type without its flags.
+const SOCKET_TYPE: u64 = 0xf;
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Forbids these calls to this process and its descendants.
+/// Forbids these calls to this process and its descendants. Without `named_sockets` no Unix socket
+/// can be connected by its name: a filter sees the family of a socket, and not the path that it is
+/// connected to.
 ///
 /// # Errors
 /// The error of the kernel or of the filter compiler.
-pub(super) fn apply(sockets: Sockets) -> Result<(), String> {
+pub(super) fn apply(sockets: Sockets, named_sockets: bool) -> Result<(), String> {
     let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("seccomp: {e}"))?;
-    for (rules, errno) in [(denied(sockets)?, libc::EPERM), (absent(), libc::ENOSYS)] {
+    let denied = denied(sockets, named_sockets)?;
+    for (rules, errno) in [(denied, libc::EPERM), (absent(), libc::ENOSYS)] {
         install(rules, errno, arch)?;
     }
     Ok(())
@@ -140,7 +146,7 @@ fn add(rules: &mut Rules, call: libc::c_long, conditions: &[SeccompRule]) {
     }
 }
 
-fn denied(sockets: Sockets) -> Result<Rules, String> {
+fn denied(sockets: Sockets, named_sockets: bool) -> Result<Rules, String> {
     let mut rules = Rules::new();
     for call in REFUSED {
         add(&mut rules, *call, &[]);
@@ -159,16 +165,29 @@ fn denied(sockets: Sockets) -> Result<Rules, String> {
         Sockets::Local => &[libc::AF_UNIX],
         Sockets::Network => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
     };
-    let conditions = allowed
-        .iter()
-        .map(|family| {
+    let others = |allowed: &mut dyn Iterator<Item = libc::c_int>| {
+        let other = |family: libc::c_int| {
             SeccompCondition::new(0, Dword, SeccompCmpOp::Ne, u64::from(family.cast_unsigned()))
-        })
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| format!("seccomp: {e}"))?;
-    let others = SeccompRule::new(conditions).map_err(|e| format!("seccomp: {e}"))?;
-    add(&mut rules, libc::SYS_socket, std::slice::from_ref(&others));
-    add(&mut rules, libc::SYS_socketpair, &[others]);
+        };
+        let conditions: Result<Vec<_>, _> = allowed.map(other).collect();
+        match conditions {
+            // A rule needs a condition: without an allowed family all are refused.
+            Ok(conditions) if conditions.is_empty() => Ok(vec![]),
+            conditions => conditions.and_then(SeccompRule::new).map(|rule| vec![rule]),
+        }
+        .map_err(|e| format!("seccomp: {e}"))
+    };
+    let is_named = |family: &libc::c_int| named_sockets || *family != libc::AF_UNIX;
+    let single = others(&mut allowed.iter().copied().filter(is_named))?;
+    add(&mut rules, libc::SYS_socket, &single);
+    // A pair has no name, and serves the processes of one command among themselves.
+    let mut pairs = others(&mut allowed.iter().copied())?;
+    if !named_sockets {
+        // One for datagrams can still send to any name.
+        let datagrams = u64::from(libc::SOCK_DGRAM.cast_unsigned());
+        pairs.push(when(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), datagrams)?);
+    }
+    add(&mut rules, libc::SYS_socketpair, &pairs);
     Ok(rules)
 }
 

@@ -62,6 +62,24 @@ pub(crate) struct Expected {
     pub inode: u64,
 }
 
+impl Expected {
+    /// Returns true if `stat` is that of the judged target.
+    pub(crate) fn is(&self, stat: &rustix::fs::Stat) -> bool {
+        (self.device, self.inode) == (device(stat), stat.st_ino)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn device(stat: &rustix::fs::Stat) -> u64 {
+    stat.st_dev
+}
+
+/// Elsewhere the number has a sign, which the standard library extends.
+#[cfg(not(target_os = "linux"))]
+fn device(stat: &rustix::fs::Stat) -> u64 {
+    i64::from(stat.st_dev).cast_unsigned()
+}
+
 /// A process to run in the sandbox.
 #[derive(Debug, Clone)]
 pub struct Confined {

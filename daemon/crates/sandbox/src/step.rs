@@ -48,11 +48,15 @@ const fn build(sources: &[&[u8]]) -> u64 {
 pub(super) enum Step {
     /// Confine this process, then become the command.
     Confine(Confine),
-    /// Run `argv`; when it exits or this process receives a signal to stop, kill all its
-    /// descendants.
+    /// Run `argv`; when it exits, `parent` has ended, or this process receives a signal to stop,
+    /// kill all its descendants.
     Supervise {
         /// The program and its arguments.
         argv: Vec<String>,
+        /// Process that this one must not outlive.
+        parent: u32,
+        /// True if descendants may remain when the program exits by itself.
+        spares_rest: bool,
     },
     /// Print [`BUILD`], to compare versions.
     Build,
@@ -86,6 +90,8 @@ pub(super) struct Confine {
     pub used_input: bool,
     /// Paths with the device and inode that they must have.
     pub expected: Vec<Expected>,
+    /// True if files outside of the workspace are visible, among them sockets of other programs.
+    pub outside_is_visible: bool,
     /// True if the command may start no other program.
     pub sole_program: bool,
     pub limits: Rlimits,
@@ -131,7 +137,9 @@ fn take(step: Step) -> Result<u8, String> {
                 become_command(&inner.argv)
             })
         }
-        Step::Supervise { argv } => supervise::supervise(&argv),
+        Step::Supervise { argv, parent, spares_rest } => {
+            supervise::supervise(&argv, parent, spares_rest)
+        }
         Step::Build => print(&BUILD.to_string()),
     }
 }

@@ -3,26 +3,35 @@
 
 use std::process::Command;
 
-/// Runs a program in a child process, and kills all remaining descendants when it has exited or
-/// this process receives a signal to stop.
+/// Runs a program in a child process, and kills all remaining descendants when it has exited, when
+/// `parent` has ended, or when this process receives a signal to stop. With `spares_rest` they
+/// remain if the program exits by itself.
 ///
 /// # Errors
 /// The program that could not be started.
 #[cfg(target_os = "linux")]
-pub(super) fn supervise(argv: &[String]) -> Result<u8, String> {
-    use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
+pub(super) fn supervise(argv: &[String], parent: u32, spares_rest: bool) -> Result<u8, String> {
+    use rustix::process::{
+        Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
+    };
     let signals = Signals::block()?;
     set_child_subreaper(Some(getpid())).map_err(|e| format!("supervisor: {e}"))?;
     set_parent_process_death_signal(Some(Signal::TERM)).map_err(|e| format!("supervisor: {e}"))?;
+    // The signal is not sent for a parent that has ended before.
+    if getppid().is_none_or(|pid| pid.as_raw_nonzero().get().unsigned_abs() != parent) {
+        return Err("the daemon has ended".into());
+    }
     let main = i32::try_from(start(argv)?.id()).map_err(|e| e.to_string())?;
-    let code = follow(main, &signals);
-    kill_all();
+    let (code, is_stopped) = follow(main, &signals);
+    if is_stopped || !spares_rest {
+        kill_all();
+    }
     Ok(code)
 }
 
 /// Elsewhere the process group must suffice.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn supervise(argv: &[String]) -> Result<u8, String> {
+pub(super) fn supervise(argv: &[String], _parent: u32, _spares: bool) -> Result<u8, String> {
     let status = start(argv)?.wait().map_err(|e| format!("supervisor: {e}"))?;
     Ok(status.code().and_then(|c| u8::try_from(c).ok()).unwrap_or(128))
 }
@@ -65,24 +74,25 @@ impl Signals {
     }
 }
 
-/// Waits for the main process and reaps orphans meanwhile.
+/// Waits for the main process and reaps orphans meanwhile. Returns its exit code, and true if a
+/// signal to stop came first.
 #[cfg(target_os = "linux")]
-fn follow(main: i32, signals: &Signals) -> u8 {
+fn follow(main: i32, signals: &Signals) -> (u8, bool) {
     use rustix::process::{WaitOptions, wait};
     loop {
         if signals.next() == libc::SIGTERM {
-            return 128 + 9;
+            return (128 + 9, true);
         }
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == main => {
                     let signal = status.terminating_signal().map(|s| 128 + s);
                     let code = status.exit_status().or(signal).unwrap_or(1);
-                    return u8::try_from(code).unwrap_or(255);
+                    return (u8::try_from(code).unwrap_or(255), false);
                 }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => break,
-                Err(_) => return 1,
+                Err(_) => return (1, false),
             }
         }
     }

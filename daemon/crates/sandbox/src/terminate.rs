@@ -6,11 +6,22 @@ use rustix::process::{Pid, Signal};
 #[cfg(target_os = "linux")]
 const MAX_PROCESSES: usize = 4096;
 
+/// Processes of a command that receive the signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Processes with ids of their own: the ones around them are spared, because their end would
+    /// kill the command.
+    Namespace,
+    /// The descendants of its supervisor, which is spared because it kills them when it is stopped.
+    Descendants,
+    /// Its descendants, and its group.
+    Group,
+}
+
 /// Sends TERM to the command that `top` runs, and to its descendants in whatever group they are.
-/// `inner` is true if the command has process ids of its own: then the processes around it are
-/// spared, because their end would kill it.
 #[cfg(target_os = "linux")]
-pub(super) fn terminate(top: Pid, inner: bool) {
+pub(super) fn terminate(top: Pid, scope: Scope) {
+    let inner = scope == Scope::Namespace;
     let own = levels("self");
     let mut pending = vec![top.as_raw_nonzero().get()];
     let mut count = 0;
@@ -28,14 +39,14 @@ pub(super) fn terminate(top: Pid, inner: bool) {
             }
         }
     }
-    if !inner {
+    if scope == Scope::Group {
         let _gone = rustix::process::kill_process_group(top, Signal::TERM);
     }
 }
 
 /// Elsewhere the process group must suffice.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn terminate(top: Pid, _inner: bool) {
+pub(super) fn terminate(top: Pid, _scope: Scope) {
     let _gone = rustix::process::kill_process_group(top, Signal::TERM);
 }
 

@@ -54,6 +54,7 @@ impl BaseIndex {
     pub fn open(folder: &Path, embedder: &Embedder) -> Result<Self, StoreError> {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let corrupt = |what: &str| StoreError::Corrupt(format!("{}: {what}", folder.display()));
+        cairn_store::check_length(&db::path_in(folder))?;
         let conn = cairn_store::open_read_only(&db::path_in(folder))?;
         if !db::is_current_format(&conn)? || db::meta(&conn, "model")? != Some(model(embedder)) {
             return Err(corrupt("another format or model"));

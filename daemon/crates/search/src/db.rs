@@ -1,7 +1,10 @@
 //! The database of one index: schema, opening and a small pool of readers.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use cairn_store::rusqlite::{Connection, OptionalExtension, params};
 use cairn_store::{Migration, StoreError};
@@ -86,7 +89,9 @@ pub fn make_private(folder: &Path) -> Result<(), StoreError> {
 
 fn open_once(folder: &Path, base: Option<&Base>) -> Result<Option<Connection>, StoreError> {
     let path = path_in(folder);
-    if !path.exists() {
+    if path.exists() {
+        cairn_store::check_length(&path)?;
+    } else {
         create(&path)?;
     }
     let conn = cairn_store::open(&path, MIGRATIONS)?;
@@ -141,6 +146,26 @@ fn create(path: &Path) -> Result<(), StoreError> {
 pub fn path_in(folder: &Path) -> PathBuf {
     folder.join("index.db")
 }
+
+/// Checks the structures of an index and of its base, and returns the first damage. It ends early
+/// without a finding once `stop` is set.
+pub fn find_damage(conn: &mut Connection, stop: &Arc<AtomicBool>) -> Option<String> {
+    let is_stopping = Arc::clone(stop);
+    let watched =
+        conn.progress_handler(CHECK_STEPS, Some(move || is_stopping.load(Ordering::Relaxed)));
+    let found = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    let _unwatched = watched.and_then(|()| conn.progress_handler(0, None::<fn() -> bool>));
+    match found {
+        Ok(text) => (text != "ok").then_some(text),
+        Err(error) => match StoreError::from(error) {
+            StoreError::Corrupt(text) => Some(text),
+            _ => None,
+        },
+    }
+}
+
+/// Steps of SQLite between two looks at the stop flag.
+const CHECK_STEPS: i32 = 100_000;
 
 /// True if the derived data have the current format.
 ///
@@ -322,6 +347,38 @@ mod tests {
         assert_eq!(meta(&open(dir.path(), None).unwrap(), "format").unwrap(), Some(FORMAT));
         std::fs::write(path_in(dir.path()), vec![b'x'; 9000]).unwrap();
         assert_eq!(meta(&open(dir.path(), None).unwrap(), "format").unwrap(), Some(FORMAT));
+    }
+
+    #[test]
+    fn index_that_was_cut_is_rebuilt() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = path_in(dir.path());
+        let fill = |conn: &Connection| {
+            for n in 0..20_000 {
+                set_meta(conn, &format!("a longer name of an entry {n}"), n).unwrap();
+            }
+        };
+        let conn = open(dir.path(), None).unwrap();
+        conn.execute_batch("BEGIN").unwrap();
+        fill(&conn);
+        conn.execute_batch("COMMIT").unwrap();
+        drop(conn);
+        let bytes = std::fs::read(&path).unwrap();
+        let entries = |folder: &Path| {
+            let conn = open(folder, None).unwrap();
+            let query = "SELECT count(*) FROM meta WHERE key LIKE 'a longer%'";
+            conn.query_row(query, [], |row| row.get::<_, i64>(0)).unwrap()
+        };
+        assert_eq!(entries(dir.path()), 20_000, "the control: the complete file");
+        let page = 8192;
+        for length in [0, 1, 99, 100, 4096, page, page + 1, bytes.len() / 2, bytes.len() - 1] {
+            let other = tempfile::tempdir().unwrap();
+            // Other files of the folder belong to the index that is lost.
+            std::fs::write(other.path().join("words"), "x").unwrap();
+            std::fs::write(path_in(other.path()), &bytes[..length]).unwrap();
+            assert_eq!(entries(other.path()), 0, "{length}");
+            assert!(!other.path().join("words").exists(), "{length}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::base_index;
 use crate::db::{meta, pending, set_meta};
 use crate::ingest::write;
 use crate::root_index::RootIndex;
-use cairn_symbols::extract::{self, Extracted};
+use cairn_symbols::extract::{self, Extracted, ParseInput, Unavailable, try_extract};
 use cairn_text_index::packed::{self, Frames, unpack};
 use cairn_vectors::Embedder;
 use cairn_vectors::Records;
@@ -195,22 +195,34 @@ fn pending_vectors(
 }
 
 /// Parses a batch of files and returns their number; `None` if no file is pending.
+///
+/// # Errors
+/// `overloaded` if no parser can be started: the files remain pending, so that the index is neither
+/// complete now nor after a restart.
 pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<usize>, Failure> {
     let files = pending_symbols(conn)?;
     if files.is_empty() {
         return Ok(None);
     }
-    let parsed: Vec<ParsedFile> = index.opts.pool.install(|| {
+    let outcomes: Vec<Result<ParsedFile, Unavailable>> = index.opts.pool.install(|| {
         let parse = |(id, path, text): &(i64, String, Vec<u8>)| {
             let lang = language_of(path).filter(|_| !index.is_stopping());
-            ParsedFile {
+            let extract = |l| try_extract(ParseInput::Reduced, l, path, text, &index.stop);
+            Ok(ParsedFile {
                 id: *id,
-                definitions: lang.and_then(|l| extract::extract(l, path, text, &index.stop)),
+                definitions: lang.map(extract).transpose()?.flatten(),
                 imports: lang.map(|lang| extract_imports(lang, path, text)).unwrap_or_default(),
-            }
+            })
         };
         files.par_iter().map(parse).collect()
     });
+    let (mut parsed, mut unavailable) = (Vec::with_capacity(outcomes.len()), None);
+    for outcome in outcomes {
+        match outcome {
+            Ok(file) => parsed.push(file),
+            Err(error) => unavailable = Some(error),
+        }
+    }
     if index.is_stopping() {
         return Ok(None);
     }
@@ -233,7 +245,15 @@ pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
         p.counts.symbols += count;
         p.counts.symbol_files += ids.len() as u64;
     });
-    Ok(Some(ids.len()))
+    match unavailable {
+        // The worker reports it, and tries again after a pause.
+        Some(error) => {
+            let pending = files.len() - ids.len();
+            let text = format!("definitions of {pending} files or more are pending: {error}");
+            Err(Failure::new(Reason::Overloaded, text))
+        }
+        None => Ok(Some(ids.len())),
+    }
 }
 
 fn pending_symbols(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, StoreError> {

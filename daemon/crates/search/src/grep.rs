@@ -392,11 +392,12 @@ impl<'a> Job<'a> {
         (scope, file): (&Scope, &FileEntry),
         sink: &mut impl Sink<Error = std::io::Error>,
     ) -> bool {
-        let Scope { opener, skips, .. } = scope;
+        let Scope { opener, skips, view, index, .. } = scope;
         if skips.contains_if_unchanged(file.id, || opener.facts(&file.path)) {
             return false;
         }
         let is_read = match opener.open_file(&file.path) {
+            Ok(_) if view.is_other_name_of_hidden(&index.root, &file.path) => return false,
             Ok((open, size)) => {
                 let reader = BoundedReader { file: &open, remaining: size.max(1), job: self };
                 searcher.search_reader(matcher, reader, sink).is_ok()

@@ -150,7 +150,7 @@ fn overlaps_by_half(a: (u32, u32), b: (u32, u32)) -> bool {
 /// Compares the indexed file with the disk; `None` if it is missing in either.
 fn current_state(index: &RootIndex, c: &Candidate) -> Result<Option<FileState>, Failure> {
     let Ok(stat) = index.root.stat(&c.path) else { return Ok(None) };
-    if stat.kind != EntryKind::File {
+    if stat.kind != EntryKind::File || index.root.is_other_name_of_hidden(&c.path) {
         return Ok(None);
     }
     let conn = index.readers.get()?;

@@ -303,6 +303,18 @@ impl Indexes {
         Ok(())
     }
 
+    /// Starts a rebuild of every index that is damaged.
+    fn rebuild_damaged(&self) {
+        let is_damaged =
+            |index: &RootIndex| index.damaged.swap(false, std::sync::atomic::Ordering::SeqCst);
+        for index in self.all().into_iter().filter(|index| is_damaged(index)) {
+            tracing::warn!(root = %index.root.path.display(), "the index is damaged and is rebuilt");
+            if let Err(error) = self.rebuild(&index.root.id) {
+                tracing::warn!(root = %index.root.path.display(), %error, "no rebuild was started");
+            }
+        }
+    }
+
     /// Waits until no rebuild of a root is running.
     fn wait_for_rebuild(&self, id: &RootId, cancel: &CancelFlag) -> Result<(), Failure> {
         loop {
@@ -367,6 +379,7 @@ impl Indexes {
         until: Until,
         cancel: &CancelFlag,
     ) -> Result<RootStatus, Failure> {
+        self.rebuild_damaged();
         loop {
             self.wait_for_rebuild(id, cancel)?;
             let (index, ticket) = self.request(id, Job::Scan)?;
@@ -396,6 +409,7 @@ impl Indexes {
     /// # Errors
     /// `root_not_found`.
     pub fn status(&self, id: Option<&RootId>) -> Result<Vec<RootStatus>, Failure> {
+        self.rebuild_damaged();
         let mut all: Vec<RootStatus> = match id {
             Some(id) => vec![self.index(id)?.status()],
             None => self.all().iter().map(|l| l.status()).collect(),
@@ -471,6 +485,7 @@ impl Indexes {
     /// # Errors
     /// `root_not_found`, `no_roots`.
     pub(crate) fn named(&self, names: &[String]) -> Result<Vec<Arc<RootIndex>>, Failure> {
+        self.rebuild_damaged();
         let all = self.all();
         if all.is_empty() {
             return Err(Failure::new(Reason::NoRoots, "no root is declared"));

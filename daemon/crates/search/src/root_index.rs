@@ -43,6 +43,8 @@ pub struct RootIndex {
     pub postings: Postings,
     pub grams: TrigramIndex,
     pub progress: Mutex<Progress>,
+    /// Its database is damaged, and no rebuild was started yet.
+    pub damaged: AtomicBool,
     pub changed: Condvar,
     pub stop: Arc<AtomicBool>,
     /// Incremented when files are added or removed.
@@ -197,6 +199,7 @@ impl RootIndex {
                 watch: "off",
                 ..Progress::default()
             }),
+            damaged: AtomicBool::new(false),
             changed: Condvar::new(),
             files_version: AtomicU64::new(1),
             files: Mutex::new(None),

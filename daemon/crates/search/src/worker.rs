@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cairn_index_base::lock;
-use cairn_protocol::error::Failure;
+use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::IndexState;
 use cairn_store::rusqlite::Connection;
 use cairn_workspace::{Change, Watch};
@@ -58,6 +58,7 @@ pub fn start(index: Arc<RootIndex>) -> std::io::Result<(Sender<Job>, std::thread
             counted_changes: None,
             is_enriched: true,
             grams_pending: false,
+            is_checked: false,
             batches: 0,
         };
         worker.run();
@@ -91,6 +92,8 @@ struct Worker {
     is_first_walk: bool,
     /// Files may need trigrams.
     grams_pending: bool,
+    /// The database was checked for damage since it was opened.
+    is_checked: bool,
     /// Batches of this pass.
     batches: usize,
     /// Number of changes received from the watch.
@@ -146,8 +149,31 @@ impl Worker {
         self.index.freezing.compare_exchange(from, to, order, order).is_ok()
     }
 
+    /// Checks the database for damage, which queries may meet as well; the next caller starts a
+    /// rebuild.
+    fn check(&mut self) -> Result<(), Failure> {
+        self.is_checked = true;
+        let damage = match &mut self.conn {
+            Some(conn) => db::find_damage(conn, &self.index.stop),
+            // It could not be opened completely.
+            None => {
+                let mut reader = self.index.readers.get()?;
+                db::find_damage(&mut reader, &self.index.stop)
+            }
+        };
+        let Some(damage) = damage else { return Ok(()) };
+        self.index.damaged.store(true, std::sync::atomic::Ordering::SeqCst);
+        let text = format!("the index is damaged and must be rebuilt: {damage}");
+        Err(Failure::new(Reason::StorageFailed, text))
+    }
+
     /// Records the failure for the status and delays the next attempt.
     fn failed(&mut self, error: &Failure) {
+        let checked = match error.reason {
+            Reason::StorageFailed if !self.is_checked => self.check(),
+            _ => Ok(()),
+        };
+        let error = checked.as_ref().err().unwrap_or(error);
         tracing::warn!(root = %self.index.root.path.display(), error = error.message, "index pass failed");
         self.index.update(|p| {
             p.state = Some(IndexState::Failed);
@@ -347,6 +373,10 @@ impl Worker {
              PRAGMA shrink_memory"
         );
         let _busy = conn.execute_batch(&checkpoint);
+        // Not before it is ready: all of the file is read.
+        if !self.is_checked {
+            self.check()?;
+        }
         if std::mem::take(&mut self.is_first_walk) {
             cairn_workspace::background_thread();
             self.start_watch();

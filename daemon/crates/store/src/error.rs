@@ -31,8 +31,19 @@ pub enum StoreError {
     #[error("the database's file cannot be written: {0}")]
     Device(String),
     /// The file is damaged or not a database.
-    #[error("database is damaged: {0}")]
+    #[error("database is damaged: {0}; 'cairn doctor --repair' shows what can be rescued")]
     Corrupt(String),
+    /// A part of the log does not match its checksum, or is missing.
+    #[error(
+        "{} is damaged: {what}; 'cairn doctor --repair' shows what can be rescued",
+        part_of(session, *seq)
+    )]
+    DamagedRecord {
+        session: String,
+        /// Number of the record; `None` for the session itself.
+        seq: Option<u64>,
+        what: String,
+    },
     /// The writer has stopped.
     #[error("the database's writer has stopped")]
     Closed,
@@ -67,8 +78,30 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 StoreError::Corrupt(error.to_string())
             }
+            _ if has_foreign_value(&error) => StoreError::Corrupt(error.to_string()),
             _ => StoreError::Sqlite(error),
         }
+    }
+}
+
+/// True if a value has a type or range that is never written to its column.
+fn has_foreign_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{
+        FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
+    };
+    matches!(
+        error,
+        FromSqlConversionFailure(..)
+            | IntegralValueOutOfRange(..)
+            | InvalidColumnType(..)
+            | Utf8Error(..)
+    )
+}
+
+fn part_of(session: &str, seq: Option<u64>) -> String {
+    match seq {
+        Some(seq) => format!("record {seq} of session {session}"),
+        None => format!("session {session}"),
     }
 }
 
@@ -122,6 +155,11 @@ impl StoreError {
             StoreError::Closed => StoreError::Closed,
             StoreError::Busy => StoreError::Busy,
             StoreError::Corrupt(m) => StoreError::Corrupt(m.clone()),
+            StoreError::DamagedRecord { session, seq, what } => StoreError::DamagedRecord {
+                session: session.clone(),
+                seq: *seq,
+                what: what.clone(),
+            },
             other => StoreError::Sqlite(rusqlite::Error::ToSqlConversionFailure(
                 other.to_string().into(),
             )),

@@ -9,7 +9,8 @@ mod writer;
 
 pub use error::StoreError;
 pub use open::{
-    Migration, integrity_check, limit_memory, open, open_read_only, open_shrinking, shrink,
+    Migration, check_length, integrity_check, limit_memory, open, open_read_only, open_shrinking,
+    shrink,
 };
 pub use rusqlite;
 pub use writer::{Writer, WriterStats};

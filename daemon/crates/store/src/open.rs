@@ -118,6 +118,50 @@ fn enable_stable_plans(conn: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Fails for a file that ends before its last page, which SQLite reports only when it reads there.
+/// A file whose write-ahead log has content is not judged: pages may be in the log alone.
+///
+/// # Errors
+/// [`StoreError::Corrupt`], or when the file cannot be read.
+pub fn check_length(path: &Path) -> Result<(), StoreError> {
+    let io = |source| StoreError::Io { path: path.to_owned(), source };
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    if Path::new(&wal).metadata().is_ok_and(|meta| meta.len() > 0) {
+        return Ok(());
+    }
+    let mut header = [0; HEADER];
+    let mut file = std::fs::File::open(path).map_err(io)?;
+    let length = file.metadata().map_err(io)?.len();
+    let cut = |what: String| StoreError::Corrupt(format!("{}: {what}", path.display()));
+    if length < HEADER as u64 {
+        return Err(cut(format!("the file has only {length} bytes")));
+    }
+    std::io::Read::read_exact(&mut file, &mut header).map_err(io)?;
+    let number = |at: usize| {
+        let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
+        u64::from(u32::from_be_bytes(bytes))
+    };
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        // The largest size does not fit its two bytes.
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    // The number of pages is only valid if the same change has written both counters.
+    let expected = number(PAGES) * page;
+    if number(CHANGES) == number(VALID_FOR) && length < expected {
+        return Err(cut(format!("the file has {length} of {expected} bytes")));
+    }
+    Ok(())
+}
+
+/// Bytes of the header of a database file, and positions in it: counter of changes, number of
+/// pages, and the counter that the number of pages belongs to.
+const HEADER: usize = 100;
+const CHANGES: usize = 24;
+const PAGES: usize = 28;
+const VALID_FOR: usize = 92;
+
 /// Runs SQLite's integrity check and returns `ok` or its findings.
 ///
 /// # Errors

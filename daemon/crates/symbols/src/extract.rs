@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+pub use cairn_parsing::Unavailable;
 use rustc_hash::FxHashSet;
 use tree_sitter::{ParseOptions, Parser, Tree};
 
@@ -86,19 +87,33 @@ pub fn extract_from(
     text: &[u8],
     stop: &AtomicBool,
 ) -> Option<Extracted> {
+    try_extract(extent, lang, path, text, stop).ok().flatten()
+}
+
+/// The same as [`extract_from`], for callers that parse a text later which cannot be parsed now.
+///
+/// # Errors
+/// [`Unavailable`] if no parser could be started.
+pub fn try_extract(
+    extent: ParseInput,
+    lang: &str,
+    path: &str,
+    text: &[u8],
+    stop: &AtomicBool,
+) -> Result<Option<Extracted>, Unavailable> {
     if lang == shell::LANGUAGE {
-        return Some(shell::functions(text));
+        return Ok(Some(shell::functions(text)));
     }
     if lang == sections::LANGUAGE {
-        return Some(Extracted { symbols: sections::sections(text), idents: Vec::new() });
+        return Ok(Some(Extracted { symbols: sections::sections(text), idents: Vec::new() }));
     }
     if outline::is_outlined(lang) {
-        return outline::definitions(lang, text);
+        return Ok(outline::definitions(lang, text));
     }
     let (lang, text) = parsed_as(lang, path, text);
     let text = &*text;
-    let lang = languages::name(lang)?;
-    let grammar = grammar(lang)?;
+    let Some(lang) = languages::name(lang) else { return Ok(None) };
+    let Some(grammar) = grammar(lang) else { return Ok(None) };
     let mut idents = FxHashSet::default();
     let reduced =
         if extent == ParseInput::Reduced { bodies::reduce(lang, text, &mut idents) } else { None };
@@ -116,13 +131,15 @@ pub fn extract_from(
         walk.run(&mut tree.walk(), (!is_reduced).then_some(&mut idents))?;
         Some((walk.symbols, idents))
     };
-    let (symbols, idents) = cairn_parsing::bounded(limit, stop, task)??;
+    let Some((symbols, idents)) = cairn_parsing::bounded(limit, stop, task)?.flatten() else {
+        return Ok(None);
+    };
     if symbols.len() == MAX_SYMBOLS {
         tracing::debug!(path, "definitions were truncated at their limit");
     }
     let mut idents: Vec<u32> = idents.into_iter().collect();
     idents.sort_unstable();
-    Some(Extracted { symbols, idents })
+    Ok(Some(Extracted { symbols, idents }))
 }
 
 fn memory_limit(bytes: usize) -> usize {
@@ -156,7 +173,7 @@ pub fn parse_only(lang: &str, text: &[u8]) -> bool {
     let Some(grammar) = grammar(lang) else { return false };
     let (limit, text) = (memory_limit(text.len()), text.to_vec());
     let task = move || parse(grammar, &text, limit, Instant::now() + MAX_TIME).is_some();
-    cairn_parsing::bounded(limit, &AtomicBool::new(false), task) == Some(true)
+    cairn_parsing::bounded(limit, &AtomicBool::new(false), task) == Ok(Some(true))
 }
 
 fn parse(grammar: &Grammar, text: &[u8], limit: usize, until: Instant) -> Option<Tree> {

@@ -87,6 +87,9 @@ const TESTS: &[(&str, Test)] = &[
     }),
     ("allowed_domain_is_reached", || Box::pin(network::allowed_domain_is_reached())),
     ("tunnel_must_name_its_domain", || Box::pin(network::tunnel_must_name_its_domain())),
+    ("requests_in_a_tunnel_must_name_their_domain", || {
+        Box::pin(network::requests_in_a_tunnel_must_name_their_domain())
+    }),
     ("registries_are_reached_by_their_programs", || {
         Box::pin(network::registries_are_reached_by_their_programs())
     }),

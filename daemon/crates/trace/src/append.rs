@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     Line, Trace, TraceError, approval, blob, receipt,
-    records::{self, SessionKey},
+    records::{self, Owner, SessionKey},
 };
 
 /// Maximum characters of a title that is derived from a request.
@@ -168,6 +168,7 @@ impl Append {
         {
             return Ok(Written::refused(session, refusal));
         }
+        let owner = Owner { session: &session, key };
         let mut lines = Vec::with_capacity(self.records.len());
         let mut bytes = 0;
         let title = self.records.iter().find_map(|record| title_of(record.body.evt()?));
@@ -177,7 +178,7 @@ impl Append {
             let envelope =
                 Envelope { session_id: session.clone(), seq, id, parent_id, ts: now, origin, body };
             let json = serde_json::to_string(&envelope).map_err(|e| rusqlite_error(&e))?;
-            records::insert(tx, key, seq, (now.0, kind), &json)?;
+            records::insert(tx, owner, seq, (now.0, kind), &json)?;
             bytes += json.len();
             lines.push(Line::from(json));
         }

@@ -9,6 +9,8 @@ use cairn_store::{
     rusqlite::{OptionalExtension, Savepoint, params},
 };
 
+use sha2::{Digest as _, Sha256};
+
 use crate::{Trace, TraceError};
 
 /// Maximum bytes of one part.
@@ -64,6 +66,12 @@ impl Trace {
             })
             .await?;
         let missing = || TraceError::BlobNotFound(params.sha256.clone());
+        // Readers of a complete blob begin at its start; further parts are not hashed again.
+        if let Some(bytes) = content.as_ref().filter(|_| params.offset == 0)
+            && hex::encode(Sha256::digest(bytes)) != params.sha256
+        {
+            return Err(TraceError::DamagedBlob(params.sha256));
+        }
         let text = content.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(missing)?;
         let bad = || TraceError::BlobOffset(params.offset);
         let start = usize::try_from(params.offset).map_err(|_| bad())?;

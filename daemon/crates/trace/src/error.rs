@@ -30,6 +30,12 @@ pub enum TraceError {
     ApprovalResolved,
     #[error("there is no blob {}", .0.escape_default())]
     BlobNotFound(String),
+    /// The content of a blob is not what its hash says, or it is missing although a session has it.
+    #[error(
+        "blob {} is damaged or missing; 'cairn doctor --repair' shows what can be rescued",
+        .0.escape_default()
+    )]
+    DamagedBlob(String),
     #[error("offset {0} is not a boundary in this blob")]
     BlobOffset(u64),
     #[error("requestId must have 1 to 128 bytes")]
@@ -82,7 +88,7 @@ impl TraceError {
             | Self::HistoryQuery(_) => Reason::InvalidParams,
             Self::RequestConflict(_) => Reason::RequestConflict,
             Self::BadTrace(_) => Reason::BadTrace,
-            Self::UnreadableRecord(_) => Reason::StorageFailed,
+            Self::UnreadableRecord(_) | Self::DamagedBlob(_) => Reason::StorageFailed,
             Self::UnwritableLine(_) | Self::ReaderFailed(_) => Reason::Internal,
             Self::Store(error) => error.reason(),
         }

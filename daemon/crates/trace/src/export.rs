@@ -157,11 +157,20 @@ impl Trace {
         let (id, first) = (id.as_str().to_owned(), first.to_owned());
         self.read(move |conn| {
             let mut all = conn.prepare_cached(
-                "SELECT r.sha256 FROM blob_ref r JOIN blob b ON b.sha256 = r.sha256
-                     WHERE r.session_id = ?1 AND r.sha256 >= ?2 ORDER BY r.sha256",
+                "SELECT r.sha256, b.sha256 IS NOT NULL FROM blob_ref r
+                 LEFT JOIN blob b ON b.sha256 = r.sha256
+                 WHERE r.session_id = ?1 AND r.sha256 >= ?2 ORDER BY r.sha256",
             )?;
-            let rows = all.query_map([id, first], |row| row.get(0))?;
-            rows.collect::<Result<Vec<String>, _>>().map_err(TraceError::from)
+            let rows = all.query_map([id, first], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let mut hashes = Vec::new();
+            for row in rows {
+                let (hash, exists): (String, bool) = row?;
+                if !exists {
+                    return Err(TraceError::DamagedBlob(hash));
+                }
+                hashes.push(hash);
+            }
+            Ok(hashes)
         })
         .await
     }

@@ -13,7 +13,10 @@ use cairn_store::{
     rusqlite::{OptionalExtension, Savepoint, params},
 };
 
-use crate::{NewRecord, Trace, TraceError, records};
+use crate::{
+    NewRecord, Trace, TraceError,
+    records::{self, Owner},
+};
 
 /// The part of a session's history that a fork receives.
 #[derive(Debug, Clone, Default)]
@@ -94,20 +97,24 @@ fn copy(
     let (Some(old_key), new_key) = (records::key(tx, old)?, records::add_key(tx, new)?) else {
         return Ok(None);
     };
+    let (from, to) = (Owner { session: old, key: old_key }, Owner { session: new, key: new_key });
     let unchanged = cut.omitted.first().map_or(last, |omitted| last.min(omitted - 1));
-    let shared = records::share(tx, old_key, new_key, unchanged)?;
+    let shared = records::share(tx, from, to, unchanged)?;
     let mut copied = 0;
     let mut failed = None;
-    records::visit(tx, old, shared, |seq, text| {
-        if seq <= last && cut.omitted.binary_search(&seq).is_err() {
-            let outcome = renamed(text, new, seq, new_seq).and_then(|(ts, kind, seq, json)| {
-                copied += json.len();
-                records::insert(tx, new_key, seq, (ts, kind), &json)
-            });
-            failed = outcome.err();
-        }
-        seq < last && failed.is_none()
-    })?;
+    // Records after the last one may be damaged, and are not read.
+    if shared < last {
+        records::visit(tx, old, shared, |seq, text| {
+            if seq <= last && cut.omitted.binary_search(&seq).is_err() {
+                let outcome = renamed(text, new, seq, new_seq).and_then(|(ts, kind, seq, json)| {
+                    copied += json.len();
+                    records::insert(tx, to, seq, (ts, kind), &json)
+                });
+                failed = outcome.err();
+            }
+            seq < last && failed.is_none()
+        })?;
+    }
     if let Some(error) = failed {
         return Err(error);
     }
@@ -119,7 +126,7 @@ fn copy(
         let json = serde_json::to_string(&envelope)
             .map_err(|e| StoreError::Corrupt(format!("record cannot be serialized: {e}")))?;
         copied += json.len();
-        records::insert(tx, new_key, seq, (now.0, "Evt"), &json)?;
+        records::insert(tx, to, seq, (now.0, "Evt"), &json)?;
     }
     tx.execute("UPDATE session SET bytes = ?2 WHERE id = ?1", params![new.as_str(), copied])?;
     tx.execute(

@@ -106,7 +106,7 @@ fn index_step(
     };
     let start = Instant::now();
     let (mut entries, mut last) = (Vec::new(), after);
-    records::visit(tx, session, after, |seq, line| {
+    let read = records::visit(tx, session, after, |seq, line| {
         // Most records have nothing to search for; they are not parsed.
         if may_have_text(line)
             && let Ok(record) = parse(line)
@@ -115,7 +115,12 @@ fn index_step(
         }
         last = seq;
         start.elapsed() < STEP
-    })?;
+    });
+    match read {
+        // Whoever reads the session is told; the other sessions can still be searched.
+        Err(StoreError::DamagedRecord { .. }) => last = head,
+        read => read?,
+    }
     for (seq, kind, text) in entries {
         if kind == HistoryKind::File {
             let mut add = tx.prepare_cached("INSERT INTO history_file VALUES (?1, ?2, ?3)")?;

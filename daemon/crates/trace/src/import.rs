@@ -141,9 +141,10 @@ impl Part {
         let Some(key) = records::key(tx, id)? else {
             return refused(TraceError::SessionNotFound(id.clone()));
         };
+        let owner = records::Owner { session: id, key };
         let mut bytes = 0;
         for (seq, (ts, kind, line)) in (first..).zip(&self.lines) {
-            records::insert(tx, key, seq, (ts.0, kind), line)?;
+            records::insert(tx, owner, seq, (ts.0, kind), line)?;
             bytes += line.len();
         }
         tx.prepare_cached("UPDATE session SET bytes = bytes + ?2 WHERE id = ?1")?

@@ -11,6 +11,7 @@ use cairn_protocol::{
     id::SessionId,
     time::Timestamp,
 };
+use cairn_store::StoreError;
 use uuid::Uuid;
 
 use crate::{Append, INTERRUPTED, NewRecord, Trace, TraceError};
@@ -113,8 +114,13 @@ impl Trace {
     async fn open_operations(&self, session: &SessionId) -> Result<Vec<NewRecord>, TraceError> {
         let mut open: HashMap<Uuid, Operation> = HashMap::new();
         let mut pending_approvals: HashMap<cairn_protocol::id::ApprovalId, Uuid> = HashMap::new();
-        self.for_each_record(session, |record| take(record, &mut open, &mut pending_approvals))
-            .await?;
+        let read =
+            self.for_each_record(session, |record| take(record, &mut open, &mut pending_approvals));
+        match read.await {
+            // One damaged session must not prevent the start. Whoever reads it receives the error.
+            Err(TraceError::Store(StoreError::DamagedRecord { .. })) => return Ok(vec![]),
+            read => read.map(drop)?,
+        }
         for waiting in pending_approvals.into_values() {
             open.remove(&waiting);
         }

@@ -17,6 +17,7 @@ mod follow;
 mod fork;
 mod history;
 mod import;
+mod integrity;
 mod interrupt;
 mod line;
 mod live;
@@ -25,6 +26,7 @@ mod read;
 mod receipt;
 mod reclaim;
 mod records;
+mod rescue;
 mod retention;
 mod roots;
 mod schema;
@@ -51,6 +53,7 @@ pub use fork::ForkCut;
 pub use line::Line;
 pub use meaning::TextEmbedder;
 pub use receipt::digest;
+pub use rescue::{Rescue, inspect, rescue};
 pub use retention::Retention;
 pub use session::{LatestRun, NewSession};
 
@@ -102,7 +105,8 @@ impl Trace {
     /// # Errors
     /// Fails for a database that is newer, damaged or unusable.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let conn = cairn_store::open_shrinking(path, schema::MIGRATIONS)?;
+        let mut conn = cairn_store::open_shrinking(path, schema::MIGRATIONS)?;
+        integrity::complete(&mut conn)?;
         let readers = Readers { path: path.to_owned(), idle: Mutex::default() };
         let inner = Inner {
             writer: Writer::start("trace-writer", conn)?,

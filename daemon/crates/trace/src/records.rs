@@ -12,7 +12,7 @@ use cairn_store::{
     rusqlite::{Connection, OptionalExtension, params},
 };
 
-use crate::Line;
+use crate::{Line, integrity};
 
 /// Start of each record as this build writes it.
 const BEGIN: &str = "{\"sessionId\":\"";
@@ -38,21 +38,40 @@ pub fn add_key(conn: &Connection, session: &SessionId) -> Result<SessionKey, Sto
     Ok(conn.last_insert_rowid())
 }
 
+/// A session with its number in the tables of records.
+#[derive(Clone, Copy)]
+pub struct Owner<'a> {
+    pub session: &'a SessionId,
+    pub key: SessionKey,
+}
+
 /// Adds a record with its number in the session.
 pub fn insert(
     conn: &Connection,
-    key: SessionKey,
+    owner: Owner<'_>,
     seq: u64,
     (ts, kind): (i64, &str),
     line: &str,
 ) -> Result<(), StoreError> {
     conn.prepare_cached("INSERT INTO record (ts, kind, payload) VALUES (?1, ?2, ?3)")?
         .execute(params![ts, kind, line])?;
-    conn.prepare_cached("INSERT INTO session_record VALUES (?1, ?2, ?3)")?.execute(params![
-        key,
-        seq,
-        conn.last_insert_rowid()
-    ])?;
+    let record = conn.last_insert_rowid();
+    add_number(conn, owner, seq, record, line)
+}
+
+/// Gives a session a number for an existing record, whose text is `line`.
+fn add_number(
+    conn: &Connection,
+    owner: Owner<'_>,
+    seq: u64,
+    record: i64,
+    line: &str,
+) -> Result<(), StoreError> {
+    let sum = integrity::record_sum(owner.session.as_str(), seq, line.as_bytes());
+    conn.prepare_cached(
+        "INSERT INTO session_record (session, seq, record, sum) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![owner.key, seq, record, sum])?;
     Ok(())
 }
 
@@ -61,27 +80,28 @@ pub fn insert(
 /// this.
 pub fn share(
     conn: &Connection,
-    from: SessionKey,
-    to: SessionKey,
+    from: Owner<'_>,
+    to: Owner<'_>,
     upto: u64,
 ) -> Result<u64, StoreError> {
     let mut rows = conn.prepare_cached(
-        "SELECT e.seq, e.record, substr(r.payload, 1, 64) FROM session_record e
+        "SELECT e.seq, e.record, r.payload, e.sum FROM session_record e
          JOIN record r ON r.id = e.record WHERE e.session = ?1 AND e.seq <= ?2 ORDER BY e.seq",
     )?;
-    let mut add = conn.prepare_cached("INSERT INTO session_record VALUES (?1, ?2, ?3)")?;
     let mut count = conn.prepare_cached(
         "INSERT INTO shared_record VALUES (?1, 2) ON CONFLICT DO UPDATE SET uses = uses + 1",
     )?;
-    let mut rows = rows.query(params![from, upto])?;
+    let mut rows = rows.query(params![from.key, upto])?;
     let mut last = 0;
     while let Some(row) = rows.next()? {
         let (seq, record): (u64, i64) = (row.get(0)?, row.get(1)?);
-        let begin = row.get_ref(2)?.as_str().map_err(cairn_store::rusqlite::Error::from)?;
-        if seq != last + 1 || !is_movable(begin) {
+        let text = row.get_ref(2)?.as_str().map_err(cairn_store::rusqlite::Error::from)?;
+        if seq != last + 1 || !is_movable(text) {
             break;
         }
-        add.execute(params![to, seq, record])?;
+        // A damaged record would be intact in the fork, by a checksum of its own.
+        integrity::check_record(from.session, seq, text, row.get(3)?)?;
+        add_number(conn, to, seq, record, text)?;
         count.execute([record])?;
         last = seq;
     }
@@ -106,38 +126,76 @@ pub fn remove(conn: &Connection, key: SessionKey, seq: i64, record: i64) -> Resu
 }
 
 /// Calls `visit` with the number and the text of each record after `after`, in order, until it
-/// returns false.
+/// returns false. A deleted session has none.
+///
+/// # Errors
+/// `DamagedRecord` for a record that is missing or does not match its checksum: records are never
+/// left out.
 pub fn visit(
     conn: &Connection,
     session: &SessionId,
     after: u64,
+    visit: impl FnMut(u64, &str) -> bool,
+) -> Result<(), StoreError> {
+    let head: Option<u64> = conn
+        .prepare_cached("SELECT head_seq FROM session WHERE id = ?1")?
+        .query_row([session.as_str()], |row| row.get(0))
+        .optional()
+        .map_err(|error| integrity::named(session, None, error))?;
+    match (head, key(conn, session)?) {
+        (None, None) | (Some(0), None) => Ok(()),
+        (Some(head), Some(key)) => visit_of(conn, Owner { session, key }, head, after, visit),
+        (None, Some(_)) => Err(integrity::damaged(session, None, "its row is missing")),
+        (Some(_), None) => Err(integrity::damaged(session, None, "its number is missing")),
+    }
+}
+
+/// As [`visit`], for a session whose last record has the number `head`.
+pub fn visit_of(
+    conn: &Connection,
+    owner: Owner<'_>,
+    head: u64,
+    after: u64,
     mut visit: impl FnMut(u64, &str) -> bool,
 ) -> Result<(), StoreError> {
-    let Some(key) = key(conn, session)? else { return Ok(()) };
     // SQLite uses signed 64-bit integers; no record has a larger number.
     let mut after = after.min(i64::MAX as u64);
-    while let Some((first, text)) = frame_after(conn, key, after)? {
-        for (seq, line) in (first..).zip(text.lines()).filter(|(seq, _)| *seq > after) {
+    while let Some(frame) = frame_after(conn, owner, after)? {
+        for (seq, line) in (frame.first..).zip(frame.text.lines()).filter(|(seq, _)| *seq > after) {
             if !visit(seq, line) {
                 return Ok(());
             }
         }
-        after = first + text.lines().count() as u64 - 1;
+        after = frame.last;
     }
+    let session = owner.session;
+    // A record whose row is missing is not left out of the answer.
     let mut statement = conn.prepare_cached(
-        "SELECT e.seq, r.payload FROM session_record e JOIN record r ON r.id = e.record
+        "SELECT e.seq, r.payload, e.sum FROM session_record e LEFT JOIN record r ON r.id = e.record
          WHERE e.session = ?1 AND e.seq > ?2 ORDER BY e.seq",
     )?;
-    let mut rows = statement.query(params![key, after])?;
-    while let Some(row) = rows.next()? {
-        let text = row.get_ref(1)?.as_str().map_err(cairn_store::rusqlite::Error::from)?;
+    let mut rows = statement.query(params![owner.key, after])?;
+    loop {
+        let named = |error| integrity::named(session, Some(after + 1), error);
+        let Some(row) = rows.next().map_err(named)? else { break };
+        let seq: u64 = row.get(0).map_err(named)?;
+        let value = row.get_ref(1).map_err(named)?;
+        let text = value.as_str_or_null().map_err(|error| named(error.into()))?;
+        let text = text.filter(|_| seq == after + 1);
+        let missing = || integrity::damaged(session, Some(after + 1), "it is missing");
+        let text = text.ok_or_else(missing)?;
+        integrity::check_record(session, seq, text, row.get(2).map_err(named)?)?;
         let proceed = match moved(text, session) {
-            Some(line) => visit(row.get(0)?, &line),
-            None => visit(row.get(0)?, text),
+            Some(line) => visit(seq, &line),
+            None => visit(seq, text),
         };
         if !proceed {
             return Ok(());
         }
+        after = seq;
+    }
+    if after < head {
+        return Err(integrity::damaged(session, Some(after + 1), "it is missing"));
     }
     Ok(())
 }
@@ -159,24 +217,64 @@ pub fn lines(
     Ok(lines)
 }
 
-/// Returns the frame with the first packed record after `after`: its first number and its lines.
+/// Consecutive records of a session, unpacked.
+struct Frame {
+    /// Number of the first record.
+    first: u64,
+    last: u64,
+    /// The records, each with a line feed.
+    text: String,
+}
+
+/// A row of packed records.
+struct FrameRow {
+    first: u64,
+    last: u64,
+    /// Bytes of the records.
+    size: u64,
+    frame: Vec<u8>,
+    sum: Option<u32>,
+}
+
+impl FrameRow {
+    fn read(row: &cairn_store::rusqlite::Row<'_>) -> cairn_store::rusqlite::Result<Self> {
+        Ok(Self {
+            first: row.get(0)?,
+            last: row.get(1)?,
+            size: row.get(2)?,
+            frame: row.get(3)?,
+            sum: row.get(4)?,
+        })
+    }
+}
+
+/// Returns the frame with the first packed record after `after`.
 fn frame_after(
     conn: &Connection,
-    key: SessionKey,
+    owner: Owner<'_>,
     after: u64,
-) -> Result<Option<(u64, String)>, StoreError> {
-    let row: Option<(u64, usize, Vec<u8>)> = conn
+) -> Result<Option<Frame>, StoreError> {
+    let row = conn
         .prepare_cached(
-            "SELECT first, size, frame FROM packed_record WHERE session = ?1 AND last > ?2
-             ORDER BY last LIMIT 1",
+            "SELECT first, last, size, frame, sum FROM packed_record
+             WHERE session = ?1 AND last > ?2 ORDER BY last LIMIT 1",
         )?
-        .query_row(params![key, after], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let Some((first, size, frame)) = row else { return Ok(None) };
-    let broken = |what: &str| StoreError::Corrupt(format!("packed records from {first}: {what}"));
+        .query_row(params![owner.key, after], FrameRow::read)
+        .optional()
+        .map_err(|error| integrity::named(owner.session, Some(after + 1), error))?;
+    let Some(FrameRow { first, last, size, frame, sum }) = row else { return Ok(None) };
+    let broken = |what: &str| integrity::damaged(owner.session, Some(after + 1), what);
+    // The size is trusted by the decompression, and so it is among what the checksum covers.
+    if sum != Some(integrity::frame_sum(owner.session.as_str(), (first, last), size, &frame)) {
+        return Err(broken("packed records do not match their checksum"));
+    }
+    if first > after + 1 {
+        return Err(broken("it is missing"));
+    }
+    let size = usize::try_from(size).map_err(|_| broken("the size of packed records"))?;
     let text = zstd::bulk::decompress(&frame, size).map_err(|error| broken(&error.to_string()))?;
-    let text = String::from_utf8(text).map_err(|_| broken("not text"))?;
-    Ok(Some((first, text)))
+    let text = String::from_utf8(text).map_err(|_| broken("packed records are not text"))?;
+    Ok(Some(Frame { first, last, text }))
 }
 
 /// Compresses the lines of one frame, each with a line feed.

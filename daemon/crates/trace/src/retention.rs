@@ -11,7 +11,7 @@ use cairn_store::{
     rusqlite::{Connection, OptionalExtension, Savepoint, params},
 };
 
-use crate::{Trace, TraceError, records};
+use crate::{Trace, TraceError, integrity, records};
 
 /// Limits of the log. A limit of `None` does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,7 +189,7 @@ fn pack_frame(
         return Ok(false);
     };
     let (mut text, mut last) = (String::new(), packed);
-    records::visit(tx, session, packed, |seq, line| {
+    let read = records::visit(tx, session, packed, |seq, line| {
         if !text.is_empty() && text.len() + line.len() >= records::FRAME {
             return false;
         }
@@ -197,19 +197,26 @@ fn pack_frame(
         text.push('\n');
         last = seq;
         true
-    })?;
-    if last == packed {
-        // A record that is missing must not be looked for again and again.
+    });
+    let is_damaged = matches!(read, Err(StoreError::DamagedRecord { .. }));
+    if !is_damaged {
+        read?;
+    }
+    if last == packed || is_damaged {
+        // A damaged session stays as it is, and must not be looked for again and again.
         tx.prepare_cached("UPDATE session SET packed_seq = ?2 WHERE id = ?1")?
             .execute(params![session.as_str(), head])?;
         return Ok(false);
     }
     let frame = records::compress(&text)?;
     let bytes = frame.len() as i64 - text.len() as i64;
+    let (first, size) = (packed + 1, text.len() as u64);
+    let sum = integrity::frame_sum(session.as_str(), (first, last), size, &frame);
     tx.prepare_cached(
-        "INSERT INTO packed_record (session, first, last, size, frame) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO packed_record (session, first, last, size, frame, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
-    .execute(params![key, packed + 1, last, text.len(), frame])?;
+    .execute(params![key, first, last, size, frame, sum])?;
     let rows: Vec<(i64, i64)> = tx
         .prepare_cached("SELECT seq, record FROM session_record WHERE session = ?1 AND seq <= ?2")?
         .query_map(params![key, last], |row| Ok((row.get(0)?, row.get(1)?)))?

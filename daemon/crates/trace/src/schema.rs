@@ -11,6 +11,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 5, sql: V5 },
     Migration { version: 6, sql: V6 },
     Migration { version: 7, sql: V7 },
+    Migration { version: 8, sql: V8 },
 ];
 
 /// `receipt.scope` is a session id, or a method for calls that create their session. `audit`
@@ -215,4 +216,11 @@ INSERT INTO history_text(history_text) VALUES ('delete-all');
 DELETE FROM history;
 DELETE FROM history_file;
 UPDATE session SET history_seq = 0;
+";
+
+/// Checksums of records and frames (see `integrity.rs`), which are computed when the database is
+/// opened next.
+const V8: &str = "
+ALTER TABLE session_record ADD COLUMN sum INTEGER;
+ALTER TABLE packed_record ADD COLUMN sum INTEGER;
 ";

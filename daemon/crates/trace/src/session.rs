@@ -9,7 +9,7 @@ use cairn_protocol::{
 };
 use cairn_store::rusqlite::{OptionalExtension, Row, params};
 
-use crate::{PAGE, Trace, TraceError, receipt, reclaim, records};
+use crate::{PAGE, Trace, TraceError, integrity, receipt, reclaim, records};
 
 /// A session to be created.
 #[derive(Debug, Clone, Default)]
@@ -110,7 +110,14 @@ impl Trace {
             .read(move |conn| {
                 let query = format!("SELECT {COLUMNS} FROM session WHERE id = ?1");
                 let mut statement = conn.prepare_cached(&query)?;
-                statement.query_row([key.as_str()], row).optional().map_err(TraceError::from)
+                let found = statement
+                    .query_row([key.as_str()], row)
+                    .optional()
+                    .map_err(|error| integrity::named(&key, None, error))?;
+                if found.is_none() && records::key(conn, &key)?.is_some() {
+                    return Err(integrity::damaged(&key, None, "its row is missing").into());
+                }
+                Ok(found)
             })
             .await?;
         let missing = || TraceError::SessionNotFound(id.clone());

@@ -3,6 +3,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::linked_files::{BlockedFiles, Identity};
+
 /// The blocked paths, each as configured and as the file system resolves it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocked {
@@ -10,6 +12,7 @@ pub(crate) struct Blocked {
     /// Folders that are closed to a root that contains them, though folders in them can be roots:
     /// those of Cairn's own data, which hold clones and work trees too.
     closed: Vec<PathBuf>,
+    files: BlockedFiles,
 }
 
 /// Returns both forms of every path now: a path that did not exist when the configuration was read
@@ -23,7 +26,8 @@ fn forms(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> + '_ {
 
 impl Blocked {
     pub(crate) fn new(given: Vec<PathBuf>) -> Self {
-        Self { given: given.iter().map(|p| normalize(p)).collect(), closed: vec![] }
+        let given = given.iter().map(|p| normalize(p)).collect();
+        Self { given, closed: vec![], files: BlockedFiles::default() }
     }
 
     /// Adds folders that are closed to roots around them.
@@ -35,6 +39,11 @@ impl Blocked {
     /// Returns true if `path` (absolute, normalised or canonical) is a blocked path or lies in one.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         forms(&self.given).any(|b| path.starts_with(b)) || forms(&self.closed).any(|b| path == b)
+    }
+
+    /// Returns true if a file with several names has one in a blocked path.
+    pub(crate) fn has_file(&self, file: Identity) -> bool {
+        self.files.contains(file, forms(&self.given))
     }
 
     /// Returns the blocked paths below `root`; empty for nearly every root.

@@ -15,6 +15,7 @@ pub mod git;
 mod guard;
 mod languages;
 mod lines;
+mod linked_files;
 mod listing;
 mod pattern;
 mod private_file;

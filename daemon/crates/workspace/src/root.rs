@@ -185,6 +185,11 @@ impl Root {
         if !meta.is_file() {
             return Err(WorkspaceError::NotAFile { path: rel.to_owned() });
         }
+        use std::os::unix::fs::MetadataExt as _;
+        // Blocked is the file, whatever its name.
+        if meta.nlink() > 1 && self.inner.blocked.has_file((meta.dev(), meta.ino())) {
+            return Err(WorkspaceError::Blocked { path: rel.to_owned() });
+        }
         Ok((file, meta.len()))
     }
 
@@ -225,15 +230,9 @@ impl Root {
         (meta.nlink() > 1).then(|| (meta.dev(), meta.ino()))
     }
 
-    /// Returns true if the file or folder at `rel` is that file or contains it. Examines at most
-    /// `remaining` entries.
-    pub(crate) fn contains_file(&self, rel: &str, file: (u64, u64), remaining: &mut usize) -> bool {
-        let same =
-            self.stat(rel).is_ok_and(|s| s.inode == file.1) && self.linked(rel) == Some(file);
-        same || self.names(rel).into_iter().any(|(name, _)| {
-            *remaining = remaining.saturating_sub(1);
-            *remaining > 0 && self.contains_file(&format!("{rel}/{name}"), file, remaining)
-        })
+    /// Returns true if the file at `rel` has another name that rules hide.
+    pub fn is_other_name_of_hidden(&self, rel: &str) -> bool {
+        self.view().is_other_name_of_hidden(self, rel)
     }
 
     /// Opens the folder at `rel`; no symlink is followed.

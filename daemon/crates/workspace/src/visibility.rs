@@ -4,10 +4,10 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use cairn_protocol::{content::EntryKind, id::RootId};
 
-use crate::{PathPattern, ResolvedPath, Root, WorkspaceError};
+use crate::{PathPattern, ResolvedPath, Root, WorkspaceError, linked_files::HiddenFiles};
 
-/// Most entries of hidden folders that are compared with a file that has several names.
-const MAX_LINKED: usize = 20_000;
+/// Most entries of a root in which hidden ones are looked for.
+const MAX_SEARCHED: usize = 200_000;
 /// Most paths that hidden patterns may name in one root.
 const MAX_MASKED: usize = 4096;
 
@@ -59,6 +59,7 @@ pub struct View {
     /// For each rule, the target of its path if that is a different one.
     real: Vec<Option<PathPattern>>,
     hides: bool,
+    files: HiddenFiles,
 }
 
 impl View {
@@ -66,7 +67,7 @@ impl View {
         let hides = rules.iter().any(|r| r.reading != Reading::Visible);
         let real =
             if hides { rules.iter().map(|r| r.pattern.leads_to(root)).collect() } else { vec![] };
-        Self { top: root.path.clone(), rules, real, hides }
+        Self { top: root.path.clone(), rules, real, hides, files: HiddenFiles::default() }
     }
 
     /// Returns true if nothing is hidden.
@@ -127,7 +128,7 @@ impl View {
     fn search(&self, root: &Root, folder: &str, masked: &mut Masked, seen: &mut usize) {
         for (name, is_dir) in root.names(folder) {
             *seen += 1;
-            if *seen > MAX_LINKED * 10 || masked.paths.len() > MAX_MASKED {
+            if *seen > MAX_SEARCHED || masked.paths.len() > MAX_MASKED {
                 masked.cut = true;
                 return;
             }
@@ -153,7 +154,7 @@ impl View {
         let rule = path.spellings().filter_map(|spelling| self.hidden_by(spelling)).find(refused);
         let why = match rule {
             Some(rule) => rule.rule.as_str(),
-            None if self.is_linked(path.root(), path.real()) => {
+            None if self.is_other_name_of_hidden(path.root(), path.real()) => {
                 "it is another name of a hidden file"
             }
             None => return Ok(()),
@@ -163,13 +164,18 @@ impl View {
 
     /// Returns true if a file that has several names has a hidden one. If the search takes too
     /// long, it counts as hidden.
-    fn is_linked(&self, root: &Root, real: &str) -> bool {
-        let Some(identity) = root.linked(real) else { return false };
-        let masked = self.masked(root);
-        let mut remaining = MAX_LINKED;
-        masked.cut
-            || masked.paths.iter().any(|rel| root.contains_file(rel, identity, &mut remaining))
-            || remaining == 0
+    pub fn is_other_name_of_hidden(&self, root: &Root, real: &str) -> bool {
+        if self.is_complete() {
+            return false;
+        }
+        let Some(file) = root.linked(real) else { return false };
+        let mut is_cut = false;
+        let paths = || {
+            let masked = self.masked(root);
+            is_cut = masked.cut;
+            masked.paths
+        };
+        self.files.contains(root, file, paths) || is_cut
     }
 }
 

@@ -1,5 +1,6 @@
 //! The first bytes of a tunnel: the server name of TLS must be the domain that was decided about.
-//! An address can serve many names, and the inner one is not visible later.
+//! An address can serve many names, and the inner one is not visible later. Requests of HTTP name
+//! theirs one by one, and are examined as such.
 
 use std::time::Duration;
 
@@ -16,53 +17,70 @@ const MAX_WAIT: Duration = Duration::from_secs(15);
 const HANDSHAKE: u8 = 22;
 /// The port where a tunnel must be TLS.
 const TLS_PORT: u16 = 443;
+/// The port where a tunnel must be TLS or HTTP.
+const HTTP_PORT: u16 = 80;
+/// Maximum bytes of the first line of HTTP.
+const MAX_LINE: usize = 8 * 1024;
 
 /// The reason why a tunnel is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mismatch(pub String);
 
-/// Reads the first bytes of a client and returns them: of TLS to `domain`, or of another protocol
-/// on a port that is not for TLS.
+/// The first bytes of a tunnel, by what follows them.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Greeting {
+    /// TLS to the domain; or a protocol that names no server, on a port that the user has opened.
+    Opaque(Vec<u8>),
+    /// Requests, each of which names its server.
+    Http(Vec<u8>),
+}
+
+/// Reads the first bytes of a client.
 ///
 /// # Errors
-/// Another name or none, or no TLS where it is required.
+/// Another name or none, or another protocol than the port is for.
 pub(super) async fn first_bytes(
     client: &mut (impl AsyncRead + Unpin),
     domain: &Domain,
     port: u16,
-) -> Result<Vec<u8>, Mismatch> {
-    if port != TLS_PORT {
-        return read(client, domain, false).await;
+) -> Result<Greeting, Mismatch> {
+    let mut bytes = vec![0; PIECE];
+    // A client may wait for the server's greeting, but not where it must begin itself.
+    let first = client.read(&mut bytes);
+    let n = if port == TLS_PORT { limited(first).await? } else { first.await };
+    bytes.truncate(n.unwrap_or(0));
+    if bytes.is_empty() {
+        // A client that sends nothing has asked for nothing.
+        return Ok(Greeting::Opaque(bytes));
     }
-    let late = |_| Mismatch(format!("it sent no TLS greeting within {} s", MAX_WAIT.as_secs()));
-    tokio::time::timeout(MAX_WAIT, read(client, domain, true))
-        .await
-        .unwrap_or_else(|e| Err(late(e)))
+    limited(read(client, bytes, domain, port)).await?
 }
+
+async fn limited<T>(work: impl Future<Output = T>) -> Result<T, Mismatch> {
+    let late = |_| Mismatch(format!("it sent no greeting within {} s", MAX_WAIT.as_secs()));
+    tokio::time::timeout(MAX_WAIT, work).await.map_err(late)
+}
+
+/// Bytes that are read at once.
+const PIECE: usize = 4096;
 
 async fn read(
     client: &mut (impl AsyncRead + Unpin),
+    mut bytes: Vec<u8>,
     domain: &Domain,
-    required: bool,
-) -> Result<Vec<u8>, Mismatch> {
+    port: u16,
+) -> Result<Greeting, Mismatch> {
     let refuse = |text: &str| Err(Mismatch(text.to_owned()));
     let mut acceptor = Acceptor::default();
-    let mut bytes = Vec::new();
-    let mut piece = [0; 4096];
+    let mut read = 0;
+    let mut piece = [0; PIECE];
     loop {
-        let n = client.read(&mut piece).await.unwrap_or(0);
-        if n == 0 {
-            // A client that sends nothing has asked for nothing.
-            return if bytes.is_empty() { Ok(bytes) } else { refuse("its TLS greeting is cut") };
-        }
-        bytes.extend_from_slice(&piece[..n]);
         if bytes.len() > MAX_HELLO {
             return refuse("its TLS greeting is too long");
         }
-        if bytes[0] != HANDSHAKE {
-            return if required { refuse("it does not speak TLS") } else { Ok(bytes) };
-        }
-        let mut unread = &piece[..n];
+        let is_tls = bytes[0] == HANDSHAKE;
+        let mut unread = if is_tls { &bytes[read..] } else { &[] };
+        read = bytes.len();
         while !unread.is_empty() {
             if acceptor.read_tls(&mut unread).is_err() {
                 return refuse("its TLS greeting is invalid");
@@ -75,13 +93,51 @@ async fn read(
                 Err(_) => return refuse("its TLS greeting is invalid"),
             }
         }
+        let protocol = if is_tls { None } else { protocol(&bytes) };
+        match (protocol, port) {
+            (None, _) if is_tls || port != TLS_PORT => {}
+            (_, TLS_PORT) => return refuse("it does not speak TLS"),
+            (Some(Protocol::Http), _) => return Ok(Greeting::Http(bytes)),
+            (_, HTTP_PORT) => return refuse("it speaks neither TLS nor HTTP"),
+            _ => return Ok(Greeting::Opaque(bytes)),
+        }
+        let n = client.read(&mut piece).await.unwrap_or(0);
+        if n == 0 && is_tls {
+            return refuse("its TLS greeting is cut");
+        }
+        if n == 0 {
+            return refuse("its first line is cut");
+        }
+        bytes.extend_from_slice(&piece[..n]);
     }
 }
 
-fn judge(name: Option<&str>, domain: &Domain, bytes: Vec<u8>) -> Result<Vec<u8>, Mismatch> {
+/// A protocol without TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Http,
+    Other,
+}
+
+/// Recognises HTTP by the version in the first line; `None` if the line is not complete. Servers
+/// accept empty lines before it.
+fn protocol(bytes: &[u8]) -> Option<Protocol> {
+    let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;
+    let rest = &bytes[start..];
+    if !rest[0].is_ascii_alphabetic() {
+        return Some(Protocol::Other);
+    }
+    let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+        return (rest.len() > MAX_LINE).then_some(Protocol::Other);
+    };
+    let has_version = rest[..end].windows(6).any(|part| part.eq_ignore_ascii_case(b" HTTP/"));
+    Some(if has_version { Protocol::Http } else { Protocol::Other })
+}
+
+fn judge(name: Option<&str>, domain: &Domain, bytes: Vec<u8>) -> Result<Greeting, Mismatch> {
     match name {
         None => Err(Mismatch("its TLS greeting names no server".to_owned())),
-        Some(name) if Domain::parse(name).as_ref() == Some(domain) => Ok(bytes),
+        Some(name) if Domain::parse(name).as_ref() == Some(domain) => Ok(Greeting::Opaque(bytes)),
         Some(name) => {
             let name: String = name.chars().take(253).flat_map(char::escape_debug).collect();
             Err(Mismatch(format!("its TLS greeting names {name}")))
@@ -115,7 +171,11 @@ mod tests {
     async fn judged(bytes: &[u8], port: u16) -> Result<usize, String> {
         let domain = Domain::parse("crates.test").unwrap();
         let mut client = bytes;
-        first_bytes(&mut client, &domain, port).await.map(|b| b.len()).map_err(|e| e.0)
+        match first_bytes(&mut client, &domain, port).await {
+            Ok(Greeting::Opaque(bytes)) => Ok(bytes.len()),
+            Ok(Greeting::Http(bytes)) => Err(format!("{} bytes of HTTP", bytes.len())),
+            Err(Mismatch(why)) => Err(why),
+        }
     }
 
     #[tokio::test]
@@ -141,8 +201,24 @@ mod tests {
         assert!(
             judged(b"GET / HTTP/1.1\r\n\r\n", 443).await.unwrap_err().contains("not speak TLS")
         );
-        assert_eq!(judged(b"GET / HTTP/1.1\r\n\r\n", 80).await, Ok(18));
         assert_eq!(judged(b"", 443).await, Ok(0));
+    }
+
+    #[tokio::test]
+    async fn requests_without_tls_are_recognised() {
+        for port in [80, 8080] {
+            for text in ["GET / HTTP/1.1\r\n\r\n", "\r\n\nfoo /x http/1.0\n", "PRI * HTTP/2.0\r\n"]
+            {
+                let expected = format!("{} bytes of HTTP", text.len());
+                assert_eq!(judged(text.as_bytes(), port).await, Err(expected), "{text}");
+            }
+        }
+        // Other protocols pass on ports that the user has opened, and nowhere else.
+        for text in ["SSH-2.0-x\r\n", "003fgit-upload-pack /x", "\0\0\0\x08", "GET /\r\n"] {
+            assert_eq!(judged(text.as_bytes(), 9418).await, Ok(text.len()), "{text}");
+            assert!(judged(text.as_bytes(), 80).await.unwrap_err().contains("neither"), "{text}");
+        }
+        assert!(judged(b"GET / HT", 8080).await.unwrap_err().contains("cut"));
     }
 
     #[tokio::test]
@@ -156,7 +232,7 @@ mod tests {
                 tokio::io::AsyncWriteExt::write_all(&mut client, &[byte]).await.unwrap();
             }
         });
-        assert_eq!(first_bytes(&mut server, &domain, 443).await.unwrap(), own);
+        assert_eq!(first_bytes(&mut server, &domain, 443).await.unwrap(), Greeting::Opaque(own));
         sending.await.unwrap();
     }
 }

@@ -6,6 +6,7 @@ mod domain;
 mod hello;
 mod proxy;
 mod rules;
+mod tunnel;
 
 use std::{
     collections::HashMap,

@@ -3,10 +3,7 @@
 use std::{
     convert::Infallible,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -20,7 +17,6 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::{UnixListener, UnixStream},
     sync::Semaphore,
 };
@@ -28,17 +24,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Domain, DomainGate, Refusal, Traffic,
-    hello::{self, Mismatch},
+    hello::Mismatch,
+    tunnel::{Requests, tunnel},
 };
 
 /// Most connections at once; further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 128;
 /// Longest wait for the head of a request.
-const HEAD: Duration = Duration::from_secs(30);
-/// Bytes that are carried at once.
-const PIECE: usize = 16 * 1024;
-
-type Answer = Response<BoxBody<Bytes, hyper::Error>>;
+pub(super) const HEAD: Duration = Duration::from_secs(30);
+pub(super) type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 
 /// A proxy that serves its socket until it is dropped.
 pub(crate) struct Proxy {
@@ -145,9 +139,12 @@ async fn answer(
             let mut client = None;
             if let Ok(upgraded) = hyper::upgrade::on(request).await {
                 let client = client.insert(TokioIo::new(upgraded));
+                let requests = Requests { gate: &gate, admitted: &admitted, closed: &closed };
                 tokio::select! {
                     () = closed.cancelled() => {}
-                    end = tunnel(client, stream, (&domain, port), &traffic) => mismatch = end.err(),
+                    end = tunnel(client, stream, (&domain, port), &traffic, requests) => {
+                        mismatch = end.err();
+                    }
                 }
             }
             match mismatch {
@@ -180,7 +177,7 @@ fn target(method: &Method, uri: &Uri) -> Option<(String, u16)> {
     (uri.scheme_str() == Some("http")).then(|| (host, authority.port_u16().unwrap_or(80)))
 }
 
-fn text(status: StatusCode, why: &str) -> Answer {
+pub(super) fn text(status: StatusCode, why: &str) -> Answer {
     let body = if why.is_empty() { String::new() } else { format!("cairn: {why}\n") };
     let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed();
     let mut answer = Response::new(body);
@@ -189,47 +186,6 @@ fn text(status: StatusCode, why: &str) -> Answer {
         answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     }
     answer
-}
-
-/// Carries bytes in both directions until one side is closed. Nothing reaches the server before the
-/// client has named it.
-async fn tunnel(
-    client: impl AsyncRead + AsyncWrite + Unpin,
-    server: impl AsyncRead + AsyncWrite + Unpin,
-    (domain, port): (&Domain, u16),
-    traffic: &Traffic,
-) -> Result<(), Mismatch> {
-    let (mut client_read, client_write) = tokio::io::split(client);
-    let (server_read, mut server_write) = tokio::io::split(server);
-    let up = async {
-        let first = hello::first_bytes(&mut client_read, domain, port).await?;
-        traffic.sent.fetch_add(first.len() as u64, Ordering::Relaxed);
-        if server_write.write_all(&first).await.is_ok() {
-            let _closed = pump(client_read, server_write, &traffic.sent).await;
-        }
-        Ok(())
-    };
-    let down = async {
-        let _closed = pump(server_read, client_write, &traffic.received).await;
-        Ok(())
-    };
-    tokio::try_join!(up, down).map(drop)
-}
-
-async fn pump(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    count: &AtomicU64,
-) -> std::io::Result<()> {
-    let mut piece = vec![0; PIECE];
-    loop {
-        let n = from.read(&mut piece).await?;
-        if n == 0 {
-            return to.shutdown().await;
-        }
-        count.fetch_add(n as u64, Ordering::Relaxed);
-        to.write_all(&piece[..n]).await?;
-    }
 }
 
 /// Headers that concern one connection (RFC 9110, section 7.6.1).
@@ -244,7 +200,7 @@ const HOP_BY_HOP: [HeaderName; 7] = [
 ];
 
 /// Sends a plain request on a connection of its own.
-async fn carry(
+pub(super) async fn carry(
     mut request: Request<Incoming>,
     stream: tokio::net::TcpStream,
     traffic: &Arc<Traffic>,

@@ -195,6 +195,55 @@ pub fn no_process_outlives_its_run(scene: &Scene) {
     assert!(processes_with(&marker) > 0);
 }
 
+/// Command line of a program that is killed while it runs a command.
+const LONG: &str = "(setsid sh -c 'sleep 300 & sleep 300' &) ; sleep 300 & echo up; sleep 300";
+
+/// The marker of the command alone: other processes of the scene inherit the environment of the
+/// program that is killed.
+fn marker_of(tier: &str, number: &str) -> String {
+    format!("cairn-killed-{tier}-{number}")
+}
+
+/// Acts as a daemon in one tier, until it is killed; returns only on failure.
+pub fn act_as_daemon(scene: &Scene, tier: &str, number: &str) {
+    let sandbox = match tier {
+        "full" => scene.sandbox(),
+        "weaker" => scene.weaker(),
+        _ => scene.none(),
+    };
+    let mut confined = scene.script(LONG);
+    confined.limits.wall = Duration::from_secs(120);
+    confined.env.push(("MARKER".into(), marker_of(tier, number)));
+    let _output = sandbox.run(&confined, &Wake::new().unwrap(), &mut |_, text| {
+        print!("{}", String::from_utf8_lossy(text));
+    });
+}
+
+pub fn no_process_outlives_a_killed_daemon(scene: &Scene) {
+    let killed = |mut command: std::process::Command| {
+        use std::io::BufRead as _;
+        let mut daemon = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut lines = std::io::BufReader::new(daemon.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "up");
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+    };
+    for tier in ["full", "weaker", "none"] {
+        let number = std::process::id().to_string();
+        let marker = marker_of(tier, &number);
+        let mut daemon = std::process::Command::new(std::env::current_exe().unwrap());
+        daemon.env("CAIRN_TEST_ROLE", format!("{}:{tier}:{number}", scene.role));
+        killed(daemon);
+        assert_eq!(survivors(&marker), 0, "{tier}");
+    }
+    // Control: processes of a program that starts them by itself remain.
+    let marker = format!("cairn-killed-{}-control", std::process::id());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "setsid sleep 5 > /dev/null & echo up; sleep 300"]).env("MARKER", &marker);
+    killed(shell);
+    assert!(processes_with(&marker) > 0);
+}
+
 pub fn process_tree_is_killed_in_200_runs(scene: &Scene) {
     let sandbox = scene.sandbox();
     sandbox.probe();

@@ -29,6 +29,10 @@ const TESTS: &[Test] = &[
     ("command_is_refused_without_sandbox", plain::command_is_refused_without_sandbox),
     ("sandbox_setup_failure_is_reported", plain::sandbox_setup_failure_is_reported),
     ("placeholders_are_removed", plain::placeholders_are_removed),
+    (
+        "home_folder_with_nested_hidden_paths_runs_commands",
+        plain::home_folder_with_nested_hidden_paths_runs_commands,
+    ),
     ("no_attack_escapes", attacks::no_attack_escapes),
     ("weaker_sandbox_stops_documented_attacks", attacks::weaker_sandbox_stops_documented_attacks),
     ("run_time_is_bounded", bounds::run_time_is_bounded),
@@ -38,6 +42,7 @@ const TESTS: &[Test] = &[
     ("memory_use_is_bounded", bounds::memory_use_is_bounded),
     ("process_count_is_bounded", bounds::process_count_is_bounded),
     ("no_process_outlives_its_run", bounds::no_process_outlives_its_run),
+    ("no_process_outlives_a_killed_daemon", bounds::no_process_outlives_a_killed_daemon),
     ("process_tree_is_killed_in_200_runs", bounds::process_tree_is_killed_in_200_runs),
 ];
 
@@ -55,6 +60,14 @@ fn main() -> ExitCode {
     let role = std::env::var("CAIRN_TEST_ROLE").ok();
     let filter = words.iter().find(|w| !w.starts_with('-')).cloned().unwrap_or_default();
     match role.as_deref() {
+        Some(role) if role.contains(':') => {
+            let mut parts = role.split(':');
+            let mut part = || parts.next().unwrap_or_default();
+            let (user, tier, number) = (part(), part(), part());
+            let scene = Scene::set(user, &format!("killed-{tier}-{number}"));
+            bounds::act_as_daemon(&scene, tier, number);
+            ExitCode::FAILURE
+        }
         Some(role) => act(role, &filter),
         None => direct(&filter),
     }

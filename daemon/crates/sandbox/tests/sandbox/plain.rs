@@ -21,6 +21,10 @@ pub fn command_environment_is_complete(scene: &Scene) {
             ("touch \"$HOME/x\" && echo made", "made\n"),
             ("git --version | cut -c1-3", "git\n"),
             (
+                "python3 -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); print(b.recv(1))'",
+                "b'x'\n",
+            ),
+            (
                 "env | cut -d= -f1 | grep -v -e ^_$ -e SHLVL -e PWD | sort | tr '\\n' ' '",
                 "CARGO_NET_OFFLINE GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ",
             ),
@@ -169,4 +173,42 @@ pub fn placeholders_are_removed(scene: &Scene) {
         }
     });
     assert_eq!(fs::read_dir(&scene.empty).unwrap().count(), 0);
+}
+
+pub fn home_folder_with_nested_hidden_paths_runs_commands(scene: &Scene) {
+    let home = scene.base.join("house");
+    for (path, text) in [
+        (".config/cairn/config.json", "s3cret"),
+        (".config/cairn-other", "s3cret"),
+        (".config.txt", "shown"),
+        (".ssh/id", "s3cret"),
+        (".local/share/cairn/token", "s3cret"),
+        (".local/share/cairn/index/a", "s3cret"),
+        ("work/a.txt", "text"),
+    ] {
+        let path = home.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let blocked = [
+        ".config",
+        ".config/cairn",
+        ".config/cairn/config.json",
+        ".ssh",
+        ".local/share/cairn/token",
+        ".local/share/cairn/index",
+    ];
+    let host = cairn_sandbox::Host {
+        home: Some(home.clone()),
+        blocked: blocked.map(|path| home.join(path)).to_vec(),
+        ..scene.host()
+    };
+    for sandbox in [scene.sandbox(), scene.weaker()] {
+        let sandbox = sandbox.for_host(host.clone());
+        let mut confined =
+            scene.script("cat work/a.txt; cat .config.txt; grep -rs s3cret . ; echo");
+        (confined.root, confined.folder) = (Some(home.clone()), home.clone());
+        let output = run(&sandbox, &confined);
+        assert_eq!(output.stdout.text, "textshown\n", "{output:?}");
+    }
 }

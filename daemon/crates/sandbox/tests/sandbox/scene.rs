@@ -8,7 +8,7 @@ use std::{
         linux::net::SocketAddrExt as _,
         unix::{
             fs::PermissionsExt as _,
-            net::{SocketAddr, UnixListener},
+            net::{SocketAddr, UnixDatagram, UnixListener},
         },
     },
     path::{Path, PathBuf},
@@ -29,7 +29,7 @@ pub struct Scene {
     abstract_name: String,
     victim: Child,
     shm: i32,
-    _unix: (UnixListener, UnixListener),
+    _unix: (UnixListener, UnixListener, UnixDatagram),
     inherited: OwnedFd,
 }
 
@@ -67,6 +67,7 @@ impl Scene {
         let unix = (
             UnixListener::bind_addr(&address).unwrap(),
             UnixListener::bind(outside.join("socket")).unwrap(),
+            UnixDatagram::bind(outside.join("datagrams")).unwrap(),
         );
         let (tcp, udp) = network();
         let victim = Command::new("sleep")

@@ -120,7 +120,8 @@ fn outline(
         let conn = index.readers.get()?;
         let table = index.files(&conn)?;
         let Some(file) = table.files.iter().find(|f| &*f.path == rel) else { continue };
-        if index.root.stat(rel).is_err() || !index.root.view().shows(rel) {
+        let is_hidden = !index.root.view().shows(rel) || index.root.is_other_name_of_hidden(rel);
+        if index.root.stat(rel).is_err() || is_hidden {
             continue;
         }
         let mut all = of_file(&conn, index, &table, file.id)?;
@@ -246,7 +247,12 @@ fn best_first(
     let mut exists = |s: &SymbolItem| {
         let index = indexes.iter().find(|l| l.root.id == s.root);
         let key = (s.root.clone(), s.path.clone());
-        *seen.entry(key).or_insert_with(|| index.is_some_and(|l| l.root.stat(&s.path).is_ok()))
+        *seen.entry(key).or_insert_with(|| {
+            let shows = |root: &cairn_workspace::Root| {
+                root.stat(&s.path).is_ok() && !root.is_other_name_of_hidden(&s.path)
+            };
+            index.is_some_and(|l| shows(&l.root))
+        })
     };
     ranked.into_iter().map(|(_, s)| s).filter(|s| exists(s)).take(k).collect()
 }

@@ -227,6 +227,49 @@ pub async fn tunnel_must_name_its_domain() {
     assert_eq!(dialer.connected().len(), 4);
 }
 
+pub async fn requests_in_a_tunnel_must_name_their_domain() {
+    let names: &[(&str, &[&[&str]])] = &[("crates.test", &[&[PUBLIC]])];
+    let rules = ["network(crates.test)"];
+    let Some((fixture, dialer)) = scene(page, names, &rules).await else { return };
+    let tunnelled = |request: &str| {
+        let python = format!(
+            "import os, socket\n\
+             s = socket.create_connection((\"127.0.0.1\", 3128))\n\
+             s.sendall(b\"CONNECT crates.test:80 HTTP/1.1\\r\\nHost: crates.test:80\\r\\n\\r\\n\")\n\
+             s.recv(4096)\n\
+             s.sendall(b\"{request}\")\n\
+             while (t := s.recv(4096)): os.write(1, t)\n"
+        );
+        format!("python3 -c '{python}'")
+    };
+    let get = |path: &str, host: &str| format!("GET {path} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n");
+    let last = |path: &str| {
+        format!("GET {path} HTTP/1.1\\r\\nHost: crates.test\\r\\nConnection: close\\r\\n\\r\\n")
+    };
+    // Control: requests that name the domain, also several in one tunnel.
+    let both = format!("{}{}", get("/a", "CRATES.test:80"), last("/b"));
+    let fine = run(&fixture, &tunnelled(&both)).await;
+    let text = fine["stdout"].as_str().unwrap();
+    assert!(text.contains("page /a") && text.contains("page /b"), "{fine}");
+    assert_eq!(fine["network_refused"], Value::Null, "{fine}");
+    for (request, why) in [
+        (get("/a", "other.test"), "its request names other.test"),
+        (get("/a", "crates.test:81"), "its request names crates.test:81"),
+        (format!("{}{}", get("/a", "crates.test"), get("/c", "other.test")), "names other.test"),
+        (get("http://other.test/c", "crates.test"), "its request names other.test"),
+        ("GET /c HTTP/1.0\\r\\n\\r\\n".to_owned(), "does not name one server"),
+        ("EHLO crates.test\\r\\n".to_owned(), "neither TLS nor HTTP"),
+        ("\\x00\\x01".to_owned(), "neither TLS nor HTTP"),
+    ] {
+        let refused = run(&fixture, &tunnelled(&request)).await;
+        assert!(!refused["stdout"].as_str().unwrap().contains("page /c"), "{request}: {refused}");
+        let text = refused["network_refused"].to_string();
+        assert!(text.contains("a tunnel to crates.test was closed"), "{request}: {refused}");
+        assert!(text.contains(why), "{request}: {refused}");
+    }
+    assert!(dialer.connected().iter().all(|address| *address == format!("{PUBLIC}:80")));
+}
+
 const WHEEL: &str = "/files/tinypkg-1.0-py3-none-any.whl";
 
 fn registry(path: &str) -> (String, Vec<u8>) {
