@@ -44,6 +44,7 @@ import type {
   FleetRunRef,
   FleetRunsParams,
   FleetStatus,
+  FolderTrust,
   ForkParams,
   GitStatus,
   GitStatusParams,
@@ -138,6 +139,10 @@ import type {
   TraceGetParams,
   TraceImportParams,
   TracePage,
+  TrustGetParams,
+  TrustRemoveParams,
+  TrustRemoved,
+  TrustSetParams,
   TurnRef,
   UnattendedRun,
   UnattendedStartParams,
@@ -594,6 +599,21 @@ export abstract class Methods {
   /** `plugin.list`: The agent plugins of the user, and what each brings. */
   pluginList(params: Empty = {}): Promise<PageOfPluginInfo> {
     return this.call("plugin.list", params);
+  }
+
+  /** `trust.get`: What a folder brings that runs or instructs agents, compared with what was trusted. */
+  trustGet(params: TrustGetParams): Promise<FolderTrust> {
+    return this.call("trust.get", params);
+  }
+
+  /** `trust.set`: Trusts or refuses items of a folder with exactly these contents. */
+  trustSet(params: TrustSetParams): Promise<FolderTrust> {
+    return this.call("trust.set", params);
+  }
+
+  /** `trust.remove`: Removes the trust in a folder: nothing that it brings is used then. */
+  trustRemove(params: TrustRemoveParams): Promise<TrustRemoved> {
+    return this.call("trust.remove", params);
   }
 
   /** `mcp.list`: The MCP servers of the configuration, with their state and logins. */

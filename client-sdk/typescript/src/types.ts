@@ -547,6 +547,24 @@ export type AgentEvt =
     /** The last lines of its output. */
     tail?: string;
   }
+  /** A hook ran at an event of the session. */
+  | {
+    type: "hook_finished";
+    /** Its command line, at most 1,000 characters. */
+    command: string;
+    /** The event, as hooks name it. */
+    event: string;
+    /** Duration in milliseconds. */
+    millis: number;
+    /** True if it ran in the sandbox. */
+    sandboxed: boolean;
+    /** The file or key that names the hook. */
+    source: string;
+    /** Reason why it did not run or was stopped. */
+    error?: string | null;
+    /** Exit code; absent if it has none. */
+    exitCode?: number | null;
+  }
   /** A tool call is pending until a client approves or denies it. */
   | {
     type: "approval_required";
@@ -981,6 +999,27 @@ export interface BoardRow {
   /** Its unattended run, if it has one. */
   unattended?: UnattendedRun | null;
 }
+
+/** A path that a command acts by, as it was when its approval was requested. */
+export interface BoundPath {
+  /** The path as the command has it, relative to the root. */
+  path: string;
+  /** Its part in the command. */
+  role: BoundRole;
+  /** Its content or identity, to compare; empty for a file that is written. */
+  state: string;
+  /** The path to which it leads. */
+  target: string;
+}
+
+/** The part that a path plays in a command. */
+export type BoundRole =
+  /** The working folder. */
+  | "folder"
+  /** A program or script that runs. */
+  | "program"
+  /** A file that a redirection writes. */
+  | "output";
 
 /** Definition that calls another, or is called by it. */
 export interface CallItem {
@@ -2120,6 +2159,19 @@ export interface FlowStep {
   path: string;
   /** Path of the component that contains it. */
   component?: string | null;
+}
+
+/** The trust in a folder. */
+export interface FolderTrust {
+  /** Absolute path of the folder, or of the repository's for one of its work trees. */
+  folder: string;
+  /** True if `trust.folders` of the configuration names it, or a folder around it: instructions,
+   * skills and language servers are used then, and nothing that runs by itself. */
+  isConfigured: boolean;
+  /** True if the user trusted the folder by its content before. */
+  isKnown: boolean;
+  /** Everything that it brings. */
+  items: Array<TrustItem>;
 }
 
 /** Parameters of the method `session.fork`. */
@@ -3453,6 +3505,9 @@ export interface PoolStatus {
 export interface Preview {
   /** Summary in one line. */
   summary: string;
+  /** What a command acts by as it was at the request: its working folder, the scripts that it
+   * runs, the files that its redirections write. The command does not start when they differ. */
+  bound?: Array<BoundPath>;
   /** The command line, for a shell call. */
   command?: string | null;
   /** The change as a unified diff, cut at 64 KiB with a note in its text. */
@@ -4658,6 +4713,91 @@ export interface TracePage {
   data: Array<Envelope>;
   /** Value of `after` for the next page; absent on the last. */
   nextAfter?: number | null;
+}
+
+/** Parameters of `trust.get`. */
+export interface TrustGetParams {
+  /** Absolute path of the folder. */
+  folder: string;
+  /** Returns the differences from the trusted contents too. */
+  diff?: boolean;
+}
+
+/** One item of a folder. */
+export interface TrustItem {
+  /** Its files, relative to the folder. */
+  files: Array<string>;
+  /** Kind of the item. */
+  kind: TrustKind;
+  /** Path of its file or folder, relative to the folder. */
+  path: string;
+  /** SHA-256 of the names and contents of its files, in hexadecimal. */
+  sha256: string;
+  /** Its state. */
+  state: TrustState;
+  /** Command lines that it runs. */
+  commands?: Array<string>;
+  /** The change from the trusted content as a unified diff, cut at 64 KiB; the complete text of
+   * an item that is new. */
+  diff?: string | null;
+  /** Reason why it cannot be trusted, such as its size. */
+  problem?: string | null;
+}
+
+/** A thing that a folder brings and that runs, or that tells an agent what to do. */
+export type TrustKind =
+  /** Instructions for agents: `AGENTS.md` or `CLAUDE.md`. */
+  | "instructions"
+  /** The folder's own configuration, which may then loosen safety: `.cairn.json`. */
+  | "settings"
+  /** Hooks of a settings file, with the scripts that they name. */
+  | "hooks"
+  /** An agent plugin with all of its files. */
+  | "plugin"
+  /** A skill with all of its files. */
+  | "skill";
+
+/** Parameters of `trust.remove`. */
+export interface TrustRemoveParams {
+  /** Absolute path of the folder, which need not exist any more. */
+  folder: string;
+}
+
+/** Answer of `trust.remove`. */
+export interface TrustRemoved {
+  /** True if the folder was trusted before. */
+  removed: boolean;
+}
+
+/** Parameters of `trust.set`. */
+export interface TrustSetParams {
+  /** Absolute path of the folder. */
+  folder: string;
+  /** Items that are refused: they are not asked about again until they change. */
+  refuse?: Array<TrustedContent>;
+  /** Items that are trusted from now on. Their contents must still be these. */
+  trust?: Array<TrustedContent>;
+}
+
+/** The state of an item compared with what was trusted. */
+export type TrustState =
+  /** Its content is the trusted one. */
+  | "trusted"
+  /** It was never trusted. */
+  | "new"
+  /** Its content differs from the trusted one: it is not used. */
+  | "changed"
+  /** This content was refused: it is not used, and not asked about again. */
+  | "refused";
+
+/** An item with exactly this content. */
+export interface TrustedContent {
+  /** Kind of the item. */
+  kind: TrustKind;
+  /** Path of its file or folder, relative to the folder. */
+  path: string;
+  /** The SHA-256 that `trust.get` answered. */
+  sha256: string;
 }
 
 /** Context of a turn: a text, or items. */

@@ -455,6 +455,21 @@ class BlockingMethods:
         answer: t.PageOfPluginInfo = self.call("plugin.list", params)
         return answer
 
+    def trust_get(self, **params: Unpack[t.TrustGetParams]) -> t.FolderTrust:
+        """`trust.get`: What a folder brings that runs or instructs agents, compared with what was trusted."""
+        answer: t.FolderTrust = self.call("trust.get", params)
+        return answer
+
+    def trust_set(self, **params: Unpack[t.TrustSetParams]) -> t.FolderTrust:
+        """`trust.set`: Trusts or refuses items of a folder with exactly these contents."""
+        answer: t.FolderTrust = self.call("trust.set", params)
+        return answer
+
+    def trust_remove(self, **params: Unpack[t.TrustRemoveParams]) -> t.TrustRemoved:
+        """`trust.remove`: Removes the trust in a folder: nothing that it brings is used then."""
+        answer: t.TrustRemoved = self.call("trust.remove", params)
+        return answer
+
     def mcp_list(self, **params: Unpack[t.Empty]) -> t.PageOfMcpServerInfo:
         """`mcp.list`: The MCP servers of the configuration, with their state and logins."""
         answer: t.PageOfMcpServerInfo = self.call("mcp.list", params)

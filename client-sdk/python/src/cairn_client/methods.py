@@ -455,6 +455,21 @@ class Methods:
         answer: t.PageOfPluginInfo = await self.call("plugin.list", params)
         return answer
 
+    async def trust_get(self, **params: Unpack[t.TrustGetParams]) -> t.FolderTrust:
+        """`trust.get`: What a folder brings that runs or instructs agents, compared with what was trusted."""
+        answer: t.FolderTrust = await self.call("trust.get", params)
+        return answer
+
+    async def trust_set(self, **params: Unpack[t.TrustSetParams]) -> t.FolderTrust:
+        """`trust.set`: Trusts or refuses items of a folder with exactly these contents."""
+        answer: t.FolderTrust = await self.call("trust.set", params)
+        return answer
+
+    async def trust_remove(self, **params: Unpack[t.TrustRemoveParams]) -> t.TrustRemoved:
+        """`trust.remove`: Removes the trust in a folder: nothing that it brings is used then."""
+        answer: t.TrustRemoved = await self.call("trust.remove", params)
+        return answer
+
     async def mcp_list(self, **params: Unpack[t.Empty]) -> t.PageOfMcpServerInfo:
         """`mcp.list`: The MCP servers of the configuration, with their state and logins."""
         answer: t.PageOfMcpServerInfo = await self.call("mcp.list", params)

@@ -629,6 +629,26 @@ class AgentEvtBackgroundFinished(TypedDict):
     """The last lines of its output."""
 
 
+class AgentEvtHookFinished(TypedDict):
+    """A hook ran at an event of the session."""
+
+    type: Literal["hook_finished"]
+    command: str
+    """Its command line, at most 1,000 characters."""
+    event: str
+    """The event, as hooks name it."""
+    millis: int
+    """Duration in milliseconds."""
+    sandboxed: bool
+    """True if it ran in the sandbox."""
+    source: str
+    """The file or key that names the hook."""
+    error: NotRequired[str | None]
+    """Reason why it did not run or was stopped."""
+    exitCode: NotRequired[int | None]
+    """Exit code; absent if it has none."""
+
+
 class AgentEvtApprovalRequired(TypedDict):
     """A tool call is pending until a client approves or denies it."""
 
@@ -752,6 +772,7 @@ AgentEvt: TypeAlias = (
     "AgentEvtCommandOutput | "
     "AgentEvtBackgroundStarted | "
     "AgentEvtBackgroundFinished | "
+    "AgentEvtHookFinished | "
     "AgentEvtApprovalRequired | "
     "AgentEvtApprovalResolved | "
     "AgentEvtSteered | "
@@ -1148,6 +1169,26 @@ class BoardRow(TypedDict):
     """First line of the input of its latest turn."""
     unattended: NotRequired[UnattendedRun | None]
     """Its unattended run, if it has one."""
+
+
+class BoundPath(TypedDict):
+    """A path that a command acts by, as it was when its approval was requested."""
+
+    path: str
+    """The path as the command has it, relative to the root."""
+    role: BoundRole
+    """Its part in the command."""
+    state: str
+    """Its content or identity, to compare; empty for a file that is written."""
+    target: str
+    """The path to which it leads."""
+
+BoundRole: TypeAlias = Literal[
+    "folder",  # The working folder.
+    "program",  # A program or script that runs.
+    "output",  # A file that a redirection writes.
+]
+"""The part that a path plays in a command."""
 
 
 class CallItem(TypedDict):
@@ -2370,6 +2411,20 @@ class FlowStep(TypedDict):
     """Path of its file, relative to the root."""
     component: NotRequired[str | None]
     """Path of the component that contains it."""
+
+
+class FolderTrust(TypedDict):
+    """The trust in a folder."""
+
+    folder: str
+    """Absolute path of the folder, or of the repository's for one of its work trees."""
+    isConfigured: bool
+    """True if `trust.folders` of the configuration names it, or a folder around it: instructions,
+    skills and language servers are used then, and nothing that runs by itself."""
+    isKnown: bool
+    """True if the user trusted the folder by its content before."""
+    items: list[TrustItem]
+    """Everything that it brings."""
 
 
 class ForkParams(TypedDict):
@@ -3775,6 +3830,9 @@ class Preview(TypedDict):
 
     summary: str
     """Summary in one line."""
+    bound: NotRequired[list[BoundPath]]
+    """What a command acts by as it was at the request: its working folder, the scripts that it
+    runs, the files that its redirections write. The command does not start when they differ."""
     command: NotRequired[str | None]
     """The command line, for a shell call."""
     diff: NotRequired[str | None]
@@ -5032,6 +5090,90 @@ class TracePage(TypedDict):
     """Records of the page."""
     nextAfter: NotRequired[int | None]
     """Value of `after` for the next page; absent on the last."""
+
+
+class TrustGetParams(TypedDict):
+    """Parameters of `trust.get`."""
+
+    folder: str
+    """Absolute path of the folder."""
+    diff: NotRequired[bool]
+    """Returns the differences from the trusted contents too."""
+
+
+class TrustItem(TypedDict):
+    """One item of a folder."""
+
+    files: list[str]
+    """Its files, relative to the folder."""
+    kind: TrustKind
+    """Kind of the item."""
+    path: str
+    """Path of its file or folder, relative to the folder."""
+    sha256: str
+    """SHA-256 of the names and contents of its files, in hexadecimal."""
+    state: TrustState
+    """Its state."""
+    commands: NotRequired[list[str]]
+    """Command lines that it runs."""
+    diff: NotRequired[str | None]
+    """The change from the trusted content as a unified diff, cut at 64 KiB; the complete text of
+    an item that is new."""
+    problem: NotRequired[str | None]
+    """Reason why it cannot be trusted, such as its size."""
+
+TrustKind: TypeAlias = Literal[
+    "instructions",  # Instructions for agents: `AGENTS.md` or `CLAUDE.md`.
+    "settings",  # The folder's own configuration, which may then loosen safety: `.cairn.json`.
+    "hooks",  # Hooks of a settings file, with the scripts that they name.
+    "plugin",  # An agent plugin with all of its files.
+    "skill",  # A skill with all of its files.
+]
+"""A thing that a folder brings and that runs, or that tells an agent what to do."""
+
+
+class TrustRemoveParams(TypedDict):
+    """Parameters of `trust.remove`."""
+
+    folder: str
+    """Absolute path of the folder, which need not exist any more."""
+
+
+class TrustRemoved(TypedDict):
+    """Answer of `trust.remove`."""
+
+    removed: bool
+    """True if the folder was trusted before."""
+
+
+class TrustSetParams(TypedDict):
+    """Parameters of `trust.set`."""
+
+    folder: str
+    """Absolute path of the folder."""
+    refuse: NotRequired[list[TrustedContent]]
+    """Items that are refused: they are not asked about again until they change."""
+    trust: NotRequired[list[TrustedContent]]
+    """Items that are trusted from now on. Their contents must still be these."""
+
+TrustState: TypeAlias = Literal[
+    "trusted",  # Its content is the trusted one.
+    "new",  # It was never trusted.
+    "changed",  # Its content differs from the trusted one: it is not used.
+    "refused",  # This content was refused: it is not used, and not asked about again.
+]
+"""The state of an item compared with what was trusted."""
+
+
+class TrustedContent(TypedDict):
+    """An item with exactly this content."""
+
+    kind: TrustKind
+    """Kind of the item."""
+    path: str
+    """Path of its file or folder, relative to the folder."""
+    sha256: str
+    """The SHA-256 that `trust.get` answered."""
 
 TurnContext: TypeAlias = (
     "str | "
