@@ -60,7 +60,7 @@ pub fn load_project(
 /// Returns the judge of a project's own file.
 fn by_content(trust: &Arc<TrustStore>) -> ProjectTrust {
     let trust = Arc::clone(trust);
-    ProjectTrust(Arc::new(move |folder, text| trust.trusts_settings(folder, text)))
+    ProjectTrust::new(move |folder, text| trust.trusts_settings(folder, text))
 }
 
 /// Opens the store of what the user trusted.

@@ -25,8 +25,11 @@ pub struct ConfiguredPrograms {
     lines: RwLock<Vec<String>>,
     /// Folders whose complete content is run or read.
     folders: RwLock<Vec<PathBuf>>,
-    known: Mutex<HashMap<PathBuf, (Instant, Arc<Vec<String>>)>>,
+    known: Mutex<HashMap<PathBuf, NamedList>>,
 }
+
+/// The list of a root, and when it was made.
+type NamedList = (Instant, Arc<Vec<String>>);
 
 impl std::fmt::Debug for ConfiguredPrograms {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

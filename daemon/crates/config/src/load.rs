@@ -37,10 +37,20 @@ pub struct Inputs {
     pub overrides: Vec<(String, Value)>,
 }
 
-/// Returns true for the text of a project's file that the user trusts; receives the project's
-/// folder and the text.
+/// Returns true for the text of a project's file, by the project's folder and the text, that the
+/// user trusts.
+type JudgeOfText = dyn Fn(&Path, &str) -> bool + Send + Sync;
+
+/// The judge of the texts of projects' files.
 #[derive(Clone)]
-pub struct ProjectTrust(pub Arc<dyn Fn(&Path, &str) -> bool + Send + Sync>);
+pub struct ProjectTrust(Arc<JudgeOfText>);
+
+impl ProjectTrust {
+    /// Creates a judge from a function of the project's folder and the text.
+    pub fn new(judge: impl Fn(&Path, &str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(judge))
+    }
+}
 
 impl fmt::Debug for ProjectTrust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,6 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use cairn_config::{
@@ -356,7 +355,7 @@ fn version_1_0_file_is_accepted() {
 }
 
 fn trusting(judge: impl Fn(&Path, &str) -> bool + Send + Sync + 'static) -> Option<ProjectTrust> {
-    Some(ProjectTrust(Arc::new(judge)))
+    Some(ProjectTrust::new(judge))
 }
 
 #[test]

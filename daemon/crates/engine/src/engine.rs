@@ -204,6 +204,22 @@ pub(crate) struct Inner {
     pub(crate) costs: CostCache,
 }
 
+/// Creates the gate of an engine, without roots, sandbox and hooks.
+fn gate(
+    registry: Registry,
+    trace: &Trace,
+    granted: GrantedRules,
+    options: &EngineOptions,
+    shutdown: &CancellationToken,
+) -> Harness {
+    let (rules, timeout) = (options.rules.clone(), options.approval_timeout);
+    let gate = Harness::new(registry, rules, trace.clone(), granted, timeout, shutdown.clone());
+    match &options.aside {
+        Some(folder) => gate.with_aside(folder.clone()),
+        None => gate,
+    }
+}
+
 impl Engine {
     /// Opens an engine, declares the stored roots and marks runs that a dead daemon left as
     /// interrupted. Indexing continues in the background; nothing waits for it.
@@ -219,22 +235,12 @@ impl Engine {
         trace.set_embedder(Arc::new(TextTable(Arc::clone(&indexes))));
         trace.mark_interrupted().await?;
         let shutdown = CancellationToken::new();
-        let granted = GrantedRules::load(options.granted_file)?;
+        let granted = GrantedRules::load(options.granted_file.clone())?;
         let plugins = Arc::<Plugins>::default();
-        let mut harness = Harness::new(
-            registry,
-            options.rules,
-            trace.clone(),
-            granted,
-            options.approval_timeout,
-            shutdown.clone(),
-        )
-        .with_roots(Arc::clone(&roots))
-        .with_sandbox(sandbox)
-        .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>);
-        if let Some(aside) = options.aside {
-            harness = harness.with_aside(aside);
-        }
+        let harness = gate(registry, &trace, granted, &options, &shutdown)
+            .with_roots(Arc::clone(&roots))
+            .with_sandbox(sandbox)
+            .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>);
         let inner = Inner {
             harness,
             trace,

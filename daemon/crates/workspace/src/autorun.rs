@@ -34,547 +34,147 @@ pub struct Autorun {
 struct Group {
     class: AutorunClass,
     reader: &'static str,
-    patterns: &'static [&'static str],
+    /// Separated by white space.
+    patterns: &'static str,
 }
 
 const GROUPS: &[Group] = &[
     Group {
         class: AutorunClass::Own,
         reader: "Cairn",
-        patterns: &[
-            ".cairn.json",
-            ".cairn/",
-            ".mcp.json",
-            ".claude/settings.json",
-            ".claude/settings.local.json",
-            ".agents/plugins/",
-        ],
+        patterns: ".cairn.json .cairn/ .mcp.json .claude/settings.json .claude/settings.local.json \
+            .agents/plugins/",
     },
     Group {
         class: AutorunClass::Start,
         reader: "a shell",
-        patterns: &[
-            ".bash_aliases",
-            ".bash_login",
-            ".bash_logout",
-            ".bash_profile",
-            ".bashrc",
-            ".cshrc",
-            ".elvish/",
-            ".environment",
-            ".inputrc",
-            ".kshrc",
-            ".login",
-            ".logout",
-            ".mkshrc",
-            ".oh-my-zsh/",
-            ".pam_environment",
-            ".profile",
-            ".tcshrc",
-            ".xonshrc",
-            ".xprofile",
-            ".zlogin",
-            ".zlogout",
-            ".zprofile",
-            ".zshenv",
-            ".zshrc",
-            "config.fish",
-            "microsoft.powershell_profile.ps1",
-            "profile.ps1",
-        ],
+        patterns: ".bash_aliases .bash_login .bash_logout .bash_profile .bashrc .cshrc .elvish/ \
+            .environment .inputrc .kshrc .login .logout .mkshrc .oh-my-zsh/ .pam_environment \
+            .profile .tcshrc .xonshrc .xprofile .zlogin .zlogout .zprofile .zshenv .zshrc \
+            config.fish microsoft.powershell_profile.ps1 profile.ps1",
     },
     Group {
         class: AutorunClass::Start,
         reader: "git",
-        patterns: &[
-            ".gitconfig",
-            ".githooks/",
-            ".git-hooks/",
-            ".hgrc",
-            ".husky/",
-            ".huskyrc",
-            ".huskyrc.json",
-            ".lefthook.json",
-            ".lefthook.toml",
-            ".lefthook.yaml",
-            ".lefthook.yml",
-            ".lefthook/",
-            ".overcommit.yml",
-            ".pre-commit-config.yaml",
-            ".pre-commit-hooks.yaml",
-            ".simple-git-hooks.cjs",
-            ".simple-git-hooks.js",
-            ".simple-git-hooks.json",
-            "lefthook-local.yml",
-            "lefthook.json",
-            "lefthook.toml",
-            "lefthook.yaml",
-            "lefthook.yml",
-        ],
+        patterns: ".gitconfig .githooks/ .git-hooks/ .hgrc .husky/ .huskyrc .huskyrc.json \
+            .lefthook.json .lefthook.toml .lefthook.yaml .lefthook.yml .lefthook/ \
+            .overcommit.yml .pre-commit-config.yaml .pre-commit-hooks.yaml .simple-git-hooks.cjs \
+            .simple-git-hooks.js .simple-git-hooks.json lefthook-local.yml lefthook.json \
+            lefthook.toml lefthook.yaml lefthook.yml",
     },
     Group {
         class: AutorunClass::Start,
         reader: "an environment manager",
-        patterns: &[
-            ".direnv/",
-            ".direnvrc",
-            ".env",
-            ".env.*",
-            ".envrc",
-            ".flox/",
-            ".miserc.toml",
-            ".mise.local.toml",
-            ".mise.toml",
-            ".mise/",
-            ".rtx.toml",
-            "mise.local.toml",
-            "mise.toml",
-            "mise/config.toml",
-        ],
+        patterns: ".direnv/ .direnvrc .env .env.* .envrc .flox/ .miserc.toml .mise.local.toml \
+            .mise.toml .mise/ .rtx.toml mise.local.toml mise.toml mise/config.toml",
     },
     Group {
         class: AutorunClass::Start,
         reader: "an editor",
-        patterns: &[
-            "*.code-workspace",
-            "*.sublime-project",
-            ".atom/",
-            ".dir-locals-2.el",
-            ".dir-locals.el",
-            ".emacs",
-            ".emacs.d/",
-            ".exrc",
-            ".fleet/",
-            ".gvimrc",
-            ".helix/",
-            ".idea/",
-            ".ideavimrc",
-            ".kakrc",
-            ".local.vimrc",
-            ".lvimrc",
-            ".nova/",
-            ".nvim.lua",
-            ".nvimrc",
-            ".run/",
-            ".settings/",
-            ".spacemacs",
-            ".theia/",
-            ".vim/",
-            ".vimrc",
-            ".vs/",
-            ".vscode/",
-            ".zed/",
-            "_vimrc",
-        ],
+        patterns: "*.code-workspace *.sublime-project .atom/ .dir-locals-2.el .dir-locals.el .emacs \
+            .emacs.d/ .exrc .fleet/ .gvimrc .helix/ .idea/ .ideavimrc .kakrc .local.vimrc \
+            .lvimrc .nova/ .nvim.lua .nvimrc .run/ .settings/ .spacemacs .theia/ .vim/ .vimrc \
+            .vs/ .vscode/ .zed/ _vimrc",
     },
     Group {
         class: AutorunClass::Start,
         reader: "a development container",
-        patterns: &[
-            ".codesandbox/",
-            ".devcontainer.json",
-            ".devcontainer/",
-            ".gitpod.dockerfile",
-            ".gitpod.yml",
-            ".idx/",
-            ".ona/",
-            ".replit",
-            ".stackblitzrc",
-        ],
+        patterns: ".codesandbox/ .devcontainer.json .devcontainer/ .gitpod.dockerfile .gitpod.yml .idx/ \
+            .ona/ .replit .stackblitzrc",
     },
     Group {
         class: AutorunClass::Start,
         reader: "a terminal",
-        patterns: &[
-            ".screenrc",
-            ".tmux.conf",
-            ".tmux/",
-            ".tmuxinator.yml",
-            ".tmuxinator/",
-            ".tmuxp.json",
-            ".tmuxp.yaml",
-            ".tmuxp/",
-            ".wezterm.lua",
-            ".zellij/",
-        ],
+        patterns: ".screenrc .tmux.conf .tmux/ .tmuxinator.yml .tmuxinator/ .tmuxp.json .tmuxp.yaml \
+            .tmuxp/ .wezterm.lua .zellij/",
     },
     Group {
         class: AutorunClass::Start,
         reader: "an agent",
-        patterns: &[
-            ".agents/",
-            ".aider.conf.yml",
-            ".aider.model.settings.yml",
-            ".amazonq/",
-            ".amp/",
-            ".augment-guidelines",
-            ".augment/",
-            ".claude.json",
-            ".claude/",
-            ".cline/",
-            ".clinerules",
-            ".clinerules/",
-            ".codeium/",
-            ".codex/",
-            ".continue/",
-            ".continuerc.json",
-            ".continuerules",
-            ".copilot/",
-            ".crush.json",
-            ".crush/",
-            ".cursor/",
-            ".cursorrules",
-            ".devin/",
-            ".factory/",
-            ".gemini/",
-            ".goose/",
-            ".goosehints",
-            ".junie/",
-            ".kilocode/",
-            ".kilocodemodes",
-            ".kiro/",
-            ".mcp/",
-            ".opencode.json",
-            ".opencode.jsonc",
-            ".opencode/",
-            ".openhands/",
-            ".plandex/",
-            ".qwen/",
-            ".roo/",
-            ".roomodes",
-            ".roorules",
-            ".rules",
-            ".tabnine/",
-            ".trae/",
-            ".warp/",
-            ".windsurf/",
-            ".windsurfrules",
-            ".zencoder/",
-            "agent.md",
-            "agents.md",
-            "agents.override.md",
-            "claude.local.md",
-            "claude.md",
-            "crush.json",
-            "crush.md",
-            "gemini.md",
-            "mcp.json",
-            "opencode.json",
-            "opencode.jsonc",
-            "qwen.md",
-            "warp.md",
-        ],
+        patterns: ".agents/ .aider.conf.yml .aider.model.settings.yml .amazonq/ .amp/ \
+            .augment-guidelines .augment/ .claude.json .claude/ .cline/ .clinerules .clinerules/ \
+            .codeium/ .codex/ .continue/ .continuerc.json .continuerules .copilot/ .crush.json \
+            .crush/ .cursor/ .cursorrules .devin/ .factory/ .gemini/ .goose/ .goosehints .junie/ \
+            .kilocode/ .kilocodemodes .kiro/ .mcp/ .opencode.json .opencode.jsonc .opencode/ \
+            .openhands/ .plandex/ .qwen/ .roo/ .roomodes .roorules .rules .tabnine/ .trae/ \
+            .warp/ .windsurf/ .windsurfrules .zencoder/ agent.md agents.md agents.override.md \
+            claude.local.md claude.md crush.json crush.md gemini.md mcp.json opencode.json \
+            opencode.jsonc qwen.md warp.md",
     },
     Group {
         class: AutorunClass::Start,
         reader: "a package manager",
-        patterns: &[
-            ".bundle/",
-            ".cabal/",
-            ".cargo/",
-            ".condarc",
-            ".gemrc",
-            ".m2/",
-            ".npmrc",
-            ".nuget/",
-            ".pip/",
-            ".pnp.cjs",
-            ".pnp.loader.mjs",
-            ".pnpmfile.cjs",
-            ".pnpmrc",
-            ".pydistutils.cfg",
-            ".pypirc",
-            ".stack/",
-            ".yarn/",
-            ".yarnrc",
-            ".yarnrc.yml",
-            "bunfig.toml",
-            "node_modules/.bin/",
-            "pip.conf",
-            "pip.ini",
-            "uv.toml",
-        ],
+        patterns: ".bundle/ .cabal/ .cargo/ .condarc .gemrc .m2/ .npmrc .nuget/ .pip/ .pnp.cjs \
+            .pnp.loader.mjs .pnpmfile.cjs .pnpmrc .pydistutils.cfg .pypirc .stack/ .yarn/ \
+            .yarnrc .yarnrc.yml bunfig.toml node_modules/.bin/ pip.conf pip.ini uv.toml",
     },
     Group {
         class: AutorunClass::Start,
         reader: "an interpreter",
-        patterns: &[
-            "*.pth",
-            ".erlang",
-            ".gdbearlyinit",
-            ".gdbinit",
-            ".ghci",
-            ".iex.exs",
-            ".ipython/",
-            ".irbrc",
-            ".juliarc.jl",
-            ".jupyter/",
-            ".lldbinit",
-            ".mongorc.js",
-            ".mongoshrc.js",
-            ".my.cnf",
-            ".perldb",
-            ".pryrc",
-            ".psqlrc",
-            ".pythonrc",
-            ".pythonrc.py",
-            ".pythonstartup",
-            ".radare2rc",
-            ".rdebugrc",
-            ".renviron",
-            ".rprofile",
-            ".sqliterc",
-            ".venv/bin/",
-            ".venv/scripts/",
-            "activate.ps1",
-            "activate_this.py",
-            "bin/activate",
-            "bin/activate.csh",
-            "bin/activate.fish",
-            "bin/activate.nu",
-            "env/bin/",
-            "pyvenv.cfg",
-            "scripts/activate",
-            "scripts/activate.bat",
-            "sitecustomize.py",
-            "usercustomize.py",
-            "venv/bin/",
-            "venv/scripts/",
-        ],
+        patterns: "*.pth .erlang .gdbearlyinit .gdbinit .ghci .iex.exs .ipython/ .irbrc .juliarc.jl \
+            .jupyter/ .lldbinit .mongorc.js .mongoshrc.js .my.cnf .perldb .pryrc .psqlrc \
+            .pythonrc .pythonrc.py .pythonstartup .radare2rc .rdebugrc .renviron .rprofile \
+            .sqliterc .venv/bin/ .venv/scripts/ activate.ps1 activate_this.py bin/activate \
+            bin/activate.csh bin/activate.fish bin/activate.nu env/bin/ pyvenv.cfg \
+            scripts/activate scripts/activate.bat sitecustomize.py usercustomize.py venv/bin/ \
+            venv/scripts/",
     },
     Group {
         class: AutorunClass::Start,
         reader: "a build tool",
-        patterns: &[
-            ".bazelrc",
-            ".bazelrc.user",
-            ".buckconfig",
-            ".buckconfig.local",
-            ".gradle/",
-            ".jvmopts",
-            ".mvn/",
-            ".sbtopts",
-            ".sbtrc",
-            ".terraformrc",
-            ".watchmanconfig",
-            "gradle/wrapper/",
-            "gradlew",
-            "gradlew.bat",
-            "init.gradle",
-            "init.gradle.kts",
-            "mvnw",
-            "mvnw.cmd",
-            "terraform.rc",
-        ],
+        patterns: ".bazelrc .bazelrc.user .buckconfig .buckconfig.local .gradle/ .jvmopts .mvn/ \
+            .sbtopts .sbtrc .terraformrc .watchmanconfig gradle/wrapper/ gradlew gradlew.bat \
+            init.gradle init.gradle.kts mvnw mvnw.cmd terraform.rc",
     },
     Group {
         class: AutorunClass::Start,
         reader: "continuous integration",
-        patterns: &[
-            ".appveyor.yml",
-            ".azure-pipelines/",
-            ".azuredevops/",
-            ".bitrise.yml",
-            ".build.yml",
-            ".builds/",
-            ".buildkite/",
-            ".circleci/",
-            ".cirrus.star",
-            ".cirrus.yml",
-            ".drone.jsonnet",
-            ".drone.star",
-            ".drone.yaml",
-            ".drone.yml",
-            ".forgejo/",
-            ".gitea/",
-            ".github/",
-            ".gitlab-ci.yaml",
-            ".gitlab-ci.yml",
-            ".gitlab/",
-            ".harness/",
-            ".semaphore/",
-            ".teamcity/",
-            ".tekton/",
-            ".travis.yml",
-            ".woodpecker.yaml",
-            ".woodpecker.yml",
-            ".woodpecker/",
-            "appveyor.yml",
-            "azure-pipelines.yaml",
-            "azure-pipelines.yml",
-            "bitbucket-pipelines.yml",
-            "bitrise.yml",
-            "buildspec.yaml",
-            "buildspec.yml",
-            "cloudbuild.yaml",
-            "cloudbuild.yml",
-            "codefresh.yml",
-            "jenkinsfile",
-            "jenkinsfile.*",
-            "screwdriver.yaml",
-            "wercker.yml",
-        ],
+        patterns: ".appveyor.yml .azure-pipelines/ .azuredevops/ .bitrise.yml .build.yml .builds/ \
+            .buildkite/ .circleci/ .cirrus.star .cirrus.yml .drone.jsonnet .drone.star \
+            .drone.yaml .drone.yml .forgejo/ .gitea/ .github/ .gitlab-ci.yaml .gitlab-ci.yml \
+            .gitlab/ .harness/ .semaphore/ .teamcity/ .tekton/ .travis.yml .woodpecker.yaml \
+            .woodpecker.yml .woodpecker/ appveyor.yml azure-pipelines.yaml azure-pipelines.yml \
+            bitbucket-pipelines.yml bitrise.yml buildspec.yaml buildspec.yml cloudbuild.yaml \
+            cloudbuild.yml codefresh.yml jenkinsfile jenkinsfile.* screwdriver.yaml wercker.yml",
     },
     Group {
         class: AutorunClass::Start,
         reader: "the system",
-        patterns: &[
-            "*.desktop",
-            ".config/",
-            ".crontab",
-            ".curlrc",
-            ".gnupg/",
-            ".local/bin/",
-            ".local/share/applications/",
-            ".local/share/systemd/",
-            ".ssh/",
-            ".wgetrc",
-            ".xbindkeysrc",
-            ".xinitrc",
-            ".xsession",
-            ".xsessionrc",
-            "crontab",
-            "library/launchagents/",
-            "library/launchdaemons/",
-        ],
+        patterns: "*.desktop .config/ .crontab .curlrc .gnupg/ .local/bin/ .local/share/applications/ \
+            .local/share/systemd/ .ssh/ .wgetrc .xbindkeysrc .xinitrc .xsession .xsessionrc \
+            crontab library/launchagents/ library/launchdaemons/",
     },
     Group {
         class: AutorunClass::Source,
         reader: "git",
-        patterns: &[".gitattributes", ".gitignore", ".gitmodules"],
+        patterns: ".gitattributes .gitignore .gitmodules",
     },
     Group {
         class: AutorunClass::Source,
         reader: "an environment manager",
-        patterns: &[
-            "*.nix",
-            ".node-version",
-            ".nvmrc",
-            ".python-version",
-            ".ruby-version",
-            ".tool-versions",
-            "devbox.json",
-            "rust-toolchain",
-            "rust-toolchain.toml",
-        ],
+        patterns: "*.nix .node-version .nvmrc .python-version .ruby-version .tool-versions devbox.json \
+            rust-toolchain rust-toolchain.toml",
     },
     Group {
         class: AutorunClass::Source,
         reader: "a build or test",
-        patterns: &[
-            "*.bazel",
-            "*.bzl",
-            "*.cabal",
-            "*.cmake",
-            "*.config.cjs",
-            "*.config.cts",
-            "*.config.js",
-            "*.config.mjs",
-            "*.config.mts",
-            "*.config.ts",
-            "*.csproj",
-            "*.fsproj",
-            "*.gemspec",
-            "*.gradle",
-            "*.gradle.kts",
-            "*.mk",
-            "*.podspec",
-            "*.tf",
-            "*.vbproj",
-            "*.vcxproj",
-            ".babelrc",
-            ".babelrc.js",
-            ".babelrc.json",
-            ".eslintrc",
-            ".eslintrc.cjs",
-            ".eslintrc.js",
-            ".eslintrc.json",
-            ".eslintrc.yml",
-            ".golangci.toml",
-            ".golangci.yaml",
-            ".golangci.yml",
-            ".mocharc.cjs",
-            ".mocharc.js",
-            ".mocharc.json",
-            ".mocharc.yml",
-            ".pdbrc",
-            ".prettierrc.cjs",
-            ".prettierrc.js",
-            ".prettierrc.mjs",
-            ".rspec",
-            "bin/",
-            "brewfile",
-            "buck",
-            "build",
-            "build.rs",
-            "build.sbt",
-            "build.zig",
-            "cargo.toml",
-            "clippy.toml",
-            "cmakelists.txt",
-            "compose.yaml",
-            "compose.yml",
-            "composer.json",
-            "configure",
-            "configure.ac",
-            "conftest.py",
-            "containerfile",
-            "deno.json",
-            "deno.jsonc",
-            "directory.build.props",
-            "directory.build.targets",
-            "docker-compose.yaml",
-            "docker-compose.yml",
-            "dockerfile",
-            "dockerfile.*",
-            "dodo.py",
-            "earthfile",
-            "fastfile",
-            "gemfile",
-            "global.json",
-            "gnumakefile",
-            "go.mod",
-            "go.work",
-            "gradle.properties",
-            "gruntfile.js",
-            "gulpfile.js",
-            "justfile",
-            ".justfile",
-            "karma.conf.js",
-            "makefile",
-            "makefile.*",
-            "meson.build",
-            "mix.exs",
-            "netlify.toml",
-            "noxfile.py",
-            "nuget.config",
-            "nx.json",
-            "package.json",
-            "package.swift",
-            "podfile",
-            "pom.xml",
-            "procfile",
-            "project.clj",
-            "pyproject.toml",
-            "pytest.ini",
-            "rakefile",
-            "rebar.config",
-            "sconstruct",
-            "setup.cfg",
-            "setup.py",
-            "stack.yaml",
-            "taskfile.yaml",
-            "taskfile.yml",
-            "tasks.py",
-            "tiltfile",
-            "tox.ini",
-            "tsconfig.json",
-            "turbo.json",
-            "vagrantfile",
-            "vercel.json",
-            "workspace",
-            "wscript",
-        ],
+        patterns: "*.bazel *.bzl *.cabal *.cmake *.config.cjs *.config.cts *.config.js *.config.mjs \
+            *.config.mts *.config.ts *.csproj *.fsproj *.gemspec *.gradle *.gradle.kts *.mk \
+            *.podspec *.tf *.vbproj *.vcxproj .babelrc .babelrc.js .babelrc.json .eslintrc \
+            .eslintrc.cjs .eslintrc.js .eslintrc.json .eslintrc.yml .golangci.toml \
+            .golangci.yaml .golangci.yml .mocharc.cjs .mocharc.js .mocharc.json .mocharc.yml \
+            .pdbrc .prettierrc.cjs .prettierrc.js .prettierrc.mjs .rspec bin/ brewfile buck \
+            build build.rs build.sbt build.zig cargo.toml clippy.toml cmakelists.txt \
+            compose.yaml compose.yml composer.json configure configure.ac conftest.py \
+            containerfile deno.json deno.jsonc directory.build.props directory.build.targets \
+            docker-compose.yaml docker-compose.yml dockerfile dockerfile.* dodo.py earthfile \
+            fastfile gemfile global.json gnumakefile go.mod go.work gradle.properties \
+            gruntfile.js gulpfile.js justfile .justfile karma.conf.js makefile makefile.* \
+            meson.build mix.exs netlify.toml noxfile.py nuget.config nx.json package.json \
+            package.swift podfile pom.xml procfile project.clj pyproject.toml pytest.ini \
+            rakefile rebar.config sconstruct setup.cfg setup.py stack.yaml taskfile.yaml \
+            taskfile.yml tasks.py tiltfile tox.ini tsconfig.json turbo.json vagrantfile \
+            vercel.json workspace wscript",
     },
 ];
 
@@ -601,7 +201,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     };
     for group in GROUPS {
         let row = Autorun { class: group.class, reader: group.reader };
-        for pattern in group.patterns {
+        for pattern in group.patterns.split_whitespace() {
             if let Some(ending) = pattern.strip_prefix('*') {
                 table.endings.push((ending, row));
                 continue;
@@ -612,7 +212,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
             }
             let (path, map) = match pattern.strip_suffix('/') {
                 Some(folder) => (folder, &mut table.folders),
-                None => (*pattern, &mut table.names),
+                None => (pattern, &mut table.names),
             };
             let mut parts: Vec<&str> = path.split('/').collect();
             let last = parts.pop().unwrap_or_default();
@@ -727,7 +327,9 @@ pub fn autorun_examples() -> impl Iterator<Item = (String, AutorunClass)> {
         _ if pattern.ends_with('/') => format!("{pattern}x"),
         _ => pattern.to_owned(),
     };
-    GROUPS.iter().flat_map(move |g| g.patterns.iter().map(move |p| (one(p), g.class)))
+    GROUPS.iter().flat_map(move |group| {
+        group.patterns.split_whitespace().map(move |pattern| (one(pattern), group.class))
+    })
 }
 
 /// Returns the rows as a table of Markdown, for the guide.
@@ -739,7 +341,8 @@ pub fn autorun_table() -> String {
             AutorunClass::Start => "asked about",
             AutorunClass::Source => "source, marked",
         };
-        let names: Vec<String> = group.patterns.iter().map(|p| format!("`{p}`")).collect();
+        let names: Vec<String> =
+            group.patterns.split_whitespace().map(|p| format!("`{p}`")).collect();
         out.push_str(&format!("| {class} | {} | {} |\n", group.reader, names.join(" ")));
     }
     out
@@ -809,9 +412,9 @@ mod tests {
     #[test]
     fn patterns_are_folded_and_named_once() {
         let mut seen = std::collections::HashSet::new();
-        for pattern in GROUPS.iter().flat_map(|group| group.patterns) {
-            assert_eq!(*pattern, folded(pattern), "a pattern is compared with folded names");
-            assert!(seen.insert(*pattern), "{pattern} stands in two rows");
+        for pattern in GROUPS.iter().flat_map(|group| group.patterns.split_whitespace()) {
+            assert_eq!(pattern, folded(pattern), "a pattern is compared with folded names");
+            assert!(seen.insert(pattern), "{pattern} stands in two rows");
         }
         assert!(seen.len() > 300, "{}", seen.len());
     }

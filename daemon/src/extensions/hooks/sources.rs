@@ -363,7 +363,7 @@ mod tests {
             all.into_iter().map(|(source, hook)| (source.may_allow, hook.command)).collect()
         };
         let mine = (true, "mine".to_owned());
-        assert_eq!(commands(&sources), [mine.clone()]);
+        assert_eq!(commands(&sources), std::slice::from_ref(&mine));
         assert_eq!(untrusted_in(&trust, &root).len(), 2);
         let accept = || {
             let state = trust.state(&root, true).unwrap();
@@ -387,14 +387,14 @@ mod tests {
         assert_eq!(commands(&sources), both);
         // A changed script is another content, and so is a changed hook.
         fs::write(root.join("scripts/check.sh"), "evil\n").unwrap();
-        assert_eq!(commands(&sources), [mine.clone()]);
+        assert_eq!(commands(&sources), std::slice::from_ref(&mine));
         let state = trust.state(&root, true).unwrap();
         let diff = state.items.iter().find_map(|item| item.diff.clone()).unwrap();
         assert!(diff.contains("-true") && diff.contains("+evil"), "{diff}");
         accept();
         assert_eq!(commands(&sources), both);
         fs::write(root.join(PROJECT_FILES[0]), settings("sh scripts/check.sh --more")).unwrap();
-        assert_eq!(commands(&sources), [mine.clone()]);
+        assert_eq!(commands(&sources), std::slice::from_ref(&mine));
         // The same content in another folder is not trusted there.
         let other = dir.path().join("other");
         fs::rename(&root, &other).unwrap();
