@@ -59,7 +59,7 @@ pub async fn engine(
     let trace_path = root.trace_db();
     let trace = blocking(move || Ok(Trace::open(&trace_path)?)).await?;
     let mut blocked = config.safety.sandbox_blocked_paths.clone();
-    // What the data folder holds decides what the daemon does: roots, schedules, trust, the token.
+    // The data folder decides what the daemon does: roots, schedules, trust, the token.
     blocked.extend(root.own_entries());
     // The same holds for the user's own configuration files, which contain keys and the rules for
     // tools.
@@ -102,7 +102,7 @@ pub async fn engine(
         background: background(config),
         retention: retention(config),
         timezone: cairn_schedule::system_zone(),
-        aside: Some(root.aside_dir()),
+        rejected: Some(root.rejected_dir()),
         ..EngineOptions::default()
     };
     let engine =

@@ -57,13 +57,13 @@ struct Folder {
     items: Vec<Record>,
 }
 
-/// What was decided about one item.
+/// The decision about one item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Record {
     kind: TrustKind,
     path: String,
-    /// The trusted content.
+    /// SHA-256 of the content that is trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trusted: Option<String>,
     /// SHA-256 of each trusted file, for differences.
@@ -268,14 +268,14 @@ impl TrustStore {
             Some(record) if record.trusted.is_some() => TrustState::Changed,
             _ => TrustState::New,
         };
-        let is_shown = with_diff && state != TrustState::Trusted;
+        let has_diff = with_diff && state != TrustState::Trusted;
         TrustItem {
             kind: item.kind,
             path: item.path.clone(),
             state,
             commands: item.commands.clone(),
             files: item.files.keys().cloned().collect(),
-            diff: is_shown.then(|| self.diff(item, record)),
+            diff: has_diff.then(|| self.diff(item, record)),
             problem: item.problem.clone(),
             sha256,
         }
@@ -331,13 +331,14 @@ impl TrustStore {
         let folder = Path::new(&params.folder);
         let (real, judged) = self.checked(folder)?;
         let now = items::items(&real);
-        let find = |wanted: &TrustedContent| {
-            let item = now.iter().find(|i| i.kind == wanted.kind && i.path == wanted.path);
+        let find = |requested: &TrustedContent| {
+            let item = now.iter().find(|i| i.kind == requested.kind && i.path == requested.path);
             let changed = || {
-                let text = format!("'{}' has another content now: look at it again", wanted.path);
+                let text =
+                    format!("'{}' has another content now: look at it again", requested.path);
                 Failure::new(Reason::FileChanged, text)
             };
-            item.filter(|item| item.sha256() == wanted.sha256).ok_or_else(changed)
+            item.filter(|item| item.sha256() == requested.sha256).ok_or_else(changed)
         };
         let _one_at_a_time = locked(&self.changing);
         let mut records = self.read().map_err(|e| Failure::new(Reason::StorageFailed, e))?;
@@ -347,26 +348,26 @@ impl TrustStore {
         }
         let known = records.folders.entry(judged).or_default();
         known.trusted |= !params.trust.is_empty() || params.refuse.is_empty();
-        for wanted in &params.trust {
-            let item = find(wanted)?;
+        for requested in &params.trust {
+            let item = find(requested)?;
             if let Some(problem) = &item.problem {
-                let text = format!("'{}' cannot be trusted: {problem}", wanted.path);
+                let text = format!("'{}' cannot be trusted: {problem}", requested.path);
                 return Err(Failure::new(Reason::InvalidParams, text));
             }
             self.store_contents(item)?;
-            known.items.retain(|r| !(r.kind == wanted.kind && r.path == wanted.path));
+            known.items.retain(|r| !(r.kind == requested.kind && r.path == requested.path));
             known.items.push(Record {
                 kind: item.kind,
                 path: item.path.clone(),
-                trusted: Some(wanted.sha256.clone()),
+                trusted: Some(requested.sha256.clone()),
                 files: item.files.iter().map(|(p, bytes)| (p.clone(), sha256(bytes))).collect(),
                 refused: None,
             });
         }
-        for wanted in &params.refuse {
-            let item = find(wanted)?;
+        for requested in &params.refuse {
+            let item = find(requested)?;
             let at = known.items.iter().position(|r| r.kind == item.kind && r.path == item.path);
-            let refused = Some(wanted.sha256.clone());
+            let refused = Some(requested.sha256.clone());
             match at {
                 Some(at) => known.items[at].refused = refused,
                 None => known.items.push(Record {

@@ -81,8 +81,8 @@ pub struct Preview {
     /// Domains that the call can reach without a further approval, as patterns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
-    /// What a command acts by as it was at the request: its working folder, the scripts that it
-    /// runs, the files that its redirections write. The command does not start when they differ.
+    /// Paths that a command acts by as they were at the request: its working folder, the scripts
+    /// that it runs, the files that its redirections write. The command does not start when they differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<BoundPath>,
     /// Warnings for the approver, such as a missing sandbox or a file that was not read before.
@@ -94,7 +94,7 @@ pub struct Preview {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BoundRole {
-    /// The working folder.
+    /// The folder in which the command starts.
     Folder,
     /// A program or script that runs.
     Program,

@@ -249,7 +249,7 @@ pub enum AgentEvt {
         /// Exit code; absent if it has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
-        /// Duration in milliseconds.
+        /// Duration of its run in milliseconds.
         millis: u64,
         /// Reason why it did not run or was stopped.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -210,7 +210,7 @@ impl DataRoot {
         self.0.join("trust")
     }
     /// Returns the folder of what commands wrote into files that run later and nobody accepted.
-    pub fn aside_dir(&self) -> PathBuf {
+    pub fn rejected_dir(&self) -> PathBuf {
         self.0.join("set-aside")
     }
     /// Returns the folder of the knowledge store's entries.

@@ -63,7 +63,7 @@ pub struct TrustItem {
     pub path: String,
     /// SHA-256 of the names and contents of its files, in hexadecimal.
     pub sha256: String,
-    /// Its state.
+    /// State compared with the trusted content.
     pub state: TrustState,
     /// Command lines that it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -101,7 +101,7 @@ impl FolderTrust {
     }
 }
 
-/// Parameters of `trust.get`.
+/// Parameters of the method `trust.get`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TrustGetParams {
@@ -124,7 +124,7 @@ pub struct TrustedContent {
     pub sha256: String,
 }
 
-/// Parameters of `trust.set`.
+/// Parameters of the method `trust.set`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TrustSetParams {
@@ -138,7 +138,7 @@ pub struct TrustSetParams {
     pub refuse: Vec<TrustedContent>,
 }
 
-/// Parameters of `trust.remove`.
+/// Parameters of the method `trust.remove`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TrustRemoveParams {
@@ -146,7 +146,7 @@ pub struct TrustRemoveParams {
     pub folder: String,
 }
 
-/// Answer of `trust.remove`.
+/// Answer of the method `trust.remove`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustRemoved {

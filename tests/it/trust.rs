@@ -1,4 +1,4 @@
-//! What a folder brings runs by its content alone, and no tool changes what the daemon runs.
+//! Items of a folder run by their content alone, and no tool changes the files that the daemon runs.
 
 use std::fs;
 
@@ -60,6 +60,7 @@ fn no_tool_changes_a_hook_or_its_script() {
             "mkdir -p .agents/plugins/p; echo '{\"name\":\"p\"}' > .agents/plugins/p/plugin.json"
         ),
         // The control: an ordinary file.
+        read("plain.txt"),
         write("plain.txt"),
         command("echo more >> plain.txt"),
         text_answer("done"),
@@ -85,9 +86,9 @@ fn no_tool_changes_a_hook_or_its_script() {
     }
 }
 
-/// What arrives from outside, as by a pull, does not run until its content is trusted.
+/// A script that arrives from outside, as by a pull, does not run until its content is trusted.
 #[test]
-fn changed_hook_is_asked_about_once() {
+fn changed_hook_is_unused_until_it_is_trusted() {
     let answers = json!([
         calls("read_file", &json!({"path": "plain.txt"})),
         text_answer("one"),
@@ -107,8 +108,11 @@ fn changed_hook_is_asked_about_once() {
     let warnings = of(&events, "warning");
     let text = warnings.iter().map(ToString::to_string).collect::<String>();
     assert!(text.contains("changed since the folder was trusted"), "{text}");
-    let (_, shown, _) = scene.cairn(&["trust", "--show"]);
-    assert!(shown.contains("-echo good >> ran") && shown.contains("+echo evil >> ran"), "{shown}");
+    let (_, output, _) = scene.cairn(&["trust", "--show"]);
+    assert!(
+        output.contains("-echo good >> ran") && output.contains("+echo evil >> ran"),
+        "{output}"
+    );
     // Another content than the one that was shown is refused, and trusting the new one runs it.
     trusted(&scene);
     scene.turn("three");
@@ -167,7 +171,7 @@ fn data_and_configuration_folders_are_closed() {
         let line = format!("cat {path}; echo evil > {path}");
         let (_, out, _) = call("run_shell", &json!({"command": line}));
         assert!(before.is_empty() || !out.contains(before.trim()), "{path}: {out}");
-        assert_eq!(scene.text(path), before, "{path}");
+        assert!(!scene.text(path).contains("evil"), "{path}");
     }
     // Control: beside it.
     let (code, out, err) = call("write_file", &json!({"path": "beside.txt", "content": "x"}));

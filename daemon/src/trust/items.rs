@@ -1,4 +1,4 @@
-//! What a folder brings that runs or instructs agents, with all files on which its effect depends.
+//! Items of a folder that run or instruct agents, with all files on which their effect depends.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -127,6 +127,7 @@ pub fn named_files(folder: &Path, command: &str) -> BTreeSet<PathBuf> {
     let text = PROJECT_NAMES
         .iter()
         .fold(command.to_owned(), |text, name| text.replace(name, &folder.to_string_lossy()));
+    let text = without_targets(&text);
     // A quote inside a word joins its parts.
     let text: String = text.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
     let between = |c: char| c.is_whitespace() || ";&|<>()`=,{}".contains(c);
@@ -147,6 +148,19 @@ pub fn named_files(folder: &Path, command: &str) -> BTreeSet<PathBuf> {
         }
     }
     all
+}
+
+/// Removes the targets of redirections, which a command writes and does not run.
+fn without_targets(text: &str) -> String {
+    let mut parts = text.split('>');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(['&', '|']).trim_start();
+        let end = rest.find(|c: char| c.is_whitespace() || ";&|<()".contains(c));
+        out.push(' ');
+        out.push_str(end.map_or("", |end| &rest[end..]));
+    }
+    out
 }
 
 /// Removes `.` and `..` from a relative path by their names.
@@ -253,6 +267,7 @@ mod tests {
             ("python3 scripts/in/../in/b.py; sh c", vec!["c", "scripts/in/b.py"]),
             ("sh -c 'sh scripts/\"a\".sh'", vec!["scripts/a.sh"]),
             (&absolute, vec!["scripts/a.sh"]),
+            ("cat c >> scripts/a.sh; echo 2>scripts/in/b.py", vec!["c"]),
             ("true", vec![]),
         ] {
             let want: BTreeSet<PathBuf> = want.iter().map(|name| folder.join(name)).collect();

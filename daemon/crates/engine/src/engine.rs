@@ -91,7 +91,7 @@ pub struct EngineOptions {
     pub timezone: String,
     /// Folder of what commands wrote into files that run later and nobody accepted; a temporary one
     /// when `None`.
-    pub aside: Option<PathBuf>,
+    pub rejected: Option<PathBuf>,
 }
 
 impl Default for EngineOptions {
@@ -114,7 +114,7 @@ impl Default for EngineOptions {
             retention: Retention::UNLIMITED,
             notices: NOTICES,
             timezone: "UTC".to_owned(),
-            aside: None,
+            rejected: None,
         }
     }
 }
@@ -214,8 +214,8 @@ fn gate(
 ) -> Harness {
     let (rules, timeout) = (options.rules.clone(), options.approval_timeout);
     let gate = Harness::new(registry, rules, trace.clone(), granted, timeout, shutdown.clone());
-    match &options.aside {
-        Some(folder) => gate.with_aside(folder.clone()),
+    match &options.rejected {
+        Some(folder) => gate.with_rejected(folder.clone()),
         None => gate,
     }
 }

@@ -32,13 +32,13 @@ const MAX_RULES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct AutorunWatch {
     last: Mutex<Option<(RootId, Arc<AutorunState>)>>,
-    aside: PathBuf,
+    rejected: PathBuf,
 }
 
 impl AutorunWatch {
     /// Creates one that stores what it puts aside in a folder.
-    pub fn new(aside: PathBuf) -> Self {
-        Self { last: Mutex::default(), aside }
+    pub fn new(rejected: PathBuf) -> Self {
+        Self { last: Mutex::default(), rejected }
     }
 
     fn last(&self) -> MutexGuard<'_, Option<(RootId, Arc<AutorunState>)>> {
@@ -72,8 +72,8 @@ pub(crate) struct AutorunGate {
     pub notes: Mutex<Vec<String>>,
 }
 
-/// What a process changed, until it was decided about. Dropped without a decision, as by a call that
-/// was cancelled, all of it is put back.
+/// Changes of a process that are not decided about. Dropped without a decision, as by a call that was
+/// cancelled, all of them are put back.
 pub(crate) struct Unsettled {
     gate: Arc<AutorunGate>,
     root: Root,
@@ -84,7 +84,7 @@ pub(crate) struct Unsettled {
 impl Drop for Unsettled {
     fn drop(&mut self) {
         for change in std::mem::take(&mut self.changes) {
-            if let Err(error) = self.root.put_back(&change, &self.gate.watch.aside) {
+            if let Err(error) = self.root.put_back(&change, &self.gate.watch.rejected) {
                 tracing::error!(path = change.path, %error, "a file that runs later stays");
             }
         }
@@ -190,7 +190,7 @@ impl AutorunGate {
         for (change, by) in refused {
             self.record(&change.path, false, &by).await;
             let (root, watch, path) = (root.clone(), Arc::clone(&self.watch), change.path.clone());
-            let work = move || root.put_back(&change, &watch.aside);
+            let work = move || root.put_back(&change, &watch.rejected);
             match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => texts.push(format!("'{path}' ({by})")),
                 Ok(Err(error)) => {
@@ -207,23 +207,23 @@ impl AutorunGate {
             "these files cause programs to run later, and were put back as they were: {}{more}; the \
             new content is in {}",
             texts.join(", "),
-            self.watch.aside.display()
+            self.watch.rejected.display()
         ));
     }
 
-    async fn record(&self, path: &str, is_kept: bool, by: &DecidedBy) {
+    async fn record(&self, path: &str, is_retained: bool, by: &DecidedBy) {
         let intent = AuditIntent {
             session: self.call.session.clone(),
             tool: AUTORUN.into(),
             args_digest: cairn_trace::digest(&json!({"path": path})),
-            decision: if is_kept { "allow" } else { "deny" },
+            decision: if is_retained { "allow" } else { "deny" },
             rule: by.to_string(),
             call: None,
             command: Some(path.to_owned()),
         };
         let done = AuditOutcome {
             millis: 0,
-            outcome: if is_kept { "ok".into() } else { "put back".into() },
+            outcome: if is_retained { "ok".into() } else { "put back".into() },
             exit_code: None,
             truncated: false,
         };

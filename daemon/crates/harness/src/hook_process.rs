@@ -24,9 +24,9 @@ use crate::{
 pub struct HookProcess {
     /// Command line for `/bin/sh`.
     pub command: String,
-    /// Further variables.
+    /// Variables in addition to those of every command.
     pub env: Vec<(String, String)>,
-    /// Its standard input.
+    /// Bytes of its standard input.
     pub input: Vec<u8>,
     /// Files and folders that it may read besides the session's folder.
     pub readable: Vec<PathBuf>,

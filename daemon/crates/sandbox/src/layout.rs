@@ -114,8 +114,9 @@ impl Layout {
         hidden.extend(confined.masked.iter().cloned());
         for folder in &host.closed {
             let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-            let shown: Vec<PathBuf> = spaces.iter().chain(&confined.readable).cloned().collect();
-            except(&real, &shown, &mut hidden);
+            let visible_folders: Vec<PathBuf> =
+                spaces.iter().chain(&confined.readable).cloned().collect();
+            except(&real, &visible_folders, &mut hidden);
         }
         hidden.retain(|p| fs::symlink_metadata(p).is_ok());
         hidden.sort();

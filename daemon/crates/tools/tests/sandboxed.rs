@@ -76,8 +76,8 @@ const TESTS: &[(&str, Test)] = &[
     ("git_status_omits_placeholders_and_shows_files_of_the_user", || {
         Box::pin(modes::git_status_omits_placeholders_and_shows_files_of_the_user())
     }),
-    ("command_keeps_no_file_that_runs_later", || {
-        Box::pin(modes::command_keeps_no_file_that_runs_later())
+    ("command_leaves_no_file_that_runs_later", || {
+        Box::pin(modes::command_leaves_no_file_that_runs_later())
     }),
     ("approver_decides_about_files_that_run_later", || {
         Box::pin(modes::approver_decides_about_files_that_run_later())

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-/// How such a file is treated when a tool or a command would write it.
+/// Treatment of such a file when a tool or a command would write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AutorunClass {
     /// A build or test file: it is edited as any source, and the question says that it runs code.

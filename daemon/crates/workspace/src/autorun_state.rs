@@ -30,7 +30,7 @@ use crate::{
 const MAX_ENTRIES: usize = 1_000_000;
 /// Most bytes of one file that are stored, and of all together.
 const MAX_CONTENT: (u64, u64) = (1 << 20, 16 << 20);
-/// Most nested folders.
+/// Most folders inside one another.
 const MAX_DEPTH: usize = 128;
 
 /// Identity of an entry and the time of its last change.
@@ -174,12 +174,12 @@ impl Root {
         Ok(all)
     }
 
-    /// Undoes a change. What the file contains now is stored in the folder `aside` first, under its
+    /// Undoes a change. What the file contains now is stored in the folder `rejected` first, under its
     /// path, so that nothing is lost.
     ///
     /// # Errors
     /// Errors of the file system; a former content that was too large to store.
-    pub fn put_back(&self, change: &AutorunChange, aside: &Path) -> Result<(), io::Error> {
+    pub fn put_back(&self, change: &AutorunChange, rejected: &Path) -> Result<(), io::Error> {
         let (parent, name) = change.path.rsplit_once('/').unwrap_or(("", &change.path));
         let lost = |e: WorkspaceError| io::Error::other(e.to_string());
         if let Some((Content::Unknown, _)) = change.before {
@@ -196,13 +196,13 @@ impl Root {
         };
         let fd = folder.as_fd();
         match &change.after {
-            Some(Content::Bytes(bytes)) => store_aside(aside, &change.path, bytes)?,
-            Some(Content::Link(target)) => store_aside(aside, &change.path, target)?,
+            Some(Content::Bytes(bytes)) => store_rejected(rejected, &change.path, bytes)?,
+            Some(Content::Link(target)) => store_rejected(rejected, &change.path, target)?,
             Some(Content::Unknown) => {
                 let mut bytes = Vec::new();
                 let file = openat(fd, name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty())?;
                 std::fs::File::from(file).read_to_end(&mut bytes)?;
-                store_aside(aside, &change.path, &bytes)?;
+                store_rejected(rejected, &change.path, &bytes)?;
             }
             None => {}
         }
@@ -233,8 +233,8 @@ fn fresh_name(name: &str) -> String {
     format!(".{short}.cairn-{}", uuid::Uuid::now_v7().simple())
 }
 
-fn store_aside(aside: &Path, rel: &str, bytes: &[u8]) -> io::Result<()> {
-    let path = aside.join(rel);
+fn store_rejected(rejected: &Path, rel: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = rejected.join(rel);
     path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     std::fs::write(path, bytes)
 }
@@ -373,9 +373,9 @@ mod tests {
     use crate::Roots;
 
     #[test]
-    fn changes_are_found_and_put_back_with_the_new_content_aside() {
+    fn changes_are_found_and_put_back_with_the_new_content_stored() {
         let dir = tempfile::tempdir().unwrap();
-        let aside = tempfile::tempdir().unwrap();
+        let rejected = tempfile::tempdir().unwrap();
         let at = |rel: &str| dir.path().join(rel);
         for folder in [".vscode", "deep/er", "node_modules/.bin", "node_modules/p", ".git"] {
             fs::create_dir_all(at(folder)).unwrap();
@@ -409,13 +409,13 @@ mod tests {
             ]
         );
         for change in &changes {
-            root.put_back(change, aside.path()).unwrap();
+            root.put_back(change, rejected.path()).unwrap();
         }
         assert!(root.autorun_changes(&before).unwrap().is_empty());
         assert_eq!(fs::read_to_string(at(".envrc")).unwrap(), "old");
         assert!(!at("new/.zed/tasks.json").exists());
         assert!(at("node_modules/.bin/q").symlink_metadata().is_err());
         assert_eq!(fs::read_to_string(at(".vscode/settings.json")).unwrap(), "{}");
-        assert_eq!(fs::read_to_string(aside.path().join(".envrc")).unwrap(), "evil");
+        assert_eq!(fs::read_to_string(rejected.path().join(".envrc")).unwrap(), "evil");
     }
 }

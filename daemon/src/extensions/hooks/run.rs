@@ -62,13 +62,13 @@ pub async fn recorded(
 ) -> Result<HookOutput, String> {
     let Planned { source, hook, sandboxed } = planned;
     let command: String = hook.command.chars().take(MAX_AUDITED).collect();
-    let place = if sandboxed { "" } else { ", outside the sandbox" };
+    let suffix = if sandboxed { "" } else { ", outside the sandbox" };
     let intent = AuditIntent {
         session: session.clone(),
         tool: format!("hook {}", event.as_str()),
         args_digest: cairn_trace::digest(input),
         decision: "allow",
-        rule: format!("hooks of {}{place}", source.name),
+        rule: format!("hooks of {}{suffix}", source.name),
         call: None,
         command: Some(command.clone()),
     };

@@ -1,4 +1,4 @@
-//! What a turn's folder brings and nobody has decided about: a question before the turn begins.
+//! A question before a turn begins, about items of its folder that are not decided about.
 
 use std::sync::Arc;
 

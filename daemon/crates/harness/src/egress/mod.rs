@@ -165,14 +165,14 @@ impl DomainGate {
     /// # Errors
     /// The refusal, with the rule.
     pub async fn require_host(&self, host: &str) -> Result<(), Refusal> {
-        let shown: String = host.chars().take(300).flat_map(char::escape_debug).collect();
-        let refuse = |text: String| Refusal { domain: shown.clone(), text };
+        let name: String = host.chars().take(300).flat_map(char::escape_debug).collect();
+        let refuse = |text: String| Refusal { domain: name.clone(), text };
         let memory = self.approvals.memory(&self.call.session).await;
         let memory = memory.map_err(|failure| refuse(failure.message))?;
         let granted = self.approvals.granted_in(self.call.root.as_ref());
         let decision = self.rules.decide_domain(Domain::parse(host).as_ref(), &memory, &granted);
         match decision.verdict {
-            Verdict::Deny => Err(refuse(format!("{shown} is not allowed ({})", decision.by))),
+            Verdict::Deny => Err(refuse(format!("{name} is not allowed ({})", decision.by))),
             Verdict::Allow | Verdict::Ask => Ok(()),
         }
     }

@@ -47,8 +47,8 @@ impl Harness {
         if decision.verdict != Verdict::Deny {
             return Ok(());
         }
-        let shown: String = host.chars().take(300).flat_map(char::escape_debug).collect();
-        let text = format!("{shown} is not allowed ({})", decision.by);
+        let name: String = host.chars().take(300).flat_map(char::escape_debug).collect();
+        let text = format!("{name} is not allowed ({})", decision.by);
         Err(Failure::new(Reason::NetworkDenied, text))
     }
 

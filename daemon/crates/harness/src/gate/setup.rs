@@ -81,7 +81,7 @@ impl Harness {
 
     /// Sets the folder of what commands wrote into files that run later, and nobody accepted.
     #[must_use]
-    pub fn with_aside(mut self, folder: PathBuf) -> Self {
+    pub fn with_rejected(mut self, folder: PathBuf) -> Self {
         self.autorun = Arc::new(AutorunWatch::new(folder));
         self
     }

@@ -1,5 +1,5 @@
-//! What a command line only names: its working folder, the scripts that it runs, the files that its
-//! redirections write. An approval is of these as they were when it was requested, and they are
+//! Paths that a command line only names: its working folder, the scripts that it runs, the files
+//! that its redirections write. An approval is of these as they were when it was requested, and they are
 //! compared when the command starts.
 
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ const IMPLIED: &[(&str, &[&str])] = &[
 
 /// Returns the paths that a command line acts by, in a folder relative to the root.
 pub fn bound(root: &Root, folder: &str, line: &CommandLine) -> Vec<BoundPath> {
-    let mut all = vec![place(root, folder)];
+    let mut all = vec![folder_state(root, folder)];
     // A command may change into a folder first.
     let mut folders = vec![folder.to_owned()];
     for part in &line.parts {
@@ -85,7 +85,7 @@ fn named(part: &Part) -> Vec<(BoundRole, String)> {
 }
 
 /// Returns the state of a folder.
-fn place(root: &Root, folder: &str) -> BoundPath {
+fn folder_state(root: &Root, folder: &str) -> BoundPath {
     let located = root.locate(folder);
     let target = located.as_ref().map_or_else(|_| folder.to_owned(), |path| path.real().to_owned());
     let state = match root.identity_of(&target) {
@@ -105,7 +105,7 @@ fn state(root: &Root, role: BoundRole, path: &str) -> Option<BoundPath> {
     let located = root.locate(&rel).ok()?;
     let target = located.real().to_owned();
     let state = match (role, root.stat(&target)) {
-        // What a redirection writes matters, not what is there.
+        // The file that a redirection writes matters, not its content.
         (BoundRole::Output, _) => String::new(),
         (_, Err(_)) => return None,
         (_, Ok(stat)) if stat.size > MAX_SCRIPT => {

@@ -52,7 +52,7 @@ pub async fn git_status_omits_placeholders_and_shows_files_of_the_user() {
 }
 
 /// Commands in a row that write every name of the table, in every mode that runs them.
-pub async fn command_keeps_no_file_that_runs_later() {
+pub async fn command_leaves_no_file_that_runs_later() {
     let Some(sandbox) = crate::sandbox() else { return };
     let files = [(".envrc", "old\n"), (".github/workflows/ci.yml", "old\n"), ("a.txt", "a\n")];
     let mut rules = allow(&["run_shell"]);
@@ -91,7 +91,7 @@ pub async fn command_keeps_no_file_that_runs_later() {
     }
     let rows = fixture.audit().await;
     let put_back = rows.iter().filter(|r| r.tool == "autorun" && r.decision == "deny").count();
-    assert!(put_back > 100, "{put_back}");
+    assert!(put_back > 50, "{put_back}");
     assert!(rows.iter().any(|r| r.tool == "autorun" && r.decision == "allow"));
 }
 
@@ -103,10 +103,10 @@ pub async fn approver_decides_about_files_that_run_later() {
     for (decision, kept) in [(ApprovalDecision::Deny, false), (ApprovalDecision::Once, true)] {
         let command = json!({"command": "mkdir -p .zed; echo '[1]' > .zed/tasks.json"});
         let answering = async {
-            let asked = super::network::answer(&fixture, decision).await;
-            assert_eq!(asked.tool, "autorun");
-            assert_eq!(asked.preview.paths, [".zed/tasks.json"]);
-            assert!(asked.preview.diff.unwrap().contains("+[1]"));
+            let request = super::network::answer(&fixture, decision).await;
+            assert_eq!(request.tool, "autorun");
+            assert_eq!(request.preview.paths, [".zed/tasks.json"]);
+            assert!(request.preview.diff.unwrap().contains("+[1]"));
         };
         let (got, ()) = tokio::join!(fixture.call("run_shell", command), answering);
         got.unwrap();
