@@ -554,7 +554,7 @@ export type AgentEvt =
     command: string;
     /** The event, as hooks name it. */
     event: string;
-    /** Duration in milliseconds. */
+    /** Duration of its run in milliseconds. */
     millis: number;
     /** True if it ran in the sandbox. */
     sandboxed: boolean;
@@ -1014,7 +1014,7 @@ export interface BoundPath {
 
 /** The part that a path plays in a command. */
 export type BoundRole =
-  /** The working folder. */
+  /** The folder in which the command starts. */
   | "folder"
   /** A program or script that runs. */
   | "program"
@@ -3505,8 +3505,8 @@ export interface PoolStatus {
 export interface Preview {
   /** Summary in one line. */
   summary: string;
-  /** What a command acts by as it was at the request: its working folder, the scripts that it
-   * runs, the files that its redirections write. The command does not start when they differ. */
+  /** Paths that a command acts by as they were at the request: its working folder, the scripts
+   * that it runs, the files that its redirections write. The command does not start when they differ. */
   bound?: Array<BoundPath>;
   /** The command line, for a shell call. */
   command?: string | null;
@@ -4715,7 +4715,7 @@ export interface TracePage {
   nextAfter?: number | null;
 }
 
-/** Parameters of `trust.get`. */
+/** Parameters of the method `trust.get`. */
 export interface TrustGetParams {
   /** Absolute path of the folder. */
   folder: string;
@@ -4733,7 +4733,7 @@ export interface TrustItem {
   path: string;
   /** SHA-256 of the names and contents of its files, in hexadecimal. */
   sha256: string;
-  /** Its state. */
+  /** State compared with the trusted content. */
   state: TrustState;
   /** Command lines that it runs. */
   commands?: Array<string>;
@@ -4757,19 +4757,19 @@ export type TrustKind =
   /** A skill with all of its files. */
   | "skill";
 
-/** Parameters of `trust.remove`. */
+/** Parameters of the method `trust.remove`. */
 export interface TrustRemoveParams {
   /** Absolute path of the folder, which need not exist any more. */
   folder: string;
 }
 
-/** Answer of `trust.remove`. */
+/** Answer of the method `trust.remove`. */
 export interface TrustRemoved {
   /** True if the folder was trusted before. */
   removed: boolean;
 }
 
-/** Parameters of `trust.set`. */
+/** Parameters of the method `trust.set`. */
 export interface TrustSetParams {
   /** Absolute path of the folder. */
   folder: string;

@@ -638,7 +638,7 @@ class AgentEvtHookFinished(TypedDict):
     event: str
     """The event, as hooks name it."""
     millis: int
-    """Duration in milliseconds."""
+    """Duration of its run in milliseconds."""
     sandboxed: bool
     """True if it ran in the sandbox."""
     source: str
@@ -1184,7 +1184,7 @@ class BoundPath(TypedDict):
     """The path to which it leads."""
 
 BoundRole: TypeAlias = Literal[
-    "folder",  # The working folder.
+    "folder",  # The folder in which the command starts.
     "program",  # A program or script that runs.
     "output",  # A file that a redirection writes.
 ]
@@ -3831,8 +3831,8 @@ class Preview(TypedDict):
     summary: str
     """Summary in one line."""
     bound: NotRequired[list[BoundPath]]
-    """What a command acts by as it was at the request: its working folder, the scripts that it
-    runs, the files that its redirections write. The command does not start when they differ."""
+    """Paths that a command acts by as they were at the request: its working folder, the scripts
+    that it runs, the files that its redirections write. The command does not start when they differ."""
     command: NotRequired[str | None]
     """The command line, for a shell call."""
     diff: NotRequired[str | None]
@@ -5093,7 +5093,7 @@ class TracePage(TypedDict):
 
 
 class TrustGetParams(TypedDict):
-    """Parameters of `trust.get`."""
+    """Parameters of the method `trust.get`."""
 
     folder: str
     """Absolute path of the folder."""
@@ -5113,7 +5113,7 @@ class TrustItem(TypedDict):
     sha256: str
     """SHA-256 of the names and contents of its files, in hexadecimal."""
     state: TrustState
-    """Its state."""
+    """State compared with the trusted content."""
     commands: NotRequired[list[str]]
     """Command lines that it runs."""
     diff: NotRequired[str | None]
@@ -5133,21 +5133,21 @@ TrustKind: TypeAlias = Literal[
 
 
 class TrustRemoveParams(TypedDict):
-    """Parameters of `trust.remove`."""
+    """Parameters of the method `trust.remove`."""
 
     folder: str
     """Absolute path of the folder, which need not exist any more."""
 
 
 class TrustRemoved(TypedDict):
-    """Answer of `trust.remove`."""
+    """Answer of the method `trust.remove`."""
 
     removed: bool
     """True if the folder was trusted before."""
 
 
 class TrustSetParams(TypedDict):
-    """Parameters of `trust.set`."""
+    """Parameters of the method `trust.set`."""
 
     folder: str
     """Absolute path of the folder."""
