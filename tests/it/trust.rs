@@ -150,7 +150,7 @@ fn trust_is_of_one_folder_and_its_content() {
 fn data_and_configuration_folders_are_closed() {
     let scene = Scene::new(&json!([]), &json!({"permissions": {"allow": ["*"]}}), &[]);
     let top = scene.path("");
-    tree(&top, &[("home/memory/a.md", "# mine\n"), ("home/new/x.txt", "x\n")]);
+    tree(&top, &[("home/memory/a.md", "# mine\n"), ("home/new/x.txt", "a-text-of-its-own\n")]);
     let call = |tool: &str, arguments: &Value| {
         let root = top.to_string_lossy().into_owned();
         scene.cairn(&["tools", "call", tool, &arguments.to_string(), "--root", &root, "--yes"])
