@@ -95,9 +95,19 @@ pub struct FolderTrust {
 }
 
 impl FolderTrust {
-    /// Returns true if something was not decided about yet.
-    pub fn is_pending(&self) -> bool {
-        self.items.iter().any(|item| matches!(item.state, TrustState::New | TrustState::Changed))
+    /// Returns the items that were not decided about yet, and that can be.
+    pub fn undecided(&self) -> impl Iterator<Item = &TrustItem> {
+        self.items.iter().filter(|item| {
+            matches!(item.state, TrustState::New | TrustState::Changed) && item.problem.is_none()
+        })
+    }
+}
+
+impl TrustItem {
+    /// Returns the item by exactly its content, for a decision about it.
+    pub fn content(&self) -> TrustedContent {
+        let (kind, path, sha256) = (self.kind, self.path.clone(), self.sha256.clone());
+        TrustedContent { kind, path, sha256 }
     }
 }
 

@@ -136,7 +136,9 @@ fn trust_is_of_one_folder_and_its_content() {
     let scene = Scene::new(&answers, &config, &files);
     trusted(&scene);
     let inner = scene.path("repo/vendor/theirs");
-    let (_, out, err) = scene.cairn(&["-C", &inner.to_string_lossy(), "chat", "-p", "go"]);
+    let chat = ["chat", "--sandbox", &inner.to_string_lossy(), "-p", "go"];
+    let (code, out, err) = scene.cairn(&chat);
+    assert_eq!(code, 0, "{out} {err}");
     assert!(!inner.join("ran").exists(), "{out} {err}");
     for (folder, part) in [("/", "not a project"), ("/no/such", "cannot be opened")] {
         let (code, _, err) = scene.cairn(&["trust", folder, "--yes"]);

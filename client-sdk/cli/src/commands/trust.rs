@@ -70,7 +70,7 @@ pub async fn run(app: &App<'_>, args: TrustArgs) -> Result<u8, Failure> {
     if args.show {
         return Ok(OK);
     }
-    let open = pending(&state);
+    let open = open_items(&state);
     if open.is_empty() && state.is_known {
         app.info("everything that can be trusted is trusted");
         return Ok(OK);
@@ -93,19 +93,14 @@ pub async fn run(app: &App<'_>, args: TrustArgs) -> Result<u8, Failure> {
     Ok(OK)
 }
 
-/// Returns the items that wait for a decision.
-fn pending(state: &FolderTrust) -> Vec<&TrustItem> {
+/// Returns the items that a user who asks for it can decide about, refused ones too.
+fn open_items(state: &FolderTrust) -> Vec<&TrustItem> {
     let is_open = |item: &&TrustItem| item.state != TrustState::Trusted && item.problem.is_none();
     state.items.iter().filter(is_open).collect()
 }
 
 fn contents(items: &[&TrustItem]) -> Vec<TrustedContent> {
-    let content = |item: &&TrustItem| TrustedContent {
-        kind: item.kind,
-        path: item.path.clone(),
-        sha256: item.sha256.clone(),
-    };
-    items.iter().map(content).collect()
+    items.iter().map(|item| item.content()).collect()
 }
 
 /// Returns the question about items: `trust AGENTS.md, 2 skills, 1 file of hooks?`.
@@ -172,8 +167,7 @@ pub async fn ask_first(app: &App<'_>, client: &Client, folder: String) -> Result
     let params = TrustGetParams { folder: folder.clone(), diff: false };
     // An older daemon, or a device without the right: the chat goes on without.
     let Ok(state) = client.trust_get(&params).await else { return Ok(false) };
-    let items: Vec<&TrustItem> =
-        pending(&state).into_iter().filter(|item| item.state == TrustState::New).collect();
+    let items: Vec<&TrustItem> = state.undecided().collect();
     if state.is_known || items.is_empty() || !confirm::is_possible() {
         return Ok(state.is_known);
     }
@@ -223,7 +217,7 @@ mod tests {
                 item(TrustKind::Plugin, ".agents/plugins/p", TrustState::Trusted),
             ],
         };
-        let open = pending(&state);
+        let open = open_items(&state);
         assert_eq!(question(&open), "trust AGENTS.md, 2 skills, 1 file of hooks?");
         assert_eq!(question(&[]), "trust this folder?");
     }

@@ -287,8 +287,9 @@ section! {
 }
 
 section! {
-    /// Folders whose own configuration may loosen safety, and whose instructions (`AGENTS.md`) and
-    /// skills are given to models. Only the user's files can name them.
+    /// Folders whose instructions (`AGENTS.md`) and skills are given to models, and in which language
+    /// servers start. What runs by itself is trusted by its content alone. Only the user's files
+    /// can name them.
     TrustConfig "camelCase" {
         /// Trusted folders; folders inside them are trusted too.
         folders: Vec<PathBuf> = vec![],

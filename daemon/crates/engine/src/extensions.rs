@@ -20,7 +20,7 @@ use cairn_protocol::{
 use cairn_trace::{Append, NewRecord};
 use cairn_workspace::NamedPrograms;
 
-use crate::{Engine, plugin::Plugin};
+use crate::{Engine, plugin::Plugin, roots::blocking};
 
 /// Handler of the knowledge store. It may block.
 pub type Knowledge = dyn Fn(MemoryOp) -> Result<serde_json::Value, Failure> + Send + Sync;
@@ -155,7 +155,7 @@ impl Engine {
     pub async fn folder_trust(&self, params: TrustGetParams) -> Result<FolderTrust, Failure> {
         let trust = self.required_trust()?;
         let work = move || trust.state(Path::new(&params.folder), params.diff);
-        blocking_trust(work).await
+        blocking(work).await
     }
 
     /// Stores decisions about items of a folder that still have the named contents.
@@ -165,7 +165,7 @@ impl Engine {
     pub async fn set_folder_trust(&self, params: TrustSetParams) -> Result<FolderTrust, Failure> {
         let trust = self.required_trust()?;
         let engine = self.clone();
-        blocking_trust(move || {
+        blocking(move || {
             let state = trust.set(&params)?;
             engine.refresh_roots();
             Ok(state)
@@ -183,7 +183,7 @@ impl Engine {
     ) -> Result<TrustRemoved, Failure> {
         let trust = self.required_trust()?;
         let engine = self.clone();
-        blocking_trust(move || {
+        blocking(move || {
             let removed = trust.remove(Path::new(&params.folder))?;
             engine.refresh_roots();
             Ok(TrustRemoved { removed })
@@ -297,11 +297,4 @@ impl Engine {
         let (session_id, root) = (session.session_id.clone(), session.root.clone());
         self.notify_plugins(|| HookEvent::SessionStart { session_id, root }).await;
     }
-}
-
-async fn blocking_trust<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let lost = |e| Failure::new(Reason::Internal, format!("reading the trust failed: {e}"));
-    tokio::task::spawn_blocking(work).await.map_err(lost)?
 }

@@ -404,6 +404,14 @@ impl Approvals {
             _ => None,
         };
         let known = known.filter(|k| !ignore_resolved || k.resolution.is_none());
+        // An answer, or a request, was of the folder, the scripts and the targets that it named.
+        let known = match known {
+            Some(known) if known.preview.bound != intent.preview.bound => {
+                self.withdraw(&known).await?;
+                None
+            }
+            known => known,
+        };
         if let Some(resolution) = known.as_ref().and_then(|k| k.resolution.clone()) {
             return Ok((resolution, FormValues::new()));
         }

@@ -3,7 +3,7 @@
 //! judged when it ends, whatever its command line said.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answered, Approvals, Call, DecidedBy, Intent, Rule, Subject, Verdict, WaitClock, diff,
+    Answered, Approvals, Call, DecidedBy, Grants, Intent, Rule, Subject, Verdict, WaitClock, diff,
     gate::decide::Judge,
 };
 
@@ -25,6 +25,8 @@ use crate::{
 pub(crate) const AUTORUN: &str = "autorun";
 /// Most paths that a question or a note lists.
 const MAX_LISTED: usize = 50;
+/// Most commands whose rejected files are stored.
+const MAX_REJECTED: usize = 100;
 /// Most rules that an answer can store.
 const MAX_RULES: usize = 8;
 
@@ -39,6 +41,19 @@ impl AutorunWatch {
     /// Creates one that stores what it puts aside in a folder.
     pub fn new(rejected: PathBuf) -> Self {
         Self { last: Mutex::default(), rejected }
+    }
+
+    /// Returns the folder of what is put aside now. Earlier ones beyond a number are removed.
+    fn rejected_folder(&self) -> PathBuf {
+        let entries = std::fs::read_dir(&self.rejected).into_iter().flatten().flatten();
+        let mut earlier: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        // Their names are times.
+        earlier.sort();
+        let surplus = (earlier.len() + 1).saturating_sub(MAX_REJECTED);
+        for folder in earlier.into_iter().take(surplus) {
+            let _in_use = std::fs::remove_dir_all(folder);
+        }
+        self.rejected.join(uuid::Uuid::now_v7().simple().to_string())
     }
 
     fn last(&self) -> MutexGuard<'_, Option<(RootId, Arc<AutorunState>)>> {
@@ -83,8 +98,12 @@ pub(crate) struct Unsettled {
 
 impl Drop for Unsettled {
     fn drop(&mut self) {
+        if self.changes.is_empty() {
+            return;
+        }
+        let folder = self.gate.watch.rejected_folder();
         for change in std::mem::take(&mut self.changes) {
-            if let Err(error) = self.root.put_back(&change, &self.gate.watch.rejected) {
+            if let Err(error) = self.root.put_back(&change, &folder) {
                 tracing::error!(path = change.path, %error, "a file that runs later stays");
             }
         }
@@ -145,18 +164,14 @@ impl AutorunGate {
         if unsettled.changes.is_empty() {
             return vec![];
         }
-        let all = std::mem::take(&mut unsettled.changes);
-        let (own, start): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|change| change.autorun.class == AutorunClass::Own);
-        let mut refused: Vec<(AutorunChange, DecidedBy)> = own
-            .into_iter()
-            .map(|change| {
-                let by = DecidedBy::OwnFile(change.path.clone());
-                (change, by)
-            })
-            .collect();
         let mut questions = Vec::new();
-        for change in start {
+        let mut refused = Vec::new();
+        for change in unsettled.changes.clone() {
+            if change.autorun.class == AutorunClass::Own {
+                let by = DecidedBy::OwnFile(change.path.clone());
+                refused.push((change, by));
+                continue;
+            }
             let decision = self.judge.autorun(&change.path);
             match decision.verdict {
                 Verdict::Allow => self.record(&change.path, true, &decision.by).await,
@@ -164,33 +179,42 @@ impl AutorunGate {
                 Verdict::Ask => questions.push(change),
             }
         }
-        // Until the answer, what a cancelled call left is put back.
-        unsettled.changes = questions.clone();
+        let folder = self.watch.rejected_folder();
+        let mut paths = self.put_back(&unsettled.root, refused, &folder).await;
+        // What a call that is cancelled during the question leaves is put back.
+        unsettled.changes.clone_from(&questions);
         if !questions.is_empty() {
             let (verdict, by) = self.ask(&questions, clock).await;
             unsettled.changes.clear();
-            for change in questions {
-                if verdict == Verdict::Allow {
+            if verdict == Verdict::Allow {
+                for change in &questions {
                     self.record(&change.path, true, &by).await;
-                } else {
-                    refused.push((change, by.clone()));
                 }
+            } else {
+                let refused = questions.into_iter().map(|change| (change, by.clone())).collect();
+                paths.extend(self.put_back(&unsettled.root, refused, &folder).await);
             }
         }
-        let paths = refused.iter().map(|(change, _)| change.path.clone()).collect();
-        self.put_back(&unsettled.root, refused).await;
+        unsettled.changes.clear();
         paths
     }
 
-    async fn put_back(&self, root: &Root, refused: Vec<(AutorunChange, DecidedBy)>) {
+    /// Puts files back, with a row of the audit for each; returns their paths.
+    async fn put_back(
+        &self,
+        root: &Root,
+        refused: Vec<(AutorunChange, DecidedBy)>,
+        rejected: &Path,
+    ) -> Vec<String> {
+        let paths: Vec<String> = refused.iter().map(|(change, _)| change.path.clone()).collect();
         if refused.is_empty() {
-            return;
+            return paths;
         }
         let mut texts = Vec::new();
         for (change, by) in refused {
             self.record(&change.path, false, &by).await;
-            let (root, watch, path) = (root.clone(), Arc::clone(&self.watch), change.path.clone());
-            let work = move || root.put_back(&change, &watch.rejected);
+            let (root, folder, path) = (root.clone(), rejected.to_owned(), change.path.clone());
+            let work = move || root.put_back(&change, &folder);
             match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => texts.push(format!("'{path}' ({by})")),
                 Ok(Err(error)) => {
@@ -207,8 +231,9 @@ impl AutorunGate {
             "these files cause programs to run later, and were put back as they were: {}{more}; the \
             new content is in {}",
             texts.join(", "),
-            self.watch.rejected.display()
+            rejected.display()
         ));
+        paths
     }
 
     async fn record(&self, path: &str, is_retained: bool, by: &DecidedBy) {
@@ -280,13 +305,15 @@ impl Judge {
     fn autorun(&self, path: &str) -> crate::Decision {
         let paths = [path.to_owned()];
         let memory = self.memory();
+        // The run's list of tools names what it may call, and this is no call.
+        let grants = Grants { ops: None, ..self.grants().clone() };
         let decision = self.rules().decide(&Subject {
             paths: &paths,
             inside: true,
             top: self.own_path(),
             memory,
             granted: self.granted(),
-            ..Subject::new(AUTORUN, self.grants())
+            ..Subject::new(AUTORUN, &grants)
         });
         let names_it = match &decision.by {
             DecidedBy::Rule { rule, .. } => rule.tool() == AUTORUN,

@@ -72,6 +72,7 @@ impl Harness {
         let (sandbox, wake) = (Arc::clone(self.sandbox()), Wake::new()?);
         let running = wake.clone();
         let _ends_with_this = wake.cancel_on_drop();
+        let most = hook.max_output;
         let (root, input, autorun) = (root.cloned(), hook.input, Arc::clone(&gate));
         let job = tokio::task::spawn_blocking(move || {
             let (reader, writer) = std::io::pipe().map_err(|e| {
@@ -89,7 +90,14 @@ impl Harness {
                         // A hook may exit without reading the event.
                         let _exited = writer.write_all(&input);
                     });
-                    let outcome = sandbox.run(&confined, &running, &mut |_, _| ());
+                    let mut bytes = 0;
+                    let outcome = sandbox.run(&confined, &running, &mut |_, piece| {
+                        bytes += piece.len();
+                        // Both streams together have room for twice as much.
+                        if bytes > 2 * most {
+                            running.cancel();
+                        }
+                    });
                     // The writer ends when no process has the pipe any more.
                     confined.input_pipe = None;
                     outcome

@@ -305,8 +305,9 @@ fn is_installed(name: &str, folders: &[&str]) -> bool {
     !is_program && !is_startup
 }
 
-/// Returns true if a folder of this name holds nothing that is watched: everything in it belongs to
-/// version control, which is closed by itself.
+/// Returns true for the folders of version control, whose contents programs run or trust: nothing in
+/// them is written, at any depth, whether they exist or not. Case does not count, as on some file
+/// systems.
 pub fn is_version_control(name: &str) -> bool {
     [".git", ".hg", ".svn", ".jj"].iter().any(|known| known.eq_ignore_ascii_case(name))
 }

@@ -23,13 +23,15 @@ use crate::{
     Autorun, AutorunClass, Root, WorkspaceError,
     autorun::{is_package_folder, may_be_autorun, may_be_folder},
     is_version_control,
-    write::is_named,
+    write::{is_named, unfinished_name},
 };
 
 /// Most entries of a workspace that are looked at.
 const MAX_ENTRIES: usize = 1_000_000;
 /// Most bytes of one file that are stored, and of all together.
 const MAX_CONTENT: (u64, u64) = (1 << 20, 16 << 20);
+/// Most bytes of a rejected file that are stored.
+const MAX_REJECTED: u64 = 256 << 20;
 /// Most folders inside one another.
 const MAX_DEPTH: usize = 128;
 
@@ -195,26 +197,18 @@ impl Root {
             Err(error) => return Err(lost(error)),
         };
         let fd = folder.as_fd();
-        match &change.after {
-            Some(Content::Bytes(bytes)) => store_rejected(rejected, &change.path, bytes)?,
-            Some(Content::Link(target)) => store_rejected(rejected, &change.path, target)?,
-            Some(Content::Unknown) => {
-                let mut bytes = Vec::new();
-                let file = openat(fd, name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty())?;
-                std::fs::File::from(file).read_to_end(&mut bytes)?;
-                store_rejected(rejected, &change.path, &bytes)?;
-            }
-            None => {}
+        if let Some(content) = &change.after {
+            store_rejected(rejected, &change.path, (fd, name), content)?;
         }
         match &change.before {
             None => Ok(rustix::fs::unlinkat(fd, name, AtFlags::empty())?),
             Some((Content::Link(target), _)) => {
-                let fresh = fresh_name(name);
+                let fresh = unfinished_name(name);
                 symlinkat(OsStr::from_bytes(target), fd, &fresh)?;
                 Ok(rustix::fs::renameat(fd, &fresh, fd, name)?)
             }
             Some((Content::Bytes(bytes), mode)) => {
-                let fresh = fresh_name(name);
+                let fresh = unfinished_name(name);
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 let mode = Mode::from_raw_mode(mode & 0o7777);
                 let mut file = std::fs::File::from(openat(fd, &fresh, flags, mode)?);
@@ -228,15 +222,28 @@ impl Root {
     }
 }
 
-fn fresh_name(name: &str) -> String {
-    let short: String = name.chars().take(100).collect();
-    format!(".{short}.cairn-{}", uuid::Uuid::now_v7().simple())
-}
-
-fn store_rejected(rejected: &Path, rel: &str, bytes: &[u8]) -> io::Result<()> {
+/// Stores what a file contains now in a folder, under its path.
+fn store_rejected(
+    rejected: &Path,
+    rel: &str,
+    (folder, name): (BorrowedFd<'_>, &str),
+    content: &Content,
+) -> io::Result<()> {
     let path = rejected.join(rel);
     path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-    std::fs::write(path, bytes)
+    match content {
+        Content::Bytes(bytes) => std::fs::write(path, bytes),
+        Content::Link(target) => std::fs::write(path, target),
+        Content::Unknown => {
+            // A pipe in its place must not block.
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = std::fs::File::from(openat(folder, name, flags, Mode::empty())?);
+            if file.metadata()?.is_file() {
+                io::copy(&mut file.take(MAX_REJECTED), &mut std::fs::File::create(path)?)?;
+            }
+            Ok(())
+        }
+    }
 }
 
 impl Scan<'_> {

@@ -5,16 +5,13 @@ use std::io::{self, Read as _, Write as _};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 
 use crate::{
-    Autorun, AutorunClass, WorkspaceError, autorun,
+    Autorun, AutorunClass, WorkspaceError, autorun, is_version_control,
     root::{Root, failure},
 };
 
 /// Largest file that is written or edited, in bytes.
 pub const MAX_WRITTEN_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Folders whose contents programs run or trust: nothing in them is written, at any depth, whether
-/// they exist or not.
-const CLOSED: &[&str] = &[".git", ".hg", ".svn", ".jj"];
 impl Root {
     /// Reads the complete file at `rel`, of at most `limit` bytes; `None` when there is none.
     ///
@@ -55,11 +52,7 @@ impl Root {
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => return Err(written(e, rel)),
         };
-        let fresh = format!(
-            ".{}.cairn-{}",
-            name.chars().take(100).collect::<String>(),
-            uuid::Uuid::now_v7().simple()
-        );
+        let fresh = unfinished_name(&name);
         let write = || -> io::Result<()> {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true).mode(0o666);
@@ -186,13 +179,18 @@ fn normal(rel: &str) -> Result<String, WorkspaceError> {
 }
 
 fn closed(rel: &str) -> Result<(), WorkspaceError> {
-    // Some file systems do not distinguish upper case from lower case.
-    match rel.split('/').find(|part| CLOSED.iter().any(|c| c.eq_ignore_ascii_case(part))) {
+    match rel.split('/').find(|part| is_version_control(part)) {
         Some(part) => {
             Err(WorkspaceError::WriteProtected { path: rel.to_owned(), folder: part.to_owned() })
         }
         None => Ok(()),
     }
+}
+
+/// Returns the name of a file that is written before it takes the place of `name`.
+pub(crate) fn unfinished_name(name: &str) -> String {
+    let short: String = name.chars().take(100).collect();
+    format!(".{short}.cairn-{}", uuid::Uuid::now_v7().simple())
 }
 
 fn no_file(rel: &str) -> WorkspaceError {

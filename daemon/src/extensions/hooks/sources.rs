@@ -369,11 +369,7 @@ mod tests {
             let state = trust.state(&root, true).unwrap();
             let item = state.items.iter().find(|item| item.path == PROJECT_FILES[0]).unwrap();
             assert_eq!(item.files, [PROJECT_FILES[0], "scripts/check.sh"]);
-            let content = cairn_protocol::trust::TrustedContent {
-                kind: item.kind,
-                path: item.path.clone(),
-                sha256: item.sha256.clone(),
-            };
+            let content = item.content();
             let folder = root.to_string_lossy().into_owned();
             let params = cairn_protocol::trust::TrustSetParams {
                 folder,

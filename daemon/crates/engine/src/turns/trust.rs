@@ -11,28 +11,15 @@ use cairn_protocol::{
 use serde_json::json;
 
 use super::TurnContext;
-use crate::Trust;
+use crate::{Trust, roots::blocking};
 
 /// The name of the question.
 const TRUST: &str = "trust";
 /// Most bytes of the differences in the question.
 const MAX_DIFF: usize = 64 * 1024;
 
-/// Returns the items that changed, or came, since the folder was trusted.
-fn pending(state: &FolderTrust) -> Vec<&TrustItem> {
-    let is_open = |item: &&TrustItem| {
-        matches!(item.state, TrustState::New | TrustState::Changed) && item.problem.is_none()
-    };
-    state.items.iter().filter(is_open).collect()
-}
-
 fn contents(items: &[&TrustItem]) -> Vec<TrustedContent> {
-    let content = |item: &&TrustItem| TrustedContent {
-        kind: item.kind,
-        path: item.path.clone(),
-        sha256: item.sha256.clone(),
-    };
-    items.iter().map(content).collect()
+    items.iter().map(|item| item.content()).collect()
 }
 
 fn preview(folder: &str, items: &[&TrustItem]) -> Preview {
@@ -77,14 +64,14 @@ impl TurnContext {
         let (store, folder) = (Arc::clone(&trust), root.to_owned());
         let state = blocking(move || store.state(&folder, true)).await;
         let state = match state {
-            Ok(state) if state.is_known && state.is_pending() => state,
+            Ok(state) if state.is_known => state,
             Ok(_) => return Ok(()),
             Err(failure) if failure.reason == Reason::NotSupported => return Ok(()),
             Err(failure) => {
                 return self.warn(TRUST, format!("nothing is trusted: {failure}")).await;
             }
         };
-        let items = pending(&state);
+        let items: Vec<&TrustItem> = state.undecided().collect();
         if items.is_empty() {
             return Ok(());
         }
@@ -137,11 +124,4 @@ impl TurnContext {
             Err(failure) => self.warn(TRUST, failure.to_string()).await,
         }
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let lost = |e| Failure::new(Reason::Internal, format!("reading the trust failed: {e}"));
-    tokio::task::spawn_blocking(work).await.map_err(lost)?
 }

@@ -7,6 +7,8 @@ use reqwest::Url;
 /// Longest name in bytes (RFC 1035).
 const MAX_NAME: usize = 253;
 
+/// Most characters of a host in a message.
+const MAX_DISPLAYED: usize = 300;
 /// The name of this machine, which is judged like any other.
 const LOCALHOST: &str = "localhost";
 
@@ -58,6 +60,11 @@ impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Returns a host as messages name it: bounded, without control characters.
+pub(crate) fn displayed_host(host: &str) -> String {
+    host.chars().take(MAX_DISPLAYED).flat_map(char::escape_debug).collect()
 }
 
 /// A name, or `*.` and a name for all names beneath it.

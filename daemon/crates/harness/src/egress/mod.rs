@@ -33,6 +33,7 @@ use crate::{
 };
 pub use dialer::Dialer;
 use dialer::SystemDialer;
+pub(crate) use domain::displayed_host;
 pub use domain::{Domain, DomainPattern};
 pub(crate) use proxy::Proxy;
 
@@ -165,7 +166,7 @@ impl DomainGate {
     /// # Errors
     /// The refusal, with the rule.
     pub async fn require_host(&self, host: &str) -> Result<(), Refusal> {
-        let name: String = host.chars().take(300).flat_map(char::escape_debug).collect();
+        let name = displayed_host(host);
         let refuse = |text: String| Refusal { domain: name.clone(), text };
         let memory = self.approvals.memory(&self.call.session).await;
         let memory = memory.map_err(|failure| refuse(failure.message))?;
@@ -208,7 +209,7 @@ impl DomainGate {
     }
 
     async fn admit_or_refuse(&self, host: &str, port: u16) -> Result<Admitted, Refusal> {
-        let host: String = host.chars().take(300).flat_map(char::escape_debug).collect();
+        let host = displayed_host(host);
         let refuse = |text: String| Refusal { domain: host.clone(), text };
         if self.count.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
             let text = format!("a command may open {MAX_CONNECTIONS} connections");

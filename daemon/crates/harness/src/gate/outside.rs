@@ -7,7 +7,7 @@ use cairn_protocol::error::{Failure, Reason};
 use super::{Harness, Judge};
 use crate::{
     Call, Intent, MustAsk, Verdict, WhenMissing,
-    egress::{Domain, DomainGate},
+    egress::{Domain, DomainGate, displayed_host},
 };
 
 impl Harness {
@@ -47,7 +47,7 @@ impl Harness {
         if decision.verdict != Verdict::Deny {
             return Ok(());
         }
-        let name: String = host.chars().take(300).flat_map(char::escape_debug).collect();
+        let name = displayed_host(host);
         let text = format!("{name} is not allowed ({})", decision.by);
         Err(Failure::new(Reason::NetworkDenied, text))
     }

@@ -117,6 +117,8 @@ impl Permit {
         if wants_all {
             self.require_network()?;
         }
+        let gate = gate.filter(|_| wants_all || confined.domains);
+        let Some(gate) = gate else { return Ok(None) };
         let is_off = self.sandbox.when_missing_is() == WhenMissing::Off;
         let sandbox = Arc::clone(&self.sandbox);
         let tier = tokio::task::spawn_blocking(move || sandbox.probe().tier).await;
@@ -132,7 +134,6 @@ impl Permit {
             confined.network = wants_all;
             return Ok(None);
         }
-        let Some(gate) = gate.filter(|_| wants_all || confined.domains) else { return Ok(None) };
         let proxy = Proxy::open(gate)?;
         confined.proxy = Some(proxy.socket().to_owned());
         Ok(Some(proxy))
@@ -181,7 +182,9 @@ impl Permit {
                 if let Some(unsettled) = unsettled {
                     let _undone =
                         runtime.block_on(autorun.settle(unsettled, &WaitClock::default()));
-                    autorun.take_notes().iter().for_each(|note| output(note.as_bytes()));
+                    for note in autorun.take_notes() {
+                        output(format!("[{note}]\n").as_bytes());
+                    }
                 }
                 outcome
             })
