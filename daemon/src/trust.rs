@@ -414,6 +414,17 @@ impl TrustStore {
         Ok(())
     }
 
+    /// Removes the stored contents that no record names any more.
+    fn remove_unnamed_contents(&self, records: &Records) {
+        let items = records.folders.values().flat_map(|folder| &folder.items);
+        let named: std::collections::HashSet<&str> =
+            items.flat_map(|record| record.files.values().map(String::as_str)).collect();
+        let stored = fs::read_dir(self.folder.join(CONTENTS)).into_iter().flatten().flatten();
+        for entry in stored.filter(|e| !e.file_name().to_str().is_some_and(|n| named.contains(n))) {
+            let _stays_until_next_time = fs::remove_file(entry.path());
+        }
+    }
+
     fn write(&self, records: &Records) -> Result<(), Failure> {
         let path = self.folder.join(FILE);
         let failed = |e: std::io::Error| {
@@ -425,6 +436,7 @@ impl TrustStore {
         replace_private_file(&path, &text.map_err(failed)?).map_err(failed)?;
         self.has_records.store(!records.folders.is_empty(), Ordering::Relaxed);
         locked(&self.recent).clear();
+        self.remove_unnamed_contents(records);
         Ok(())
     }
 }

@@ -98,7 +98,14 @@ impl Hooks {
             let outcome = run::recorded(&self.engine, event.session(), kind, hook, root, &input);
             let answer = match outcome.await {
                 Ok(output) => payload::answer(&output, event, kind, source.may_allow),
-                Err(why) => Err(why),
+                Err(failure) => {
+                    if failure.has_no_sandbox && kind == Event::PreToolUse {
+                        // It may be there to refuse the call, and could not look at it.
+                        let text = format!("a hook could not run: {}", failure.text);
+                        add(&mut total, HookAnswer { ask: Some(text), ..HookAnswer::default() });
+                    }
+                    Err(failure.text)
+                }
             };
             match answer {
                 Ok(answer) => {

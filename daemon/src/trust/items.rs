@@ -76,7 +76,13 @@ impl Item {
             return;
         }
         let used: u64 = self.files.values().map(|bytes| bytes.len() as u64).sum();
-        let size = fs::metadata(&real).map_or(0, |meta| meta.len());
+        let meta = fs::metadata(&real);
+        if !meta.as_ref().is_ok_and(fs::Metadata::is_file) {
+            // A pipe would block whoever opens it.
+            self.problem = Some(format!("'{rel}' is not a file"));
+            return;
+        }
+        let size = meta.map_or(0, |meta| meta.len());
         if self.files.len() >= MAX_FILES || used + size > MAX_BYTES {
             self.problem = Some(format!("it has more than {MAX_FILES} files or {MAX_BYTES} bytes"));
             return;
@@ -121,17 +127,37 @@ impl Item {
     }
 }
 
-/// Returns the files of a folder that a command line names, however it quotes and joins them: one
-/// too many is harmless, since it only has to be trusted as well.
-pub fn named_files(folder: &Path, command: &str) -> BTreeSet<PathBuf> {
-    let text = PROJECT_NAMES
-        .iter()
-        .fold(command.to_owned(), |text, name| text.replace(name, &folder.to_string_lossy()));
-    let text = without_targets(&text);
+/// Returns the words of a command line that may be paths, without the targets of its redirections.
+pub fn words(command: &str) -> Vec<String> {
+    let text = without_targets(command);
     // A quote inside a word joins its parts.
     let text: String = text.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
     let between = |c: char| c.is_whitespace() || ";&|<>()`=,{}".contains(c);
-    let words: Vec<&str> = text.split(between).filter(|word| !word.is_empty()).collect();
+    text.split(between).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn words_in(folder: &Path, command: &str) -> Vec<String> {
+    let path = folder.to_string_lossy();
+    words(&PROJECT_NAMES.iter().fold(command.to_owned(), |text, name| text.replace(name, &path)))
+}
+
+/// Returns the paths below a folder that a command line names with a `/` and that do not exist yet,
+/// relative to the folder: who creates one decides what runs.
+pub fn missing_files(folder: &Path, command: &str) -> Vec<String> {
+    let words = words_in(folder, command);
+    let paths = words.iter().filter(|word| word.contains('/') && !word.ends_with('/'));
+    let inner = paths.filter_map(|word| {
+        let path = clean(&folder.join(word));
+        let rel = path.strip_prefix(folder).ok()?.to_str()?.to_owned();
+        (!rel.is_empty() && path.symlink_metadata().is_err()).then_some(rel)
+    });
+    inner.take(MAX_ITEMS).collect()
+}
+
+/// Returns the files of a folder that a command line names, however it quotes and joins them: one
+/// too many is harmless, since it only has to be trusted as well.
+pub fn named_files(folder: &Path, command: &str) -> BTreeSet<PathBuf> {
+    let words = words_in(folder, command);
     let mut folders = vec![folder.to_owned()];
     // A command may change into a folder first.
     let is_inner = |path: &PathBuf| path.starts_with(folder) && path.is_dir();
@@ -163,7 +189,7 @@ fn without_targets(text: &str) -> String {
     out
 }
 
-/// Removes `.` and `..` from a relative path by their names.
+/// Removes `.` and `..` from a path by their names.
 fn clean(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -273,5 +299,7 @@ mod tests {
             let want: BTreeSet<PathBuf> = want.iter().map(|name| folder.join(name)).collect();
             assert_eq!(named_files(&folder, command), want, "{command}");
         }
+        let missing = "sh scripts/later.sh && ./x/../y.py > out/log; true scripts/a.sh plain";
+        assert_eq!(missing_files(&folder, missing), ["scripts/later.sh", "y.py"]);
     }
 }

@@ -72,6 +72,7 @@ impl ConfiguredPrograms {
                 add(&root.join(&path));
             }
         }
+        all.extend(lines.iter().flat_map(|line| items::missing_files(root, line)));
         for folder in self.folders.read().unwrap_or_else(PoisonError::into_inner).iter() {
             let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
             if let Some(rel) = real.strip_prefix(root).ok().and_then(Path::to_str) {

@@ -36,7 +36,6 @@ const NOTIFICATIONS: &str = "daemon/src/notifications.rs";
 const FLEET: &str = "daemon/src/fleet.rs";
 const EXTRAS: &str = "daemon/src/extensions/mod.rs";
 const HOOKS: &str = "daemon/src/extensions/hooks/sources.rs";
-const LOAD: &str = "daemon/crates/config/src/load.rs";
 
 use Scope::{Client, Daemon, Session};
 
@@ -198,7 +197,7 @@ const USES: &[(&str, Scope, &str)] = &[
     ("tools.web.apiKeyEnv", Daemon, COMPOSE),
     ("tools.web.backend", Daemon, COMPOSE),
     ("tools.web.endpoint", Daemon, COMPOSE),
-    ("trust.folders", Daemon, LOAD),
+    ("trust.folders", Daemon, "daemon/src/settings.rs"),
     ("ui.color", Client, CHAT),
     ("ui.shell", Client, CHAT),
     ("ui.showTokenUsage", Client, CHAT),

@@ -10,7 +10,7 @@ mod setup;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
     time::Instant,
 };
 
@@ -27,7 +27,7 @@ use tracing::{Instrument as _, Span};
 use crate::{
     Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, Fallback, Hooks, Intent,
     MustAsk, Output, Permit, Registry, Rule, Rules, Sandbox, Verdict,
-    autorun::{AutorunGate, AutorunWatch},
+    autorun::AutorunWatch,
     background::Background,
     egress::Egress,
     paths::Resolver,
@@ -286,14 +286,7 @@ impl Harness {
             let Admitted { approved, paths, judge, context, .. } = admitted;
             let (roots, spec) = (self.roots.clone(), entry.spec.clone());
             let limits = judge.limits(&spec.name);
-            let autorun = Arc::new(AutorunGate {
-                watch: Arc::clone(&self.autorun),
-                approvals: Arc::clone(&self.approvals),
-                trace: self.trace.clone(),
-                judge: judge.clone(),
-                call: call.clone(),
-                notes: Mutex::default(),
-            });
+            let autorun = self.autorun_gate(&call, &judge);
             let services = Services {
                 sandbox,
                 snapshots: Arc::clone(&self.snapshots),

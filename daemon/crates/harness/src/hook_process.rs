@@ -3,7 +3,7 @@
 use std::{
     io::Write as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -15,7 +15,6 @@ use cairn_workspace::Root;
 
 use crate::{
     Call, Harness, WaitClock,
-    autorun::AutorunGate,
     sandbox::{Confined, ProcessOutput, Wake},
 };
 
@@ -61,14 +60,7 @@ impl Harness {
             Call::new(session.clone(), "hook", serde_json::json!({"command": hook.command}));
         call.root = root.cloned();
         let memory = self.approvals().memory(session).await?;
-        let gate = Arc::new(AutorunGate {
-            watch: self.autorun_watch(),
-            approvals: self.shared_approvals(),
-            trace: self.log(),
-            judge: self.judge(&call, memory),
-            call,
-            notes: Mutex::default(),
-        });
+        let gate = self.autorun_gate(&call, &self.judge(&call, memory));
         let (sandbox, wake) = (Arc::clone(self.sandbox()), Wake::new()?);
         let running = wake.clone();
         let _ends_with_this = wake.cancel_on_drop();

@@ -314,6 +314,18 @@ struct Copied {
     damage: Option<String>,
 }
 
+/// Returns the kind of a record that this build cannot read as a whole.
+fn kind_of(line: &str) -> &'static str {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        kind: String,
+    }
+    match serde_json::from_str::<Kind>(line) {
+        Ok(Kind { kind }) if kind == "Evt" => "Evt",
+        _ => "Cmd",
+    }
+}
+
 /// Copies the records of a session up to the first damaged one. `updated` is the time of a record
 /// whose own cannot be read.
 fn copy_records(
@@ -329,9 +341,7 @@ fn copy_records(
         let (ts, kind) = match parse(line) {
             Ok(record) => (record.ts.0, if record.body.evt().is_some() { "Evt" } else { "Cmd" }),
             // It is what was written, whatever this build makes of it.
-            Err(_) => {
-                (copied.last_ts, if line.contains("\"kind\":\"Evt\"") { "Evt" } else { "Cmd" })
-            }
+            Err(_) => (copied.last_ts, kind_of(line)),
         };
         failed = records::insert(to, new, seq, (ts, kind), line).err();
         copied.last = seq;

@@ -19,6 +19,7 @@ use tokio::{
 };
 
 use super::sources::{Event, Source};
+use crate::trust::items;
 
 /// Maximum bytes of each output.
 const MAX_OUTPUT: usize = 64 * 1024;
@@ -37,6 +38,20 @@ pub struct HookOutput {
     pub exit_code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
+}
+
+/// Reason why a hook has no output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookFailure {
+    pub text: String,
+    /// True if it could not run at all, for want of a sandbox.
+    pub has_no_sandbox: bool,
+}
+
+impl From<String> for HookFailure {
+    fn from(text: String) -> Self {
+        Self { text, has_no_sandbox: false }
+    }
 }
 
 /// A hook that is about to run.
@@ -59,7 +74,7 @@ pub async fn recorded(
     planned: Planned<'_>,
     root: Option<&Path>,
     input: &Value,
-) -> Result<HookOutput, String> {
+) -> Result<HookOutput, HookFailure> {
     let Planned { source, hook, sandboxed } = planned;
     let command: String = hook.command.chars().take(MAX_AUDITED).collect();
     let suffix = if sandboxed { "" } else { ", outside the sandbox" };
@@ -78,7 +93,7 @@ pub async fn recorded(
     let outcome = if sandboxed {
         confined(engine, session, planned, root, input).await
     } else {
-        run(hook, source.plugin.as_deref(), root, input).await
+        run(hook, source.plugin.as_deref(), root, input).await.map_err(HookFailure::from)
     };
     let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let exit_code = outcome.as_ref().ok().and_then(|output| output.exit_code);
@@ -98,7 +113,7 @@ pub async fn recorded(
         sandboxed,
         exit_code,
         millis,
-        error: outcome.as_ref().err().cloned(),
+        error: outcome.as_ref().err().map(|failure| failure.text.clone()),
     };
     engine.record_hook(session, evt).await;
     outcome
@@ -111,7 +126,7 @@ async fn confined(
     Planned { source, hook, .. }: Planned<'_>,
     root: Option<&Path>,
     input: &Value,
-) -> Result<HookOutput, String> {
+) -> Result<HookOutput, HookFailure> {
     let input = serde_json::to_vec(input).map_err(|error| error.to_string())?;
     let timeout = Duration::from_secs(hook.timeout.max(1)).min(MAX_TIMEOUT);
     let folder = root.unwrap_or_else(|| Path::new("/tmp")).to_string_lossy().into_owned();
@@ -140,17 +155,20 @@ async fn confined(
     };
     let output = engine.run_hook(session, root, process).await;
     let output = output.map_err(|failure| match failure.reason {
-        Reason::SandboxMissing => format!(
-            "{}; a hook of your own runs outside the sandbox with \"sandbox\": false",
-            failure.message
-        ),
-        _ => failure.message,
+        Reason::SandboxMissing => HookFailure {
+            text: format!(
+                "{}; a hook of your own runs outside the sandbox with \"sandbox\": false",
+                failure.message
+            ),
+            has_no_sandbox: true,
+        },
+        _ => failure.message.into(),
     })?;
     if output.timed_out {
-        return Err(format!("it took longer than {} s", timeout.as_secs()));
+        return Err(format!("it took longer than {} s", timeout.as_secs()).into());
     }
     if output.stdout.bytes > MAX_OUTPUT as u64 || output.stderr.bytes > MAX_OUTPUT as u64 {
-        return Err(format!("its output has more than {MAX_OUTPUT} bytes"));
+        return Err(format!("its output has more than {MAX_OUTPUT} bytes").into());
     }
     Ok(HookOutput {
         exit_code: Some(output.exit_code),
@@ -162,8 +180,6 @@ async fn confined(
 /// Returns the files that a command names by absolute paths, or in the home folder.
 fn outer_scripts(command: &str) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let text: String = command.chars().filter(|c| !matches!(c, '"' | '\'')).collect();
-    let words = text.split(|c: char| c.is_whitespace() || ";&|<>()`=".contains(c));
     let expand = |word: &str| {
         let in_home = word.strip_prefix("~/").or_else(|| word.strip_prefix("$HOME/"));
         match (in_home, &home) {
@@ -171,7 +187,9 @@ fn outer_scripts(command: &str) -> Vec<PathBuf> {
             _ => PathBuf::from(word),
         }
     };
-    words.map(expand).filter(|path| path.is_absolute() && path.is_file()).take(32).collect()
+    let words = items::words(command);
+    let paths = words.iter().map(|word| expand(word));
+    paths.filter(|path| path.is_absolute() && path.is_file()).take(32).collect()
 }
 
 /// A process group that is killed when this is dropped: a hook may have started others.

@@ -139,7 +139,7 @@ fn judge(name: Option<&str>, domain: &Domain, bytes: Vec<u8>) -> Result<Greeting
         None => Err(Mismatch("its TLS greeting names no server".to_owned())),
         Some(name) if Domain::parse(name).as_ref() == Some(domain) => Ok(Greeting::Opaque(bytes)),
         Some(name) => {
-            let name = super::displayed_host(&name);
+            let name = super::displayed_host(name);
             Err(Mismatch(format!("its TLS greeting names {name}")))
         }
     }

@@ -195,7 +195,7 @@ fn named(request: &Request<Incoming>, domain: &Domain, port: u16) -> Result<(), 
             None => (name, Some(port)),
         };
         if Domain::parse(host).as_ref() != Some(domain) || named_port != Some(port) {
-            let name = super::displayed_host(&name);
+            let name = super::displayed_host(name);
             return Err(Mismatch(format!("its request names {name}")));
         }
     }

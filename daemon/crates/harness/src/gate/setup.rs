@@ -2,7 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, RwLock},
+    sync::{Arc, Mutex, RwLock},
     time::Duration,
 };
 
@@ -11,10 +11,13 @@ use cairn_trace::Trace;
 use cairn_workspace::Roots;
 use tokio_util::sync::CancellationToken;
 
-use super::{Harness, RuleSets};
+use super::{Harness, RuleSets, decide::Judge};
 use crate::{
-    Approvals, Call, GrantedRules, Hooks, Intent, Registry, Rules, Sandbox, autorun::AutorunWatch,
-    background::Background, egress::Egress, service::ServiceRunner,
+    Approvals, Call, GrantedRules, Hooks, Intent, Registry, Rules, Sandbox,
+    autorun::{AutorunGate, AutorunWatch},
+    background::Background,
+    egress::Egress,
+    service::ServiceRunner,
 };
 
 impl Harness {
@@ -120,15 +123,15 @@ impl Harness {
         self.approvals.ask(call, intent, question, false).await
     }
 
-    pub(crate) fn shared_approvals(&self) -> Arc<Approvals> {
-        Arc::clone(&self.approvals)
-    }
-
-    pub(crate) fn autorun_watch(&self) -> Arc<AutorunWatch> {
-        Arc::clone(&self.autorun)
-    }
-
-    pub(crate) fn log(&self) -> Trace {
-        self.trace.clone()
+    /// Returns the gate of what the processes of a call leave behind.
+    pub(crate) fn autorun_gate(&self, call: &Call, judge: &Judge) -> Arc<AutorunGate> {
+        Arc::new(AutorunGate {
+            watch: Arc::clone(&self.autorun),
+            approvals: Arc::clone(&self.approvals),
+            trace: self.trace.clone(),
+            judge: judge.clone(),
+            call: call.clone(),
+            notes: Mutex::default(),
+        })
     }
 }
