@@ -550,7 +550,7 @@ mod tests {
         for rule in ["network(static.crates.io)", "network(github.com)", "network(*.example.org)"] {
             assert!(allow.iter().any(|known| known == rule), "{rule}: {allow:?}");
         }
-        for wrong in ["10.0.0.1", "http://a.b", "*", "localhost"] {
+        for wrong in ["10.0.0.1", "http://a.b", "*", "local host"] {
             let failure = rules(&network(&[wrong])).unwrap_err();
             assert!(failure.message.starts_with("network.domains: "), "{wrong}: {failure}");
         }

@@ -135,7 +135,7 @@ fn command_menu_has_descriptions_and_chooses_with_arrows() {
     let Some(mut terminal) = prompt(&cairn, &[], &Setup::default()) else { return };
     terminal.text("/");
     let menu = terminal.see("show the providers");
-    assert!(menu.contains("/undo") && menu.contains("show the rules you granted"), "{menu}");
+    assert!(menu.contains("/undo") && menu.contains("show the granted rules"), "{menu}");
     terminal.text("prss");
     let menu = terminal.see("● /prss\n/compress  replace the conversation with a summary");
     assert!(!menu.contains("show the providers"), "{menu}");

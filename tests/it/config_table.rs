@@ -68,6 +68,10 @@ const EFFECTS: &[(&str, &str)] = &[
     ("hooks.UserPromptSubmit", "hooks::every_event_runs_its_hook"),
     ("hooks.importClaude", "hooks::hooks_of_claude_code_run_if_imported"),
     ("hooks.mayAllow", "hooks::hook_allows_only_if_the_user_lets_it"),
+    (
+        "hooks.outsideSandbox",
+        "trust::hook_of_a_project_leaves_the_sandbox_by_its_exact_command_alone",
+    ),
     ("listen.address", "config_keys::daemon_starts_as_configured"),
     ("listen.allowedHosts", "config_keys::configured_hosts_and_origins_are_accepted"),
     ("listen.allowedOrigins", "config_keys::configured_hosts_and_origins_are_accepted"),

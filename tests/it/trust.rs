@@ -147,6 +147,27 @@ fn trust_is_of_one_folder_and_its_content() {
     }
 }
 
+/// A trusted hook of a project stays in the sandbox until the user's own configuration has its
+/// whole command line.
+#[test]
+fn hook_of_a_project_leaves_the_sandbox_by_its_exact_command_alone() {
+    let line = "echo ran >> ran; echo out >> {DIR}/user/out";
+    for (listed, leaves) in [(line, true), ("echo ran >> ran", false), ("*", false)] {
+        let hook = json!({"hooks": {"UserPromptSubmit": [{"hooks": [
+            {"type": "command", "command": line}]}]}})
+        .to_string();
+        let config = json!({"hooks": {"outsideSandbox": [listed]}});
+        let files = [("repo/.claude/settings.json", hook.as_str())];
+        let scene = Scene::new(&json!([text_answer("done")]), &config, &files);
+        trusted(&scene);
+        let events = scene.turn("go");
+        assert_eq!(scene.text("repo/ran"), "ran\n", "{listed}: {events:#?}");
+        assert_eq!(scene.path("user/out").exists(), leaves, "{listed}: {events:#?}");
+        let ran = of(&events, "hook_finished");
+        assert!(ran.iter().all(|evt| evt["sandboxed"] == !leaves), "{listed}: {ran:#?}");
+    }
+}
+
 /// The data folder decides what the daemon does: no tool reads or writes it, wherever the root is.
 #[test]
 fn data_and_configuration_folders_are_closed() {

@@ -181,7 +181,7 @@ impl AutorunGate {
         }
         let folder = self.watch.rejected_folder();
         let mut paths = self.put_back(&unsettled.root, refused, &folder).await;
-        // What a call that is cancelled during the question leaves is put back.
+        // The files of a call that is cancelled during the question are put back.
         unsettled.changes.clone_from(&questions);
         if !questions.is_empty() {
             let (verdict, by) = self.ask(&questions, clock).await;

@@ -397,7 +397,10 @@ impl Harness {
             if let Some(opening) = opening.take() {
                 self.trace.append(opening).await?;
             }
-            let intent = intent.clone().unwrap_or_default();
+            // A tool that reads has no intent of its own.
+            let grants = || Rule::for_paths(&call.name, &paths, call.root.as_ref());
+            let intent =
+                intent.clone().unwrap_or_else(|| Intent { grants: grants(), ..Intent::default() });
             let question = by.to_string();
             self.notify_approval(call).await;
             match call

@@ -4,6 +4,7 @@
 //! rule is `tool`, `tool(path)` or, for commands, `run_shell(git status *)`; `*` stands for any
 //! tool, and a path covers everything beneath it, by complete components.
 
+mod granting;
 mod mode;
 mod narrower;
 mod reading;
@@ -265,19 +266,6 @@ impl Rule {
     /// Returns the rule about a tool as such, whatever the call.
     pub fn of_tool(tool: &str) -> Self {
         Self { tool: tool.to_owned(), scope: Scope::Any }
-    }
-
-    /// Returns the rules that together allow this same command line again, for a user's decision.
-    /// Each is the rule that its text is read as, because rules are stored as text.
-    pub fn for_command(line: &CommandLine) -> Vec<Self> {
-        let rule = |pattern| Self { tool: SHELL.0.into(), scope: Scope::Command(pattern) };
-        let is_stable = |rule: &Self| rule.to_string().parse().as_ref() == Ok(rule);
-        let rules: Vec<Self> = Pattern::of(line).into_iter().map(rule).collect();
-        if rules.iter().all(is_stable) {
-            return rules;
-        }
-        let exact = rule(Pattern::Text(line.text.trim().into()));
-        if is_stable(&exact) { vec![exact] } else { vec![] }
     }
 
     /// Returns the domains that it names, all of them when `None`, if it is about the network.

@@ -153,7 +153,7 @@ async fn instructions_and_skills_of_untrusted_folder_are_not_used_and_the_user_i
     project.turn("and").await;
     let warnings = project.warnings().await;
     assert_eq!(warnings.len(), 1, "only in the first turn: {warnings:?}");
-    assert!(warnings[0].starts_with("AGENTS.md") && warnings[0].contains("trust.folders"));
+    assert!(warnings[0].starts_with("AGENTS.md") && warnings[0].contains("'cairn trust'"));
 }
 
 #[tokio::test]

@@ -171,6 +171,8 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("memory.delete", json!({"keywords": "k"}), "ok"),
         ("trace.import", json!({"jsonl": "{}"}), "bad_trace"),
         ("storage.collect", json!({}), "ok"),
+        ("trust.set", json!({"folder": dir}), "not_supported"),
+        ("trust.remove", json!({"folder": dir}), "not_supported"),
         ("worktree.create", json!({"root": dir}), "git_failed"),
         ("worktree.apply", json!({"path": dir}), "path_not_found"),
         ("worktree.remove", json!({"path": dir}), "path_not_found"),
@@ -226,7 +228,8 @@ async fn direct_calls_with_effects_are_audited() {
             ),
             Audit::ByGate => assert!(["tool.call", "orchestrate.command"].contains(&method.name)),
             Audit::None => {
-                let reads = ["trace.replay", "pair.status", "client.list"].contains(&method.name);
+                let reads = ["trace.replay", "pair.status", "client.list", "trust.get"]
+                    .contains(&method.name);
                 assert!(method.right == Right::Observe || reads, "{} has an effect", method.name);
             }
         }

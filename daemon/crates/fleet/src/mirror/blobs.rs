@@ -29,7 +29,8 @@ impl Blobs {
         Ok(Self { store, known: HashSet::new() })
     }
 
-    /// Copies the blobs that these records name. One that the log no longer has is left out.
+    /// Copies the blobs that these records name. One that the log no longer has, or
+    /// has with another content, is left out.
     pub async fn copy(&mut self, trace: &Trace, records: &[Line]) -> Result<(), Halt> {
         for hash in references(records) {
             if self.known.contains(&hash) {
@@ -58,6 +59,11 @@ impl Blobs {
         let text = match trace.complete_blob(hash).await {
             Ok(text) if text.len() <= MAX_BYTES => text,
             Ok(_) | Err(TraceError::BlobNotFound(_)) => return Ok(()),
+            // One damaged content must not stop the copy of everything after it.
+            Err(error @ TraceError::DamagedBlob(_)) => {
+                tracing::warn!(%error, "a blob is not copied to the mirror");
+                return Ok(());
+            }
             Err(error) => return Err(log_failure(error).into()),
         };
         let clean = tokio::task::spawn_blocking(move || {

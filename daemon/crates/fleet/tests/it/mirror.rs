@@ -16,6 +16,7 @@ use cairn_protocol::{
 };
 use cairn_trace::{Append, NewRecord, NewSession};
 use futures_util::StreamExt as _;
+use sha2::{Digest as _, Sha256};
 
 use crate::server::{Daemon, PATIENCE, Server, settings};
 
@@ -278,26 +279,31 @@ async fn blobs_are_copied_without_secrets_if_the_user_wants_it() {
     let trace = daemon.engine.trace();
     let session = new_session(trace).await;
     let content = format!("{:?}", "token=abcdefgh12345 ".to_owned() + &"x".repeat(300_000));
-    let hash = "5".repeat(64);
-    let evt = AgentEvt::Result {
-        op: "read_file".into(),
-        tag: "span".into(),
-        mime: "application/json".into(),
-        data: None,
-        blob: Some(BlobRef { sha256: hash.clone(), size: content.len() as u64 }),
-        truncated: false,
-    };
-    let body = Body::Evt { evt };
-    let named = NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body };
-    let append = Append::new(&session, vec![named]).blob(hash.clone(), content.clone().into());
-    trace.append(append).await.unwrap();
-    until_mirrored(&server, "one", &[(session, 1)]).await;
+    let hash = hex::encode(Sha256::digest(&content));
+    // One with a damaged content does not stop the others.
+    let damaged = "5".repeat(64);
+    for hash in [&damaged, &hash] {
+        let evt = AgentEvt::Result {
+            op: "read_file".into(),
+            tag: "span".into(),
+            mime: "application/json".into(),
+            data: None,
+            blob: Some(BlobRef { sha256: hash.clone(), size: content.len() as u64 }),
+            truncated: false,
+        };
+        let body = Body::Evt { evt };
+        let named = NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body };
+        let append = Append::new(&session, vec![named]).blob(hash.clone(), content.clone().into());
+        trace.append(append).await.unwrap();
+    }
+    until_mirrored(&server, "one", &[(session, 2)]).await;
     let context = jetstream::new(server.client().await);
     let store = context.get_object_store("CAIRN_BLOBS_one").await.unwrap();
     let mut copy = String::new();
     let mut object = store.get(&hash).await.unwrap();
     tokio::io::AsyncReadExt::read_to_string(&mut object, &mut copy).await.unwrap();
     assert_eq!(copy, content.replace("token=abcdefgh12345", "token=[secret]"));
+    assert!(store.info(&damaged).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,4 +4,5 @@
 mod command;
 mod fixture;
 mod gate;
+mod order;
 mod schedules;
