@@ -133,8 +133,11 @@ async fn user_layers_are_not_root_configurations() {
     let home = daemon.home.clone();
     std::fs::write(home.join(".cairn.json"), "{}").unwrap();
     let mut raw = daemon.client().await;
-    let session = raw.open_session(&home).await;
-    for path in [".cairn.json", "./x/../.cairn.json", "config/config.json"] {
+    // The folder itself is no root at all.
+    let refused = raw.call("index.addRoot", json!({"path": home})).await;
+    assert_eq!(refused["error"]["data"]["reason"], "path_blocked", "{refused}");
+    let session = raw.open_session(home.parent().unwrap()).await;
+    for path in ["home/.cairn.json", "./x/../home/.cairn.json", "home/config/config.json"] {
         for (name, arguments) in [
             ("read_file", json!({"path": path})),
             (

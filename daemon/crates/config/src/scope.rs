@@ -197,7 +197,7 @@ const USES: &[(&str, Scope, &str)] = &[
     ("tools.web.apiKeyEnv", Daemon, COMPOSE),
     ("tools.web.backend", Daemon, COMPOSE),
     ("tools.web.endpoint", Daemon, COMPOSE),
-    ("trust.folders", Daemon, "daemon/src/settings.rs"),
+    ("trust.folders", Daemon, "daemon/crates/config/src/project.rs"),
     ("ui.color", Client, CHAT),
     ("ui.shell", Client, CHAT),
     ("ui.showTokenUsage", Client, CHAT),

@@ -12,7 +12,7 @@ use cairn_protocol::{
     error::Failure,
     memory::{
         MemoryKeywordsParams, MemoryListParams, MemoryOp, MemoryRef, MemorySearchParams,
-        MemoryWriteParams,
+        MemoryText, MemoryWriteParams,
     },
 };
 use schemars::JsonSchema;
@@ -192,7 +192,9 @@ async fn intent(store: &Store, op: MemoryOp) -> Result<Intent, Failure> {
         let (store, keywords) = (store.clone(), params.keywords.clone());
         // A bad name fails in the call itself.
         let known = crate::reading::off_thread(move || Ok(store.load(&keywords).ok())).await?;
-        if let Some(known) = known.filter(|known| known.content != params.content) {
+        // The store ends an entry with a newline.
+        let is_other = |known: &MemoryText| known.content.trim_end() != params.content.trim_end();
+        if let Some(known) = known.filter(is_other) {
             let (before, after) = (known.content.as_bytes(), params.content.as_bytes());
             let name = &known.name;
             intent.preview.diff =

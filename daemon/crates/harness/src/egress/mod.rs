@@ -216,7 +216,7 @@ impl DomainGate {
             return Err(refuse(text));
         }
         let Some(domain) = Domain::parse(&host) else {
-            let text = format!("'{host}' is no domain name: commands reach domains, not addresses");
+            let text = format!("'{host}' is no domain name: rules open domains, not addresses");
             let by = DecidedBy::Tool("not a domain name".into());
             self.record(&host, port, Verdict::Deny, &by, "network_denied").await?;
             return Err(refuse(text));

@@ -72,7 +72,7 @@ async fn replacing_an_entry_needs_an_approval() {
         let error = fixture.call(tool, arguments).await.unwrap_err();
         assert_eq!(error.reason, Reason::NoApprover, "{tool}: {error}");
         assert!(error.message.contains("it replaces the entry"), "{tool}: {error}");
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "ask first");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "ask first\n");
     }
     // Controls: the same content, another entry, and a rule of the user.
     fixture.call("memory_save", save("ask first")).await.unwrap();
@@ -80,7 +80,7 @@ async fn replacing_an_entry_needs_an_approval() {
     fixture.call("memory_save", other).await.unwrap();
     fixture.set_rules(Rules { allow: vec!["memory_save".parse().unwrap()], ..Rules::default() });
     fixture.call("memory_save", save("push at once")).await.unwrap();
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "push at once");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "push at once\n");
 }
 
 #[tokio::test]
