@@ -129,14 +129,17 @@ fn effect_if(has: bool, effect: Effect) -> Vec<Effect> {
 }
 
 impl Effects for ExploreStartParams {
-    const ALL: &'static [Effect] = &[Effect::DeclareRoot, Effect::OpenNetwork];
+    const ALL: &'static [Effect] =
+        &[Effect::DeclareRoot, Effect::OpenNetwork, Effect::CloneToExplore];
 
     async fn effects(&self, engine: &Engine) -> Result<Vec<Effect>, Failure> {
         let root = self.root.as_ref().filter(|_| self.remote_url.is_none());
         let declares = root.is_some_and(|root| !engine.is_declared(root));
         let mut effects = effect_if(declares, Effect::DeclareRoot);
         let opens = self.policy.as_ref().is_some_and(|policy| policy.network);
-        effects.extend(effect_if(opens, Effect::OpenNetwork));
+        let by_clone = self.remote_url.is_some();
+        let effect = if by_clone { Effect::CloneToExplore } else { Effect::OpenNetwork };
+        effects.extend(effect_if(opens, effect));
         Ok(effects)
     }
 }

@@ -69,6 +69,9 @@ pub enum Effect {
     SteerOutsideSandbox,
     /// Commands and tools reach every public domain that no rule denies.
     OpenNetwork,
+    /// A repository is cloned to be explored. The rules about its host and the questions about the
+    /// clone are those of any clone, so whoever may answer these may begin it.
+    CloneToExplore,
     /// Calls need fewer approvals.
     RaiseMode,
     /// Text reaches the model of a turn whose calls need fewer approvals.
@@ -95,7 +98,9 @@ impl Effect {
             | Self::CreateWorktree
             | Self::GrantRule
             | Self::MoveModel => Right::Admin,
-            Self::RaiseMode | Self::SteerRaised | Self::RunCheck => Right::Approve,
+            Self::CloneToExplore | Self::RaiseMode | Self::SteerRaised | Self::RunCheck => {
+                Right::Approve
+            }
             // Without this rule a device could grant itself further rights.
             Self::GiveRight(right) => right,
         }
@@ -107,6 +112,7 @@ impl Effect {
             Self::LeaveSandbox => "policy.sandbox 'off'",
             Self::SteerOutsideSandbox => "steering a turn without sandbox",
             Self::OpenNetwork => "policy.network",
+            Self::CloneToExplore => "policy.network of an explore that clones",
             Self::RaiseMode => "policy.mode 'accept-edits' or 'auto'",
             Self::SteerRaised => "steering a turn in the mode 'accept-edits' or 'auto'",
             Self::RunCheck => "a check that ends a run",

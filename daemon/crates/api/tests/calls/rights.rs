@@ -207,6 +207,11 @@ impl Scene {
                     json!({"policy": {"network": false}}),
                 );
             }
+            ("orchestrate.explore.start", Effect::CloneToExplore) => {
+                return [true, false].map(|on| {
+                    json!({"remoteURL": "https://git.example/a/b.git", "policy": {"network": on}})
+                });
+            }
             ("orchestrate.explore.start", Effect::OpenNetwork) => {
                 return [true, false]
                     .map(|on| json!({"root": self.root, "policy": {"network": on}}));
@@ -235,7 +240,9 @@ impl Scene {
             }
             Effect::SteerRaised => [steer(&self.raised), steer(&self.session)],
             Effect::SteerOutsideSandbox => [steer(&self.unconfined), steer(&self.session)],
-            Effect::RunCheck | Effect::CreateWorktree => unreachable!("it depends on the method"),
+            Effect::RunCheck | Effect::CreateWorktree | Effect::CloneToExplore => {
+                unreachable!("it depends on the method")
+            }
             Effect::GrantRule => [answer("always"), answer("session")],
             Effect::MoveModel => [
                 json!({"sessionId": self.session, "endpoint": "http://127.0.0.1:9/v1"}),
@@ -341,7 +348,7 @@ async fn bounds_apply_to_all_rights() {
         };
         let right = methods::table().iter().find(|m| m.name == bound.method).unwrap().right;
         let network = params["policy"]["network"] == true;
-        let one = if network { Rights::of(&[right, Right::Admin]) } else { Rights::of(&[right]) };
+        let one = if network { Rights::of(&[right, Right::Approve]) } else { Rights::of(&[right]) };
         for (turn, rights) in [("all", Rights::ALL), ("one", one)] {
             let params: Value =
                 serde_json::from_str(&params.to_string().replace("TURN", turn)).unwrap();

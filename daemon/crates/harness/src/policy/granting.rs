@@ -42,11 +42,11 @@ impl Rule {
         };
         let spellings = |path: &ResolvedPath| {
             let is_own = own.is_some_and(|own| own.id == path.root().id);
-            let place = |text: &str| match is_own {
+            let location = |text: &str| match is_own {
                 true => text.to_owned(),
                 false => path.root().path.join(text).to_string_lossy().into_owned(),
             };
-            path.spellings().map(place).collect::<Vec<_>>()
+            path.spellings().map(location).collect::<Vec<_>>()
         };
         let rules = paths.iter().flat_map(spellings).map(literal);
         rules.collect::<Option<Vec<Self>>>().unwrap_or_default()

@@ -183,7 +183,7 @@ struct Row {
 const MODES: [ExecutionMode; 4] =
     [ExecutionMode::Plan, ExecutionMode::Ask, ExecutionMode::AcceptEdits, ExecutionMode::Auto];
 /// Reasons for a request about a domain.
-const ASKED: [&str; 2] = ["(default: a domain in no list)", "(confirm: network(files.example))"];
+const PROMPTS: [&str; 2] = ["(default: a domain in no list)", "(confirm: network(files.example))"];
 const SWITCH: [bool; 2] = [false, true];
 
 /// All combinations. Those with another default than to ask leave out answers and overrides, which
@@ -416,7 +416,7 @@ impl Scene {
             _ if has_effect => Verdict::Allow,
             Err(failure) if failure.reason == Reason::NoApprover => Verdict::Ask,
             // A request to a domain that nobody can be asked about is refused with that reason.
-            Err(failure) if ASKED.iter().any(|why| failure.message.contains(why)) => Verdict::Ask,
+            Err(failure) if PROMPTS.iter().any(|why| failure.message.contains(why)) => Verdict::Ask,
             Err(_) => Verdict::Deny,
             Ok(output) => panic!("{row:?}: {output:?} without an effect"),
         }
