@@ -6,6 +6,7 @@ mod agents;
 mod audit_output;
 mod browser;
 mod browser_pages;
+mod callers;
 mod chat;
 mod chat_input;
 mod chat_view;

@@ -3,7 +3,7 @@
 mod attack;
 mod browser;
 mod doors;
-mod machine;
+pub mod machine;
 
 use std::time::{Duration, Instant};
 

@@ -2,20 +2,21 @@
 //! only if a rule or an approver accepts them. A process can write any name, so its effect is
 //! judged when it ends, whatever its command line said.
 
+mod watch;
+
 use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use cairn_protocol::{
-    approval::{ApprovalDecision, Preview},
-    id::RootId,
-};
+use cairn_protocol::approval::{ApprovalDecision, Preview};
 use cairn_trace::{AuditIntent, AuditOutcome, Trace};
-use cairn_workspace::{AutorunChange, AutorunClass, AutorunState, Root};
+use cairn_workspace::{AutorunChange, AutorunClass, Root};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::watch::AutorunWatch;
+use self::watch::Workspace;
 use crate::{
     Answered, Approvals, Call, DecidedBy, Grants, Intent, Rule, Subject, Verdict, WaitClock, diff,
     gate::decide::Judge,
@@ -25,55 +26,8 @@ use crate::{
 pub(crate) const AUTORUN: &str = "autorun";
 /// Most paths that a question or a note lists.
 const MAX_LISTED: usize = 50;
-/// Most commands whose rejected files are stored.
-const MAX_REJECTED: usize = 100;
 /// Most rules that an answer can store.
 const MAX_RULES: usize = 8;
-
-/// The last look at a workspace, and the folder of what was put aside.
-#[derive(Debug)]
-pub(crate) struct AutorunWatch {
-    last: Mutex<Option<(RootId, Arc<AutorunState>)>>,
-    rejected: PathBuf,
-}
-
-impl AutorunWatch {
-    /// Creates one that stores what it puts aside in a folder.
-    pub fn new(rejected: PathBuf) -> Self {
-        Self { last: Mutex::default(), rejected }
-    }
-
-    /// Returns the folder of what is put aside now. Earlier ones beyond a number are removed.
-    fn rejected_folder(&self) -> PathBuf {
-        let entries = std::fs::read_dir(&self.rejected).into_iter().flatten().flatten();
-        let mut earlier: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        // Their names are times.
-        earlier.sort();
-        let surplus = (earlier.len() + 1).saturating_sub(MAX_REJECTED);
-        for folder in earlier.into_iter().take(surplus) {
-            let _in_use = std::fs::remove_dir_all(folder);
-        }
-        self.rejected.join(uuid::Uuid::now_v7().simple().to_string())
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<(RootId, Arc<AutorunState>)>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Looks at the files before a process starts. This blocks on file I/O.
-    fn look(&self, root: &Root) -> Option<Arc<AutorunState>> {
-        let last = self.last().take().filter(|(id, _)| *id == root.id).map(|(_, state)| state);
-        let state = match root.autorun_state(last.as_deref()) {
-            Ok(state) => Arc::new(state),
-            Err(error) => {
-                tracing::warn!(%error, "files that run later cannot be compared");
-                return None;
-            }
-        };
-        *self.last() = Some((root.id.clone(), Arc::clone(&state)));
-        Some(state)
-    }
-}
 
 /// The gate of what one call's processes leave behind.
 pub(crate) struct AutorunGate {
@@ -91,6 +45,8 @@ pub(crate) struct AutorunGate {
 /// cancelled, all of them are put back.
 pub(crate) struct Unsettled {
     gate: Arc<AutorunGate>,
+    /// The workspace; none if it could not be looked at.
+    workspace: Option<Arc<Workspace>>,
     root: Root,
     changes: Vec<AutorunChange>,
     is_partial: bool,
@@ -98,12 +54,12 @@ pub(crate) struct Unsettled {
 
 impl Drop for Unsettled {
     fn drop(&mut self) {
-        if self.changes.is_empty() {
+        let Some(workspace) = self.workspace.as_ref().filter(|_| !self.changes.is_empty()) else {
             return;
-        }
+        };
         let folder = self.gate.watch.rejected_folder();
         for change in std::mem::take(&mut self.changes) {
-            if let Err(error) = self.root.put_back(&change, &folder) {
+            if let Err(error) = watch::put_back(workspace, &self.root, &change, &folder) {
                 tracing::error!(path = change.path, %error, "a file that runs later stays");
             }
         }
@@ -125,21 +81,16 @@ impl AutorunGate {
 
     /// Runs `work`, which starts a process in `root`, and returns what it has changed. This blocks.
     pub fn around<T>(self: &Arc<Self>, root: &Root, work: impl FnOnce() -> T) -> (T, Unsettled) {
-        let before = self.watch.look(root);
+        let writing = self.watch.begin(root);
         let done = work();
-        let changes = match &before {
-            Some(before) => root.autorun_changes(before).unwrap_or_default(),
-            None => vec![],
-        };
-        // Removing a file runs nothing, unless the file was there to forbid something.
-        let counts = |change: &AutorunChange| {
-            change.autorun.class == AutorunClass::Own || !change.is_removal()
-        };
+        let is_partial = writing.as_ref().is_some_and(|writing| writing.is_partial);
+        let (workspace, changes) = writing.map(watch::Writing::end).unzip();
         let unsettled = Unsettled {
             gate: Arc::clone(self),
+            workspace,
             root: root.clone(),
-            changes: changes.into_iter().filter(counts).collect(),
-            is_partial: before.is_some_and(|before| before.is_partial),
+            changes: changes.unwrap_or_default(),
+            is_partial,
         };
         (done, unsettled)
     }
@@ -161,9 +112,11 @@ impl AutorunGate {
                 "the workspace has too many entries to compare all files that run later".into(),
             );
         }
-        if unsettled.changes.is_empty() {
+        let Some(workspace) = unsettled.workspace.clone().filter(|_| !unsettled.changes.is_empty())
+        else {
             return vec![];
-        }
+        };
+        let root = unsettled.root.clone();
         let mut questions = Vec::new();
         let mut refused = Vec::new();
         for change in unsettled.changes.clone() {
@@ -174,13 +127,16 @@ impl AutorunGate {
             }
             let decision = self.judge.autorun(&change.path);
             match decision.verdict {
-                Verdict::Allow => self.record(&change.path, true, &decision.by).await,
+                Verdict::Allow => {
+                    workspace.release(&change, true);
+                    self.record(&change.path, true, &decision.by).await;
+                }
                 Verdict::Deny => refused.push((change, decision.by)),
                 Verdict::Ask => questions.push(change),
             }
         }
         let folder = self.watch.rejected_folder();
-        let mut paths = self.put_back(&unsettled.root, refused, &folder).await;
+        let mut paths = self.put_back((&workspace, &root), refused, &folder).await;
         // The files of a call that is cancelled during the question are put back.
         unsettled.changes.clone_from(&questions);
         if !questions.is_empty() {
@@ -188,11 +144,12 @@ impl AutorunGate {
             unsettled.changes.clear();
             if verdict == Verdict::Allow {
                 for change in &questions {
+                    workspace.release(change, true);
                     self.record(&change.path, true, &by).await;
                 }
             } else {
                 let refused = questions.into_iter().map(|change| (change, by.clone())).collect();
-                paths.extend(self.put_back(&unsettled.root, refused, &folder).await);
+                paths.extend(self.put_back((&workspace, &root), refused, &folder).await);
             }
         }
         unsettled.changes.clear();
@@ -202,7 +159,7 @@ impl AutorunGate {
     /// Puts files back, with a row of the audit for each; returns their paths.
     async fn put_back(
         &self,
-        root: &Root,
+        (workspace, root): (&Arc<Workspace>, &Root),
         refused: Vec<(AutorunChange, DecidedBy)>,
         rejected: &Path,
     ) -> Vec<String> {
@@ -213,8 +170,9 @@ impl AutorunGate {
         let mut texts = Vec::new();
         for (change, by) in refused {
             self.record(&change.path, false, &by).await;
-            let (root, folder, path) = (root.clone(), rejected.to_owned(), change.path.clone());
-            let work = move || root.put_back(&change, &folder);
+            let (workspace, root) = (Arc::clone(workspace), root.clone());
+            let (folder, path) = (rejected.to_owned(), change.path.clone());
+            let work = move || watch::put_back(&workspace, &root, &change, &folder);
             match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => texts.push(format!("'{path}' ({by})")),
                 Ok(Err(error)) => {

@@ -514,6 +514,7 @@ impl Permit {
     ) -> Result<(), Failure> {
         self.require_unchanged(path, before.as_deref())?;
         path.root().write_file(path.real(), &after)?;
+        self.autorun.watch.expect(path.root(), path.real(), Some(&after));
         self.changes.push(Change {
             path: path.real().to_owned(),
             before,
@@ -531,6 +532,7 @@ impl Permit {
     pub fn remove_file(&self, path: &ResolvedPath, before: Vec<u8>) -> Result<(), Failure> {
         self.require_unchanged(path, Some(&before))?;
         path.root().remove_file(path.entry())?;
+        self.autorun.watch.expect(path.root(), path.entry(), None);
         let change = Change {
             path: path.entry().to_owned(),
             before: Some(before),

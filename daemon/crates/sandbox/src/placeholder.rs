@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use cairn_workspace::PLACEHOLDER_MODE;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, RawMode, Stat, fchmod, flock, fstat, mkdirat,
     openat, statat, unlinkat,
@@ -55,9 +56,7 @@ pub(super) enum Form {
     File,
 }
 
-/// The mode that distinguishes a placeholder from any other empty file: sticky, and writable by no
-/// user.
-const MODE: RawMode = 0o1444;
+const MODE: RawMode = PLACEHOLDER_MODE;
 
 /// Placeholders of one run.
 pub(super) struct Placeholders {

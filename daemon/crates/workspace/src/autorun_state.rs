@@ -32,6 +32,9 @@ const MAX_ENTRIES: usize = 1_000_000;
 const MAX_CONTENT: (u64, u64) = (1 << 20, 16 << 20);
 /// Most bytes of a rejected file that are stored.
 const MAX_REJECTED: u64 = 256 << 20;
+/// The mode that distinguishes a placeholder from any other empty file: sticky, and writable by no
+/// user.
+pub const PLACEHOLDER_MODE: u32 = 0o1444;
 /// Most folders inside one another.
 const MAX_DEPTH: usize = 128;
 
@@ -83,24 +86,74 @@ pub struct AutorunChange {
     /// Path relative to the root.
     pub path: String,
     pub autorun: Autorun,
-    before: Option<(Content, u32)>,
-    after: Option<Content>,
+    before: Option<Known>,
+    after: Option<Known>,
 }
 
 impl AutorunChange {
     /// Returns the content before and after, where it is known text.
     pub fn texts(&self) -> (Option<String>, Option<String>) {
-        let text = |content: Option<&Content>| match content? {
+        let text = |known: Option<&Known>| match &known?.content {
             Content::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
             Content::Link(target) => Some(format!("link to {}\n", String::from_utf8_lossy(target))),
             Content::Unknown => None,
         };
-        (text(self.before.as_ref().map(|(content, _)| content)), text(self.after.as_ref()))
+        (text(self.before.as_ref()), text(self.after.as_ref()))
     }
 
     /// Returns true if the file does not exist any more.
     pub fn is_removal(&self) -> bool {
         self.after.is_none()
+    }
+
+    /// Returns true if both leave the same file with the same content.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Known, &Known)| one.is_same(other);
+        let contents = self.after.as_ref().zip(other.after.as_ref());
+        self.path == other.path && contents.map_or(self.is_removal() == other.is_removal(), same)
+    }
+}
+
+impl Known {
+    fn is_same(&self, other: &Self) -> bool {
+        self.stamp == other.stamp
+            || (self.content == other.content
+                && self.content != Content::Unknown
+                && self.stamp.mode == other.stamp.mode)
+    }
+}
+
+impl AutorunState {
+    /// Makes a change part of this state: it is no change any more.
+    pub fn accept(&mut self, change: &AutorunChange) {
+        self.set(&change.path, change.after.clone());
+    }
+
+    /// Takes the state of one path from another look.
+    pub fn restore(&mut self, other: &Self, path: &str) {
+        self.set(path, other.files.get(path).cloned());
+    }
+
+    /// Makes a write of Cairn's own part of this state: exactly this content, or no file. What
+    /// another process makes of the file at the same moment is a change.
+    pub fn expect(&mut self, root: &Root, path: &str, content: Option<&[u8]>) {
+        let known = content.and_then(|content| {
+            let autorun = root.autorun(path).filter(|known| known.class != AutorunClass::Source)?;
+            let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let (folder, _) = root.open_dir(parent).ok()?;
+            let mode = stamp_of(folder.as_fd(), Some(name)).ok()?.mode;
+            // No file has this stamp, so that contents are compared.
+            let stamp = Stamp { inode: 0, changed: (0, 0), size: 0, mode };
+            Some(Known { autorun, stamp, content: Content::Bytes(content.into()) })
+        });
+        self.set(path, known);
+    }
+
+    fn set(&mut self, path: &str, known: Option<Known>) {
+        match known {
+            Some(known) => self.files.insert(path.to_owned(), known),
+            None => self.files.remove(path),
+        };
     }
 }
 
@@ -149,18 +202,13 @@ impl Root {
         let mut all = Vec::new();
         for (path, now) in &after.files {
             let then = before.files.get(path);
-            let same = then.is_some_and(|then| {
-                then.stamp == now.stamp
-                    || (then.content == now.content
-                        && then.content != Content::Unknown
-                        && then.stamp.mode == now.stamp.mode)
-            });
+            let same = then.is_some_and(|then| then.is_same(now));
             if !same {
                 all.push(AutorunChange {
                     path: path.clone(),
                     autorun: now.autorun,
-                    before: then.map(|then| (then.content.clone(), then.stamp.mode)),
-                    after: Some(now.content.clone()),
+                    before: then.cloned(),
+                    after: Some(now.clone()),
                 });
             }
         }
@@ -169,7 +217,7 @@ impl Root {
             all.push(AutorunChange {
                 path: path.clone(),
                 autorun: then.autorun,
-                before: Some((then.content.clone(), then.stamp.mode)),
+                before: Some(then.clone()),
                 after: None,
             });
         }
@@ -184,7 +232,8 @@ impl Root {
     pub fn put_back(&self, change: &AutorunChange, rejected: &Path) -> Result<(), io::Error> {
         let (parent, name) = change.path.rsplit_once('/').unwrap_or(("", &change.path));
         let lost = |e: WorkspaceError| io::Error::other(e.to_string());
-        if let Some((Content::Unknown, _)) = change.before {
+        let before = change.before.as_ref().map(|known| (&known.content, known.stamp.mode));
+        if let Some((Content::Unknown, _)) = before {
             return Err(io::Error::other("its former content was too large to store"));
         }
         if change.before.is_some() {
@@ -197,10 +246,10 @@ impl Root {
             Err(error) => return Err(lost(error)),
         };
         let fd = folder.as_fd();
-        if let Some(content) = &change.after {
-            store_rejected(rejected, &change.path, (fd, name), content)?;
+        if let Some(known) = &change.after {
+            store_rejected(rejected, &change.path, (fd, name), &known.content)?;
         }
-        match &change.before {
+        match before {
             None => Ok(rustix::fs::unlinkat(fd, name, AtFlags::empty())?),
             Some((Content::Link(target), _)) => {
                 let fresh = unfinished_name(name);
@@ -328,6 +377,10 @@ impl Scan<'_> {
             return;
         };
         let Ok(stamp) = stamp_of(folder, Some(name)) else { return };
+        // A name that is reserved while commands run is no file of theirs.
+        if stamp.size == 0 && stamp.mode & 0o7777 == PLACEHOLDER_MODE {
+            return;
+        }
         let last = self.last.and_then(|last| last.files.get(&path));
         let content = match last.filter(|last| last.stamp == stamp) {
             Some(last) => last.content.clone(),

@@ -32,7 +32,7 @@ pub use autorun::{
     Autorun, AutorunClass, NamedPrograms, autorun, autorun_examples, autorun_table,
     is_version_control,
 };
-pub use autorun_state::{AutorunChange, AutorunState};
+pub use autorun_state::{AutorunChange, AutorunState, PLACEHOLDER_MODE};
 pub use background::background_thread;
 pub use error::{PatternError, RangeError, WorkspaceError};
 pub use languages::{language_named, language_of};
