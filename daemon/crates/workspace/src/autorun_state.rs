@@ -315,6 +315,10 @@ impl Scan<'_> {
                 self.state.is_partial = true;
                 break;
             }
+            if let Some(leaf) = self.unchanged_leaf(fd, name, &join(name)) {
+                self.state.folders.insert(join(name), leaf);
+                continue;
+            }
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let opened: Result<OwnedFd, _> = openat(fd, name, flags, Mode::empty());
             if let Ok(inner) = opened {
@@ -323,6 +327,14 @@ impl Scan<'_> {
             }
         }
         self.state.folders.insert(rel.to_owned(), known);
+    }
+
+    /// Returns a folder that is as it was and has nothing that matters, without opening it: most
+    /// folders of a workspace are such.
+    fn unchanged_leaf(&self, parent: BorrowedFd<'_>, name: &str, rel: &str) -> Option<KnownFolder> {
+        let last = self.last?.folders.get(rel)?;
+        let is_leaf = last.folders.is_empty() && last.files.is_empty();
+        (is_leaf && stamp_of(parent, Some(name)).ok()? == last.stamp).then(|| last.clone())
     }
 
     /// Reads the entries of a folder that matter: its folders, and the files that may run later.
