@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agents;
+mod attacks;
 mod audit_output;
 mod browser;
 mod browser_pages;

@@ -113,7 +113,7 @@ fn changed_hook_is_unused_until_it_is_trusted() {
         output.contains("-echo good >> ran") && output.contains("+echo evil >> ran"),
         "{output}"
     );
-    // Another content than the one that was shown is refused, and trusting the new one runs it.
+    // Control: trusting the new content runs it.
     trusted(&scene);
     scene.turn("three");
     assert_eq!(scene.text("repo/ran"), "good\nevil\n");

@@ -21,7 +21,7 @@ pub(crate) struct AutorunWatch {
     rejected: PathBuf,
 }
 
-/// One workspace.
+/// A workspace with its expected files.
 #[derive(Debug, Default)]
 pub(super) struct Workspace(Mutex<Expected>);
 
@@ -95,7 +95,7 @@ impl AutorunWatch {
         if expected.running == 0 {
             match root.autorun_state(Some(&expected.state)) {
                 Ok(mut state) => {
-                    // What is not decided about is not expected either.
+                    // A change without a decision is not expected either.
                     for change in &expected.claimed {
                         state.restore(&expected.state, &change.path);
                     }
