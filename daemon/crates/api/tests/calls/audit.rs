@@ -95,13 +95,15 @@ async fn closed(test_daemon: &TestDaemon, method: &str) -> Vec<AuditEntry> {
     panic!("{method} left no closed row");
 }
 
-/// Calls that concern unattended runs, schedules and pools.
+/// Calls that concern unattended runs, schedules, pools and trust.
 fn unattended(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str)> {
     let unknown = json!({"scheduleId": "sch_019b0000000070008000000000000000"});
     let turn = json!({"sessionId": session, "turnId": "u", "input": ""});
     let job = json!({"request": "hi", "root": dir});
     vec![
         ("schedule.add", json!({"when": "every day 7:00", "job": job}), "ok"),
+        ("trust.set", json!({"folder": dir}), "not_supported"),
+        ("trust.remove", json!({"folder": dir}), "not_supported"),
         ("schedule.run", unknown.clone(), "path_not_found"),
         ("schedule.remove", unknown, "path_not_found"),
         ("unattended.start", json!({"turn": turn}), "invalid_params"),
@@ -171,8 +173,6 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
         ("memory.delete", json!({"keywords": "k"}), "ok"),
         ("trace.import", json!({"jsonl": "{}"}), "bad_trace"),
         ("storage.collect", json!({}), "ok"),
-        ("trust.set", json!({"folder": dir}), "not_supported"),
-        ("trust.remove", json!({"folder": dir}), "not_supported"),
         ("worktree.create", json!({"root": dir}), "git_failed"),
         ("worktree.apply", json!({"path": dir}), "path_not_found"),
         ("worktree.remove", json!({"path": dir}), "path_not_found"),

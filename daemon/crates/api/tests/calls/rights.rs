@@ -173,6 +173,16 @@ impl Scene {
         params
     }
 
+    /// Params of an explore with the network and without it.
+    fn explores(&self, effect: Effect) -> [Value; 2] {
+        [true, false].map(|on| match effect {
+            Effect::CloneToExplore => {
+                json!({"remoteURL": "https://git.example/a/b.git", "policy": {"network": on}})
+            }
+            _ => json!({"root": self.root, "policy": {"network": on}}),
+        })
+    }
+
     /// Params of a call with an effect, and of the same call without it.
     fn with_effect(&self, method: &str, effect: Effect) -> [Value; 2] {
         let own = |with: Value, without: Value| match method {
@@ -207,14 +217,8 @@ impl Scene {
                     json!({"policy": {"network": false}}),
                 );
             }
-            ("orchestrate.explore.start", Effect::CloneToExplore) => {
-                return [true, false].map(|on| {
-                    json!({"remoteURL": "https://git.example/a/b.git", "policy": {"network": on}})
-                });
-            }
-            ("orchestrate.explore.start", Effect::OpenNetwork) => {
-                return [true, false]
-                    .map(|on| json!({"root": self.root, "policy": {"network": on}}));
+            ("orchestrate.explore.start", Effect::CloneToExplore | Effect::OpenNetwork) => {
+                return self.explores(effect);
             }
             ("unattended.start" | "schedule.add" | "fleet.run", Effect::LeaveSandbox) => {
                 return own(
