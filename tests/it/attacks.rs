@@ -15,7 +15,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::sealed::{self, Daemon, Raw, commit_all, git, tree};
+use crate::sealed::{Daemon, Raw, commit_all, git, tree};
 
 /// A daemon with a workspace, beside which its data and a further folder lie.
 struct Scene {
@@ -27,13 +27,12 @@ struct Scene {
 }
 
 impl Scene {
-    /// Starts one; `None` without a complete sandbox.
-    async fn new(config: &Value, files: &[(&str, &str)]) -> Option<Self> {
+    async fn new(config: &Value, files: &[(&str, &str)]) -> Self {
         Self::in_folder("work", config, files).await
     }
 
     /// Starts one whose root is a folder beside the data, or the folder around both.
-    async fn in_folder(root: &str, config: &Value, files: &[(&str, &str)]) -> Option<Self> {
+    async fn in_folder(root: &str, config: &Value, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap();
         tree(&at.join("work"), &[("notes.txt", "old\n")]);
@@ -42,12 +41,10 @@ impl Scene {
         tree(&at.join("home"), &[("config/config.json", &config.to_string())]);
         let daemon = Daemon::start_in(&at.join("home"), &[]);
         let mut raw = daemon.client().await;
-        if raw.ok("sandbox.probe", json!({})).await["tier"] != "full" {
-            sealed::missing("a full sandbox");
-            return None;
-        }
+        let probe = raw.ok("sandbox.probe", json!({})).await;
+        assert_eq!(probe["tier"], "full", "these tests need the full sandbox: {probe}");
         let session = raw.open_session(&at.join(root)).await;
-        Some(Self { daemon, raw, session, at, _dir: dir })
+        Self { daemon, raw, session, at, _dir: dir }
     }
 
     async fn call(&mut self, name: &str, arguments: Value) -> Value {
@@ -94,14 +91,14 @@ async fn arguments_of_an_allowed_program_run_no_other() {
         ["git status *", "find *", "awk *", "sed -n *", "tar *", "env *", "xargs *", "sort *"]
             .map(|rule| format!("run_shell({rule})"));
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-    let Some(mut scene) = Scene::new(&allowing(&rules), &[]).await else { return };
+    let mut scene = Scene::new(&allowing(&rules), &[]).await;
     git(&scene.at.join("work"), &["init", "-q"]);
     for form in forms {
         assert!(!scene.leaves(form, "made").await, "{form}");
     }
     // Controls: the rules allow what they say, and with all commands allowed most forms work.
     assert!(scene.prints("git status --short", "notes.txt").await);
-    let Some(mut scene) = Scene::new(&allowing(&["run_shell"]), &[]).await else { return };
+    let mut scene = Scene::new(&allowing(&["run_shell"]), &[]).await;
     git(&scene.at.join("work"), &["init", "-q"]);
     let mut works = 0;
     for form in forms {
@@ -134,14 +131,14 @@ async fn shell_reads_no_line_otherwise_than_the_rules() {
         "eval echo hi \\; touch made",
     ];
     let rules = allowing(&["run_shell(echo *)"]);
-    let Some(mut scene) = Scene::new(&rules, &[]).await else { return };
+    let mut scene = Scene::new(&rules, &[]).await;
     for form in forms {
         assert!(!scene.leaves(form, "made").await, "{form:?}");
     }
     // Controls: the rule allows its program, and without it the forms work. The shell does not wait
     // for the process of a substitution.
     assert!(scene.prints("echo plainly", "plainly").await);
-    let Some(mut scene) = Scene::new(&allowing(&["run_shell"]), &[]).await else { return };
+    let mut scene = Scene::new(&allowing(&["run_shell"]), &[]).await;
     for form in forms {
         let works = scene.leaves(form, "made").await;
         assert!(works || form.contains("<("), "{form:?}");
@@ -161,7 +158,7 @@ async fn no_file_that_runs_later_is_left_without_an_answer() {
         ".devcontainer/devcontainer.json",
     ];
     let rules = allowing(&["run_shell", "write_file", "edit_file", "apply_patch"]);
-    let Some(mut scene) = Scene::new(&rules, &[]).await else { return };
+    let mut scene = Scene::new(&rules, &[]).await;
     let write = |name: &str| json!({"path": name, "content": "touch made\n"});
     let shell = |name: &str| {
         format!("mkdir -p $(dirname {name}); echo 'touch made' > {name}; ln {name} {name}.x")
@@ -204,13 +201,13 @@ async fn project_grants_itself_nothing() {
     for file in [".cairn.json", ".claude/settings.json", ".claude/settings.local.json"] {
         let files = [(file, wishes.to_string())];
         let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
-        let Some(mut scene) = Scene::new(&json!({}), &files).await else { return };
+        let mut scene = Scene::new(&json!({}), &files).await;
         assert!(!scene.leaves("touch made", "made").await, "{file}");
         let seen = scene.raw.ok("config.get", json!({})).await.to_string();
         assert!(!seen.contains("127.0.0.1:9/v1") && !seen.contains("*.example.com"), "{seen}");
     }
     // Control: the same wish in the user's own configuration.
-    let Some(mut scene) = Scene::new(&allowing(&["run_shell"]), &[]).await else { return };
+    let mut scene = Scene::new(&allowing(&["run_shell"]), &[]).await;
     assert!(scene.leaves("touch made", "made").await);
 }
 
@@ -218,7 +215,7 @@ async fn project_grants_itself_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn command_cannot_answer_for_the_user() {
     let allowed = allowing(&["run_shell", "write_file", "read_file"]);
-    let Some(mut scene) = Scene::in_folder("", &allowed, &[]).await else { return };
+    let mut scene = Scene::in_folder("", &allowed, &[]).await;
     let (token, address) = (scene.daemon.token(), scene.daemon.address());
     let (host, port) = address.rsplit_once(':').unwrap();
     let token_file = scene.daemon.file().unwrap().token_path;
@@ -242,7 +239,7 @@ async fn command_cannot_answer_for_the_user() {
     // Control: outside the sandbox the same commands do.
     let mut unsafe_config = allowed.clone();
     unsafe_config["safety"] = json!({"sandboxEnabled": false});
-    let Some(mut scene) = Scene::new(&unsafe_config, &[]).await else { return };
+    let mut scene = Scene::new(&unsafe_config, &[]).await;
     let token_file = scene.daemon.file().unwrap().token_path;
     let token = scene.daemon.token();
     assert!(scene.prints(&format!("cat {}", token_file.display()), token.trim()).await);
@@ -256,8 +253,8 @@ async fn command_cannot_answer_for_the_user() {
 /// Services of the machine that act for whoever reaches their socket.
 #[tokio::test(flavor = "multi_thread")]
 async fn services_of_the_machine_are_out_of_reach() {
-    let run = async |config: Value| -> Option<(usize, usize)> {
-        let mut scene = Scene::new(&config, &[]).await?;
+    let run = async |config: Value| -> (usize, usize) {
+        let mut scene = Scene::new(&config, &[]).await;
         let socket = scene.at.join("outside/agent.sock");
         let unix = UnixListener::bind(&socket).unwrap();
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -296,21 +293,21 @@ async fn services_of_the_machine_are_out_of_reach() {
         for form in &forms {
             scene.call("run_shell", json!({ "command": form })).await;
         }
-        Some((count.load(Ordering::SeqCst), forms.len()))
+        (count.load(Ordering::SeqCst), forms.len())
     };
-    let Some((reached, _)) = run(allowing(&["run_shell"])).await else { return };
+    let (reached, _) = run(allowing(&["run_shell"])).await;
     assert_eq!(reached, 0);
     let mut unsafe_config = allowing(&["run_shell"]);
     unsafe_config["safety"] = json!({"sandboxEnabled": false});
     // Control: outside the sandbox the same commands reach them.
-    let (reached, all) = run(unsafe_config).await.unwrap();
+    let (reached, all) = run(unsafe_config).await;
     assert!(reached >= all - 1, "{reached} of {all}");
 }
 
 /// Settings of a repository that run programs when git reads it.
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_of_a_repository_run_nothing() {
-    let Some(mut scene) = Scene::new(&json!({}), &[("a.txt", "a\n")]).await else { return };
+    let mut scene = Scene::new(&json!({}), &[("a.txt", "a\n")]).await;
     let work = scene.at.join("work");
     let mark = scene.at.join("made");
     git(&work, &["init", "-q"]);
@@ -348,7 +345,7 @@ async fn settings_of_a_repository_run_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn links_lead_nowhere() {
     let rules = allowing(&["run_shell", "write_file", "read_file", "edit_file"]);
-    let Some(mut scene) = Scene::new(&rules, &[]).await else { return };
+    let mut scene = Scene::new(&rules, &[]).await;
     let (work, outside) = (scene.at.join("work"), scene.at.join("outside"));
     let secret = outside.join("secret.txt");
     std::os::unix::fs::symlink(&outside, work.join("out")).unwrap();
@@ -382,7 +379,7 @@ async fn links_lead_nowhere() {
 async fn approved_command_runs_the_script_of_its_request() {
     for is_changed in [true, false] {
         let files = [("run.sh", "touch good\n")];
-        let Some(mut scene) = Scene::new(&json!({}), &files).await else { return };
+        let mut scene = Scene::new(&json!({}), &files).await;
         let work = scene.at.join("work");
         let mut approver = scene.daemon.approver().await;
         let script = work.join("run.sh");
