@@ -306,6 +306,8 @@ fn chat_shows_a_question_with_its_fields() {
     terminal.see("4/4");
     terminal.line("2");
     terminal.see("It is booked.");
+    // A line that is typed before the turn has ended waits in the prompt for another Enter.
+    terminal.see_last("●");
     terminal.line("and another");
     terminal.see_after("and another", "1/4");
     terminal.key("Escape");
