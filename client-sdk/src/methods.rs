@@ -23,8 +23,9 @@ use cairn_protocol::{
     map::{MapAnswer, MapParams},
     mcp::{McpAccount, McpFinishLoginParams, McpLogin, McpServerInfo, McpServerRef},
     memory::{
-        MemoryChange, MemoryEntry, MemoryKeyword, MemoryKeywordsParams, MemoryListParams,
-        MemoryRef, MemorySearchParams, MemoryText, MemoryWriteParams,
+        MemoryChange, MemoryEntry, MemoryKeyword, MemoryText, ProjectMemoryKeywordsParams,
+        ProjectMemoryListParams, ProjectMemoryRef, ProjectMemorySearchParams,
+        ProjectMemoryWriteParams,
     },
     model::ModelInfo,
     plugin::PluginInfo,
@@ -113,19 +114,19 @@ methods! {
     /// Lists the available skills.
     skill_list(Empty) -> Page<SkillInfo> = "skill.list";
     /// Searches entries of the knowledge store.
-    memory_search(MemorySearchParams) -> Page<MemoryEntry> = "memory.search";
+    memory_search(ProjectMemorySearchParams) -> Page<MemoryEntry> = "memory.search";
     /// Lists entries of the knowledge store by name.
-    memory_list(MemoryListParams) -> Page<MemoryEntry> = "memory.list";
+    memory_list(ProjectMemoryListParams) -> Page<MemoryEntry> = "memory.list";
     /// Lists keywords of the knowledge store.
-    memory_keywords(MemoryKeywordsParams) -> Page<MemoryKeyword> = "memory.keywords";
+    memory_keywords(ProjectMemoryKeywordsParams) -> Page<MemoryKeyword> = "memory.keywords";
     /// Returns an entry of the knowledge store.
-    memory_load(MemoryRef) -> MemoryText = "memory.load";
+    memory_load(ProjectMemoryRef) -> MemoryText = "memory.load";
     /// Creates or replaces an entry of the knowledge store.
-    memory_save(MemoryWriteParams) -> MemoryChange = "memory.save";
+    memory_save(ProjectMemoryWriteParams) -> MemoryChange = "memory.save";
     /// Appends to an entry of the knowledge store, or creates it.
-    memory_append(MemoryWriteParams) -> MemoryChange = "memory.append";
+    memory_append(ProjectMemoryWriteParams) -> MemoryChange = "memory.append";
     /// Deletes an entry of the knowledge store.
-    memory_delete(MemoryRef) -> MemoryChange = "memory.delete";
+    memory_delete(ProjectMemoryRef) -> MemoryChange = "memory.delete";
     /// Declares a folder as a root and indexes it.
     index_add_root(AddRootParams) -> IndexReceipt = "index.addRoot";
     /// Removes a root and deletes its index.

@@ -73,7 +73,7 @@ pub async fn engine(
     let options = index_options(config)?;
     let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
     let registry = Registry::default();
-    let memory = cairn_memory::Store::new(root.memory_dir());
+    let memory = cairn_memory::Memory::per_project(root.memory_dir());
     let deps = cairn_tools::Deps {
         shell: shell(config)?,
         mode: match config.tools.mode {
@@ -117,11 +117,23 @@ pub async fn engine(
         config_dir.map(|dir| dir.join("context")),
         memory.clone(),
     ))));
-    engine.set_knowledge(Arc::new(move |op| Ok(memory.apply(op)?)));
+    set_knowledge(&engine, memory);
     // Folders of runs that an earlier daemon did not remove.
     let _may_not_exist = std::fs::remove_dir_all(root.agents_dir());
     set_models(&engine, config, root);
     Ok(engine)
+}
+
+/// Connects the knowledge store with the methods for it, and with the repositories of work trees.
+fn set_knowledge(engine: &Engine, memory: cairn_memory::Memory) {
+    memory.set_repositories(engine.repository_folders());
+    engine.set_knowledge(Arc::new(move |project, op| {
+        let view = match project {
+            Some(folder) => memory.project(Some(folder)),
+            None => memory.general(),
+        };
+        Ok(view.apply(op)?)
+    }));
 }
 
 /// Deletes the indexes of roots that are not known any more: an earlier daemon was killed while it

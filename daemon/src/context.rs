@@ -4,21 +4,21 @@
 use std::path::{Path, PathBuf};
 
 use cairn_agent::prompt::{Sources, Texts, instructions};
-use cairn_memory::Store;
+use cairn_memory::Memory;
 use serde_json::Value;
 
 /// Maximum bytes read of one file.
 const MAX_FILE: u64 = 256 * 1024;
 
-/// Supplies the texts in `folder` and the vocabulary of the knowledge store, read again for each
-/// turn. A missing file is empty; an unreadable one is logged.
-pub fn sources(folder: Option<PathBuf>, memory: Store) -> Sources {
-    Sources::new(move |root| {
-        let vocabulary = memory.vocabulary().unwrap_or_else(|error| {
+/// Supplies the texts in `folder` and the vocabulary of the project's and the general entries, read
+/// again for each turn. A missing file is empty; an unreadable one is logged.
+pub fn sources(folder: Option<PathBuf>, memory: Memory) -> Sources {
+    Sources::new(move |root, is_trusted| {
+        let vocabulary = memory.project(root).vocabulary().unwrap_or_else(|error| {
             tracing::warn!("{error}");
             String::new()
         });
-        let outer_instructions = root.map(around).unwrap_or_default();
+        let outer_instructions = root.filter(|_| is_trusted).map(around).unwrap_or_default();
         let texts = folder.as_deref().map(texts).unwrap_or_default();
         Texts { vocabulary, outer_instructions, ..texts }
     })

@@ -26,7 +26,7 @@ pub enum MemoryOp {
     Delete(MemoryRef),
 }
 
-/// Parameters of the method `memory.search`.
+/// Arguments of the tool `memory_search`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemorySearchParams {
@@ -40,7 +40,7 @@ pub struct MemorySearchParams {
     pub cursor: Option<String>,
 }
 
-/// Parameters of the method `memory.list`.
+/// Arguments of the tool `memory_list`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemoryListParams {
@@ -52,7 +52,7 @@ pub struct MemoryListParams {
     pub cursor: Option<String>,
 }
 
-/// Parameters of the method `memory.keywords`.
+/// Arguments of the tool `memory_keywords`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemoryKeywordsParams {
@@ -61,7 +61,7 @@ pub struct MemoryKeywordsParams {
     pub limit: Option<usize>,
 }
 
-/// Parameters that name an entry.
+/// Arguments that name an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemoryRef {
@@ -69,10 +69,80 @@ pub struct MemoryRef {
     pub keywords: String,
 }
 
-/// Parameters of `memory.save` and `memory.append`.
+/// Arguments of the tools `memory_save` and `memory_append`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemoryWriteParams {
+    /// Keywords of the entry, in any order: 1 to 8 words. They are its only name.
+    pub keywords: String,
+    /// Text to write; at most 256 KiB, including the existing text of the entry.
+    pub content: String,
+}
+
+/// Parameters of the method `memory.search`.
+///
+/// Only a method can name a project: a tool works in the project of its session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProjectMemorySearchParams {
+    /// Folder of the project, absolute; without it only general entries are searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Text to search for.
+    pub query: String,
+    /// Results per page: 10 by default, at most 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Cursor from an earlier page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// Parameters of the method `memory.list`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProjectMemoryListParams {
+    /// Folder of the project, absolute; without it only general entries are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Entries per page: 50 by default, at most 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Cursor from an earlier page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// Parameters of the method `memory.keywords`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProjectMemoryKeywordsParams {
+    /// Folder of the project, absolute; without it only general entries are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Maximum number of keywords: 200 by default, at most 500; the most frequent first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// Parameters of `memory.load` and `memory.delete`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProjectMemoryRef {
+    /// Folder of the project, absolute; without it the entry is a general one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Keywords of the entry in any order, or its name.
+    pub keywords: String,
+}
+
+/// Parameters of `memory.save` and `memory.append`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProjectMemoryWriteParams {
+    /// Folder of the project, absolute; without it the entry is a general one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// Keywords of the entry, in any order: 1 to 8 words. They are its only name.
     pub keywords: String,
     /// Text to write; at most 256 KiB, including the existing text of the entry.
@@ -94,6 +164,9 @@ pub struct MemoryEntry {
     /// True when the entry cannot be changed or deleted through Cairn: its name begins with
     /// `fix-`.
     pub fixed: bool,
+    /// True for a general entry, which every project reads and no tool changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub general: bool,
     /// Part of the text that matched the search, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
@@ -109,6 +182,9 @@ pub struct MemoryText {
     pub content: String,
     /// True when the entry cannot be changed or deleted.
     pub fixed: bool,
+    /// True for a general entry, which every project reads and no tool changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub general: bool,
 }
 
 /// A keyword and its frequency.

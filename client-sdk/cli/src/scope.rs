@@ -228,6 +228,26 @@ pub fn enclosing_root<'r>(roots: &'r [RootStatus], location: &Path) -> Option<&'
     roots.iter().filter(|r| location.starts_with(&r.path)).max_by_key(|r| r.path.len())
 }
 
+/// Returns the folder of the project around the current folder, as a session there would have it:
+/// its declared root, or the top of its repository. Nothing is declared.
+///
+/// # Errors
+/// A usage failure for a folder that is not a project, and on another machine with several roots.
+pub async fn project(app: &App<'_>, client: &Client) -> Result<String, Failure> {
+    let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
+    if app.is_remote() {
+        return match roots.as_slice() {
+            [only] => Ok(only.path.clone()),
+            roots => Err(ambiguous_root(roots)),
+        };
+    }
+    let here = app.canonical(Path::new("."))?;
+    if let Some(root) = enclosing_root(&roots, &here) {
+        return Ok(root.path.clone());
+    }
+    utf8(&project_root(&here, app.env.home.as_deref())?)
+}
+
 /// Returns the top of the git working tree around a location, or the folder itself.
 pub fn project_root(location: &Path, home: Option<&Path>) -> Result<PathBuf, Failure> {
     let folder = if location.is_dir() { location } else { location.parent().unwrap_or(location) };

@@ -3,12 +3,14 @@
 use std::{
     fmt::Write as _,
     io::{IsTerminal as _, Read as _},
+    path::{Path, PathBuf},
 };
 
+use cairn_client_sdk::Client;
 use cairn_protocol::{
     memory::{
-        MemoryChange, MemoryEntry, MemoryListParams, MemoryRef, MemorySearchParams, MemoryText,
-        MemoryWriteParams,
+        MemoryChange, MemoryEntry, MemoryText, ProjectMemoryListParams, ProjectMemoryRef,
+        ProjectMemorySearchParams, ProjectMemoryWriteParams,
     },
     session::Page,
 };
@@ -19,6 +21,7 @@ use crate::{
     app::App,
     exit::{Failure, OK},
     render::output::{self, bytes, plain},
+    scope,
 };
 
 /// Maximum bytes of an entry.
@@ -31,8 +34,11 @@ Examples:
   cairn memory show rust build                     print one
   cairn memory append rust build --text 'use mold' append to it, or create it
   cairn memory save release steps < steps.md       create or replace it
+  cairn memory --general append style --text 'no emoji'   the same in every project
 
-An entry is named by its keywords, in any order; it is a Markdown file in the folder `memory` of the data root.
+An entry belongs to the project around the current folder and to the work trees of its repository; no other project reads
+it. With --general it is one of your own, which every project reads and no model changes. An entry is named by its keywords,
+in any order; it is a Markdown file in the folder `memory` of the data root, those of projects below `memory/projects`.
 Entries whose name begins with fix- are never changed by this command.
 
 Exit codes: 0 done, 1 failed, 2 invalid usage, 4 no daemon.";
@@ -41,6 +47,12 @@ Exit codes: 0 done, 1 failed, 2 invalid usage, 4 no daemon.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MemoryArgs {
+    /// Use the general entries, which every project reads
+    #[arg(long, global = true, conflicts_with = "project")]
+    general: bool,
+    /// The folder of another project
+    #[arg(long, global = true, value_name = "DIR")]
+    project: Option<PathBuf>,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -84,11 +96,23 @@ struct Written {
 }
 
 pub async fn run(app: &App<'_>, args: MemoryArgs) -> Result<u8, Failure> {
-    match args.action.unwrap_or(Action::List) {
-        Action::List => list(app).await,
+    let action = args.action.unwrap_or(Action::List);
+    // The text comes first: without one there is nothing to connect for.
+    let content = match &action {
+        Action::Save(written) | Action::Append(written) => text(written)?,
+        _ => String::new(),
+    };
+    let client = app.connect().await?;
+    let project = match (args.general, args.project) {
+        (true, _) => None,
+        (false, Some(folder)) => Some(folder_name(app, &folder)),
+        (false, None) => Some(scope::project(app, &client).await.map_err(not_a_project)?),
+    };
+    match action {
+        Action::List => list(app, &client, project).await,
         Action::Search { query } => {
-            let client = app.connect().await?;
-            let params = MemorySearchParams { query: query.join(" "), ..Default::default() };
+            let query = query.join(" ");
+            let params = ProjectMemorySearchParams { project, query, ..Default::default() };
             if let Some(page) =
                 app.answer::<Page<MemoryEntry>>(&client, "memory.search", &params).await?
             {
@@ -97,23 +121,39 @@ pub async fn run(app: &App<'_>, args: MemoryArgs) -> Result<u8, Failure> {
             Ok(OK)
         }
         Action::Show { keywords } => {
-            let client = app.connect().await?;
-            let entry = memory_ref(&keywords);
+            let entry = memory_ref(project, &keywords);
             if let Some(text) = app.answer::<MemoryText>(&client, "memory.load", &entry).await? {
                 output::untrusted(&text.content)?;
             }
             Ok(OK)
         }
-        Action::Save(written) => change(app, "memory.save", &params(written)?).await,
-        Action::Append(written) => change(app, "memory.append", &params(written)?).await,
-        Action::Delete { keywords } => change(app, "memory.delete", &memory_ref(&keywords)).await,
+        Action::Save(written) => {
+            let params = params(project, &written, content);
+            change(app, &client, "memory.save", &params).await
+        }
+        Action::Append(written) => {
+            let params = params(project, &written, content);
+            change(app, &client, "memory.append", &params).await
+        }
+        Action::Delete { keywords } => {
+            change(app, &client, "memory.delete", &memory_ref(project, &keywords)).await
+        }
     }
 }
 
-async fn list(app: &App<'_>) -> Result<u8, Failure> {
-    let client = app.connect().await?;
+/// Returns the path of a project as the daemon knows it. The folder may be gone.
+fn folder_name(app: &App<'_>, folder: &Path) -> String {
+    let path = app.canonical(folder).unwrap_or_else(|_| folder.to_owned());
+    path.to_string_lossy().into_owned()
+}
+
+fn not_a_project(failure: Failure) -> Failure {
+    failure.hint("--general names the entries of every project, --project DIR those of one")
+}
+
+async fn list(app: &App<'_>, client: &Client, project: Option<String>) -> Result<u8, Failure> {
     let mut all = Vec::new();
-    let mut params = MemoryListParams { limit: Some(200), cursor: None };
+    let mut params = ProjectMemoryListParams { project, limit: Some(200), cursor: None };
     loop {
         let page = client.memory_list(&params).await?;
         all.extend(page.data);
@@ -132,31 +172,34 @@ async fn list(app: &App<'_>) -> Result<u8, Failure> {
 
 async fn change(
     app: &App<'_>,
+    client: &Client,
     method: &str,
     params: &impl serde::Serialize,
 ) -> Result<u8, Failure> {
-    let client = app.connect().await?;
-    if let Some(done) = app.answer::<MemoryChange>(&client, method, params).await? {
+    if let Some(done) = app.answer::<MemoryChange>(client, method, params).await? {
         output::line(&plain(&done.message))?;
     }
     Ok(OK)
 }
 
-fn memory_ref(keywords: &[String]) -> MemoryRef {
-    MemoryRef { keywords: keywords.join(" ") }
+fn memory_ref(project: Option<String>, keywords: &[String]) -> ProjectMemoryRef {
+    ProjectMemoryRef { project, keywords: keywords.join(" ") }
 }
 
-fn params(written: Written) -> Result<MemoryWriteParams, Failure> {
-    let content = match written.text {
-        Some(text) => text,
+fn params(project: Option<String>, written: &Written, content: String) -> ProjectMemoryWriteParams {
+    ProjectMemoryWriteParams { project, keywords: written.keywords.join(" "), content }
+}
+
+fn text(written: &Written) -> Result<String, Failure> {
+    match &written.text {
+        Some(text) => Ok(text.clone()),
         None if std::io::stdin().is_terminal() => {
             return Err(
                 Failure::usage("there is no text").hint("give it with --text, or pipe it in")
             );
         }
-        None => piped()?,
-    };
-    Ok(MemoryWriteParams { keywords: written.keywords.join(" "), content })
+        None => piped(),
+    }
 }
 
 fn piped() -> Result<String, Failure> {
@@ -177,7 +220,12 @@ fn table(entries: &[MemoryEntry], none: &str) -> String {
     }
     let mut out = String::new();
     for entry in entries {
-        let mark = if entry.fixed { ", fixed" } else { "" };
+        let mark = match (entry.general, entry.fixed) {
+            (true, true) => ", general, fixed",
+            (true, false) => ", general",
+            (false, true) => ", fixed",
+            (false, false) => "",
+        };
         let day = entry.modified.to_string().chars().take(10).collect::<String>();
         let name = style(plain(&entry.keywords.join(" "))).bold();
         let _infallible = writeln!(out, "{name}  {}{mark}, {day}", bytes(entry.bytes));

@@ -39,8 +39,8 @@ const ADDENDUM: usize = 8 * 1024;
 /// Most bytes of one appendix.
 const APPENDIX: usize = 16 * 1024;
 
-/// Function that reads the texts, given the turn's root if that is a trusted folder.
-type Read = dyn Fn(Option<&Path>) -> Texts + Send + Sync;
+/// Function that reads the texts, given the turn's root and whether that folder is trusted.
+type Read = dyn Fn(Option<&Path>, bool) -> Texts + Send + Sync;
 
 /// Texts from the host's files. They are read once per turn through the function, so that a change
 /// applies to the next turn.
@@ -57,13 +57,13 @@ impl std::fmt::Debug for Sources {
 
 impl Sources {
     /// Creates a source of texts that may change.
-    pub fn new(read: impl Fn(Option<&Path>) -> Texts + Send + Sync + 'static) -> Self {
+    pub fn new(read: impl Fn(Option<&Path>, bool) -> Texts + Send + Sync + 'static) -> Self {
         Self { read: Some(Arc::new(read)) }
     }
 
-    /// Returns the current texts for a turn in `root`, which is a trusted folder.
-    pub fn texts(&self, root: Option<&Path>) -> Texts {
-        self.read.as_ref().map_or_else(Texts::default, |read| read(root))
+    /// Returns the current texts for a turn in `root`, which may be a folder that is not trusted.
+    pub fn texts(&self, root: Option<&Path>, is_trusted: bool) -> Texts {
+        self.read.as_ref().map_or_else(Texts::default, |read| read(root, is_trusted))
     }
 }
 
@@ -141,8 +141,7 @@ pub struct Layers {
 /// # Errors
 /// An error of the log.
 pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failure> {
-    let trusted = cx.root_path().filter(|_| cx.is_trusted());
-    let texts = sources.texts(trusted);
+    let texts = sources.texts(cx.root_path(), cx.is_trusted());
     let session = cx.session_prompt().await?;
     let tier = cx.tier();
     let project = cx.artifact_or_create("prompt-project", project::describe(cx)).await?;

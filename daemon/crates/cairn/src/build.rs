@@ -17,7 +17,7 @@ use cairn_engine::{
 };
 use cairn_harness::{RuleError, Sandbox, sandbox::Host};
 use cairn_llm::{Key, Provider, Settings};
-use cairn_memory::Store;
+use cairn_memory::Memory;
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision},
     error::{Failure, Reason},
@@ -318,7 +318,7 @@ impl SessionBuilder {
             models: limits,
             ..EngineOptions::default()
         };
-        let memory = self.memory.map(Store::new);
+        let memory = self.memory.map(Memory::single);
         let tools = self.default_tools.then(|| memory.clone());
         let engine = open(&data, options, tools, self.tools, self.helper).await?;
         engine.set_models(Arc::new(Single(provider)));
@@ -349,9 +349,9 @@ impl SessionBuilder {
     }
 }
 
-fn sources(shared: &Arc<Mutex<Shared>>, memory: Option<Store>) -> Sources {
+fn sources(shared: &Arc<Mutex<Shared>>, memory: Option<Memory>) -> Sources {
     let shared = Arc::clone(shared);
-    Sources::new(move |_| {
+    Sources::new(move |_, _| {
         let shared = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Texts {
             base: shared.base.clone(),
@@ -359,7 +359,10 @@ fn sources(shared: &Arc<Mutex<Shared>>, memory: Option<Store>) -> Sources {
             knowledge_cutoff: shared.preamble.knowledge_cutoff.clone(),
             no_clock: shared.preamble.no_clock,
             no_citing: shared.preamble.no_citing,
-            vocabulary: memory.as_ref().and_then(|m| m.vocabulary().ok()).unwrap_or_default(),
+            vocabulary: memory
+                .as_ref()
+                .and_then(|m| m.general().vocabulary().ok())
+                .unwrap_or_default(),
             ..Texts::default()
         }
     })
@@ -369,7 +372,7 @@ async fn open(
     data: &Path,
     options: EngineOptions,
     // The built-in tools, if enabled, and their knowledge store.
-    built_in: Option<Option<Store>>,
+    built_in: Option<Option<Memory>>,
     own: Vec<Arc<dyn Tool>>,
     helper: Option<PathBuf>,
 ) -> Result<Engine, Failure> {

@@ -295,10 +295,7 @@ impl Engine {
     /// Registers the tools that use the engine itself, and the source of the repositories whose
     /// rules apply in their work trees.
     fn add_own_tools(&self) -> Result<(), Failure> {
-        let weak = Arc::downgrade(&self.inner);
-        self.inner.harness.approvals().set_repositories(Arc::new(move |folder| {
-            Self { inner: weak.upgrade()? }.repository_folder(folder)
-        }));
+        self.inner.harness.approvals().set_repositories(self.repository_folders());
         let registry = self.inner.harness.registry();
         registry.add(crate::llm_tool::tool(&self.inner))?;
         registry.add(crate::skill_tool::tool(&self.inner))?;

@@ -1,7 +1,11 @@
 //! Extensions that a host adds to the engine besides agents, models and tools: a knowledge store,
 //! skills, plugins.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use cairn_harness::{HookProcess, HookVerdict, Hooks as _, Rule, sandbox::ProcessOutput};
 use cairn_protocol::{
@@ -23,7 +27,9 @@ use cairn_workspace::NamedPrograms;
 use crate::{Engine, plugin::Plugin, roots::blocking};
 
 /// Handler of the knowledge store. It may block.
-pub type Knowledge = dyn Fn(MemoryOp) -> Result<serde_json::Value, Failure> + Send + Sync;
+/// It receives the folder of the project, or `None` for the general entries.
+pub type Knowledge =
+    dyn Fn(Option<&Path>, MemoryOp) -> Result<serde_json::Value, Failure> + Send + Sync;
 /// Source of the available skills: those of the user, and those of a project in a trusted folder.
 pub type SkillList = dyn Fn(Option<&Path>) -> Vec<SkillInfo> + Send + Sync;
 /// The user's trust in folders and in what they bring. Its methods may read files.
@@ -102,17 +108,29 @@ impl Engine {
         }
     }
 
-    /// Queries or changes the knowledge store, for users and programs. Models use its tools, which
-    /// pass the gate.
+    /// Queries or changes the knowledge of a project, or the general entries, for users and programs.
+    /// Models use its tools, which pass the gate.
     ///
     /// # Errors
-    /// `invalid_params` when there is no store; errors of the store.
-    pub async fn knowledge(&self, op: MemoryOp) -> Result<serde_json::Value, Failure> {
+    /// `invalid_params` when there is no store or the project is not an absolute path; errors of the
+    /// store.
+    pub async fn knowledge(
+        &self,
+        project: Option<String>,
+        op: MemoryOp,
+    ) -> Result<serde_json::Value, Failure> {
         let none = || Failure::new(Reason::InvalidParams, "this host has no knowledge store");
         let store = Arc::clone(self.inner.knowledge.get().ok_or_else(none)?);
-        tokio::task::spawn_blocking(move || store(op)).await.unwrap_or_else(|e| {
-            Err(Failure::new(Reason::Internal, format!("the knowledge store failed: {e}")))
-        })
+        let project = project.map(PathBuf::from);
+        if project.as_ref().is_some_and(|folder| !folder.is_absolute()) {
+            return Err(Failure::new(
+                Reason::InvalidParams,
+                "the project must be an absolute path",
+            ));
+        }
+        tokio::task::spawn_blocking(move || store(project.as_deref(), op)).await.unwrap_or_else(
+            |e| Err(Failure::new(Reason::Internal, format!("the knowledge store failed: {e}"))),
+        )
     }
 
     /// Sets the source of the available skills. Later calls have no effect.

@@ -1,7 +1,11 @@
 //! Work trees for tasks: each is a declared root of its own, on a branch of its own.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+use cairn_harness::RepositoryOf;
 use cairn_protocol::{
     error::{Failure, Reason},
     git::{
@@ -263,6 +267,12 @@ impl Engine {
             }
         }
         None
+    }
+
+    /// Returns [`Self::repository_folder`] as a value that does not keep the engine alive.
+    pub fn repository_folders(&self) -> Arc<RepositoryOf> {
+        let weak = Arc::downgrade(&self.inner);
+        Arc::new(move |folder| Self { inner: weak.upgrade()? }.repository_folder(folder))
     }
 
     /// Lists the work trees with their changes.

@@ -26,6 +26,14 @@ pub enum MemoryError {
         /// A past participle, completing the message.
         change: &'static str,
     },
+    /// A project's call would delete an entry that holds in every project.
+    #[error(
+        "\"{file}\" is a general entry, which no project deletes; 'cairn memory delete --general' does"
+    )]
+    General { file: String },
+    /// A change without a project, which entries belong to.
+    #[error("a session without a folder has no project that an entry could belong to")]
+    NoProject,
     #[error("there is no entry \"{file}\"; find entries with memory_search")]
     NotFound { file: String },
     /// A folder, link or special file has the entry's file name.
@@ -72,7 +80,9 @@ impl MemoryError {
             | Self::BadCursor
             | Self::EmptyText
             | Self::Immutable { .. }
+            | Self::General { .. }
             | Self::NotAFile { .. } => Reason::InvalidParams,
+            Self::NoProject => Reason::NoRoots,
             Self::NotFound { .. } => Reason::PathNotFound,
             Self::StoredTooLarge { .. } | Self::TextTooLarge { .. } | Self::Full => {
                 Reason::TooLarge

@@ -4,20 +4,12 @@ use std::collections::BTreeMap;
 
 use cairn_protocol::memory::MemoryKeyword;
 
-use crate::store::EntryFile;
-
-/// A rendered line and the state of the folder that it was rendered from: its modification time,
-/// which changes with every entry added or removed, and its inode.
-#[derive(Debug)]
-pub struct CachedLine {
-    pub stamp: (i64, i64, u64),
-    pub text: String,
-}
+use crate::Name;
 
 /// Counts the entries of each keyword, most used first.
-pub fn count_keywords(entries: &[EntryFile]) -> Vec<MemoryKeyword> {
+pub fn count_keywords<'a>(entries: impl Iterator<Item = &'a Name>) -> Vec<MemoryKeyword> {
     let mut counts = BTreeMap::<&str, usize>::new();
-    for keyword in entries.iter().flat_map(|e| e.name.keywords()) {
+    for keyword in entries.flat_map(Name::keywords) {
         *counts.entry(keyword).or_default() += 1;
     }
     let one =

@@ -1,29 +1,33 @@
 //! The store through its public API, on real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
-use cairn_memory::{MAX_ENTRY, Store};
+use cairn_memory::{MAX_ENTRY, Memory, MemoryView};
 use cairn_protocol::{
     error::Reason,
     memory::{MemoryKeywordsParams, MemoryListParams, MemoryOp, MemorySearchParams},
 };
 use serde_json::json;
 
-fn store() -> (tempfile::TempDir, Store) {
+fn store() -> (tempfile::TempDir, MemoryView) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::new(dir.path().join("memory"));
+    let store = Memory::single(folder(&dir)).general();
     (dir, store)
 }
 
-fn search(store: &Store, query: &str) -> Vec<String> {
+fn folder(dir: &tempfile::TempDir) -> PathBuf {
+    dir.path().join("memory")
+}
+
+fn search(store: &MemoryView, query: &str) -> Vec<String> {
     let params = MemorySearchParams { query: query.into(), ..Default::default() };
     store.search(&params).unwrap().data.into_iter().map(|e| e.name).collect()
 }
 
 #[test]
 fn entries_are_created_appended_and_deleted() {
-    let (_dir, store) = store();
+    let (dir, store) = store();
     assert!(search(&store, "anything").is_empty(), "an empty store finds nothing");
     let created = store.append("python async sockets", "Use streams.\n").unwrap();
     assert_eq!(created.message, "created \"async_python_sockets.md\" (12 bytes)");
@@ -37,10 +41,10 @@ fn entries_are_created_appended_and_deleted() {
         store.save("async python sockets", "New.").unwrap().message,
         "replaced \"async_python_sockets.md\" (4 bytes)"
     );
-    let path = store.folder().join("async_python_sockets.md");
+    let path = folder(&dir).join("async_python_sockets.md");
     assert_eq!(fs::read_to_string(&path).unwrap(), "New.\n", "a person reads the same");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(fs::metadata(store.folder()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(folder(&dir)).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(
         store.delete("python async sockets").unwrap().message,
         "deleted \"async_python_sockets.md\""
@@ -117,7 +121,7 @@ fn lists_are_paged() {
 
 #[test]
 fn vocabulary_is_refreshed_after_changes() {
-    let (_dir, store) = store();
+    let (dir, store) = store();
     assert_eq!(store.vocabulary().unwrap(), "");
     store.save("rust build", "a").unwrap();
     assert_eq!(store.vocabulary().unwrap(), "build, rust");
@@ -126,8 +130,8 @@ fn vocabulary_is_refreshed_after_changes() {
     store.delete("rust build").unwrap();
     assert_eq!(store.vocabulary().unwrap(), "rust, test");
     // A person added this file.
-    fs::write(store.folder().join("by_hand.md"), "x").unwrap();
-    let other = Store::new(store.folder());
+    fs::write(folder(&dir).join("by_hand.md"), "x").unwrap();
+    let other = Memory::single(folder(&dir)).general();
     assert_eq!(other.vocabulary().unwrap(), "by, hand, rust, test");
     assert_eq!(other.load("hand by").unwrap().content, "x");
 }
@@ -138,10 +142,10 @@ fn files_that_are_not_entries_are_ignored() {
     store.save("a", "text").unwrap();
     let secret = dir.path().join("secret");
     fs::write(&secret, "secret").unwrap();
-    std::os::unix::fs::symlink(&secret, store.folder().join("link.md")).unwrap();
-    fs::create_dir(store.folder().join("folder.md")).unwrap();
-    fs::write(store.folder().join("NOT NORMAL.md"), "x").unwrap();
-    fs::write(store.folder().join("notes.txt"), "x").unwrap();
+    std::os::unix::fs::symlink(&secret, folder(&dir).join("link.md")).unwrap();
+    fs::create_dir(folder(&dir).join("folder.md")).unwrap();
+    fs::write(folder(&dir).join("NOT NORMAL.md"), "x").unwrap();
+    fs::write(folder(&dir).join("notes.txt"), "x").unwrap();
     let names: Vec<String> = store
         .list(&MemoryListParams::default())
         .unwrap()
@@ -201,11 +205,11 @@ fn concurrent_appends_are_not_lost() {
 
 #[test]
 fn unfinished_entries_of_a_killed_process_are_removed() {
-    let (_dir, store) = store();
+    let (dir, store) = store();
     store.save("first entry", "text").unwrap();
-    let unfinished = store.folder().join(".newabcdef");
+    let unfinished = folder(&dir).join(".newabcdef");
     fs::write(&unfinished, "half").unwrap();
-    let store = Store::new(store.folder());
+    let store = Memory::single(folder(&dir)).general();
     assert!(!unfinished.exists());
     assert_eq!(store.load("first entry").unwrap().content, "text\n");
 }

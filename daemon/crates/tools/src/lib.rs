@@ -57,7 +57,7 @@ pub struct Deps {
     /// Steps after edits of files.
     pub after_edit: AfterEdit,
     /// Knowledge of earlier sessions; `None` disables its tools.
-    pub memory: Option<cairn_memory::Store>,
+    pub memory: Option<cairn_memory::Memory>,
 }
 
 impl Deps {

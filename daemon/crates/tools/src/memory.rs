@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cairn_harness::{
     Caller, Intent, MustAsk, Output, Permit, Rule, Tool, ToolSpec, arguments, diff,
 };
-use cairn_memory::Store;
+use cairn_memory::{Memory, MemoryView};
 use cairn_protocol::{
     approval::Preview,
     error::Failure,
@@ -15,6 +15,7 @@ use cairn_protocol::{
         MemoryText, MemoryWriteParams,
     },
 };
+use cairn_workspace::Root;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -27,7 +28,7 @@ const LOOP: &str = "Search here before you search the web, search the web even i
 
 /// One operation under its own name.
 struct One<P> {
-    store: Store,
+    memory: Memory,
     name: &'static str,
     description: &'static str,
     read_only: bool,
@@ -35,14 +36,14 @@ struct One<P> {
 }
 
 /// All operations under one name.
-struct All(Store);
+struct All(Memory);
 
 /// Returns the tools; none without a store.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
-    let Some(store) = &deps.memory else { return vec![] };
+    let Some(memory) = &deps.memory else { return vec![] };
     vec![
         one(
-            store,
+            memory,
             "memory_search",
             "Searches entries stored in earlier sessions. Returns names and matching lines; read an \
             entry with memory_load.",
@@ -50,55 +51,55 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             |p: MemorySearchParams| MemoryOp::Search(p),
         ),
         one(
-            store,
+            memory,
             "memory_list",
             "Lists the entries of the knowledge store.",
             true,
             |p: MemoryListParams| MemoryOp::List(p),
         ),
         one(
-            store,
+            memory,
             "memory_keywords",
             "Lists the keywords of the knowledge store, with the number of entries of each.",
             true,
             |p: MemoryKeywordsParams| MemoryOp::Keywords(p),
         ),
         one(
-            store,
+            memory,
             "memory_load",
             "Reads an entry of the knowledge store.",
             true,
             |p: MemoryRef| MemoryOp::Load(p),
         ),
         one(
-            store,
+            memory,
             "memory_save",
-            "Stores an entry, or replaces the one with the same keywords. For facts that will help in \
-            later sessions, not for the current task. Entries whose name begins with `fix-` can never \
+            "Stores an entry of this project, or replaces the one with the same keywords. For facts \
+            that will help in later sessions, not for the current task. Entries whose name begins with `fix-` can never \
             be changed again.",
             false,
             |p: MemoryWriteParams| MemoryOp::Save(p),
         ),
         one(
-            store,
+            memory,
             "memory_append",
             "Appends to an entry of the knowledge store, or creates it.",
             false,
             |p: MemoryWriteParams| MemoryOp::Append(p),
         ),
         one(
-            store,
+            memory,
             "memory_delete",
             "Deletes an entry of the knowledge store.",
             false,
             |p: MemoryRef| MemoryOp::Delete(p),
         ),
-        Arc::new(All(store.clone())),
+        Arc::new(All(memory.clone())),
     ]
 }
 
 fn one<P>(
-    store: &Store,
+    memory: &Memory,
     name: &'static str,
     description: &'static str,
     read_only: bool,
@@ -107,7 +108,7 @@ fn one<P>(
 where
     P: DeserializeOwned + JsonSchema + 'static,
 {
-    Arc::new(One { store: store.clone(), name, description, read_only, op })
+    Arc::new(One { memory: memory.clone(), name, description, read_only, op })
 }
 
 #[async_trait::async_trait]
@@ -125,14 +126,14 @@ impl<P: DeserializeOwned + JsonSchema + 'static> Tool for One<P> {
         }
     }
 
-    async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let op = (self.op)(arguments(value.clone())?);
-        intent(&self.store, op).await
+        intent(&self.memory, caller.root, op).await
     }
 
-    async fn run(&self, _: Permit, value: Value) -> Result<Output, Failure> {
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let op = (self.op)(arguments(value)?);
-        run(&self.store, op).await
+        run(&self.memory, permit.root(), op).await
     }
 }
 
@@ -162,20 +163,20 @@ impl Tool for All {
         vec![(name, rest)]
     }
 
-    async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let op = arguments(value.clone())?;
-        intent(&self.0, op).await
+        intent(&self.0, caller.root, op).await
     }
 
-    async fn run(&self, _: Permit, value: Value) -> Result<Output, Failure> {
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let op = arguments(value)?;
-        run(&self.0, op).await
+        run(&self.0, permit.root(), op).await
     }
 }
 
-/// Returns the effect of a change, for the approver. An entry that would be replaced is asked about,
-/// with the difference: it may be the user's own.
-async fn intent(store: &Store, op: MemoryOp) -> Result<Intent, Failure> {
+/// Returns the effect of a change, for the approver. An entry that would be replaced, or hidden in
+/// this project, is asked about with the difference: it may be the user's own.
+async fn intent(memory: &Memory, root: Option<&Root>, op: MemoryOp) -> Result<Intent, Failure> {
     let summary = match &op {
         MemoryOp::Save(p) => {
             format!("store an entry '{}' of {} bytes in memory", p.keywords, p.content.len())
@@ -189,9 +190,9 @@ async fn intent(store: &Store, op: MemoryOp) -> Result<Intent, Failure> {
     let mut intent =
         Intent { preview: Preview { summary, ..Preview::default() }, ..Intent::default() };
     if let MemoryOp::Save(params) = op {
-        let (store, keywords) = (store.clone(), params.keywords.clone());
+        let keywords = params.keywords.clone();
         // A bad name fails in the call itself.
-        let known = crate::reading::off_thread(move || Ok(store.load(&keywords).ok())).await?;
+        let known = in_project(memory, root, move |view| Ok(view.load(&keywords).ok())).await?;
         // The store ends an entry with a newline.
         let is_other = |known: &MemoryText| known.content.trim_end() != params.content.trim_end();
         if let Some(known) = known.filter(is_other) {
@@ -199,16 +200,29 @@ async fn intent(store: &Store, op: MemoryOp) -> Result<Intent, Failure> {
             let name = &known.name;
             intent.preview.diff =
                 Some(diff::unified(name, Some(before), Some(after), diff::MAX_DIFF));
-            intent.must_ask = Some(MustAsk::Unruled(format!("it replaces the entry '{name}'")));
+            let why = match known.general {
+                true => format!("it hides the general entry '{name}' in this project"),
+                false => format!("it replaces the entry '{name}'"),
+            };
+            intent.must_ask = Some(MustAsk::Unruled(why));
             intent.grants = vec![Rule::of_tool("memory_save")];
         }
     }
     Ok(intent)
 }
 
-async fn run(store: &Store, op: MemoryOp) -> Result<Output, Failure> {
-    let store = store.clone();
-    let value = crate::reading::off_thread(move || Ok(store.apply(op)?)).await?;
+async fn run(memory: &Memory, root: Option<&Root>, op: MemoryOp) -> Result<Output, Failure> {
+    let value = in_project(memory, root, move |view| Ok(view.apply(op)?)).await?;
     let truncated = value.get("nextCursor").is_some();
     Output::of("memory", &value, truncated)
+}
+
+/// Runs `work` on the entries of the session's project: no argument of a call chooses another.
+async fn in_project<T: Send + 'static>(
+    memory: &Memory,
+    root: Option<&Root>,
+    work: impl FnOnce(MemoryView) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let (memory, folder) = (memory.clone(), root.map(|root| root.path.clone()));
+    crate::reading::off_thread(move || work(memory.project(folder.as_deref()))).await
 }

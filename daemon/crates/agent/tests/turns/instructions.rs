@@ -162,8 +162,8 @@ async fn nearer_file_follows_outer_ones_and_the_users_own_comes_first() {
         Project::new(&[("CLAUDE.md", "CLAUDE RULE.")], true, Scripted::new(vec![text_answer("a")]))
             .await;
     let inner = project.root.join("outer/AGENTS.md");
-    let sources = Sources::new(move |root| {
-        assert!(root.is_some());
+    let sources = Sources::new(move |root, is_trusted| {
+        assert!(root.is_some() && is_trusted);
         Texts {
             instructions: Some(("/config/AGENTS.md".into(), "USER RULE.".into())),
             outer_instructions: vec![

@@ -192,7 +192,7 @@ async fn direct_calls_with_effects_are_audited() {
     let test_daemon = test_daemon().await;
     test_daemon.api.set_config(Arc::new(Host));
     test_daemon.api.set_remote(Arc::new(Host));
-    test_daemon.engine.set_knowledge(Arc::new(|op| Ok(changed(op))));
+    test_daemon.engine.set_knowledge(Arc::new(|_, op| Ok(changed(op))));
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.rs"), "fn a() {}\n").unwrap();
     let path = dir.path().canonicalize().unwrap().display().to_string();

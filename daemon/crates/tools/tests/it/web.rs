@@ -152,7 +152,7 @@ async fn web_search_uses_configured_engine() {
 async fn web_search_names_memory_where_there_is_one() {
     for has_memory in [false, true] {
         let dir = tempfile::tempdir().unwrap();
-        let memory = has_memory.then(|| cairn_memory::Store::new(dir.path()));
+        let memory = has_memory.then(|| cairn_memory::Memory::single(dir.path()));
         let fixture =
             Fixture::with_deps(&[], Rules::default(), |deps| Deps { memory, ..deps }).await;
         let specs = fixture.harness.registry().specs();
