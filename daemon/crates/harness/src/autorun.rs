@@ -5,7 +5,7 @@
 mod watch;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -79,10 +79,21 @@ impl AutorunGate {
         }
     }
 
-    /// Runs `work`, which starts a process in `root`, and returns what it has changed. This blocks.
-    pub fn around<T>(self: &Arc<Self>, root: &Root, work: impl FnOnce() -> T) -> (T, Unsettled) {
-        let writing = self.watch.begin(root);
-        let done = work();
+    /// Runs `work`, which starts a process in `root`, and returns what it has changed if it could
+    /// write there. `work` receives the paths that the process must not reach: sockets at which
+    /// programs of outside listen. This blocks.
+    pub fn around<T>(
+        self: &Arc<Self>,
+        (root, writable): (&Root, bool),
+        work: impl FnOnce(Vec<PathBuf>) -> T,
+    ) -> (T, Option<Unsettled>) {
+        let begun = self.watch.begin(root);
+        let sockets = begun.as_ref().map(watch::Writing::sockets).unwrap_or_default();
+        let writing = begun.filter(|_| writable);
+        let done = work(sockets);
+        if !writable {
+            return (done, None);
+        }
         let is_partial = writing.as_ref().is_some_and(|writing| writing.is_partial);
         let (workspace, changes) = writing.map(watch::Writing::end).unzip();
         let unsettled = Unsettled {
@@ -92,7 +103,7 @@ impl AutorunGate {
             changes: changes.unwrap_or_default(),
             is_partial,
         };
-        (done, unsettled)
+        (done, Some(unsettled))
     }
 
     /// Takes the notes for the model.

@@ -75,7 +75,8 @@ impl Harness {
                 confined.expect(root, ".")?;
                 confined.mask(root, &root.view())?;
             }
-            let run = || {
+            let run = |sockets| {
+                confined.hide(sockets);
                 std::thread::scope(|scope| {
                     scope.spawn(move || {
                         let mut writer = writer;
@@ -97,10 +98,10 @@ impl Harness {
             };
             match &root {
                 Some(root) => {
-                    let (outcome, unsettled) = autorun.around(root, run);
-                    outcome.map(|output| (output, Some(unsettled)))
+                    let (outcome, unsettled) = autorun.around((root, true), run);
+                    outcome.map(|output| (output, unsettled))
                 }
-                None => run().map(|output| (output, None)),
+                None => run(vec![]).map(|output| (output, None)),
             }
         });
         let lost = |e| Failure::new(Reason::Internal, format!("the hook was lost: {e}"));

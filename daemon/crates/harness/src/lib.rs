@@ -33,7 +33,7 @@ mod tool;
 mod user_input;
 mod wait_clock;
 
-pub use approval::{Approvals, Approver, UnattendedSession};
+pub use approval::{Approvals, Approver, RepositoryOf, UnattendedSession};
 pub use cairn_command::{self as command, CommandPatternError};
 pub use cairn_sandbox::{self as sandbox, Sandbox, WhenMissing};
 pub use call::Call;

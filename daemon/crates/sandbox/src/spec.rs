@@ -180,6 +180,11 @@ impl Confined {
         Ok(())
     }
 
+    /// Hides absolute paths of the workspace, such as sockets at which other programs listen.
+    pub fn hide(&mut self, paths: Vec<PathBuf>) {
+        self.masked.extend(paths);
+    }
+
     /// Creates a process for a command line in a shell: bash if it is installed.
     pub fn script(text: &str, folder: PathBuf) -> Self {
         let bash =

@@ -190,6 +190,8 @@ struct Table {
     folders: HashMap<&'static str, Vec<(Vec<&'static str>, Autorun)>>,
     endings: Vec<(&'static str, Autorun)>,
     beginnings: Vec<(&'static str, Autorun)>,
+    /// Folders that patterns name or lead through, as components.
+    above: Vec<(Vec<&'static str>, Autorun)>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
@@ -198,6 +200,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         folders: HashMap::new(),
         endings: vec![],
         beginnings: vec![],
+        above: vec![],
     };
     for group in GROUPS {
         let row = Autorun { class: group.class, reader: group.reader };
@@ -215,6 +218,10 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
                 None => (pattern, &mut table.names),
             };
             let mut parts: Vec<&str> = path.split('/').collect();
+            let count = if pattern.ends_with('/') { parts.len() } else { parts.len() - 1 };
+            for end in 1..=count {
+                table.above.push((parts[..end].to_vec(), row));
+            }
             let last = parts.pop().unwrap_or_default();
             map.entry(last).or_default().push((parts, row));
         }
@@ -289,6 +296,26 @@ pub(crate) fn may_be_autorun(name: &str) -> bool {
 /// Returns true if a row names a folder of this name: what is in it needs the complete look.
 pub(crate) fn may_be_folder(name: &str) -> bool {
     TABLE.folders.contains_key(folded(name).as_str())
+}
+
+/// Returns the class of a link at `rel`, a path with `/`, that stands in the place of a folder of the
+/// table: whatever it leads to is then read there. Links to folders of source files do not count.
+pub(crate) fn autorun_link(rel: &str) -> Option<Autorun> {
+    let folded = folded(rel);
+    let parts: Vec<&str> = folded.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
+    let (name, folders) = parts.split_last()?;
+    let rows = TABLE.above.iter().filter(|(above, _)| parts.ends_with(above));
+    let strict = rows.map(|(_, row)| *row).filter(|row| row.class != AutorunClass::Source);
+    strict
+        .max_by_key(|row| row.class)
+        .filter(|row| row.class == AutorunClass::Own || !is_installed(name, folders))
+}
+
+/// Returns true if a link of this name may stand in the place of a folder of the table: a quick look
+/// before [`autorun_link`].
+pub(crate) fn may_be_link(name: &str) -> bool {
+    let name = folded(name);
+    TABLE.above.iter().any(|(above, _)| above.last() == Some(&name.as_str()))
 }
 
 /// Returns true for a folder of installed packages.

@@ -17,19 +17,23 @@ use std::{
     sync::Arc,
 };
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat, symlinkat};
+use rustix::fs::{
+    AtFlags, Dir, DirEntry, FileType, Mode, OFlags, openat, readlinkat, statat, symlinkat,
+};
 
 use crate::{
     Autorun, AutorunClass, Root, WorkspaceError,
-    autorun::{is_package_folder, may_be_autorun, may_be_folder},
-    is_version_control,
-    write::{is_named, unfinished_name},
+    autorun::{is_package_folder, may_be_autorun, may_be_folder, may_be_link},
+    is_version_control, sockets,
+    write::{is_below, is_named, unfinished_name},
 };
 
 /// Most entries of a workspace that are looked at.
 const MAX_ENTRIES: usize = 1_000_000;
 /// Most bytes of one file that are stored, and of all together.
 const MAX_CONTENT: (u64, u64) = (1 << 20, 16 << 20);
+/// Most entries of a folder of version control that are looked at.
+const MAX_CONTROL: usize = 1_000;
 /// Most bytes of a rejected file that are stored.
 const MAX_REJECTED: u64 = 256 << 20;
 /// The mode that distinguishes a placeholder from any other empty file: sticky, and writable by no
@@ -69,6 +73,19 @@ struct KnownFolder {
     stamp: Stamp,
     folders: Vec<String>,
     files: Vec<(String, FileType)>,
+    sockets: Vec<String>,
+    /// Folders of version control, whose sockets alone count.
+    control: Vec<String>,
+}
+
+impl KnownFolder {
+    fn new(stamp: Stamp) -> Self {
+        Self { stamp, folders: vec![], files: vec![], sockets: vec![], control: vec![] }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.folders.is_empty() && self.files.is_empty() && self.control.is_empty()
+    }
 }
 
 /// The files that run later in one root.
@@ -76,6 +93,8 @@ struct KnownFolder {
 pub struct AutorunState {
     files: BTreeMap<String, Known>,
     folders: HashMap<String, KnownFolder>,
+    /// Paths of sockets.
+    sockets: Vec<String>,
     /// True if the workspace has more than could be looked at.
     pub is_partial: bool,
 }
@@ -132,6 +151,11 @@ impl AutorunState {
     /// Takes the state of one path from another look.
     pub fn restore(&mut self, other: &Self, path: &str) {
         self.set(path, other.files.get(path).cloned());
+    }
+
+    /// Returns the paths, relative to the root, of Unix sockets at which a program may listen now.
+    pub fn live_sockets(&self) -> Vec<String> {
+        sockets::live(self.sockets.clone())
     }
 
     /// Makes a write of Cairn's own part of this state: exactly this content, or no file. What
@@ -310,6 +334,10 @@ impl Scan<'_> {
         for (name, kind) in &known.files {
             self.file(fd, name, join(name), *kind);
         }
+        self.state.sockets.extend(known.sockets.iter().map(|name| join(name)));
+        for name in &known.control {
+            self.sockets_in(fd, name, &join(name));
+        }
         for name in &known.folders {
             if depth >= MAX_DEPTH {
                 self.state.is_partial = true;
@@ -333,8 +361,22 @@ impl Scan<'_> {
     /// folders of a workspace are such.
     fn unchanged_leaf(&self, parent: BorrowedFd<'_>, name: &str, rel: &str) -> Option<KnownFolder> {
         let last = self.last?.folders.get(rel)?;
-        let is_leaf = last.folders.is_empty() && last.files.is_empty();
+        let is_leaf = last.is_empty() && last.sockets.is_empty();
         (is_leaf && stamp_of(parent, Some(name)).ok()? == last.stamp).then(|| last.clone())
+    }
+
+    /// Looks for sockets in a folder of version control, as of git's monitor of files.
+    fn sockets_in(&mut self, parent: BorrowedFd<'_>, name: &str, rel: &str) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(folder) = openat(parent, name, flags, Mode::empty()) else { return };
+        let Ok(entries) = Dir::read_from(&folder) else { return };
+        for entry in entries.flatten().take(MAX_CONTROL) {
+            if let Ok(name) = entry.file_name().to_str()
+                && kind_of(&entry, folder.as_fd()) == Some(FileType::Socket)
+            {
+                self.state.sockets.push(format!("{rel}/{name}"));
+            }
+        }
     }
 
     /// Reads the entries of a folder that matter: its folders, and the files that may run later.
@@ -345,7 +387,7 @@ impl Scan<'_> {
         stamp: Stamp,
         (named, installed): (bool, bool),
     ) -> KnownFolder {
-        let mut known = KnownFolder { stamp, folders: vec![], files: vec![] };
+        let mut known = KnownFolder::new(stamp);
         let Ok(entries) = Dir::read_from(fd) else { return known };
         for entry in entries.flatten() {
             self.entries += 1;
@@ -354,26 +396,35 @@ impl Scan<'_> {
                 break;
             }
             let Ok(name) = entry.file_name().to_str() else { continue };
-            if name == "." || name == ".." || is_version_control(name) {
+            if name == "." || name == ".." {
                 continue;
             }
-            let kind = match entry.file_type() {
-                FileType::Unknown => match stamp_of(fd, Some(name)) {
-                    Ok(stamp) => FileType::from_raw_mode(stamp.mode),
-                    Err(_) => continue,
-                },
-                kind => kind,
-            };
+            let Some(kind) = kind_of(&entry, fd) else { continue };
+            if is_version_control(name) {
+                if kind == FileType::Directory {
+                    known.control.push(name.to_owned());
+                }
+                continue;
+            }
             let is_program = || {
                 let path = if rel.is_empty() { name.to_owned() } else { format!("{rel}/{name}") };
                 self.named.iter().any(|entry| is_named(entry, &path))
             };
+            let leads_to_program = || {
+                let path = if rel.is_empty() { name.to_owned() } else { format!("{rel}/{name}") };
+                self.named.iter().any(|entry| is_below(entry, &path))
+            };
             match kind {
+                FileType::Socket => known.sockets.push(name.to_owned()),
                 FileType::Directory if installed && name != ".bin" => {}
                 FileType::Directory => known.folders.push(name.to_owned()),
                 FileType::RegularFile | FileType::Symlink
                     if named || may_be_autorun(name) || is_program() =>
                 {
+                    known.files.push((name.to_owned(), kind));
+                }
+                // A link in the place of a folder brings all files of that folder.
+                FileType::Symlink if may_be_link(name) || leads_to_program() => {
                     known.files.push((name.to_owned(), kind));
                 }
                 _ => {}
@@ -383,11 +434,9 @@ impl Scan<'_> {
     }
 
     fn file(&mut self, folder: BorrowedFd<'_>, name: &str, path: String, kind: FileType) {
-        let Some(autorun) =
-            self.root.autorun(&path).filter(|known| known.class != AutorunClass::Source)
-        else {
-            return;
-        };
+        let by_name = self.root.autorun(&path).filter(|known| known.class != AutorunClass::Source);
+        let by_link = || (kind == FileType::Symlink).then(|| self.root.autorun_link(&path))?;
+        let Some(autorun) = by_name.or_else(by_link) else { return };
         let Ok(stamp) = stamp_of(folder, Some(name)) else { return };
         // A name that is reserved while commands run is no file of theirs.
         if stamp.size == 0 && stamp.mode & 0o7777 == PLACEHOLDER_MODE {
@@ -421,6 +470,16 @@ impl Scan<'_> {
             Ok(_) if bytes.len() as u64 <= limit => Content::Bytes(bytes.into()),
             _ => Content::Unknown,
         }
+    }
+}
+
+/// Returns the kind of an entry, which some file systems do not list.
+fn kind_of(entry: &DirEntry, folder: BorrowedFd<'_>) -> Option<FileType> {
+    match (entry.file_type(), entry.file_name().to_str()) {
+        (FileType::Unknown, Ok(name)) => {
+            Some(FileType::from_raw_mode(stamp_of(folder, Some(name)).ok()?.mode))
+        }
+        (kind, _) => Some(kind),
     }
 }
 
@@ -489,5 +548,35 @@ mod tests {
         assert!(at("node_modules/.bin/q").symlink_metadata().is_err());
         assert_eq!(fs::read_to_string(at(".vscode/settings.json")).unwrap(), "{}");
         assert_eq!(fs::read_to_string(rejected.path().join(".envrc")).unwrap(), "evil");
+    }
+
+    /// A link in the place of a folder brings files that the command wrote under another name.
+    #[test]
+    fn link_in_the_place_of_a_folder_is_put_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let rejected = tempfile::tempdir().unwrap();
+        let at = |rel: &str| dir.path().join(rel);
+        fs::create_dir_all(at("plain")).unwrap();
+        fs::write(at("plain/tasks.json"), "evil").unwrap();
+        let root = Roots::new(vec![]).declare(dir.path()).unwrap();
+        let before = root.autorun_state(None).unwrap();
+        let strict = [".zed", "sub/.VSCODE", "venv/bin", ".claude", "node_modules/.bin", ".github"];
+        let free = ["docs", "sub/src", "lib64", "node_modules/venv"];
+        for link in strict.iter().chain(&free) {
+            fs::create_dir_all(at(link).parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(at("plain"), at(link)).unwrap();
+        }
+        let changes = root.autorun_changes(&before).unwrap();
+        let mut paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+        paths.sort_unstable();
+        let mut expected = strict.to_vec();
+        expected.sort_unstable();
+        assert_eq!(paths, expected);
+        for change in &changes {
+            root.put_back(change, rejected.path()).unwrap();
+        }
+        assert!(strict.iter().all(|link| fs::symlink_metadata(at(link)).is_err()));
+        assert!(free.iter().all(|link| fs::symlink_metadata(at(link)).is_ok()));
+        assert_eq!(fs::read_to_string(at("plain/tasks.json")).unwrap(), "evil");
     }
 }

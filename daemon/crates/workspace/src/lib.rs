@@ -22,6 +22,7 @@ mod private_file;
 mod resolved;
 mod root;
 mod roots;
+mod sockets;
 mod span;
 mod visibility;
 mod walk;

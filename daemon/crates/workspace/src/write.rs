@@ -128,6 +128,13 @@ impl Root {
         }
     }
 
+    /// Returns the class of a link that stands in the place of a folder with files that run later.
+    pub(crate) fn autorun_link(&self, rel: &str) -> Option<Autorun> {
+        let own = Autorun { class: AutorunClass::Own, reader: "Cairn" };
+        let is_named = self.named_programs().iter().any(|path| is_below(path, rel));
+        is_named.then_some(own).or_else(|| crate::autorun::autorun_link(rel))
+    }
+
     fn require_not_own(&self, rel: &str) -> Result<(), WorkspaceError> {
         match self.autorun(rel) {
             Some(known) if known.class == AutorunClass::Own => {
@@ -159,6 +166,11 @@ impl Root {
 /// Returns true if an entry of the named programs is the file at `rel`, or a folder around it.
 pub(crate) fn is_named(entry: &str, rel: &str) -> bool {
     if entry.ends_with('/') { rel.starts_with(entry) } else { rel == entry }
+}
+
+/// Returns true if an entry of the named programs is below the folder at `rel`, or that folder.
+pub(crate) fn is_below(entry: &str, rel: &str) -> bool {
+    entry.strip_prefix(rel).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Returns the path without empty and dotted parts; `..` is removed where it stays inside.

@@ -144,6 +144,12 @@ impl Workspace {
 }
 
 impl Writing {
+    /// Returns the sockets in the workspace at which programs may listen that were there before.
+    pub fn sockets(&self) -> Vec<PathBuf> {
+        let sockets = self.workspace.expected().state.live_sockets();
+        sockets.into_iter().map(|rel| self.root.path.join(rel)).collect()
+    }
+
     /// Returns the changes that nobody decides about yet. This blocks on file I/O.
     pub fn end(self) -> (Arc<Workspace>, Vec<AutorunChange>) {
         let mut expected = self.workspace.expected();

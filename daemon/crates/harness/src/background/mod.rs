@@ -275,7 +275,7 @@ impl Background {
         session: &SessionId,
         line: String,
         mut confined: Confined,
-        run: impl FnOnce(&Confined, &Wake, &mut dyn FnMut(&[u8])) -> Result<ProcessOutput, Failure>
+        run: impl FnOnce(Confined, &Wake, &mut dyn FnMut(&[u8])) -> Result<ProcessOutput, Failure>
         + Send
         + 'static,
     ) -> Result<BackgroundCommand, Failure> {
@@ -309,7 +309,7 @@ impl Background {
                     locked(&thread.ring).push(bytes);
                     rate.slow(bytes.len());
                 };
-                run(&confined, &thread.wake, &mut output)
+                run(confined, &thread.wake, &mut output)
             });
             let outcome = job.await.unwrap_or_else(|e| {
                 Err(Failure::new(Reason::Internal, format!("the command was lost: {e}")))

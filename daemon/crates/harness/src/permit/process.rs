@@ -50,8 +50,8 @@ impl Permit {
         let watched = (changes.watched && confined.writable).then(|| root.clone());
         let live = self.sink.as_ref().map(|_| Arc::new(LiveOutput::default()));
         let pushed = live.clone();
-        let (autorun, written) =
-            (Arc::clone(&self.autorun), confined.writable.then(|| root.clone()));
+        let (autorun, root, writable) =
+            (Arc::clone(&self.autorun), root.clone(), confined.writable);
         let job = tokio::task::spawn_blocking(move || {
             let mut output = |stream: Stream, bytes: &[u8]| {
                 if let Some(live) = &pushed {
@@ -59,18 +59,15 @@ impl Permit {
                 }
                 output(stream, bytes);
             };
-            let mut run = || sandbox.run(&confined, &running, &mut output);
-            let run = || match watched {
-                Some(root) => snapshots.around(&root, &changes, run),
-                None => run(),
-            };
-            match written {
-                Some(root) => {
-                    let (outcome, unsettled) = autorun.around(&root, run);
-                    outcome.map(|output| (output, Some(unsettled)))
+            let (outcome, unsettled) = autorun.around((&root, writable), |sockets| {
+                confined.hide(sockets);
+                let mut run = || sandbox.run(&confined, &running, &mut output);
+                match watched {
+                    Some(root) => snapshots.around(&root, &changes, run),
+                    None => run(),
                 }
-                None => run().map(|output| (output, None)),
-            }
+            });
+            outcome.map(|output| (output, unsettled))
         });
         tokio::pin!(job);
         let mut ticks = tokio::time::interval(INTERVAL);
@@ -165,19 +162,15 @@ impl Permit {
         let sandbox = Arc::clone(&self.sandbox);
         let autorun = Arc::new(self.autorun.detached(closed.clone()));
         let runtime = tokio::runtime::Handle::current();
-        let written = confined.writable.then(|| root.clone());
+        let (root, writable) = (root.clone(), confined.writable);
         let started = self
             .background
-            .start(&self.session, line, confined, move |confined, wake, output| {
+            .start(&self.session, line, confined, move |mut confined, wake, output| {
                 let _closes = closed.drop_guard();
-                let mut run = || sandbox.run(confined, wake, &mut |_, bytes| output(bytes));
-                let (outcome, unsettled) = match &written {
-                    Some(root) => {
-                        let (outcome, unsettled) = autorun.around(root, run);
-                        (outcome, Some(unsettled))
-                    }
-                    None => (run(), None),
-                };
+                let (outcome, unsettled) = autorun.around((&root, writable), |sockets| {
+                    confined.hide(sockets);
+                    sandbox.run(&confined, wake, &mut |_, bytes| output(bytes))
+                });
                 drop(proxy);
                 if let Some(unsettled) = unsettled {
                     let _undone =
