@@ -334,6 +334,14 @@ impl Layout {
             ("TERM", "dumb"),
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_TERMINAL_PROMPT", "0"),
+            // A repository can contain a folder that git takes for a bare repository, and the
+            // configuration in it names programs; a nested one may name a monitor. Both would run
+            // for commands that only read.
+            ("GIT_CONFIG_COUNT", "2"),
+            ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+            ("GIT_CONFIG_VALUE_0", "explicit"),
+            ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
+            ("GIT_CONFIG_VALUE_1", "false"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();

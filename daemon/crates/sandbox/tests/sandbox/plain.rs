@@ -26,7 +26,8 @@ pub fn command_environment_is_complete(scene: &Scene) {
             ),
             (
                 "env | cut -d= -f1 | grep -v -e ^_$ -e SHLVL -e PWD | sort | tr '\\n' ' '",
-                "CARGO_NET_OFFLINE GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ",
+                "CARGO_NET_OFFLINE GIT_CONFIG_COUNT GIT_CONFIG_KEY_0 GIT_CONFIG_KEY_1 GIT_CONFIG_VALUE_0 \
+                 GIT_CONFIG_VALUE_1 GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ",
             ),
             ("exit 3", ""),
         ] {
