@@ -13,7 +13,6 @@ use std::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
 };
 
 use cairn_harness::diff;
@@ -25,6 +24,7 @@ use cairn_workspace::replace_private_file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use items::FolderStamp;
 pub use items::Item;
 pub use programs::ConfiguredPrograms;
 
@@ -37,9 +37,8 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 const MAX_FOLDERS: usize = 4096;
 /// Most bytes of one content that is stored.
 const MAX_CONTENT: usize = 256 * 1024;
-/// Time that a decision about a folder of files is reused: reading all of them at each event of a
-/// session would slow every call down.
-const REUSE: Duration = Duration::from_secs(1);
+/// Most folders whose last decision is stored.
+const MAX_RECENT: usize = 1024;
 
 /// Returns the folder of a repository that a folder in one of its work trees is judged as.
 pub type Repositories = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
@@ -74,6 +73,14 @@ struct Record {
     refused: Option<String>,
 }
 
+/// Recent decisions about folders. A decision of before a change of the records is not stored after
+/// it.
+#[derive(Default)]
+struct Recent {
+    changes: u64,
+    known: HashMap<PathBuf, (FolderStamp, bool)>,
+}
+
 /// The store of a data folder.
 pub struct TrustStore {
     folder: PathBuf,
@@ -82,7 +89,9 @@ pub struct TrustStore {
     has_records: AtomicBool,
     /// One change at a time.
     changing: Mutex<()>,
-    recent: Mutex<HashMap<PathBuf, (Instant, bool)>>,
+    /// Decisions about folders of files, with what they looked like: reading all of them at each
+    /// event of a session would slow every call down.
+    recent: Mutex<Recent>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -199,25 +208,29 @@ impl TrustStore {
         })
     }
 
-    /// Returns true if the user trusted exactly the files of a plugin or skill now. The decision is
-    /// reused for a second.
+    /// Returns true if the user trusted exactly the files of a plugin or skill now.
     pub fn trusts_folder(&self, folder: &Path, kind: TrustKind, inner: &Path) -> bool {
         if !self.has_records() {
             return false;
         }
-        if let Some((at, known)) = locked(&self.recent).get(inner)
-            && at.elapsed() < REUSE
-        {
-            return *known;
-        }
+        let stamp = items::stamp_of(inner);
+        let changes = {
+            let recent = locked(&self.recent);
+            match (&stamp, recent.known.get(inner)) {
+                (Some(stamp), Some((last, known))) if last == stamp => return *known,
+                _ => recent.changes,
+            }
+        };
         let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let item = items::folder_item(&real, kind, inner);
         let trusted = item.is_some_and(|item| self.trusts(folder, &item));
         let mut recent = locked(&self.recent);
-        if recent.len() > 1024 {
-            recent.clear();
+        if recent.known.len() >= MAX_RECENT {
+            recent.known.clear();
         }
-        recent.insert(inner.to_owned(), (Instant::now(), trusted));
+        if let Some(stamp) = stamp.filter(|_| recent.changes == changes) {
+            recent.known.insert(inner.to_owned(), (stamp, trusted));
+        }
         trusted
     }
 
@@ -231,6 +244,7 @@ impl TrustStore {
                 text.as_bytes().to_vec(),
             )]),
             commands: vec![],
+            unsupported: vec![],
             problem: None,
         };
         self.trusts(folder, &item)
@@ -274,6 +288,7 @@ impl TrustStore {
             path: item.path.clone(),
             state,
             commands: item.commands.clone(),
+            unsupported: item.unsupported.clone(),
             files: item.files.keys().cloned().collect(),
             diff: has_diff.then(|| self.diff(item, record)),
             problem: item.problem.clone(),
@@ -435,7 +450,10 @@ impl TrustStore {
         let text = serde_json::to_vec_pretty(records).map_err(std::io::Error::other);
         replace_private_file(&path, &text.map_err(failed)?).map_err(failed)?;
         self.has_records.store(!records.folders.is_empty(), Ordering::Relaxed);
-        locked(&self.recent).clear();
+        let mut recent = locked(&self.recent);
+        recent.changes += 1;
+        recent.known.clear();
+        drop(recent);
         self.remove_unnamed_contents(records);
         Ok(())
     }

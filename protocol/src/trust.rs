@@ -68,6 +68,9 @@ pub struct TrustItem {
     /// Command lines that it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
+    /// What it brings for other programs and is not run here, such as events of theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<String>,
     /// Its files, relative to the folder.
     pub files: Vec<String>,
     /// The change from the trusted content as a unified diff, cut at 64 KiB; the complete text of

@@ -189,7 +189,7 @@ fn read(folder: &Path) -> Result<AgentPlugin, String> {
             .map(|servers| read_servers(&name, folder, servers))
             .transpose()?
             .unwrap_or_default(),
-        hooks: hooks.map(|hooks| hooks::parse(&hooks)).transpose()?.unwrap_or_default(),
+        hooks: hooks.map(|hooks| hooks::parse(&hooks)).transpose()?.unwrap_or_default().groups,
         name,
     })
 }

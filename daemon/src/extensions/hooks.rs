@@ -2,11 +2,13 @@
 //! as JSON and answer with an exit code or JSON. They can make the rules stricter; only a hook of
 //! the user can allow a call, and only where the configuration lets it.
 
+mod forms;
 mod payload;
 mod run;
 mod sources;
 
-pub use sources::{Groups, PROJECT_FILES, Sources, parse, trusted_plugins};
+pub use forms::parse;
+pub use sources::{Groups, PROJECT_FILES, Sources, trusted_plugins};
 
 use std::{
     collections::{HashMap, HashSet},

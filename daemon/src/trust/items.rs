@@ -3,7 +3,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io::Read as _,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use cairn_agent::prompt::instructions;
@@ -22,6 +26,18 @@ const MAX_BYTES: u64 = 8 * 1024 * 1024;
 const MAX_DEPTH: usize = 16;
 /// Most items of a kind.
 const MAX_ITEMS: usize = 64;
+/// Most scripts that start one another.
+const MAX_CHAIN: usize = 8;
+/// Most bytes of a script that are searched for others.
+const MAX_SCRIPT: u64 = 256 * 1024;
+/// Time after a change in which another one may leave the same time of change.
+const CLOCK_STEP: Duration = Duration::from_millis(100);
+/// Programs that run the file that follows them.
+const RUNNERS: &[&str] = &[
+    ".", "source", "exec", "sh", "bash", "dash", "zsh", "ksh", "fish", "env", "node", "deno",
+    "bun", "tsx", "ts-node", "python", "python2", "python3", "ruby", "perl", "php", "lua", "pwsh",
+    "run", "nohup", "time",
+];
 /// Most command lines that are listed.
 const MAX_COMMANDS: usize = 64;
 /// Names that stand for the project's folder in a hook's command.
@@ -37,6 +53,8 @@ pub struct Item {
     /// Its files by their path relative to the folder.
     pub files: BTreeMap<String, Vec<u8>>,
     pub commands: Vec<String>,
+    /// What it brings for other programs and is not run here.
+    pub unsupported: Vec<String>,
     /// Reason why it cannot be trusted.
     pub problem: Option<String>,
 }
@@ -48,6 +66,7 @@ impl Item {
             path: path.to_owned(),
             files: BTreeMap::new(),
             commands: vec![],
+            unsupported: vec![],
             problem: None,
         }
     }
@@ -118,10 +137,22 @@ impl Item {
     }
 
     fn add_commands(&mut self, folder: &Path, commands: Vec<String>) {
-        for command in &commands {
-            for path in named_files(folder, command) {
-                self.add(folder, &path);
+        let mut scripts: BTreeSet<PathBuf> =
+            commands.iter().flat_map(|command| named_files(folder, command)).collect();
+        for _ in 0..MAX_CHAIN {
+            let mut started = BTreeSet::new();
+            for path in &scripts {
+                self.add(folder, path);
+                started.extend(started_by(folder, path));
             }
+            started.retain(|path| {
+                let rel = path.strip_prefix(folder).ok().and_then(Path::to_str);
+                rel.is_some_and(|rel| !self.files.contains_key(rel))
+            });
+            if started.is_empty() {
+                break;
+            }
+            scripts = started;
         }
         self.commands = commands.into_iter().take(MAX_COMMANDS).collect();
     }
@@ -176,6 +207,73 @@ pub fn named_files(folder: &Path, command: &str) -> BTreeSet<PathBuf> {
     all
 }
 
+/// Returns the files of a folder that a script starts as programs. What it only names, as the
+/// arguments of a formatter, does not count, nor what a program loads by itself.
+fn started_by(folder: &Path, script: &Path) -> BTreeSet<PathBuf> {
+    let Ok(file) = fs::File::open(script) else { return BTreeSet::new() };
+    let mut bytes = Vec::new();
+    if file.take(MAX_SCRIPT).read_to_end(&mut bytes).is_err() {
+        return BTreeSet::new();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let words = words_in(folder, &text);
+    let all = named_files(folder, &text);
+    let follows_runner = |path: &Path| {
+        words.iter().enumerate().any(|(at, word)| {
+            let mut before = words[..at].iter().rev().skip_while(|word| word.starts_with('-'));
+            let runner = before.next().map(|word| word.rsplit('/').next().unwrap_or(word));
+            path.ends_with(clean(Path::new(word))) && runner.is_some_and(|r| RUNNERS.contains(&r))
+        })
+    };
+    all.into_iter().filter(|path| is_program(path) || follows_runner(path)).collect()
+}
+
+/// Returns true for a file that can be executed.
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
+}
+
+/// What a folder looks like: names, identities and times of change, which no program can set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderStamp(u64);
+
+/// Returns the stamp of a folder and everything in it; `None` if it has too much, or changed so
+/// recently that a further change could look the same.
+pub fn stamp_of(inner: &Path) -> Option<FolderStamp> {
+    let mut hasher = DefaultHasher::new();
+    let mut newest = SystemTime::UNIX_EPOCH;
+    let mut open = vec![inner.to_owned()];
+    let mut seen = 0;
+    while let Some(path) = open.pop() {
+        seen += 1;
+        if seen > MAX_FILES * 2 {
+            return None;
+        }
+        path.hash(&mut hasher);
+        // A link and what it leads to can both change.
+        let own = fs::symlink_metadata(&path).ok();
+        let real = own.as_ref().filter(|meta| meta.is_symlink()).map(|_| fs::metadata(&path).ok());
+        for meta in [own.as_ref(), real.as_ref().and_then(Option::as_ref)].into_iter().flatten() {
+            let changed = (meta.ctime(), meta.ctime_nsec());
+            (meta.dev(), meta.ino(), meta.size(), meta.mode(), changed).hash(&mut hasher);
+            let since = Duration::new(
+                u64::try_from(changed.0).unwrap_or(0),
+                u32::try_from(changed.1).unwrap_or(0),
+            );
+            newest = newest.max(SystemTime::UNIX_EPOCH + since);
+        }
+        if own.is_some_and(|meta| meta.is_dir()) {
+            let mut inner: Vec<PathBuf> =
+                fs::read_dir(&path).ok()?.flatten().map(|entry| entry.path()).collect();
+            inner.sort();
+            open.extend(inner);
+        }
+    }
+    // A time in the future is that of a clock that was set back.
+    let is_settled = newest.elapsed().is_ok_and(|age| age > CLOCK_STEP);
+    is_settled.then(|| FolderStamp(hasher.finish()))
+}
+
 /// Removes the targets of redirections, which a command writes and does not run.
 fn without_targets(text: &str) -> String {
     let mut parts = text.split('>');
@@ -218,8 +316,10 @@ pub fn hooks_of(folder: &Path, name: &str) -> Option<Item> {
     };
     value.get("hooks")?;
     match hooks::parse(&value) {
-        Ok(groups) => {
-            let commands = groups
+        Ok(parsed) => {
+            item.unsupported = parsed.unsupported;
+            let commands = parsed
+                .groups
                 .values()
                 .flatten()
                 .flat_map(|group| group.hooks.iter().map(|hook| hook.command.clone()))
@@ -275,6 +375,55 @@ pub fn items(folder: &Path) -> Vec<Item> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scripts_that_scripts_start_belong_to_a_hook() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(folder.join("s")).unwrap();
+        fs::create_dir_all(folder.join("src")).unwrap();
+        for (name, text) in [
+            ("s/a.sh", "#!/bin/sh\ncd s && . ./lib.sh\nnode --trace s/b.js\neslint src/main.js\n"),
+            ("s/lib.sh", "bash -eu s/c.sh a.sh\n"),
+            ("s/b.js", "require('child_process').exec('./s/tool')\n"),
+            ("s/c.sh", "true\n"),
+            ("s/tool", "x"),
+            ("src/main.js", "x"),
+        ] {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(folder.join("s/tool"), mode).unwrap();
+        let mut item = Item::new(TrustKind::Hooks, "x");
+        item.add_commands(&folder, vec!["sh s/a.sh".into()]);
+        let files: Vec<&str> = item.files.keys().map(String::as_str).collect();
+        assert_eq!(files, ["s/a.sh", "s/b.js", "s/c.sh", "s/lib.sh", "s/tool"]);
+    }
+
+    #[test]
+    fn stamp_of_a_folder_changes_with_each_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("in")).unwrap();
+        fs::write(at("in/a"), "one").unwrap();
+        std::os::unix::fs::symlink("in/a", at("link")).unwrap();
+        assert_eq!(stamp_of(dir.path()), None, "it has just changed");
+        let mut seen = Vec::new();
+        let mut next = || {
+            std::thread::sleep(CLOCK_STEP * 2);
+            let stamp = stamp_of(dir.path()).unwrap();
+            assert!(!seen.contains(&stamp), "{seen:?}");
+            seen.push(stamp);
+        };
+        next();
+        fs::write(at("in/a"), "two").unwrap();
+        next();
+        fs::write(at("in/b"), "").unwrap();
+        next();
+        fs::remove_file(at("link")).unwrap();
+        std::os::unix::fs::symlink("in/b", at("link")).unwrap();
+        next();
+    }
 
     #[test]
     fn scripts_are_found_in_every_spelling() {

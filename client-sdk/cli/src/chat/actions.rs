@@ -60,6 +60,7 @@ impl Chat<'_> {
             Slash::Tasks => self.tasks(argument).await,
             Slash::Undo => self.undo().await,
             Slash::Rules => self.rules(argument).await,
+            Slash::Trust => self.review_trust().await,
             Slash::Help => {
                 self.screen.measure();
                 let width = self.screen.capabilities().width;

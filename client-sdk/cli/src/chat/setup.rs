@@ -31,6 +31,7 @@ use super::{
 };
 use crate::{
     app::{App, current_dir},
+    commands::trust,
     exit::Failure,
     render::{output::plain, theme::Theme},
     scope,
@@ -211,7 +212,21 @@ impl Chat<'_> {
             return Ok(false);
         }
         let folder = self.folder.to_string_lossy().into_owned();
-        crate::commands::trust::ask_first(self.app, &self.client, folder).await
+        trust::ask_first(self.app, &self.client, folder).await
+    }
+
+    /// Shows what the folder brings and asks about what is open.
+    pub(super) async fn review_trust(&mut self) -> Result<(), Failure> {
+        if self.app.is_remote() {
+            return Err(Failure::usage("the folder is not on this machine"));
+        }
+        let folder = self.folder.to_string_lossy().into_owned();
+        let is_trusted = trust::review(self.app, &self.client, folder).await?;
+        if is_trusted && self.sources.commands.untrusted > 0 {
+            // The editor's menu has its own copy of them.
+            self.app.info("the commands of this folder can be used from the next chat on");
+        }
+        Ok(())
     }
 
     /// Reads the custom commands, and connects the completions.

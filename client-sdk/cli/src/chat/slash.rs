@@ -41,6 +41,7 @@ pub enum Slash {
     Tasks,
     Undo,
     Rules,
+    Trust,
     Help,
     Exit,
 }
@@ -92,6 +93,12 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
         &["rules"],
         "[remove RULE]",
         "show the granted rules with their projects, or remove one",
+    ),
+    (
+        Slash::Trust,
+        &["trust"],
+        "",
+        "show what this folder brings that runs or instructs, and decide about it",
     ),
     (Slash::Help, &["help"], "", "show this"),
     (Slash::Exit, &["exit", "quit"], "", "exit, like Ctrl+D"),

@@ -59,7 +59,7 @@ pub async fn run(app: &App<'_>, args: TrustArgs) -> Result<u8, Failure> {
         }
         return Ok(OK);
     }
-    let state = client.trust_get(&TrustGetParams { folder: folder.clone(), diff: true }).await?;
+    let state = client.trust_get(&TrustGetParams { folder, diff: true }).await?;
     if app.globals.json && !args.yes {
         output::json(&state)?;
         return Ok(OK);
@@ -70,27 +70,46 @@ pub async fn run(app: &App<'_>, args: TrustArgs) -> Result<u8, Failure> {
     if args.show {
         return Ok(OK);
     }
+    decide(app, &client, state, args.yes).await?;
+    Ok(OK)
+}
+
+/// Shows what a folder brings and asks about what is open, in a chat; returns true if the folder is
+/// trusted now.
+pub async fn review(app: &App<'_>, client: &Client, folder: String) -> Result<bool, Failure> {
+    let state = client.trust_get(&TrustGetParams { folder, diff: true }).await?;
+    output::print(&table(&state, true))?;
+    decide(app, client, state, false).await
+}
+
+async fn decide(
+    app: &App<'_>,
+    client: &Client,
+    state: FolderTrust,
+    yes: bool,
+) -> Result<bool, Failure> {
     let open = open_items(&state);
     if open.is_empty() && state.is_known {
         app.info("everything that can be trusted is trusted");
-        return Ok(OK);
+        return Ok(true);
     }
-    if !args.yes && !confirm::is_possible() {
+    if !yes && !confirm::is_possible() {
         let text = "there is no terminal to confirm the trust: look with --show, then add --yes";
         return Err(Failure::usage(text));
     }
-    if !args.yes && !confirm::prompt(&format!("{} [y/N] ", question(&open)))? {
+    if !yes && !confirm::prompt(&format!("{} [y/N] ", question(&open)))? {
         return Err(Failure::refused("nothing was trusted"));
     }
     // Exactly what was shown: another content is refused by the daemon.
-    let params = TrustSetParams { folder, trust: contents(&open), refuse: vec![] };
+    let (folder, trust) = (state.folder.clone(), contents(&open));
+    let params = TrustSetParams { folder, trust, refuse: vec![] };
     let state = client.trust_set(&params).await?;
     if app.globals.json {
         output::json(&state)?;
     } else {
         app.info(&format!("{} is trusted as it is now", plain(&state.folder)));
     }
-    Ok(OK)
+    Ok(true)
 }
 
 /// Returns the items that a user who asks for it can decide about, refused ones too.
@@ -140,6 +159,10 @@ fn table(state: &FolderTrust, with_diff: bool) -> String {
             writeln!(out, "{mark} {}  {}, {how}", plain(&item.path), item.kind.noun(1));
         for command in &item.commands {
             let _infallible = writeln!(out, "    runs {}", plain(command));
+        }
+        if !item.unsupported.is_empty() {
+            let text = plain(&item.unsupported.join("; "));
+            let _infallible = writeln!(out, "    not run here: {text}");
         }
         if item.files.len() > 1 {
             let files: Vec<String> = item.files.iter().take(20).map(|file| plain(file)).collect();
@@ -201,6 +224,7 @@ mod tests {
             sha256: "0".into(),
             state,
             commands: vec![],
+            unsupported: vec![],
             files: vec![],
             diff: None,
             problem: None,

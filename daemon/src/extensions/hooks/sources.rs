@@ -14,7 +14,10 @@ use cairn_protocol::trust::TrustKind;
 use regex::Regex;
 use serde_json::Value;
 
-use super::super::agent_plugins::{self, AgentPlugin};
+use super::{
+    super::agent_plugins::{self, AgentPlugin},
+    forms::parse,
+};
 use crate::trust::{TrustStore, items};
 
 /// Files of a project with hooks.
@@ -36,7 +39,7 @@ macro_rules! events {
         pub enum Event { $($name),* }
 
         impl Event {
-            const ALL: &'static [Self] = &[$(Self::$name),*];
+            pub(super) const ALL: &'static [Self] = &[$(Self::$name),*];
 
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name)),* }
@@ -188,7 +191,7 @@ impl Inner {
         }
         let bytes = item.files.get(name).map(Vec::as_slice).unwrap_or_default();
         let parsed = serde_json::from_slice::<Value>(bytes).map_err(|error| error.to_string());
-        parsed.and_then(|value| parse(&value)).unwrap_or_else(|error| {
+        parsed.and_then(|value| Ok(parse(&value)?.groups)).unwrap_or_else(|error| {
             tracing::warn!("hooks of {name}: {error}");
             Groups::new()
         })
@@ -241,26 +244,6 @@ fn matches(matcher: &str, names: Option<&[String]>) -> bool {
     }
 }
 
-/// Parses hooks by event: an object with or without the key `hooks`. Unknown events are ignored,
-/// because other programs have more of them.
-///
-/// # Errors
-/// The event whose hooks are invalid.
-pub fn parse(value: &Value) -> Result<Groups, String> {
-    if value.get("disableAllHooks") == Some(&Value::Bool(true)) {
-        return Ok(Groups::new());
-    }
-    let by_event = value.get("hooks").unwrap_or(value);
-    let mut groups = Groups::new();
-    for event in Event::ALL {
-        let Some(listed) = by_event.get(event.as_str()) else { continue };
-        let parsed: Vec<HookGroup> = serde_json::from_value(listed.clone())
-            .map_err(|error| format!("hooks.{}: {error}", event.as_str()))?;
-        groups.insert(*event, parsed);
-    }
-    Ok(groups)
-}
-
 /// Reads the user's settings file; an invalid one is logged.
 fn read_or_log(path: &Path) -> Groups {
     match read(path) {
@@ -282,7 +265,7 @@ fn read(path: &Path) -> Result<Groups, String> {
     let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     // The file has other settings beside its hooks.
     match value.get("hooks") {
-        Some(_) => parse(&value),
+        Some(_) => Ok(parse(&value)?.groups),
         None => Ok(Groups::new()),
     }
 }
@@ -326,12 +309,13 @@ mod tests {
     #[test]
     fn settings_are_parsed_and_other_events_ignored() {
         let command = json!([{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}]);
-        let groups = parse(&json!({"hooks": {"PreToolUse": command, "Elsewhere": 7}})).unwrap();
+        let groups =
+            parse(&json!({"hooks": {"PreToolUse": command, "Elsewhere": 7}})).unwrap().groups;
         assert_eq!(groups.keys().collect::<Vec<_>>(), [&Event::PreToolUse]);
         assert_eq!(groups[&Event::PreToolUse][0].hooks[0].timeout, 60);
         assert!(parse(&json!({"hooks": {"Stop": {"command": "x"}}})).unwrap_err().contains("Stop"));
         let off = json!({"disableAllHooks": true, "hooks": {"PreToolUse": command}});
-        assert!(parse(&off).unwrap().is_empty());
+        assert!(parse(&off).unwrap().groups.is_empty());
     }
 
     #[test]
