@@ -2,20 +2,34 @@
 
 use std::fmt::Write as _;
 
-/// Returns true for invisible characters that change how others are displayed, by reordering or
-/// hiding text.
+/// Returns true for characters that show nothing, or change how others are displayed: the property
+/// Default_Ignorable_Code_Point of Unicode 17, separators and marks of lines, and blank letters.
+/// Joiners, and the selectors between text and picture, stay: scripts and emoji need them.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
-        '\u{61c}'
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
             | '\u{200b}'
             | '\u{200e}'
             | '\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0d}'
             | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
 }
 

@@ -80,6 +80,7 @@ mod tests {
         // Text that looks like a comment but is not, hidden text, and a clipboard escape sequence.
         assert_eq!(plain("rm \u{202e}ecilop"), "rm \\u{202e}ecilop");
         assert_eq!(plain("a\u{2066}b\u{2069}c\u{200b}"), "a\\u{2066}b\\u{2069}c\\u{200b}");
+        assert_eq!(plain("l\u{ad}s\u{3164}\u{2800}"), "l\\u{ad}s\\u{3164}\\u{2800}");
         assert_eq!(plain("\u{e0041}\u{feff}\u{2028}"), "\\u{e0041}\\u{feff}\\u{2028}");
         assert_eq!(
             plain_lines("one\r\n\u{1b}]52;c;cm0=\u{7}\ntwo"),
