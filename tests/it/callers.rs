@@ -91,7 +91,8 @@ impl Scene {
         let path = dir.path().join("script.json");
         std::fs::write(&path, script().to_string()).unwrap();
         let mut config = config();
-        config["llm"] = json!({"provider": "scripted", "endpoint": path});
+        config["llm"] = json!({"provider": "scripted", "endpoint": path,
+            "maxRequestsPerMinute": 100_000});
         config["fleet"] = json!({"server": format!("nats://127.0.0.1:{}", server.port),
             "name": "member", "pools": ["ci"]});
         let den = Den::start_with(&config).await;

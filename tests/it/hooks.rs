@@ -16,8 +16,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Starts a daemon with this configuration. `{DIR}` in it stands for the folder of the test,
-    /// which has the project in `repo`.
+    /// Starts a daemon with this configuration. `{DIR}` in it, in the answers and in the files
+    /// stands for the folder of the test, which has the project in `repo`.
     pub fn new(answers: &Value, config: &Value, files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap();
@@ -27,9 +27,11 @@ impl Scene {
             tree(&at, &[(name, &filled(text))]);
         }
         let script = json!({"model": "script", "contextTokens": 32768, "answers": answers});
-        tree(&at, &[("script.json", &script.to_string())]);
+        tree(&at, &[("script.json", &filled(&script.to_string()))]);
         let mut config: Value = serde_json::from_str(&filled(&config.to_string())).unwrap();
-        config["llm"] = json!({"provider": "scripted", "endpoint": at.join("script.json")});
+        // Tests ask more often than a person does.
+        config["llm"] = json!({"provider": "scripted", "endpoint": at.join("script.json"),
+            "maxRequestsPerMinute": 100_000});
         tree(&at.join("home"), &[("config/config.json", &config.to_string())]);
         let user = at.join("user").to_string_lossy().into_owned();
         fs::create_dir_all(&user).unwrap();
