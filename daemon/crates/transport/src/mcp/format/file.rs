@@ -22,6 +22,8 @@ struct FileOutput {
     binary: bool,
     #[serde(default)]
     bytes: u64,
+    /// Line ends, encoding and the like, where they are not the usual ones.
+    form: Option<String>,
 }
 
 /// Formats the result of the registered tool; `is_bounded` if the caller chose the number of lines.
@@ -55,7 +57,11 @@ pub fn file(
         total: output.total_lines,
         is_bounded,
     };
-    Ok(lines.format(&texts, budget))
+    let text = lines.format(&texts, budget);
+    Ok(match &output.form {
+        Some(form) => format!("{text}[form of the file: {}]\n", line(form)),
+        None => text,
+    })
 }
 
 /// Formats lines of a file in another root.
