@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cairn_workspace::Indent;
 
-/// Steps that one pair of lines may prove. A wider one might as well be two steps.
+/// Steps that the given lines alone may prove. A wider one might as well be two steps.
 const STEPS: [i64; 3] = [4, 2, 3];
 
 /// The indentation of a line cannot be translated unambiguously.
@@ -225,11 +225,13 @@ fn scale_of_one(
         (Kind::Spaces, Kind::Tabs) => {
             let sizes = given.iter().filter_map(|blanks| i64::try_from(blanks.len()).ok());
             let step = sizes.filter(|size| *size > 1).fold(0, gcd);
-            let own = (value > 0 && measure > 0 && measure % value == 0).then(|| measure / value);
-            match own.filter(|own| STEPS.contains(own)) {
-                Some(own) => (step % own == 0).then_some((1, own)),
-                None => STEPS.contains(&step).then_some((1, step)),
+            // A line that is indented in both proves the step, if all others fit.
+            if value > 0 && measure > 0 {
+                let own = measure / value;
+                let is_step = measure % value == 0 && own > 1 && own <= 8 && step % own == 0;
+                return is_step.then_some((1, own));
             }
+            STEPS.contains(&step).then_some((1, step))
         }
     }
 }
@@ -261,10 +263,13 @@ mod tests {
             (&["\ta", "\t\tb"], &["  a", "    b"], tabs, "      c", Ok("\t\t\tc")),
             (&["\ta"], &["    a"], tabs, "        b", Ok("\t\tb")),
             (&["\t\ta"], &["        a"], tabs, "    b", Ok("\tb")),
+            (&["\t\t\ta"], &["    a"], tabs, "        b", Err(Untranslatable)),
             (&["\ta"], &["a"], tabs, "    b", Ok("\t\tb")),
             (&["a"], &[" a"], tabs, "    b", Err(Untranslatable)),
+            (&["\ta"], &["        a"], tabs, "                b", Ok("\t\tb")),
+            (&["\ta"], &["        a"], tabs, "      b", Err(Untranslatable)),
             // Eight columns may be one step or two.
-            (&["\ta"], &["        a"], tabs, "                b", Err(Untranslatable)),
+            (&["\ta"], &["a"], tabs, "        b", Err(Untranslatable)),
             // A line between two steps.
             (&["\ta"], &["    a"], tabs, "      b", Err(Untranslatable)),
             (&["\ta", "\t * x"], &["    a", "     * x"], tabs, "         * y", Ok("\t\t * y")),

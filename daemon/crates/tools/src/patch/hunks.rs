@@ -86,9 +86,14 @@ fn verbatim(text: &str, hunks: &[Hunk]) -> Option<String> {
             here.is_some_and(|here| here.iter().eq(old.iter()))
         };
         let at = if old.is_empty() {
-            // Without a line of the file nothing shows that the patch has its line ends.
+            // Without a line of the file nothing shows that the patch has its line ends; in a file
+            // with both any may be meant.
             let has_returns = hunk.lines.iter().any(|line| line.text.ends_with('\r'));
-            let is_same = text.is_empty() || has_returns == text.contains("\r\n");
+            let with_return = text.matches("\r\n").count();
+            let is_same = match text.matches('\n').count() {
+                all if all == with_return => text.is_empty() || has_returns,
+                _ => with_return > 0 || !has_returns,
+            };
             Some(line).filter(|at| is_same && *at >= from && *at <= lines.len())?
         } else if line >= from && fits(line) {
             line

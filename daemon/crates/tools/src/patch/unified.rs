@@ -214,18 +214,24 @@ impl FileDiff {
         }
         let git = self.git_names.as_ref();
         let git_paths = git.and_then(|(old, new)| names::without_prefixes(old, new));
-        let is_prefixed = git_paths.is_some() || git.is_none();
-        let single = |name: &str, prefix: &str| match name.strip_prefix(prefix) {
-            Some(path) if is_prefixed => path.to_owned(),
-            _ => name.to_owned(),
+        // One name does not show that it has a prefix; the two of git do.
+        let without_prefix = |name: &str, prefix: &str| match git {
+            Some(_) => name.to_owned(),
+            None => name.strip_prefix(prefix).unwrap_or(name).to_owned(),
         };
         match &self.names {
             Some((Some(old), Some(new))) => {
                 let (old, new) = names::traditional(old, new);
                 Ok((Some(old), Some(new)))
             }
-            Some((None, Some(new))) => Ok((None, Some(single(new, "b/")))),
-            Some((Some(old), None)) => Ok((Some(single(old, "a/")), None)),
+            Some((None, Some(new))) => {
+                let path = git_paths.map(|(_, path)| path);
+                Ok((None, Some(path.unwrap_or_else(|| without_prefix(new, "b/")))))
+            }
+            Some((Some(old), None)) => {
+                let path = git_paths.map(|(path, _)| path);
+                Ok((Some(path.unwrap_or_else(|| without_prefix(old, "a/"))), None))
+            }
             Some((None, None)) => Err(bad(self.start, "it names no file")),
             None => {
                 let names = git_paths.or_else(|| self.git_names.clone());
