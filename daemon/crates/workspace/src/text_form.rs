@@ -2,7 +2,7 @@
 //! no other byte. A model sees text without a byte order mark, with plain line ends; it writes
 //! spaces where the file has tabs, and composed letters where the file has decomposed ones.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::OnceLock};
 
 use unicode_normalization::{
     UnicodeNormalization as _, char::canonical_combining_class, is_nfc, is_nfd,
@@ -118,7 +118,8 @@ pub struct TextFile {
     text: String,
     /// Lines by their ends, in the order of [`LineEnd::ALL`].
     counts: [usize; 3],
-    letters: Letters,
+    /// Determined on demand: most edits need no more than that a line is ASCII.
+    letters: OnceLock<Letters>,
 }
 
 /// Returns the text of bytes, with a byte order mark as its first character; `None` if it is
@@ -182,8 +183,13 @@ impl TextFile {
         let lf = text.matches('\n').count();
         let crlf = text.matches("\r\n").count();
         let cr = if lf == 0 { text.matches('\r').count() } else { 0 };
-        let letters = letters_of(&text);
-        Some(Self { encoding, has_bom, text, counts: [lf - crlf, crlf, cr], letters })
+        Some(Self {
+            encoding,
+            has_bom,
+            text,
+            counts: [lf - crlf, crlf, cr],
+            letters: OnceLock::new(),
+        })
     }
 
     /// Returns the text without a byte order mark, with the file's line ends.
@@ -271,13 +277,13 @@ impl TextFile {
     }
 
     pub fn letters(&self) -> Letters {
-        self.letters
+        *self.letters.get_or_init(|| letters_of(&self.text))
     }
 
     /// Returns a text with the letters of this file. Only a file whose letters are all decomposed
     /// changes it: composed ones are the default, so their presence says nothing.
     pub fn with_letters<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if text.is_ascii() || self.letters != Letters::Decomposed {
+        if text.is_ascii() || self.letters() != Letters::Decomposed {
             return text.into();
         }
         decomposed(text)
@@ -306,7 +312,7 @@ impl TextFile {
             }
             Indent::None | Indent::Spaces(_) => {}
         }
-        match self.letters {
+        match self.letters() {
             Letters::Decomposed => notes.push("decomposed letters (NFD)".to_owned()),
             Letters::Mixed => notes.push("composed and decomposed letters".to_owned()),
             Letters::Plain | Letters::Composed => {}

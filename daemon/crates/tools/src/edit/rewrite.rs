@@ -164,25 +164,30 @@ fn last_end(text: &str) -> Option<LineEnd> {
 }
 
 /// Letters of new lines.
-pub struct LineLetters {
-    letters: Letters,
+pub struct LineLetters<'f> {
+    file: &'f TextFile,
+    /// The part of the file that is replaced.
+    part: &'f str,
+    /// True if a letter whose form is not known is refused.
     is_strict: bool,
 }
 
-impl LineLetters {
-    /// Takes the letters of the file, or if it has both forms those of the part that is replaced.
-    pub fn of(file: &TextFile, part: &str, is_strict: bool) -> Self {
-        let letters = match file.letters() {
-            Letters::Mixed => letters_of(part),
-            letters => letters,
-        };
-        Self { letters, is_strict }
+impl<'f> LineLetters<'f> {
+    pub fn of(file: &'f TextFile, part: &'f str, is_strict: bool) -> Self {
+        Self { file, part, is_strict }
     }
 
-    /// Returns a line with these letters. Composed ones are the default, so their presence changes
-    /// nothing.
+    /// Returns a line with the letters of the file, or if it has both forms with those of the part
+    /// that is replaced. Composed ones are the default, so their presence changes nothing.
     pub fn apply<'t>(&self, line: &'t str) -> Result<Cow<'t, str>, Untranslatable> {
-        match self.letters {
+        if line.is_ascii() {
+            return Ok(line.into());
+        }
+        let letters = match self.file.letters() {
+            Letters::Mixed => letters_of(self.part),
+            letters => letters,
+        };
+        match letters {
             Letters::Decomposed => Ok(decomposed(line)),
             Letters::Mixed if self.is_strict && letters_of(line) != Letters::Plain => {
                 Err(Untranslatable)

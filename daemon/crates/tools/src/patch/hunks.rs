@@ -208,7 +208,8 @@ impl Target<'_> {
             .iter()
             .zip(&old)
             .any(|(file, given)| composed(file) == composed(given) && file != given);
-        let letters = LineLetters::of(self.file, &matched.concat(), has_other_letters);
+        let part = matched.concat();
+        let letters = LineLetters::of(self.file, &part, has_other_letters);
         let refused = |_| find::untranslatable("a hunk", self.path, start, &matched);
         let ends = self.ends(hunk, start, end);
         let mut at = start;

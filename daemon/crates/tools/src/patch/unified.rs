@@ -308,7 +308,7 @@ fn hunk_header(line: &str) -> Option<(Hunk, usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patch::parse;
+    use crate::patch::{hunks, parse};
 
     fn one(text: &str) -> FilePatch {
         let mut files = parse::parse(text).unwrap();
@@ -394,5 +394,27 @@ mod tests {
         let text = "--- a/x\n+++ b/x\n@@ -1 +1 @@ f\r\n-a\r\n+b\r\n";
         let FilePatch::Update { hunks, .. } = one(text) else { panic!("no update") };
         assert_eq!(hunks[0].lines[1].text, "b\r");
+    }
+
+    #[test]
+    fn damaged_patches_are_parsed_without_a_panic() {
+        let text = "diff --git \"a/\\303\\244\" b/y z\nold mode 100644\nnew mode 100755\nsimilarity index \
+            90%\nrename from \"\\303\\244\"\nrename to y z\nindex 1..2\n--- \"a/\\303\\244\"\n+++ b/y \
+            z\t\n@@ -1,2 +1,2 @@ f\n a\n-\u{e4}\n\\ No newline\n+b\r\n\\ No newline\n";
+        assert_eq!(parse::parse(text).unwrap().len(), 1);
+        let chars: Vec<char> = text.chars().collect();
+        for at in 0..chars.len() {
+            let (head, tail) = (&chars[..at], &chars[at + 1..]);
+            for middle in [&[][..], &['\n'], &['"'], &['\\'], &['9'], &['\u{20ac}'], &['\r', '-']] {
+                let damaged: String = [head, middle, tail].concat().into_iter().collect();
+                if let Ok(files) = parse::parse(&damaged) {
+                    for file in files {
+                        if let FilePatch::Update { hunks, .. } = file {
+                            let _refused = hunks::apply("f", "a\n\u{e4}".as_bytes(), &hunks);
+                        }
+                    }
+                }
+            }
+        }
     }
 }
