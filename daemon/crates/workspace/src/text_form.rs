@@ -1,5 +1,5 @@
-//! The form of a text file: what a writer retains beside the text, so that an edit of a line changes
-//! no other byte. A model sees text without a byte order mark, with plain line ends; it writes
+//! The form of a text file: what a writer retains beside the text, so that an edit of a line
+//! changes no other byte. A model sees text without a byte order mark, with plain line ends; it writes
 //! spaces where the file has tabs, and composed letters where the file has decomposed ones.
 
 use std::{borrow::Cow, sync::OnceLock};

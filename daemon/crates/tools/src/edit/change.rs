@@ -179,7 +179,8 @@ impl Change {
         let new_lines: Vec<&str> = new.lines().collect();
         let map = IndentMap::new(&matched, &searched, &new_lines, file.indent());
         // The last line of the file may have no end, whatever the given text has.
-        let tail = if all[..end].last().is_some_and(|line| line.end.is_some()) { "\n" } else { "" };
+        let has_end = all[..end].last().is_some_and(|line| line.end.is_some());
+        let tail = if has_end { "\n" } else { "" };
         let joined = |lines: &[&str]| match lines {
             [] => String::new(),
             lines => lines.join("\n") + tail,
@@ -198,8 +199,8 @@ impl Change {
             .rewritten(file, range.clone())
             .map_err(|_| find::untranslatable("old_text", path, at, &matched))?;
         let change = Self::spliced(path, file, &[(range, text)])?;
-        let shown = matched.join("\n").chars().take(MAX_MATCHED).collect();
-        let matched = if rule == Rule::Exact { vec![] } else { vec![shown] };
+        let excerpt = matched.join("\n").chars().take(MAX_MATCHED).collect();
+        let matched = if rule == Rule::Exact { vec![] } else { vec![excerpt] };
         Ok(Self { matched, ..change })
     }
 

@@ -6,7 +6,7 @@ use cairn_protocol::error::{Failure, Reason};
 /// Most line numbers that an error lists.
 const LISTED: usize = 8;
 /// Most lines of the file that an error shows.
-const SHOWN: usize = 6;
+const LISTED_LINES: usize = 6;
 
 /// Comparison of a line of the file with a searched one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,14 +63,14 @@ pub fn ambiguous(what: &str, path: &str, positions: &[usize], way_out: &str) -> 
 
 /// Refuses new lines that cannot be written in the form of the lines that they replace.
 pub fn untranslatable(what: &str, path: &str, first: usize, lines: &[&str]) -> Failure {
-    let shown: Vec<String> =
-        lines.iter().take(SHOWN).map(|line| format!("{:?}", clipped(line))).collect();
+    let excerpt: Vec<String> =
+        lines.iter().take(LISTED_LINES).map(|line| format!("{:?}", clipped(line))).collect();
     let text = format!(
         "{what} matches lines {} to {} of '{path}' but for white space or letters, and the new text \
         has no unambiguous form there: write it as the file does, which has (\\t is a tab) {}",
         first + 1,
         first + lines.len(),
-        shown.join(", ")
+        excerpt.join(", ")
     );
     Failure::new(Reason::InvalidParams, text)
 }

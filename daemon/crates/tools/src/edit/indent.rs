@@ -12,7 +12,7 @@ const STEPS: [i64; 3] = [4, 2, 3];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Untranslatable;
 
-/// Character of indentation.
+/// Characters that indent a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Tabs,

@@ -1,5 +1,5 @@
-//! Edits of files in every form: no byte outside of the edit changes, and new lines have the form of
-//! the file.
+//! Edits of files in every form: no byte outside of the edit changes, and new lines have the form
+//! of the file.
 
 use cairn_harness::Grants;
 use cairn_protocol::turn::ExecutionMode;
@@ -226,20 +226,20 @@ fn check((case, is_exact): (&str, bool), form: &Form, edit: &Edit, after: &[u8])
     let head = [form.mark(), form.part(&LINES[..edit.start], 0, false)].concat();
     let is_last = edit.end == LINES.len();
     let tail = form.part(&LINES[edit.end..], edit.end, !is_last);
-    let shown = String::from_utf8_lossy(after);
+    let text = String::from_utf8_lossy(after);
     let middle = after.strip_prefix(&head[..]).and_then(|rest| rest.strip_suffix(&tail[..]));
-    let middle = middle.unwrap_or_else(|| panic!("{case}: other bytes changed: {shown:?}"));
+    let middle = middle.unwrap_or_else(|| panic!("{case}: other bytes changed: {text:?}"));
     if form.ends.len() == 1 {
         let mut expected = form.part(edit.new, edit.start, is_last);
         let middle = String::from_utf8_lossy(middle);
         if is_exact && form.is_decomposed && middle.contains('\u{fc}') {
             expected = Form { is_decomposed: false, ..*form }.part(edit.new, edit.start, is_last);
         }
-        assert_eq!(middle, String::from_utf8_lossy(&expected), "{case}: {shown:?}");
+        assert_eq!(middle, String::from_utf8_lossy(&expected), "{case}: {text:?}");
     } else {
         let plain = String::from_utf8_lossy(middle).replace("\r\n", "\n");
         let expected = given(edit.new, form.step);
-        assert_eq!(plain.trim_end_matches('\n'), expected, "{case}: {shown:?}");
+        assert_eq!(plain.trim_end_matches('\n'), expected, "{case}: {text:?}");
     }
 }
 

@@ -168,13 +168,13 @@ impl Comparison {
 fn difference(tool: &Tree, git: &Tree) -> String {
     let paths = tool.keys().chain(git.keys());
     let first = paths.into_iter().find(|path| tool.get(*path) != git.get(*path));
-    let shown = |tree: &Tree| {
+    let excerpt = |tree: &Tree| {
         let file = first.and_then(|path| tree.get(path));
         file.map(|(bytes, mode)| {
             (String::from_utf8_lossy(bytes).chars().take(2000).collect::<String>(), *mode)
         })
     };
-    format!("{first:?}: tool {:?}, git {:?}", shown(tool), shown(git))
+    format!("{first:?}: tool {:?}, git {:?}", excerpt(tool), excerpt(git))
 }
 
 /// Options of `git diff` that are tried on each commit.
@@ -237,8 +237,13 @@ async fn diffs_of_a_real_repository_are_applied_as_git_applies_them() {
             wrong.push(format!("{commit}: {how}"));
         }
     }
-    counts.iter().for_each(|(key, n)| println!("{n:5} {key}"));
+    print_counts(&counts);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[expect(clippy::print_stdout, reason = "the counts are the result of a run by hand")]
+fn print_counts(counts: &BTreeMap<String, usize>) {
+    counts.iter().for_each(|(key, n)| println!("{n:5} {key}"));
 }
 
 /// Returns a refusal without paths and numbers, so that equal ones are counted together.

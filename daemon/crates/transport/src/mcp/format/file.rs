@@ -110,3 +110,26 @@ impl Lines<'_> {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn formatted(form: Value) -> String {
+        let output = json!({"path": "f", "content": "1|x\n", "end_line": 1, "total_lines": 1,
+            "form": form});
+        let result = json!({"ok": true, "output": output,
+            "meta": {"tag": "file", "truncated": false, "millis": 0}});
+        let result = serde_json::from_value(result).unwrap();
+        file("f", result, 1, false, Budget::tokens(None)).unwrap()
+    }
+
+    #[test]
+    fn form_of_a_file_follows_its_lines() {
+        assert_eq!(formatted(Value::Null), "f:1-1 of 1\n1|x\n");
+        let expected = "f:1-1 of 1\n1|x\n[form of the file: CRLF line ends]\n";
+        assert_eq!(formatted(json!("CRLF line ends")), expected);
+    }
+}
