@@ -254,8 +254,10 @@ impl Change {
         let file = TextFile::parse(&before)
             .ok_or_else(|| bad(format!("'{path}' is neither UTF-8 nor UTF-16 text")))?;
         let (old, new) = (file.without_bom(old), file.without_bom(new));
-        // A caller that gives carriage returns of the file knows its bytes.
-        if old.contains('\r') && file.text().contains(old) {
+        // A caller that gives carriage returns of the file knows its bytes; new lines without any
+        // were written for a file without them.
+        let is_exact = new.contains('\r') || !new.contains('\n');
+        if old.contains('\r') && is_exact && file.text().contains(old) {
             let ranges: Vec<Range<usize>> =
                 file.text().match_indices(old).map(|(at, text)| at..at + text.len()).collect();
             require_one(path, file.text(), &ranges, all)?;
@@ -520,6 +522,20 @@ mod tests {
             edit(letters, "caf\u{e9} = 1", "caf\u{e9} = \u{e4}", false).unwrap(),
             "\tcafe\u{301} = a\u{308}\n\tx = 2\n",
         );
+    }
+
+    #[test]
+    fn carriage_returns_of_the_caller_are_those_of_the_file_or_none() {
+        for (text, old, new, expected) in [
+            ("a\r\nb\r\n", "a\r\nb", "x\ny", "x\r\ny\r\n"),
+            ("a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n"),
+            ("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n"),
+            ("a\rb\nc\r\n", "a\rb", "ab", "ab\nc\r\n"),
+        ] {
+            assert_eq!(edit(text, old, new, false).unwrap(), expected, "{text:?} {old:?}");
+        }
+        let error = edit("a\r\nb\r\n", "a\nb", "a\r\nb", false).unwrap_err();
+        assert!(error.contains("differ in line ends only"), "{error}");
     }
 
     #[test]
