@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use sha2::{Digest as _, Sha256};
 use similar::TextDiff;
 
 /// Largest diff of one change that is shown, in bytes.
@@ -16,18 +17,23 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, limit: u
         before.map_or_else(|| "/dev/null".to_owned(), |_| format!("a/{path}")),
         after.map_or_else(|| "/dev/null".to_owned(), |_| format!("b/{path}")),
     );
-    let text = |bytes: Option<&[u8]>| {
-        std::str::from_utf8(bytes.unwrap_or_default()).ok().map(str::to_owned)
-    };
-    let (Some(old), Some(new)) = (text(before), text(after)) else {
-        return format!(
-            "--- {from}\n+++ {to}\nbinary: {} to {} bytes\n",
+    let described = |kind: &str| {
+        // Two changes of equal sizes must not be equal: one may have been approved.
+        let digest = hex::encode(Sha256::digest(after.unwrap_or_default()));
+        format!(
+            "--- {from}\n+++ {to}\n{kind}: {} to {} bytes, SHA-256 {digest}\n",
             size(before),
             size(after)
-        );
+        )
+    };
+    let text = |bytes: Option<&[u8]>| {
+        cairn_workspace::decode_text(bytes.unwrap_or_default()).map(|(_, text)| text.into_owned())
+    };
+    let (Some(old), Some(new)) = (text(before), text(after)) else {
+        return described("binary");
     };
     if old.lines().count().max(new.lines().count()) > MAX_LINES {
-        return format!("--- {from}\n+++ {to}\nlarge: {} to {} bytes\n", size(before), size(after));
+        return described("large");
     }
     let diff = TextDiff::from_lines(&old, &new);
     let mut patch = diff.unified_diff().context_radius(3).header(&from, &to).to_string();
@@ -71,6 +77,10 @@ mod tests {
             unified("n", None, Some(b"one\n"), MAX_DIFF).starts_with("--- /dev/null\n+++ b/n\n")
         );
         assert!(unified("b", Some(b"\xff"), Some(b"x"), MAX_DIFF).contains("binary: 1 to 1 bytes"));
+        let wide = unified("w", Some(b"\xff\xfea\0\n\0"), Some(b"\xff\xfeb\0\n\0"), MAX_DIFF);
+        assert!(wide.ends_with("-\u{feff}a\n+\u{feff}b\n"), "{wide}");
+        let binary = |byte: u8| unified("b", Some(b"\xff"), Some(&[0xff, byte]), MAX_DIFF);
+        assert_ne!(binary(1), binary(2));
         let long = unified("l", None, Some("line\n".repeat(1000).as_bytes()), 200);
         assert!(long.len() < 400 && is_truncated(&long) && !is_truncated(&patch), "{long}");
         assert!(long.contains("\n[974 further lines of this diff are omitted;"), "{long}");

@@ -512,8 +512,23 @@ impl Permit {
         before: Option<Vec<u8>>,
         after: Vec<u8>,
     ) -> Result<(), Failure> {
+        self.write_file_as(path, before, after, None)
+    }
+
+    /// Writes as [`Permit::write_file`] does, and makes the file executable or not; `None` retains
+    /// the mode. Blocks.
+    ///
+    /// # Errors
+    /// As [`Permit::write_file`].
+    pub fn write_file_as(
+        &self,
+        path: &ResolvedPath,
+        before: Option<Vec<u8>>,
+        after: Vec<u8>,
+        executable: Option<bool>,
+    ) -> Result<(), Failure> {
         self.require_unchanged(path, before.as_deref())?;
-        path.root().write_file(path.real(), &after)?;
+        path.root().write_file_as(path.real(), &after, executable)?;
         self.autorun.watch.expect(path.root(), path.real(), Some(&after));
         self.changes.push(Change {
             path: path.real().to_owned(),

@@ -5,7 +5,10 @@ mod after;
 mod apply;
 mod change;
 pub mod find;
+pub mod indent;
 mod notebook;
+pub mod occurrences;
+pub mod rewrite;
 
 use std::sync::Arc;
 
@@ -24,7 +27,7 @@ use serde_json::{Value, json};
 
 pub use after::AfterEdit;
 pub use apply::apply_all;
-pub use change::{Change, Piece};
+pub use change::{Change, ModeChange, Piece};
 
 use crate::{Deps, reading};
 
@@ -102,14 +105,14 @@ pub trait Plan: DeserializeOwned + JsonSchema + Send + 'static {
 
 impl Plan for WriteFile {
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str = "Creates a file, or replaces an existing one completely. Parent \
-        folders are created. To change a part of a file use edit_file: it is shorter and safer. The \
-        user may be asked first.";
+    const DESCRIPTION: &'static str = "Creates a file, or replaces an existing one completely, whose \
+        encoding and line ends it retains. Parent folders are created. To change a part of a file use \
+        edit_file: it is shorter and safer. The user may be asked first.";
     fn path(&self) -> &str {
         &self.path
     }
     fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure> {
-        Ok(Change::replace(rel, before, self.content.into_bytes()))
+        Ok(Change::write(rel, before, self.content))
     }
     fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<MustAsk> {
         let blind = !seen && before.is_some_and(|b| !b.is_empty());
@@ -126,7 +129,7 @@ impl Plan for EditFile {
     const DESCRIPTION: &'static str = "Replaces a piece of text in a file, or several with edits. Read \
         the file first: old_text must be its text (without the line numbers that read_file shows) and \
         unique, unless replace_all is set. Complete lines may differ in white space; the answer then \
-        has the text that was matched. The user is asked first if the file was not read or has \
+        has the text that was matched, and new_text is indented like it. The user is asked first if the file was not read or has \
         changed since.";
     fn path(&self) -> &str {
         &self.path

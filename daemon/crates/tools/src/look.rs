@@ -10,6 +10,7 @@ use cairn_protocol::{
     session::Empty,
     time::Timestamp,
 };
+use cairn_workspace::{Encoding, TextFile};
 use globset::GlobBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -127,7 +128,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         deps,
         "read_file",
         "Reads a file with line numbers. Use it before you edit: the text before `|` is the line \
-        number, not part of the line. Returns 500 lines from `offset` on; the answer has the total number.",
+        number, not part of the line. Returns 500 lines from `offset` on; the answer has the total number, \
+        and `form` if the file has other than plain line ends, tabs, or another encoding than UTF-8.",
         "file",
         read_file,
     );
@@ -191,36 +193,72 @@ pub fn read_file(
 
 /// Returns a range of a file, with line numbers.
 pub fn render_file(rel: &str, bytes: &[u8], args: &ReadFile) -> (Value, bool) {
-    if bytes.iter().take(8192).any(|b| *b == 0) {
+    let file = TextFile::parse(bytes);
+    let is_wide = file.as_ref().is_some_and(|file| file.encoding() != Encoding::Utf8);
+    if !is_wide && bytes.iter().take(8192).any(|b| *b == 0) {
         return (json!({"path": rel, "binary": true, "bytes": bytes.len()}), false);
     }
-    let (from, part) = match (args.byte_offset, args.byte_limit) {
-        (None, None) => (0, bytes),
-        (offset, limit) => {
-            let from = usize::try_from(offset.unwrap_or(0)).unwrap_or(usize::MAX).min(bytes.len());
-            let most =
-                usize::try_from(limit.unwrap_or(65_536).clamp(1, MAX_BYTES)).unwrap_or(usize::MAX);
-            (from, &bytes[from..from.saturating_add(most).min(bytes.len())])
+    let (mut value, cut) = match (args.byte_offset, args.byte_limit, &file) {
+        (None, None, Some(file)) => render_lines(rel, file, args),
+        (None, None, None) => {
+            let text = String::from_utf8_lossy(bytes);
+            match TextFile::parse(text.as_bytes()) {
+                Some(file) => render_lines(rel, &file, args),
+                None => (json!({"path": rel, "binary": true, "bytes": bytes.len()}), false),
+            }
         }
+        (offset, limit, _) => render_bytes(rel, bytes, (offset, limit)),
     };
-    let by_bytes = args.byte_offset.is_some() || args.byte_limit.is_some();
-    let before = bytes[..from].iter().filter(|b| **b == b'\n').count();
-    let text = String::from_utf8_lossy(part);
-    let total = count_lines(bytes);
-    let (first, most) = match by_bytes {
-        true => (before + 1, usize::MAX),
-        false => (args.offset.max(1) as usize, args.limit.clamp(1, MAX_LINES) as usize),
+    let notes = match &file {
+        Some(file) => file.notes(),
+        None => vec!["not UTF-8: edit_file cannot change it".to_owned()],
     };
-    let skip = if by_bytes { 0 } else { first - 1 };
+    // An edit must match, and writes like the file, what its text does not show.
+    if !notes.is_empty() {
+        value["form"] = notes.join("; ").into();
+    }
+    (value, cut)
+}
+
+fn render_lines(rel: &str, file: &TextFile, args: &ReadFile) -> (Value, bool) {
+    let lines = file.lines();
+    let first = args.offset.max(1) as usize;
+    let limit = args.limit.clamp(1, MAX_LINES) as usize;
     let mut content = String::new();
-    let mut last = first.saturating_sub(1);
-    for (at, line) in text.lines().enumerate().skip(skip).take(most) {
-        last = if by_bytes { before + at + 1 } else { at + 1 };
+    let mut last = first - 1;
+    for (at, line) in lines.iter().enumerate().skip(first - 1).take(limit) {
+        last = at + 1;
+        let _ok = writeln!(content, "{last}|{}", clipped(line.text));
+    }
+    let cut = last < lines.len();
+    let value = json!({
+        "content": content, "path": rel, "start_line": first, "end_line": last,
+        "total_lines": lines.len(), "truncated": cut,
+    });
+    (value, cut)
+}
+
+/// Returns a range of bytes; its first and last lines may be parts.
+fn render_bytes(
+    rel: &str,
+    bytes: &[u8],
+    (offset, limit): (Option<u64>, Option<u64>),
+) -> (Value, bool) {
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let from = size(offset.unwrap_or(0)).min(bytes.len());
+    let most = size(limit.unwrap_or(65_536).clamp(1, MAX_BYTES));
+    let part = &bytes[from..from.saturating_add(most).min(bytes.len())];
+    let before = bytes[..from].iter().filter(|b| **b == b'\n').count();
+    let mut content = String::new();
+    let mut last = before;
+    for (at, line) in String::from_utf8_lossy(part).lines().enumerate() {
+        last = before + at + 1;
         let _ok = writeln!(content, "{last}|{}", clipped(line));
     }
-    let cut = if by_bytes { from + part.len() < bytes.len() } else { last < total };
+    let cut = from + part.len() < bytes.len();
     let value = json!({
-        "content": content, "path": rel, "start_line": first, "end_line": last, "total_lines": total, "truncated": cut,
+        "content": content, "path": rel, "start_line": before + 1, "end_line": last,
+        "total_lines": count_lines(bytes), "truncated": cut,
     });
     (value, cut)
 }
@@ -438,6 +476,18 @@ mod tests {
             ("2|b\n3|c\n", Some(true))
         );
         assert_eq!(read("\0\u{1}", json!({}))["binary"], true);
+        assert_eq!(
+            part["form"],
+            "mixed line ends: 2 LF, 1 CRLF; no line end at the end of the file"
+        );
+        assert_eq!(read("a\n  b\n", json!({})).get("form"), None);
+        let wide = render_file(
+            "f",
+            b"\xff\xfea\0\n\0b\0",
+            &serde_json::from_value(json!({"path": "f"})).unwrap(),
+        );
+        assert_eq!(wide.0["content"], "1|a\n2|b\n");
+        assert_eq!(read("\u{feff}a\rb", json!({}))["content"], "1|a\n2|b\n");
         assert!(
             read(&"x".repeat(9000), json!({}))["content"]
                 .as_str()

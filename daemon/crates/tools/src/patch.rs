@@ -2,7 +2,9 @@
 //! not at all.
 
 mod hunks;
+mod names;
 mod parse;
+mod unified;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,10 +20,10 @@ use serde_json::{Value, json};
 
 use crate::{
     Deps,
-    edit::{self, Change, DeleteFile, EditFile, Plan as _},
+    edit::{self, Change, DeleteFile, EditFile, ModeChange, Plan as _},
     reading,
 };
-use parse::FilePatch;
+use parse::{Destination, FilePatch, Hunk};
 
 /// Arguments of the tool `apply_patch`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -54,18 +56,59 @@ impl Planned {
             (earlier, why) => earlier.or(why),
         };
     }
+
+    fn delete(
+        &mut self,
+        target: ResolvedPath,
+        before: Vec<u8>,
+        why: Option<MustAsk>,
+    ) -> Result<(), Failure> {
+        let executable = target.root().is_executable(target.real())?;
+        let mode = ModeChange { before: Some(executable), after: executable };
+        let change = Change::delete(target.entry(), before).with_mode(mode);
+        self.add(target, change, why);
+        Ok(())
+    }
+
+    fn note_mode(&mut self, path: &str) {
+        self.notes.push(format!("undoing the turn does not restore the mode of '{path}'"));
+    }
 }
 
 /// Returns the tools whose rules apply to the change of a file, each with its path.
 fn effects(file: &FilePatch) -> Vec<(&'static str, &str)> {
     match file {
         FilePatch::Add { path, .. } => vec![("write_file", path)],
-        FilePatch::Delete { path } => vec![("delete_file", path)],
+        FilePatch::Delete { path, .. } => vec![("delete_file", path)],
         FilePatch::Update { path, to: None, .. } => vec![("edit_file", path)],
+        FilePatch::Update { path, to: Some(to), .. } if to.is_copy => {
+            vec![("read_file", path), ("write_file", &to.path)]
+        }
         FilePatch::Update { path, to: Some(to), .. } => {
-            vec![("edit_file", path), ("delete_file", path), ("write_file", to)]
+            vec![("edit_file", path), ("delete_file", path), ("write_file", &to.path)]
         }
     }
+}
+
+fn read(target: &ResolvedPath) -> Result<Option<Vec<u8>>, Failure> {
+    Ok(target.root().read_file(target.real(), MAX_WRITTEN_BYTES)?)
+}
+
+fn exists(target: &ResolvedPath) -> Failure {
+    let text = format!("'{}' exists already: update it instead of adding it", target.real());
+    Failure::new(Reason::InvalidParams, text)
+}
+
+/// Refuses to delete a file whose content is not the one that the patch deletes.
+fn check_deleted(rel: &str, before: &[u8], hunks: &[Hunk]) -> Result<(), Failure> {
+    let after =
+        if hunks.is_empty() { before.to_vec() } else { hunks::apply(rel, before, hunks)?.0 };
+    let is_empty = cairn_workspace::TextFile::parse(&after).is_some_and(|f| f.text().is_empty());
+    if is_empty {
+        return Ok(());
+    }
+    let text = format!("the patch deletes '{rel}', which has more content than the patch");
+    Err(Failure::new(Reason::InvalidParams, text))
 }
 
 impl PatchTool {
@@ -81,17 +124,22 @@ impl PatchTool {
         for file in files {
             let (path, to) = match file {
                 FilePatch::Update { path, to, .. } => (path, to.as_ref()),
-                FilePatch::Add { path, .. } | FilePatch::Delete { path } => (path, None),
+                FilePatch::Add { path, .. } | FilePatch::Delete { path, .. } => (path, None),
             };
             let target = locate(path)?;
-            let to = to.map(|to| locate(to)).transpose()?;
-            for target in [Some(&target), to.as_ref()].into_iter().flatten() {
+            let is_copied = to.is_some_and(|to| to.is_copy);
+            let to = to.map(|to| locate(&to.path)).transpose()?;
+            // The source of a copy may be changed by another part of the patch.
+            let source = (!is_copied).then_some(&target);
+            for target in [source, to.as_ref()].into_iter().flatten() {
                 if !named.insert(target.real().to_owned()) {
                     return Err(bad(format!("the patch names '{}' twice", target.real())));
                 }
             }
             self.plan_file(session, file, (target, to), &mut planned)?;
         }
+        // A folder may take the place of a file.
+        planned.changes.sort_by_key(|(_, change)| change.after.is_some());
         Ok(planned)
     }
 
@@ -102,42 +150,57 @@ impl PatchTool {
         (target, to): (ResolvedPath, Option<ResolvedPath>),
         planned: &mut Planned,
     ) -> Result<(), Failure> {
-        let read =
-            |target: &ResolvedPath| target.root().read_file(target.real(), MAX_WRITTEN_BYTES);
         let before = read(&target)?;
         let rel = target.real().to_owned();
-        let exists = |rel: &str| {
-            let text = format!("'{rel}' exists already: update it instead of adding it");
-            Failure::new(Reason::InvalidParams, text)
-        };
         let seen = before.as_deref().is_some_and(|b| self.0.seen.knows(session, &rel, b));
         let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist"));
         match file {
-            FilePatch::Add { .. } if before.is_some() => return Err(exists(&rel)),
-            FilePatch::Add { content, .. } => {
+            FilePatch::Add { .. } if before.is_some() => return Err(exists(&target)),
+            FilePatch::Add { content, executable, .. } => {
                 let change = Change::replace(&rel, None, content.clone().into_bytes());
-                planned.add(target, change, None);
+                let mode = ModeChange { before: None, after: *executable };
+                planned.add(target, change.with_mode(mode), None);
             }
-            FilePatch::Delete { .. } => {
-                let change = Change::delete(target.entry(), before.ok_or_else(missing)?);
-                planned.add(target, change, DeleteFile::must_ask(seen, None));
+            FilePatch::Delete { hunks, .. } => {
+                let before = before.ok_or_else(missing)?;
+                if let Some(hunks) = hunks {
+                    check_deleted(&rel, &before, hunks)?;
+                }
+                planned.delete(target, before, DeleteFile::must_ask(seen, None))?;
             }
-            FilePatch::Update { hunks, .. } => {
+            FilePatch::Update { hunks, to: destination, executable, .. } => {
                 let before = before.ok_or_else(missing)?;
                 let why = EditFile::must_ask(seen, Some(&before));
-                let (after, notes) = hunks::apply(&rel, &before, hunks)?;
-                planned.notes.extend(notes);
-                let Some(to) = to else {
-                    planned.add(target, Change::replace(&rel, Some(before), after), why);
-                    return Ok(());
+                let (after, notes) = match hunks[..] {
+                    [] => (before.clone(), vec![]),
+                    _ => hunks::apply(&rel, &before, hunks)?,
                 };
-                if read(&to)?.is_some() {
-                    return Err(exists(to.real()));
+                planned.notes.extend(notes);
+                let now = target.root().is_executable(&rel)?;
+                let mode = ModeChange { before: Some(now), after: executable.unwrap_or(now) };
+                match to.zip(destination.as_ref()) {
+                    None => {
+                        let change = Change::replace(&rel, Some(before), after);
+                        let change = if executable.is_some() {
+                            planned.note_mode(&rel);
+                            change.with_mode(mode)
+                        } else {
+                            change
+                        };
+                        planned.add(target, change, why);
+                    }
+                    Some((to, Destination { is_copy, .. })) => {
+                        if read(&to)?.is_some() {
+                            return Err(exists(&to));
+                        }
+                        let created = Change::replace(to.real(), None, after);
+                        let new_mode = ModeChange { before: None, ..mode };
+                        planned.add(to, created.with_mode(new_mode), why);
+                        if !is_copy {
+                            planned.delete(target, before, DeleteFile::must_ask(seen, None))?;
+                        }
+                    }
                 }
-                let created = Change::replace(to.real(), None, after);
-                planned.add(to, created, why);
-                let removed = Change::delete(target.entry(), before);
-                planned.add(target, removed, DeleteFile::must_ask(seen, None));
             }
         }
         Ok(())
@@ -151,7 +214,7 @@ impl Tool for PatchTool {
             `*** Begin Patch`, then for each file `*** Update File: PATH` with hunks (`@@` and a line \
             above the change if its place is not unique; then lines with ' ', '-' or '+'), \
             `*** Add File: PATH` with '+' lines, or `*** Delete File: PATH`, and `*** End Patch`. \
-            Unified diffs are accepted too.";
+            Unified diffs of git, GNU diff and svn are accepted too.";
         ToolSpec {
             paths: &[],
             timeout: self.0.after_edit.call_timeout(),

@@ -24,6 +24,7 @@ mod root;
 mod roots;
 mod sockets;
 mod span;
+mod text_form;
 mod visibility;
 mod walk;
 mod watch;
@@ -45,6 +46,10 @@ pub use resolved::ResolvedPath;
 pub use root::{Facts, FileStat, Opener, Root};
 pub use roots::{MAX_PATH_BYTES, Roots};
 pub use span::{MAX_HASHED_BYTES, MAX_SCANNED_BYTES, read_span};
+pub use text_form::{
+    Encoding, Indent, Letters, LineEnd, TextFile, TextLine, composed, decode_text, decomposed,
+    joins_previous, letters_of,
+};
 pub use visibility::{Masked, ReadRule, ReadRules, Reading, View, Visibility};
 pub use walk::{Ignore, MAX_UNREADABLE, WalkOptions, WalkReport, Walked, walk};
 pub use watch::{Change, MAX_PENDING, QUIET, Ticks, Watch};

@@ -39,6 +39,30 @@ impl Root {
     /// As [`Root::open_file`]; `NotAFile` for a symlink; `PathBlocked` for folders of version
     /// control and for files that Cairn itself runs or reads; `TooLarge`; `DiskFull`.
     pub fn write_file(&self, rel: &str, bytes: &[u8]) -> Result<(), WorkspaceError> {
+        self.write_file_as(rel, bytes, None)
+    }
+
+    /// Returns true if its owner may execute the file at `rel`.
+    ///
+    /// # Errors
+    /// As [`Root::open_file`].
+    pub fn is_executable(&self, rel: &str) -> Result<bool, WorkspaceError> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let meta = self.open_file(rel)?.metadata().map_err(|e| failure(e, rel))?;
+        Ok(meta.permissions().mode() & 0o100 != 0)
+    }
+
+    /// Writes a file as [`Root::write_file`] does, and makes it executable for those who may read
+    /// it, or for nobody; `None` retains the mode.
+    ///
+    /// # Errors
+    /// As [`Root::write_file`].
+    pub fn write_file_as(
+        &self,
+        rel: &str,
+        bytes: &[u8],
+        executable: Option<bool>,
+    ) -> Result<(), WorkspaceError> {
         if bytes.len() as u64 > MAX_WRITTEN_BYTES {
             return Err(WorkspaceError::ContentTooLarge {
                 path: rel.to_owned(),
@@ -58,8 +82,18 @@ impl Root {
             options.write(true).create_new(true).mode(0o666);
             let mut file = folder.open_with(&fresh, &options)?;
             file.write_all(bytes)?;
-            if let Some(mode) = mode {
-                file.set_permissions(cap_std::fs::Permissions::from_mode(mode.mode() & 0o7777))?;
+            // A new file has the mode that the mask of the process leaves.
+            let usual = match &mode {
+                Some(mode) => mode.mode() & 0o7777,
+                None => file.metadata()?.permissions().mode() & 0o7777,
+            };
+            let wished = match executable {
+                Some(true) => usual | (usual & 0o444) >> 2,
+                Some(false) => usual & !0o111,
+                None => usual,
+            };
+            if mode.is_some() || wished != usual {
+                file.set_permissions(cap_std::fs::Permissions::from_mode(wished))?;
             }
             file.sync_all()?;
             folder.rename(&fresh, &folder, &name)

@@ -89,7 +89,10 @@ fn lines_of_file(output: &Value, bytes: u64) -> Option<String> {
     } else {
         String::new()
     };
-    Some(format!("{text}[{path}: {range}{rest}]"))
+    // Line ends, tabs and the encoding, where they are not the usual ones.
+    let form = output.get("form").and_then(Value::as_str);
+    let form = form.map_or_else(String::new, |form| format!("; {form}"));
+    Some(format!("{text}[{path}: {range}{form}{rest}]"))
 }
 
 /// Returns the beginning and the end of a long text, with a line between them that gives the size
@@ -131,6 +134,14 @@ mod tests {
             "{long}"
         );
         assert!(long.chars().count() < 1150);
+    }
+
+    #[test]
+    fn form_of_a_file_reaches_the_model() {
+        let output = json!({"content": "1|x\n", "path": "f", "start_line": 1, "total_lines": 1,
+            "form": "CRLF line ends; indented by tabs"});
+        let end = "[f: lines 1 to 1 of 1; CRLF line ends; indented by tabs]";
+        assert_eq!(value(&output, 1000), format!("1|x\n{end}"));
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub fn apply_all(
             Ok(()) => applied.push((target, change)),
             Err(mut failure) => {
                 for (target, change) in applied.into_iter().rev() {
-                    if let Err(why) = revert(&target, change).apply(permit, &target, seen) {
+                    let path = if change.before.is_some() { target.real() } else { target.entry() };
+                    if let Err(why) = change.reverted(path).apply(permit, &target, seen) {
                         failure.message +=
                             &format!("; '{}' was not restored: {why}", target.real());
                     }
@@ -32,11 +33,4 @@ pub fn apply_all(
         }
     }
     Ok(())
-}
-
-fn revert(target: &ResolvedPath, change: Change) -> Change {
-    match change.before {
-        Some(before) => Change::replace(target.real(), change.after, before),
-        None => Change::delete(target.entry(), change.after.unwrap_or_default()),
-    }
 }

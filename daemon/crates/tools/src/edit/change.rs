@@ -1,11 +1,20 @@
 //! A change of one file, computed and not applied yet.
 
+use std::ops::Range;
+
 use cairn_harness::{Permit, diff};
 use cairn_protocol::error::{Failure, Reason};
-use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath};
+use cairn_workspace::{
+    Letters, LineEnd, MAX_WRITTEN_BYTES, ResolvedPath, TextFile, TextLine, composed,
+};
 use serde_json::{Value, json};
 
-use super::find;
+use super::{
+    find::{self, Rule},
+    indent::IndentMap,
+    occurrences::occurrences,
+    rewrite::{self, Replacement},
+};
 use crate::seen::Seen;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +28,18 @@ pub struct Change {
     replacements: Option<usize>,
     /// Text of the file that was replaced although its white space differs from the given one.
     matched: Vec<String>,
+    /// Facts about the form of the file that the caller should know.
+    pub notes: Vec<String>,
+    /// Modes before and after the change, if it sets one.
+    mode: Option<ModeChange>,
+}
+
+/// Permission to execute a file, which its owner has or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModeChange {
+    /// `None` when there is no file.
+    pub before: Option<bool>,
+    pub after: bool,
 }
 
 /// One replacement of a text.
@@ -49,6 +70,8 @@ impl Change {
             after: Some(after),
             replacements: None,
             matched: vec![],
+            notes: vec![],
+            mode: None,
         }
     }
 
@@ -60,7 +83,25 @@ impl Change {
             after: None,
             replacements: None,
             matched: vec![],
+            notes: vec![],
+            mode: None,
         }
+    }
+
+    /// Sets the mode with the content.
+    pub fn with_mode(self, mode: ModeChange) -> Self {
+        Self { mode: Some(mode), ..self }
+    }
+
+    /// Creates the change that reverts this one at `path`.
+    pub fn reverted(self, path: &str) -> Self {
+        let was_executable = self.mode.and_then(|mode| mode.before);
+        let mode = was_executable.map(|after| ModeChange { before: None, after });
+        let change = match self.before {
+            Some(before) => Self::replace(path, self.after, before),
+            None => Self::delete(path, self.after.unwrap_or_default()),
+        };
+        Self { mode, ..change }
     }
 
     /// Makes several replacements, each in the result of those before it.
@@ -79,19 +120,52 @@ impl Change {
             all.after = one.after;
             all.replacements = Some(all.replacements() + one.replacements.unwrap_or(0));
             all.matched.extend(one.matched);
+            all.notes.extend(one.notes);
+            all.notes.dedup();
         }
         Ok(all)
     }
 
+    /// Writes a complete file. One that exists keeps its encoding and byte order mark, and lines
+    /// that stay keep their ends and letters; new ones have the usual ones of the file.
+    pub fn write(path: &str, before: Option<Vec<u8>>, content: String) -> Self {
+        let Some(bytes) = before.as_ref().filter(|bytes| !bytes.is_empty()) else {
+            return Self::replace(path, before, content.into_bytes());
+        };
+        let Some(file) = TextFile::parse(bytes).filter(|file| !file.text().contains('\0')) else {
+            let note = "the file was neither UTF-8 nor UTF-16 text; now it is UTF-8".to_owned();
+            let change = Self::replace(path, before, content.into_bytes());
+            return Self { notes: vec![note], ..change };
+        };
+        let given = file.without_bom(&content);
+        let (old, new) = (plain_text(&file), rewrite::plain_ends(given));
+        let has_same_letters = matches!(file.letters(), Letters::Plain | Letters::Composed);
+        let replacement = Replacement {
+            old: &old,
+            new: &new,
+            has_same_letters,
+            is_strict: false,
+            translate: &rewrite::verbatim,
+        };
+        let range = 0..file.text().len();
+        let text = replacement.rewritten(&file, range).unwrap_or_else(|_| new.to_string());
+        let notes = written_notes(&file, &content, &text);
+        let after = file.bytes_of(&text);
+        Self { notes, ..Self::replace(path, before, after) }
+    }
+
     /// Replaces complete lines that equal `old` but for white space.
-    fn edit_tolerant(path: &str, text: &str, old: &str, new: &str) -> Result<Self, Failure> {
-        let raw: Vec<&str> = text.split_inclusive('\n').collect();
-        let lines: Vec<&str> = raw.iter().map(|line| line.trim_end_matches(['\r', '\n'])).collect();
-        let searched: Vec<&str> = old.lines().collect();
-        let at = match find::positions(&lines, &searched, 0).0[..] {
+    fn edit_tolerant(path: &str, file: &TextFile, old: &str, new: &str) -> Result<Self, Failure> {
+        let all = file.lines();
+        let lines: Vec<_> = all.iter().map(|line| composed(line.text)).collect();
+        let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
+        let own_old = composed(old);
+        let searched: Vec<&str> = own_old.lines().collect();
+        let (positions, rule) = find::positions(&lines, &searched, 0);
+        let at = match positions[..] {
             [at] => at,
             [] => {
-                let text = format!("old_text is not in '{path}'{}", nearly(text, old));
+                let text = format!("old_text is not in '{path}'{}", nearly(file.text(), old));
                 return Err(Failure::new(Reason::InvalidParams, text));
             }
             ref several => {
@@ -101,37 +175,68 @@ impl Change {
             }
         };
         let end = at + searched.len();
-        let new: Vec<&str> = new.lines().collect();
-        let new = find::reindented(&lines[at..end], &searched, &new);
-        let eol = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        let mut after = raw[..at].concat();
-        for line in &new {
-            after.push_str(line);
-            after.push_str(eol);
-        }
-        let rest = raw[end..].concat();
-        // The file's last line has no end of its own.
-        if rest.is_empty() && !text.ends_with('\n') {
-            after.truncate(after.len() - eol.len());
-        }
-        after.push_str(&rest);
-        if after.len() as u64 > MAX_WRITTEN_BYTES {
-            let text = format!("'{path}' would have {} bytes", after.len());
-            return Err(Failure::new(Reason::TooLarge, text));
-        }
-        let matched = lines[at..end].join("\n").chars().take(MAX_MATCHED).collect();
-        Ok(Self {
-            replacements: Some(1),
-            matched: vec![matched],
-            ..Self::replace(path, Some(text.as_bytes().to_vec()), after.into_bytes())
-        })
+        let matched: Vec<&str> = all[at..end].iter().map(|line| line.text).collect();
+        let new_lines: Vec<&str> = new.lines().collect();
+        let map = IndentMap::new(&matched, &searched, &new_lines, file.indent());
+        // The last line of the file may have no end, whatever the given text has.
+        let has_end = all[..end].last().is_some_and(|line| line.end.is_some());
+        let tail = if has_end { "\n" } else { "" };
+        let joined = |lines: &[&str]| match lines {
+            [] => String::new(),
+            lines => lines.join("\n") + tail,
+        };
+        let start: usize = all[..at].iter().map(TextLine::len).sum();
+        let length: usize = all[at..end].iter().map(TextLine::len).sum();
+        let range = start..start + length;
+        let replacement = Replacement {
+            old: &joined(&searched),
+            new: &joined(&new_lines),
+            has_same_letters: false,
+            is_strict: true,
+            translate: &|line| map.translate(line),
+        };
+        let text = replacement
+            .rewritten(file, range.clone())
+            .map_err(|_| find::untranslatable("old_text", path, at, &matched))?;
+        let change = Self::spliced(path, file, &[(range, text)])?;
+        let excerpt = matched.join("\n").chars().take(MAX_MATCHED).collect();
+        let matched = if rule == Rule::Exact { vec![] } else { vec![excerpt] };
+        Ok(Self { matched, ..change })
     }
 
-    /// Replaces a piece of text. A file with CRLF line ends is matched by text with plain ones, and
-    /// keeps its own.
+    /// Replaces ranges of the file's text, in their order.
+    fn spliced(
+        path: &str,
+        file: &TextFile,
+        pieces: &[(Range<usize>, String)],
+    ) -> Result<Self, Failure> {
+        let text = file.text();
+        let removed: usize = pieces.iter().map(|(range, _)| range.len()).sum();
+        let added: usize = pieces.iter().map(|(_, new)| new.len()).sum();
+        let size = text.len() - removed + added;
+        if size as u64 > MAX_WRITTEN_BYTES {
+            let text = format!("'{path}' would have {size} bytes");
+            return Err(Failure::new(Reason::TooLarge, text));
+        }
+        let mut after = String::with_capacity(size);
+        let mut at = 0;
+        for (range, new) in pieces {
+            after.push_str(&text[at..range.start]);
+            after.push_str(new);
+            at = range.end;
+        }
+        after.push_str(&text[at..]);
+        let before = file.bytes_of(text);
+        let change = Self::replace(path, Some(before), file.bytes_of(&after));
+        Ok(Self { replacements: Some(pieces.len()), ..change })
+    }
+
+    /// Replaces a piece of text. It is found without regard to line ends and the form of letters,
+    /// and complete lines also without regard to white space; the new text has those of the file.
     ///
     /// # Errors
-    /// `invalid_params` that describes the file's text: no match, or several.
+    /// `invalid_params` that describes the file's text: no match, several, or a text that cannot be
+    /// written in the file's form.
     pub fn edit(
         path: &str,
         before: Vec<u8>,
@@ -146,40 +251,47 @@ impl Change {
         if old == new {
             return Err(bad("old_text and new_text are the same".into()));
         }
-        let Ok(text) = std::str::from_utf8(&before) else {
-            return Err(bad(format!("'{path}' is not UTF-8 text")));
+        let file = TextFile::parse(&before)
+            .ok_or_else(|| bad(format!("'{path}' is neither UTF-8 nor UTF-16 text")))?;
+        let (old, new) = (file.without_bom(old), file.without_bom(new));
+        // A caller that gives carriage returns of the file knows its bytes; new lines without any
+        // were written for a file without them.
+        let is_exact = new.contains('\r') || !new.contains('\n');
+        if old.contains('\r') && is_exact && file.text().contains(old) {
+            let ranges: Vec<Range<usize>> =
+                file.text().match_indices(old).map(|(at, text)| at..at + text.len()).collect();
+            require_one(path, file.text(), &ranges, all)?;
+            let pieces: Vec<_> = ranges.into_iter().map(|range| (range, new.to_owned())).collect();
+            return Self::spliced(path, &file, &pieces);
+        }
+        let (old, new) = (rewrite::plain_ends(old), rewrite::plain_ends(new));
+        if old == new {
+            return Err(bad("old_text and new_text differ in line ends only".into()));
+        }
+        let found = occurrences(&file, &old);
+        if found.ranges.is_empty() {
+            return Self::edit_tolerant(path, &file, &old, &new);
+        }
+        require_one(path, file.text(), &found.ranges, all)?;
+        let replacement = Replacement {
+            old: &old,
+            new: &new,
+            has_same_letters: !found.in_other_letters,
+            is_strict: found.in_other_letters,
+            translate: &rewrite::verbatim,
         };
-        let windows = text.contains("\r\n") && !old.contains('\r');
-        let ends = |s: &str| if windows { s.replace('\n', "\r\n") } else { s.to_owned() };
-        let (old, new) = (ends(old), ends(new));
-        let count = text.matches(&old).count();
-        match count {
-            0 => return Self::edit_tolerant(path, text, &old, &new),
-            1 => {}
-            _ if all => {}
-            _ => {
-                let lines: Vec<String> = text
-                    .match_indices(&old)
-                    .take(8)
-                    .map(|(at, _)| (text[..at].matches('\n').count() + 1).to_string())
-                    .collect();
-                let text = format!(
-                    "old_text occurs {count} times in '{path}' (lines {}): include more of the \
-                    surrounding text, or set replace_all",
-                    lines.join(", ")
-                );
-                return Err(bad(text));
+        let written = |range: Range<usize>| match replacement.rewritten(&file, range.clone()) {
+            Ok(text) => Ok((range, text)),
+            Err(_) => {
+                let at = line_of(file.text(), range.start);
+                let lines: Vec<&str> = file.text()[range].lines().collect();
+                Err(find::untranslatable("old_text", path, at, &lines))
             }
-        }
-        let grown = text.len() + count * new.len().saturating_sub(old.len());
-        if grown as u64 > MAX_WRITTEN_BYTES {
-            return Err(Failure::new(
-                Reason::TooLarge,
-                format!("'{path}' would have {grown} bytes"),
-            ));
-        }
-        let after = text.replace(&old, &new).into_bytes();
-        Ok(Self { replacements: Some(count), ..Self::replace(path, Some(before), after) })
+        };
+        let pieces = found.ranges.into_iter().map(written).collect::<Result<Vec<_>, _>>()?;
+        let change = Self::spliced(path, &file, &pieces)?;
+        let notes = edited_notes(&file, &old, &new);
+        Ok(Self { notes, ..change })
     }
 
     /// Returns the number of replacements.
@@ -194,7 +306,20 @@ impl Change {
 
     /// Returns the change as a diff.
     pub fn diff(&self, limit: usize) -> String {
-        diff::unified(&self.path, self.before.as_deref(), self.after.as_deref(), limit)
+        let content =
+            diff::unified(&self.path, self.before.as_deref(), self.after.as_deref(), limit);
+        let number = |executable: bool| if executable { "100755" } else { "100644" };
+        let header = |text: String| format!("diff --git a/{0} b/{0}\n{text}", self.path);
+        let mode = match (self.mode, &self.after) {
+            (Some(ModeChange { before: None, after: true }), Some(_)) => {
+                header("new file mode 100755\n".to_owned())
+            }
+            (Some(ModeChange { before: Some(before), after }), Some(_)) if before != after => {
+                header(format!("old mode {}\nnew mode {}\n", number(before), number(after)))
+            }
+            _ => String::new(),
+        };
+        mode + &content
     }
 
     /// Returns the result of the tool.
@@ -204,6 +329,9 @@ impl Change {
                 let mut value = super::done(&self.path, after.len(), self.replacements);
                 if !self.matched.is_empty() {
                     value["matched_with_other_white_space"] = self.matched.clone().into();
+                }
+                if !self.notes.is_empty() {
+                    value["notes"] = self.notes.clone().into();
                 }
                 value
             }
@@ -218,7 +346,8 @@ impl Change {
     pub fn apply(self, permit: &Permit, target: &ResolvedPath, seen: &Seen) -> Result<(), Failure> {
         match self.after {
             Some(after) => {
-                permit.write_file(target, self.before, after.clone())?;
+                let executable = self.mode.map(|mode| mode.after);
+                permit.write_file_as(target, self.before, after.clone(), executable)?;
                 // The writer knows the content.
                 seen.note(permit.session(), target.real(), &after);
                 Ok(())
@@ -226,6 +355,64 @@ impl Change {
             None => permit.remove_file(target, self.before.unwrap_or_default()),
         }
     }
+}
+
+/// Returns the text of a file with plain line ends.
+fn plain_text(file: &TextFile) -> String {
+    let mut text = String::with_capacity(file.text().len());
+    for line in file.lines() {
+        text.push_str(line.text);
+        text.push_str(line.end.map_or("", |_| "\n"));
+    }
+    text
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count()
+}
+
+/// Refuses several occurrences where one is meant.
+fn require_one(path: &str, text: &str, ranges: &[Range<usize>], all: bool) -> Result<(), Failure> {
+    if all || ranges.len() < 2 {
+        return Ok(());
+    }
+    let lines: Vec<usize> = ranges.iter().map(|range| line_of(text, range.start)).collect();
+    let way_out = "include more of the surrounding text, or set replace_all";
+    Err(find::ambiguous("old_text", path, &lines, way_out))
+}
+
+/// Describes the form that a written file retains although its content was given without it.
+fn written_notes(file: &TextFile, given: &str, written: &str) -> Vec<String> {
+    let mut retained = Vec::new();
+    if file.has_bom() && !given.starts_with('\u{feff}') {
+        retained.push(format!("{} with a byte order mark", file.encoding().name()));
+    }
+    let ends = |text: &str| (text.matches("\r\n").count(), text.matches('\n').count());
+    if ends(given) != ends(written) {
+        let usual = file.line_end().unwrap_or(LineEnd::Lf).name();
+        let mixed = if file.has_mixed_line_ends() { ", else those of each line" } else { "" };
+        retained.push(format!("{usual} line ends{mixed}"));
+    }
+    if rewrite::plain_ends(given).chars().count() != rewrite::plain_ends(written).chars().count()
+        && file.letters() != Letters::Plain
+    {
+        retained.push("the form of its letters".to_owned());
+    }
+    let mut notes = Vec::new();
+    if !retained.is_empty() {
+        notes.push(format!("the file retains {}", retained.join(", ")));
+    }
+    notes.extend(rewrite::other_indent(file, given.lines()));
+    notes
+}
+
+/// Describes how the new text of an edit differs from the file.
+fn edited_notes(file: &TextFile, old: &str, new: &str) -> Vec<String> {
+    // Lines that were matched with their own indentation show that it is known.
+    if old.lines().any(|line| line.starts_with([' ', '\t'])) {
+        return vec![];
+    }
+    rewrite::other_indent(file, new.lines()).into_iter().collect()
 }
 
 /// Describes a near match of a text: with other white space, or its first line alone.
@@ -292,7 +479,12 @@ mod tests {
         assert!(error.contains("2 times in 'f' (lines 1, 2)"), "{error}");
         // A part of a line is never matched with other white space.
         assert!(edit("let  x = f(1);", "x  =", "y", false).is_err());
-        assert_eq!(edit("a\r\n  b\r\n", "a \nb", "c\nd", false).unwrap(), "c\r\nd\r\n");
+        assert_eq!(edit("a\r\n  b\r\n", "a \n b", "c\n d", false).unwrap(), "c\r\n  d\r\n");
+        let error = edit("\ta\n\t\tb\n", "a\nb", "a\nc", false).unwrap_err();
+        assert!(
+            error.contains(r#"lines 1 to 2 of 'f'"#) && error.contains(r#""\t\tb""#),
+            "{error}"
+        );
     }
 
     #[test]
@@ -307,6 +499,56 @@ mod tests {
         assert_eq!((change.after.as_deref(), change.replacements()), (Some(&b"y c"[..]), 2));
         let error = all(&[piece("a", "x"), piece("a", "z")]).unwrap_err();
         assert!(error.message.starts_with("edit 2: old_text is not in 'f'"), "{error}");
+    }
+
+    #[test]
+    fn tolerated_white_space_is_written_as_in_the_file() {
+        let makefile = "all: build\n\nbuild:\n\techo one\n\techo two\n";
+        let old = "build:\n    echo one\n    echo two\n";
+        let new = "build:\n    echo one\n    echo three\n";
+        assert_eq!(edit(makefile, old, new, false).unwrap(), makefile.replace("two", "three"),);
+        let python = "def f(x):\n\tif x:\n\t\treturn 1\n\treturn 2\n";
+        let (old, new) = ("    if x:\n        return 1\n", "    if x:\n        return 3\n");
+        assert_eq!(edit(python, old, new, false).unwrap(), python.replace('1', "3"));
+        // A deeper line than the matched ones.
+        let new = "    if x:\n        if y:\n            return 3\n";
+        assert!(
+            edit(python, old, new, false)
+                .unwrap()
+                .contains("\t\tif y:\n\t\t\treturn 3\n\treturn 2")
+        );
+        let letters = "\tcafe\u{301} = 1\n\tx = 2\n";
+        assert_eq!(
+            edit(letters, "caf\u{e9} = 1", "caf\u{e9} = \u{e4}", false).unwrap(),
+            "\tcafe\u{301} = a\u{308}\n\tx = 2\n",
+        );
+    }
+
+    #[test]
+    fn carriage_returns_of_the_caller_are_those_of_the_file_or_none() {
+        for (text, old, new, expected) in [
+            ("a\r\nb\r\n", "a\r\nb", "x\ny", "x\r\ny\r\n"),
+            ("a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n"),
+            ("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n"),
+            ("a\rb\nc\r\n", "a\rb", "ab", "ab\nc\r\n"),
+        ] {
+            assert_eq!(edit(text, old, new, false).unwrap(), expected, "{text:?} {old:?}");
+        }
+        let error = edit("a\r\nb\r\n", "a\nb", "a\r\nb", false).unwrap_err();
+        assert!(error.contains("differ in line ends only"), "{error}");
+    }
+
+    #[test]
+    fn written_file_retains_its_form() {
+        let before = b"\xef\xbb\xbfa\r\nb\r\n".to_vec();
+        let change = Change::write("f", Some(before), "a\nc\nd\n".into());
+        assert_eq!(change.after.as_deref(), Some(&b"\xef\xbb\xbfa\r\nc\r\nd\r\n"[..]));
+        let note = "the file retains UTF-8 with a byte order mark, CRLF line ends";
+        assert_eq!(change.result()["notes"][0], note);
+        let change = Change::write("f", None, "a\r\n".into());
+        assert_eq!((change.after.as_deref(), change.notes.len()), (Some(&b"a\r\n"[..]), 0));
+        let change = Change::write("f", Some(b"\xe4\n".to_vec()), "\u{e4}\n".into());
+        assert!(change.notes[0].contains("now it is UTF-8"), "{:?}", change.notes);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use cairn_protocol::error::{Failure, Reason};
 
 /// Most line numbers that an error lists.
 const LISTED: usize = 8;
+/// Most lines of the file that an error shows.
+const LISTED_LINES: usize = 6;
 
 /// Comparison of a line of the file with a searched one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,25 +61,22 @@ pub fn ambiguous(what: &str, path: &str, positions: &[usize], way_out: &str) -> 
     Failure::new(Reason::InvalidParams, text)
 }
 
-/// Returns `new` with the indentation of the file, if every line of `old` differs from the file's
-/// by the same indentation.
-pub fn reindented(file: &[&str], old: &[&str], new: &[&str]) -> Vec<String> {
-    let indent = |line: &str| line[..line.len() - line.trim_start().len()].to_owned();
-    let full = |(a, b): &(&&str, &&str)| !a.trim().is_empty() && !b.trim().is_empty();
-    let mut pairs = file.iter().zip(old).filter(full);
-    let unchanged = || new.iter().map(|line| (*line).to_owned()).collect();
-    let Some((first_file, first_old)) = pairs.next() else { return unchanged() };
-    let (to, from) = (indent(first_file), indent(first_old));
-    let moved = |line: &str| line.strip_prefix(from.as_str()).map(|rest| format!("{to}{rest}"));
-    let is_constant = pairs.all(|(a, b)| moved(b).is_some_and(|moved| indent(&moved) == indent(a)));
-    if !is_constant {
-        return unchanged();
-    }
-    let fitted = |line: &&str| match line.trim().is_empty() {
-        true => String::new(),
-        false => moved(line).unwrap_or_else(|| (*line).to_owned()),
-    };
-    new.iter().map(fitted).collect()
+/// Refuses new lines that cannot be written in the form of the lines that they replace.
+pub fn untranslatable(what: &str, path: &str, first: usize, lines: &[&str]) -> Failure {
+    let excerpt: Vec<String> =
+        lines.iter().take(LISTED_LINES).map(|line| format!("{:?}", clipped(line))).collect();
+    let text = format!(
+        "{what} matches lines {} to {} of '{path}' but for white space or letters, and the new text \
+        has no unambiguous form there: write it as the file does, which has (\\t is a tab) {}",
+        first + 1,
+        first + lines.len(),
+        excerpt.join(", ")
+    );
+    Failure::new(Reason::InvalidParams, text)
+}
+
+fn clipped(line: &str) -> String {
+    line.chars().take(120).collect()
 }
 
 #[cfg(test)]
@@ -96,17 +95,5 @@ mod tests {
             (vec![], Rule::Exact)
         );
         assert_eq!(positions(&["", ""], &[" "], 0), (vec![], Rule::Exact));
-    }
-
-    #[test]
-    fn constant_difference_of_indentation_is_applied() {
-        let file = ["    if x {", "        y();"];
-        let new = ["if x {", "    z();", "", "}"];
-        assert_eq!(
-            reindented(&file, &["if x {", "    y();"], &new),
-            ["    if x {", "        z();", "", "    }"]
-        );
-        // Tabs for spaces are no constant difference.
-        assert_eq!(reindented(&file, &["if x {", "\ty();"], &new), new);
     }
 }

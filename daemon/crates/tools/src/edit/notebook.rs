@@ -1,12 +1,13 @@
 //! `edit_notebook`: cells of a Jupyter notebook (nbformat 4), whose JSON stays valid.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use cairn_harness::MustAsk;
 use cairn_protocol::error::{Failure, Reason};
+use cairn_workspace::{LineEnd, TextFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize as _};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 use sha2::{Digest as _, Sha256};
 
 use super::{Change, EditFile, Plan};
@@ -86,23 +87,26 @@ impl EditNotebook {
         }
     }
 
-    fn apply(&self, notebook: &mut Value) -> Result<(), Failure> {
+    /// Returns the change of one cell of the notebook.
+    fn plan_cell(&self, notebook: &Value) -> Result<CellChange, Failure> {
         if notebook["nbformat"] != 4 {
             return Err(bad("it is not a notebook of nbformat 4".into()));
         }
         let has_ids = notebook["nbformat_minor"].as_u64().unwrap_or(0) >= 5;
         let no_cells = || bad("it is not a notebook: it has no list of cells".into());
-        let cells = notebook.get_mut("cells").and_then(Value::as_array_mut).ok_or_else(no_cells)?;
+        let cells = notebook.get("cells").and_then(Value::as_array).ok_or_else(no_cells)?;
         let found = self.find(cells)?;
         let named = || found.ok_or_else(|| bad("name the cell by cell_id or index".into()));
         let source = || self.source.as_deref().ok_or_else(|| bad("source is missing".into()));
         match self.action {
-            CellAction::Delete => drop(cells.remove(named()?)),
+            CellAction::Delete => Ok(CellChange::Delete(named()?)),
             CellAction::Replace => {
                 let source = source()?;
-                let cell = cells.get_mut(named()?).and_then(Value::as_object_mut);
-                let cell = cell.ok_or_else(|| bad("the cell is not an object".into()))?;
-                set(cell, self.cell_type, source);
+                let at = named()?;
+                let cell = cells.get(at).and_then(Value::as_object).cloned();
+                let mut cell = cell.ok_or_else(|| bad("the cell is not an object".into()))?;
+                set(&mut cell, self.cell_type, source);
+                Ok(CellChange::Replace(at, cell.into()))
             }
             CellAction::Insert => {
                 let source = source()?;
@@ -115,11 +119,18 @@ impl EditNotebook {
                 }
                 cell.insert("metadata".into(), json!({}));
                 set(&mut cell, Some(kind), source);
-                cells.insert(at, cell.into());
+                Ok(CellChange::Insert(at, cell.into()))
             }
         }
-        Ok(())
     }
+}
+
+/// Change of the list of cells.
+enum CellChange {
+    Replace(usize, Value),
+    /// Before the cell of this number, or after the last one.
+    Insert(usize, Value),
+    Delete(usize),
 }
 
 /// Sets kind and source of a cell. Outputs belong to the former source; only cells with code may
@@ -148,20 +159,121 @@ fn new_id(cells: &[Value], at: usize, source: &str) -> String {
     (0..=cells.len()).map(id).find(|id| !known.contains(id.as_str())).unwrap_or_default()
 }
 
-/// Serialises a notebook with the indentation of its text.
-fn render(notebook: &Value, text: &str) -> Result<Vec<u8>, Failure> {
-    let second = text.lines().nth(1).unwrap_or(" ");
-    let indent = &second[..second.len() - second.trim_start().len()];
-    let indent = if indent.is_empty() { " " } else { indent };
-    let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
-    let mut out = Vec::new();
-    notebook
-        .serialize(&mut serde_json::Serializer::with_formatter(&mut out, formatter))
-        .map_err(|e| Failure::new(Reason::Internal, format!("the notebook: {e}")))?;
-    if text.ends_with('\n') {
-        out.push(b'\n');
+/// The list of cells in the text of a notebook, whose other bytes an edit does not touch.
+#[derive(Deserialize)]
+struct RawNotebook<'t> {
+    #[serde(borrow)]
+    cells: &'t RawValue,
+}
+
+/// Positions of the cells in the text of a notebook.
+struct CellSpans<'t> {
+    file: &'t TextFile,
+    list: Range<usize>,
+    cells: Vec<Range<usize>>,
+}
+
+impl<'t> CellSpans<'t> {
+    fn new(file: &'t TextFile) -> Result<Self, serde_json::Error> {
+        let text = file.text();
+        // A raw value borrows from the text.
+        let span = |raw: &RawValue| {
+            let start = raw.get().as_ptr().addr() - text.as_ptr().addr();
+            start..start + raw.get().len()
+        };
+        let list: RawNotebook<'_> = serde_json::from_str(text)?;
+        let cells: Vec<&RawValue> = serde_json::from_str(list.cells.get())?;
+        let cells = cells.into_iter().map(span).collect();
+        Ok(Self { file, list: span(list.cells), cells })
     }
-    Ok(out)
+
+    /// Returns the text with a change of its cells.
+    fn changed(&self, change: &CellChange) -> Result<String, Failure> {
+        let text = self.file.text();
+        let count = self.cells.len();
+        let (range, new) = match change {
+            CellChange::Replace(at, cell) => {
+                let range = self.cells[*at].clone();
+                (range.clone(), self.rendered(cell, range.start)?)
+            }
+            CellChange::Delete(_) if count < 2 => (self.list.clone(), "[]".to_owned()),
+            CellChange::Delete(at) if at + 1 < count => {
+                (self.cells[*at].start..self.cells[at + 1].start, String::new())
+            }
+            CellChange::Delete(at) => (self.cells[at - 1].end..self.cells[*at].end, String::new()),
+            CellChange::Insert(_, cell) if count == 0 => {
+                (self.list.clone(), self.first_cell(cell)?)
+            }
+            CellChange::Insert(at, cell) if *at < count => {
+                let start = self.cells[*at].start;
+                (start..start, self.rendered(cell, start)? + "," + self.blanks_before(start))
+            }
+            CellChange::Insert(_, cell) => {
+                let last = &self.cells[count - 1];
+                let blanks = self.blanks_before(last.start);
+                (last.end..last.end, format!(",{blanks}{}", self.rendered(cell, last.start)?))
+            }
+        };
+        Ok([&text[..range.start], new.as_str(), &text[range.end..]].concat())
+    }
+
+    fn blanks_before(&self, at: usize) -> &'t str {
+        let before = &self.file.text()[..at];
+        &before[before.trim_end().len()..]
+    }
+
+    /// Returns the indentation of the line that contains a position.
+    fn indent_at(&self, at: usize) -> &'t str {
+        let text = self.file.text();
+        let line = &text[text[..at].rfind(['\n', '\r']).map_or(0, |end| end + 1)..];
+        &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
+    }
+
+    /// Returns one step of indentation: that of the second line.
+    fn step(&self) -> &'t str {
+        let lines = self.file.lines();
+        let second = lines.get(1).map_or(" ", |line| line.text);
+        let step = &second[..second.len() - second.trim_start().len()];
+        if step.is_empty() { " " } else { step }
+    }
+
+    fn line_end(&self) -> &'static str {
+        self.file.line_end().unwrap_or(LineEnd::Lf).text()
+    }
+
+    /// Returns the list with its first cell.
+    fn first_cell(&self, cell: &Value) -> Result<String, Failure> {
+        if self.file.line_end().is_none() {
+            return Ok(format!("[{}]", self.rendered(cell, self.list.start)?));
+        }
+        let outer = self.indent_at(self.list.start);
+        let inner = format!("{outer}{}", self.step());
+        let cell = self.pretty(cell, &inner)?;
+        let end = self.line_end();
+        Ok(format!("[{end}{inner}{cell}{end}{outer}]"))
+    }
+
+    /// Serialises a cell that begins at a position, on several lines as the file is.
+    fn rendered(&self, cell: &Value, at: usize) -> Result<String, Failure> {
+        if self.file.line_end().is_none() {
+            return serde_json::to_string(cell).map_err(internal);
+        }
+        self.pretty(cell, self.indent_at(at))
+    }
+
+    fn pretty(&self, cell: &Value, outer: &str) -> Result<String, Failure> {
+        let formatter = serde_json::ser::PrettyFormatter::with_indent(self.step().as_bytes());
+        let mut out = Vec::new();
+        cell.serialize(&mut serde_json::Serializer::with_formatter(&mut out, formatter))
+            .map_err(internal)?;
+        // Strings of JSON have no line feeds.
+        let lines = String::from_utf8(out).map_err(|e| bad(e.to_string()))?;
+        Ok(lines.replace('\n', &format!("{}{outer}", self.line_end())))
+    }
+}
+
+fn internal(error: serde_json::Error) -> Failure {
+    Failure::new(Reason::Internal, format!("the notebook: {error}"))
 }
 
 impl Plan for EditNotebook {
@@ -178,10 +290,13 @@ impl Plan for EditNotebook {
         let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist"));
         let before = before.ok_or_else(missing)?;
         let invalid = |why: String| bad(format!("'{rel}': {why}"));
-        let text = std::str::from_utf8(&before).map_err(|e| invalid(e.to_string()))?;
-        let mut notebook: Value = serde_json::from_str(text).map_err(|e| invalid(e.to_string()))?;
-        self.apply(&mut notebook).map_err(|e| invalid(e.message))?;
-        let after = render(&notebook, text)?;
+        let no_text = || invalid("it is neither UTF-8 nor UTF-16 text".to_owned());
+        let file = TextFile::parse(&before).ok_or_else(no_text)?;
+        let notebook: Value =
+            serde_json::from_str(file.text()).map_err(|e| invalid(e.to_string()))?;
+        let change = self.plan_cell(&notebook).map_err(|e| invalid(e.message))?;
+        let spans = CellSpans::new(&file).map_err(|e| invalid(e.to_string()))?;
+        let after = file.bytes_of(&spans.changed(&change)?);
         Ok(Change::replace(rel, Some(before), after))
     }
 
@@ -207,7 +322,7 @@ mod tests {
         let edit: EditNotebook = serde_json::from_value(all).unwrap();
         let change = edit.plan("n.ipynb", Some(text.into())).map_err(|e| e.message)?;
         let text = String::from_utf8(change.after.unwrap()).unwrap();
-        let value = serde_json::from_str(&text).unwrap();
+        let value = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap();
         Ok((text, value))
     }
 
@@ -225,6 +340,39 @@ mod tests {
         let (_, value) = edited(NOTEBOOK, markdown).unwrap();
         let cell = value["cells"][0].as_object().unwrap();
         assert!(!cell.contains_key("outputs") && !cell.contains_key("execution_count"));
+    }
+
+    #[test]
+    fn bytes_outside_of_the_cell_are_not_touched() {
+        let text = concat!(
+            "\u{feff}{\r\n\t\"nbformat\": 4, \"z\": [1.0, 1e3, \"\\u00e9\"],\r\n\t\"cells\": [\r\n\t\t{\"cell_type\": ",
+            "\"raw\", \"source\": []},\r\n\t\t{\"cell_type\": \"code\", \"source\": []}\r\n\t]\r\n}",
+        );
+        let (head, rest) = text.split_once("{\"cell_type\": \"raw\"").unwrap();
+        let (_, tail) = rest.split_once("},\r\n\t\t").unwrap();
+        for (arguments, middle) in [
+            (json!({"action": "delete", "index": 0}), ""),
+            (
+                json!({"action": "replace", "index": 0, "source": "x"}),
+                "{\r\n\t\t\t\"cell_type\": \"raw\",\r\n\t\t\t\"source\": [\r\n\t\t\t\t\"x\"\r\n\t\t\t]\r\n\t\t},\r\n\t\t",
+            ),
+        ] {
+            let (after, _) = edited(text, arguments.clone()).unwrap();
+            assert_eq!(after, format!("{head}{middle}{tail}"), "{arguments}");
+        }
+        let insert = json!({"action": "insert", "index": 1, "source": "x", "cell_type": "raw"});
+        let (after, value) = edited(text, insert.clone()).unwrap();
+        assert!(after.starts_with(text.strip_suffix("\r\n\t]\r\n}").unwrap()), "{after}");
+        assert!(!after.replace("\r\n", "").contains('\n'), "{after:?}");
+        assert_eq!(value["cells"][2]["source"], json!(["x"]));
+        let delete = json!({"action": "delete", "index": 1});
+        let (after, _) = edited(text, delete).unwrap();
+        assert!(after.ends_with("\"source\": []}\r\n\t]\r\n}"), "{after}");
+        let empty = r#"{"nbformat":4,"cells":[]}"#;
+        let insert = json!({"action": "insert", "source": "x", "cell_type": "raw"});
+        let expected =
+            r#"{"nbformat":4,"cells":[{"cell_type":"raw","metadata":{},"source":["x"]}]}"#;
+        assert_eq!(edited(empty, insert).unwrap().0, expected);
     }
 
     #[test]

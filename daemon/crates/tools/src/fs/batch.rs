@@ -44,6 +44,8 @@ struct Touched {
     now: Option<Vec<u8>>,
     /// The first line that an edit changed since the complete file was written.
     below: Option<usize>,
+    /// Facts about the form of the file that the caller should know.
+    notes: Vec<String>,
 }
 
 /// Outcome of an operation.
@@ -129,7 +131,8 @@ impl Batch {
         let first = earlier.is_none();
         let seen =
             now.as_deref().is_some_and(|b| deps.seen.knows(caller.session, target.real(), b));
-        let (change, why, below, message) = work_out(op, rel, now.clone(), seen, below)?;
+        let worked = work_out(op, rel, now.clone(), seen, below)?;
+        let Worked { now, why, below, message, notes } = worked;
         // Content that the call itself has written is known to it.
         let deletes = op.action == Action::Delete;
         let why = why.filter(|_| first || deletes);
@@ -137,7 +140,7 @@ impl Batch {
             (Some(earlier), Some(why)) => Some(earlier.stricter(why)),
             (earlier, why) => earlier.or(why),
         };
-        let file = Touched { target, before, now: change, below };
+        let file = Touched { target, before, now, below, notes };
         match earlier {
             Some(at) => self.touched[at] = file,
             None => self.touched.push(file),
@@ -149,7 +152,9 @@ impl Batch {
     pub fn changes(&self) -> Vec<(ResolvedPath, Change)> {
         let change = |t: &Touched| match (&t.before, &t.now) {
             (before, Some(now)) => {
-                Some(Change::replace(t.target.real(), before.clone(), now.clone()))
+                let mut change = Change::replace(t.target.real(), before.clone(), now.clone());
+                change.notes.clone_from(&t.notes);
+                Some(change)
             }
             (Some(before), None) => Some(Change::delete(t.target.entry(), before.clone())),
             (None, None) => None,
@@ -176,10 +181,20 @@ impl Batch {
     }
 }
 
-type Worked = (Option<Vec<u8>>, Option<MustAsk>, Option<usize>, String);
+/// Planned effect of an operation on a file.
+struct Worked {
+    now: Option<Vec<u8>>,
+    why: Option<MustAsk>,
+    below: Option<usize>,
+    message: String,
+    notes: Vec<String>,
+}
 
-/// Returns the content of a file after an operation, the reason for an approval, the first changed
-/// line, and the report.
+fn with_notes(message: String, notes: &[String]) -> String {
+    if notes.is_empty() { message } else { format!("{message} ({})", notes.join("; ")) }
+}
+
+/// Plans an operation on a file.
 fn work_out(
     op: &Op,
     rel: &str,
@@ -208,18 +223,22 @@ fn work_out(
         if let Some(matched) = edited.matched {
             message += &format!(", matched with other white space: {matched}");
         }
-        return Ok((Some(edited.content), why, below, message));
+        let message = with_notes(message, &edited.notes);
+        return Ok(Worked { now: Some(edited.content), why, below, message, notes: edited.notes });
     }
     if op.action == Action::Delete {
         let delete: edit::DeleteFile = arguments(op.arguments.clone())?;
         let why = edit::DeleteFile::must_ask(seen, now.as_deref());
-        return Ok((delete.plan(rel, now)?.after, why, None, "ok, deleted".into()));
+        let now = delete.plan(rel, now)?.after;
+        let message = "ok, deleted".to_owned();
+        return Ok(Worked { now, why, below: None, message, notes: vec![] });
     }
     let write: edit::WriteFile = arguments(op.arguments.clone())?;
     let why = edit::WriteFile::must_ask(seen, now.as_deref());
     let change = write.plan(rel, now)?;
     let bytes = change.after.as_ref().map_or(0, Vec::len);
-    Ok((change.after, why, None, format!("ok, {bytes} bytes")))
+    let message = with_notes(format!("ok, {bytes} bytes"), &change.notes);
+    Ok(Worked { now: change.after, why, below: None, message, notes: change.notes })
 }
 
 /// Returns the order of execution: as given, except that operations on one file are reordered among

@@ -1,10 +1,18 @@
 //! Edits by line numbers.
 
+use std::ops::Range;
+
 use cairn_protocol::error::{Failure, Reason};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::edit::Change;
+use cairn_workspace::{Letters, TextFile, TextLine};
+
+use crate::edit::{
+    Change,
+    occurrences::occurrences,
+    rewrite::{self, Replacement},
+};
 
 /// Arguments of an edit.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -36,6 +44,8 @@ pub struct Edited {
     pub lines: Option<(usize, usize)>,
     /// Replaced text of the file whose white space differs from the given one.
     pub matched: Option<String>,
+    /// Facts about the form of the file that the caller should know.
+    pub notes: Vec<String>,
 }
 
 impl FsEdit {
@@ -53,8 +63,9 @@ impl FsEdit {
                 let change = Change::edit(rel, before, old, &self.new_text, self.replace_all)?;
                 let replacements = change.replacements();
                 let matched = change.matched().map(str::to_owned);
+                let notes = change.notes;
                 let content = change.after.unwrap_or_default();
-                Ok(Edited { content, replacements, lines: None, matched })
+                Ok(Edited { content, replacements, lines: None, matched, notes })
             }
             (Some(_), _) if self.replace_all => {
                 Err(bad("replace_all replaces every occurrence: omit start_line".into()))
@@ -90,28 +101,46 @@ impl FsEdit {
         old: &str,
     ) -> Result<Edited, Failure> {
         let rel = self.path.as_str();
-        let (head, tail, tail_starts) = split(rel, before, first)?;
+        let file = parsed(rel, &before)?;
+        let at = start_of(rel, &file, first)?;
+        let old = rewrite::plain_ends(old);
         let line_count = old.lines().count().max(1);
         self.check_overlap(below, (first, first + line_count - 1))?;
+        let line = file.lines().get(first - 1).map_or("", |line| line.text).to_owned();
         // Only a match that begins in that line counts.
-        let line_end = tail.find('\n').map_or(tail.len(), |at| at + 1);
-        let windows = tail_starts && !old.contains('\r');
-        let ends = |s: &str| if windows { s.replace('\n', "\r\n") } else { s.to_owned() };
-        let (old, new) = (ends(old), ends(&self.new_text));
-        let Some(at) = tail.find(&old).filter(|at| !old.is_empty() && *at < line_end) else {
-            let line: String = tail[..line_end].trim_end().chars().take(120).collect();
+        let begins_here = |start: usize| start >= at && start <= at + line.len();
+        let found = if old.is_empty() { vec![] } else { occurrences(&file, &old).ranges };
+        let Some(range) = found.into_iter().find(|range| begins_here(range.start)) else {
+            let line: String = line.trim_end().chars().take(120).collect();
             return Err(bad(format!(
                 "old_text does not begin in line {first} of '{rel}', which is: {line}"
             )));
         };
-        let content =
-            [&head, &tail[..at], new.as_str(), &tail[at + old.len()..]].concat().into_bytes();
-        Ok(Edited {
-            content,
-            replacements: 1,
-            lines: Some((first, first + line_count - 1)),
-            matched: None,
-        })
+        let content = self.replaced(&file, range, &old, &self.new_text)?;
+        let lines = Some((first, first + line_count - 1));
+        Ok(Edited { content, replacements: 1, lines, matched: None, notes: vec![] })
+    }
+
+    /// Returns the file with another text for a range.
+    fn replaced(
+        &self,
+        file: &TextFile,
+        range: Range<usize>,
+        old: &str,
+        new: &str,
+    ) -> Result<Vec<u8>, Failure> {
+        let replacement = Replacement {
+            old,
+            new: &rewrite::plain_ends(new),
+            has_same_letters: matches!(file.letters(), Letters::Plain | Letters::Composed),
+            is_strict: false,
+            translate: &rewrite::verbatim,
+        };
+        let text = replacement
+            .rewritten(file, range.clone())
+            .map_err(|_| bad(format!("new_text has no unambiguous form in '{}'", self.path)))?;
+        let all = file.text();
+        Ok(file.bytes_of(&[&all[..range.start], text.as_str(), &all[range.end..]].concat()))
     }
 
     /// Replaces the lines from `first` to `end_line`.
@@ -126,21 +155,27 @@ impl FsEdit {
             return Err(bad(format!("end_line {last} is before start_line {first}")));
         }
         self.check_overlap(below, (first, last))?;
-        let (head, tail, windows) = split(&self.path, before, first)?;
-        let removed: usize = tail.split_inclusive('\n').take(last + 1 - first).map(str::len).sum();
-        let rest = &tail[removed..];
-        let mut new = self.new_text.clone();
-        let needs_newline = removed == 0 || tail[..removed].ends_with('\n') || !rest.is_empty();
-        if !new.is_empty() && !new.ends_with('\n') && needs_newline {
-            new.push('\n');
+        let file = parsed(&self.path, &before)?;
+        let start = start_of(&self.path, &file, first)?;
+        let lines = file.lines();
+        let end = last.min(lines.len()).max(first - 1);
+        let part = &lines[first - 1..end];
+        let range = start..start + part.iter().map(TextLine::len).sum::<usize>();
+        // The last line of the file retains its form, with an end or without one.
+        let is_last = end == lines.len() && !lines.is_empty();
+        let tail = if is_last && !file.has_final_line_end() { "" } else { "\n" };
+        let mut new = rewrite::plain_ends(&self.new_text).into_owned();
+        if !new.is_empty() && !new.ends_with('\n') {
+            new.push_str(tail);
         }
-        if windows && !new.contains('\r') {
-            new = new.replace('\n', "\r\n");
+        if part.is_empty() && is_last && tail.is_empty() && !new.is_empty() {
+            new.insert(0, '\n');
         }
-        let joint =
-            if !head.is_empty() && !head.ends_with('\n') && !new.is_empty() { "\n" } else { "" };
-        let content = [&head, joint, new.as_str(), rest].concat().into_bytes();
-        Ok(Edited { content, replacements: 1, lines: Some((first, last)), matched: None })
+        let old: Vec<&str> = part.iter().map(|line| line.text).collect();
+        let old = if old.is_empty() { String::new() } else { old.join("\n") + tail };
+        let content = self.replaced(&file, range, &old, &new)?;
+        let lines = Some((first, last));
+        Ok(Edited { content, replacements: 1, lines, matched: None, notes: vec![] })
     }
 }
 
@@ -148,21 +183,21 @@ fn bad(text: String) -> Failure {
     Failure::new(Reason::InvalidParams, text)
 }
 
-/// Returns the text before a line, the text from it on, and true if its lines end as on Windows.
-fn split(rel: &str, before: Vec<u8>, line: usize) -> Result<(String, String, bool), Failure> {
-    let bad = |text: String| Failure::new(Reason::InvalidParams, text);
-    let mut text =
-        String::from_utf8(before).map_err(|_| bad(format!("'{rel}' is not UTF-8 text")))?;
-    let lines = text.lines().count();
-    if line == 0 || line > lines + 1 {
+fn parsed(rel: &str, before: &[u8]) -> Result<TextFile, Failure> {
+    let no_text = || bad(format!("'{rel}' is neither UTF-8 nor UTF-16 text"));
+    TextFile::parse(before).ok_or_else(no_text)
+}
+
+/// Returns the position in the file's text where a line begins.
+fn start_of(rel: &str, file: &TextFile, line: usize) -> Result<usize, Failure> {
+    let lines = file.lines();
+    if line == 0 || line > lines.len() + 1 {
         return Err(bad(format!(
-            "start_line {line} is not in '{rel}', which has {lines} lines (from 1)"
+            "start_line {line} is not in '{rel}', which has {} lines (from 1)",
+            lines.len()
         )));
     }
-    let at = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
-    let windows = text.contains("\r\n");
-    let tail = text.split_off(at);
-    Ok((text, tail, windows))
+    Ok(lines.iter().take(line - 1).map(TextLine::len).sum())
 }
 
 #[cfg(test)]
@@ -187,7 +222,7 @@ mod tests {
             (json!({"start_line": 1, "end_line": 2, "new_text": "x\ny\nz\n"}), "x\ny\nz\nc"),
             (json!({"start_line": 3, "new_text": "x"}), "a\nb\nx"),
             (json!({"start_line": 2, "end_line": 1, "new_text": "x"}), "a\nx\nb\nc"),
-            (json!({"start_line": 4, "end_line": 3, "new_text": "x"}), "a\nb\nc\nx\n"),
+            (json!({"start_line": 4, "end_line": 3, "new_text": "x"}), "a\nb\nc\nx"),
             (json!({"start_line": 2, "end_line": 9, "new_text": ""}), "a\n"),
             (json!({"start_line": 2, "old_text": "b", "new_text": "x"}), "a\nx\nc"),
             (json!({"start_line": 2, "old_text": "b\nc", "new_text": "x"}), "a\nx"),

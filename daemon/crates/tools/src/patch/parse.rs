@@ -1,18 +1,32 @@
-//! The two forms of a patch: OpenAI's V4A and unified diffs.
+//! The patch as files and hunks, and its first form: OpenAI's V4A.
 
 use cairn_protocol::error::{Failure, Reason};
 
+use super::unified;
+
 /// Most files of one patch.
 pub const MAX_FILES: usize = 100;
+/// Most hunks of one patch.
+const MAX_HUNKS: usize = 5000;
 /// Most bytes of a patch.
 pub const MAX_PATCH: usize = 1024 * 1024;
 
+/// Effect of a line of a hunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineKind {
+    Context,
+    Remove,
+    Add,
+}
+
 /// One line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
-    Context(String),
-    Remove(String),
-    Add(String),
+pub struct HunkLine {
+    pub kind: LineKind,
+    /// Without line feed; a carriage return before it is part of the text.
+    pub text: String,
+    /// True for the last line of a file that does not end with a line feed.
+    pub lacks_end: bool,
 }
 
 /// Lines that replace others.
@@ -22,20 +36,52 @@ pub struct Hunk {
     pub headers: Vec<String>,
     /// Line of the file, from 0, where it is expected.
     pub line: Option<usize>,
-    pub lines: Vec<Line>,
+    pub lines: Vec<HunkLine>,
     /// True if the hunk ends with the file.
     pub at_end: bool,
+}
+
+/// New path of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    pub path: String,
+    /// True if the file under its old path stays.
+    pub is_copy: bool,
 }
 
 /// The change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePatch {
-    Add { path: String, content: String },
-    Delete { path: String },
-    Update { path: String, to: Option<String>, hunks: Vec<Hunk> },
+    Add {
+        path: String,
+        content: String,
+        executable: bool,
+    },
+    Delete {
+        path: String,
+        /// The complete content that is deleted, if the patch has it.
+        hunks: Option<Vec<Hunk>>,
+    },
+    Update {
+        path: String,
+        to: Option<Destination>,
+        hunks: Vec<Hunk>,
+        /// The new mode, if it changes.
+        executable: Option<bool>,
+    },
 }
 
-fn bad(line: usize, text: &str) -> Failure {
+impl FilePatch {
+    fn hunk_count(&self) -> usize {
+        match self {
+            Self::Add { .. } => 0,
+            Self::Delete { hunks, .. } => hunks.as_ref().map_or(0, Vec::len),
+            Self::Update { hunks, .. } => hunks.len(),
+        }
+    }
+}
+
+pub fn bad(line: usize, text: &str) -> Failure {
     Failure::new(Reason::InvalidParams, format!("patch, line {}: {text}", line + 1))
 }
 
@@ -52,13 +98,16 @@ pub fn parse(text: &str) -> Result<Vec<FilePatch>, Failure> {
     let begin = lines.iter().position(|line| line.trim() == "*** Begin Patch");
     let files = match begin {
         Some(begin) => v4a(&lines, begin + 1)?,
-        None => unified(&lines)?,
+        None => unified::parse(text)?,
     };
     if files.is_empty() {
         return Err(bad(0, "it changes no file: begin with '*** Begin Patch' or '--- a/path'"));
     }
     if files.len() > MAX_FILES {
         return Err(bad(0, &format!("it changes more than {MAX_FILES} files")));
+    }
+    if files.iter().map(FilePatch::hunk_count).sum::<usize>() > MAX_HUNKS {
+        return Err(bad(0, &format!("it has more than {MAX_HUNKS} hunks")));
     }
     Ok(files)
 }
@@ -78,19 +127,19 @@ fn v4a(lines: &[&str], first: usize) -> Result<Vec<FilePatch>, Failure> {
                 content.push('\n');
                 at += 1;
             }
-            files.push(FilePatch::Add { path, content });
+            files.push(FilePatch::Add { path, content, executable: false });
         } else if let Some(path) = name("*** Delete File: ") {
-            files.push(FilePatch::Delete { path });
+            files.push(FilePatch::Delete { path, hunks: None });
         } else if let Some(path) = name("*** Update File: ") {
             let to = lines.get(at).and_then(|line| line.strip_prefix("*** Move to: "));
-            let to = to.map(|path| path.trim().to_owned());
+            let to = to.map(|path| Destination { path: path.trim().to_owned(), is_copy: false });
             at += usize::from(to.is_some());
             let (hunks, next) = v4a_hunks(lines, at)?;
             if hunks.is_empty() && to.is_none() {
                 return Err(bad(at, "the update has no changes"));
             }
             at = next;
-            files.push(FilePatch::Update { path, to, hunks });
+            files.push(FilePatch::Update { path, to, hunks, executable: None });
         } else if !line.trim().is_empty() {
             let text = "expected '*** Add File: ', '*** Update File: ', '*** Delete File: ' or \
                 '*** End Patch'";
@@ -110,6 +159,8 @@ fn v4a_hunks(lines: &[&str], first: usize) -> Result<(Vec<Hunk>, usize), Failure
             hunk.at_end = true;
         } else if line.starts_with("*** ") {
             break;
+        } else if line.starts_with(NO_END) {
+            mark_last(&mut hunk);
         } else if let Some(header) = line.strip_prefix("@@") {
             if !hunk.lines.is_empty() {
                 hunks.push(std::mem::take(&mut hunk));
@@ -135,90 +186,26 @@ fn v4a_hunks(lines: &[&str], first: usize) -> Result<(Vec<Hunk>, usize), Failure
     Ok((hunks, at))
 }
 
+/// Begin of the line which states that the one before it has no line end; its words are translated.
+pub const NO_END: &str = "\\ ";
+
+/// Marks the last line of a hunk as one without end.
+pub fn mark_last(hunk: &mut Hunk) {
+    if let Some(last) = hunk.lines.last_mut() {
+        last.lacks_end = true;
+    }
+}
+
 /// Parses a line of a hunk; an empty one is an empty line of context.
-fn body_line(line: &str) -> Option<Line> {
-    match line.chars().next() {
-        None => Some(Line::Context(String::new())),
-        Some(' ') => Some(Line::Context(line[1..].to_owned())),
-        Some('-') => Some(Line::Remove(line[1..].to_owned())),
-        Some('+') => Some(Line::Add(line[1..].to_owned())),
-        Some(_) => None,
-    }
-}
-
-fn unified(lines: &[&str]) -> Result<Vec<FilePatch>, Failure> {
-    let mut files = Vec::new();
-    let mut at = 0;
-    while at + 1 < lines.len() {
-        let (old, new) = (lines[at].strip_prefix("--- "), lines[at + 1].strip_prefix("+++ "));
-        let (Some(old), Some(new)) = (old, new) else {
-            at += 1;
-            continue;
-        };
-        at += 2;
-        let mut hunks = Vec::new();
-        while let Some(line) = lines.get(at).filter(|line| line.starts_with("@@ ")) {
-            let (mut hunk, mut old_left, mut new_left) =
-                hunk_header(line).ok_or_else(|| bad(at, "the header of a hunk is invalid"))?;
-            at += 1;
-            while old_left > 0 || new_left > 0 {
-                let missing = || bad(at, "a hunk has fewer lines than its header names");
-                let line = body_line(lines.get(at).ok_or_else(missing)?).ok_or_else(missing)?;
-                old_left = old_left.saturating_sub(usize::from(!matches!(line, Line::Add(_))));
-                new_left = new_left.saturating_sub(usize::from(!matches!(line, Line::Remove(_))));
-                hunk.lines.push(line);
-                at += 1;
-            }
-            if lines.get(at).is_some_and(|line| line.starts_with('\\')) {
-                at += 1;
-            }
-            hunks.push(hunk);
-        }
-        if hunks.is_empty() {
-            return Err(bad(at, "a file has no hunks"));
-        }
-        files.push(file_of(old, new, hunks));
-    }
-    Ok(files)
-}
-
-/// Returns the change of a file from its two names.
-fn file_of(old: &str, new: &str, hunks: Vec<Hunk>) -> FilePatch {
-    let name = |text: &str, prefix: &str| {
-        let path = text.split('\t').next().unwrap_or(text).trim();
-        (path != "/dev/null").then(|| path.strip_prefix(prefix).unwrap_or(path).to_owned())
+pub fn body_line(line: &str) -> Option<HunkLine> {
+    let (kind, text) = match line.chars().next() {
+        None | Some('\r') => (LineKind::Context, line),
+        Some(' ') => (LineKind::Context, &line[1..]),
+        Some('-') => (LineKind::Remove, &line[1..]),
+        Some('+') => (LineKind::Add, &line[1..]),
+        Some(_) => return None,
     };
-    match (name(old, "a/"), name(new, "b/")) {
-        (None, Some(path)) => {
-            let added = hunks.into_iter().flat_map(|hunk| hunk.lines);
-            let content = added.filter_map(|line| match line {
-                Line::Add(text) => Some(text + "\n"),
-                _ => None,
-            });
-            FilePatch::Add { path, content: content.collect() }
-        }
-        (Some(path), None) => FilePatch::Delete { path },
-        (Some(path), Some(to)) => {
-            let to = (to != path).then_some(to);
-            FilePatch::Update { path, to, hunks }
-        }
-        (None, None) => FilePatch::Delete { path: "/dev/null".into() },
-    }
-}
-
-/// Parses `@@ -3,4 +3,5 @@`: the hunk, and the numbers of its old and new lines.
-fn hunk_header(line: &str) -> Option<(Hunk, usize, usize)> {
-    let mut words = line.strip_prefix("@@ ")?.split(' ');
-    let range = |word: &str, sign: char| {
-        let text = word.strip_prefix(sign)?;
-        let (start, count) = text.split_once(',').unwrap_or((text, "1"));
-        Some((start.parse::<usize>().ok()?, count.parse::<usize>().ok()?))
-    };
-    let (start, old) = range(words.next()?, '-')?;
-    let (_, new) = range(words.next()?, '+')?;
-    // After a hunk without old lines comes the next line.
-    let line = if old == 0 { start } else { start.saturating_sub(1) };
-    Some((Hunk { line: Some(line), ..Hunk::default() }, old, new))
+    Some(HunkLine { kind, text: text.to_owned(), lacks_end: false })
 }
 
 #[cfg(test)]
@@ -235,8 +222,12 @@ mod tests {
         let unplaced = |text: &str| {
             let mut files = parse(text).unwrap();
             for file in &mut files {
-                if let FilePatch::Update { hunks, .. } = file {
-                    hunks.iter_mut().for_each(|hunk| hunk.line = None);
+                match file {
+                    FilePatch::Update { hunks, .. } => {
+                        hunks.iter_mut().for_each(|hunk| hunk.line = None);
+                    }
+                    FilePatch::Delete { hunks, .. } => *hunks = None,
+                    FilePatch::Add { .. } => {}
                 }
             }
             files
@@ -261,5 +252,8 @@ mod tests {
         }
         let long = "x".repeat(MAX_PATCH + 1);
         assert_eq!(parse(&long).unwrap_err().reason, Reason::TooLarge);
+        let many = "@@ -1 +1 @@\n-x\n+y\n".repeat(MAX_HUNKS + 1);
+        let error = parse(&format!("--- a/x\n+++ b/x\n{many}")).unwrap_err();
+        assert!(error.message.contains("more than 5000 hunks"), "{error}");
     }
 }

@@ -22,6 +22,8 @@ struct FileOutput {
     binary: bool,
     #[serde(default)]
     bytes: u64,
+    /// Line ends, encoding and the like, where they are not the usual ones.
+    form: Option<String>,
 }
 
 /// Formats the result of the registered tool; `is_bounded` if the caller chose the number of lines.
@@ -55,7 +57,11 @@ pub fn file(
         total: output.total_lines,
         is_bounded,
     };
-    Ok(lines.format(&texts, budget))
+    let text = lines.format(&texts, budget);
+    Ok(match &output.form {
+        Some(form) => format!("{text}[form of the file: {}]\n", line(form)),
+        None => text,
+    })
 }
 
 /// Formats lines of a file in another root.
@@ -102,5 +108,28 @@ impl Lines<'_> {
             out.push_str(&format!("[more: the same call with line={next}]\n"));
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn formatted(form: Value) -> String {
+        let output = json!({"path": "f", "content": "1|x\n", "end_line": 1, "total_lines": 1,
+            "form": form});
+        let result = json!({"ok": true, "output": output,
+            "meta": {"tag": "file", "truncated": false, "millis": 0}});
+        let result = serde_json::from_value(result).unwrap();
+        file("f", result, 1, false, Budget::tokens(None)).unwrap()
+    }
+
+    #[test]
+    fn form_of_a_file_follows_its_lines() {
+        assert_eq!(formatted(Value::Null), "f:1-1 of 1\n1|x\n");
+        let expected = "f:1-1 of 1\n1|x\n[form of the file: CRLF line ends]\n";
+        assert_eq!(formatted(json!("CRLF line ends")), expected);
     }
 }
