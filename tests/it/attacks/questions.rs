@@ -6,7 +6,7 @@ use super::Form;
 use crate::{
     chat::{calls, text_answer},
     hooks::{Scene, of},
-    sealed::wait_for,
+    sealed::{tree, wait_for},
 };
 
 /// Command lines that look like others. Each runs `touch hit`.
@@ -84,6 +84,67 @@ fn question_shows_what_will_happen() {
                 serde_json::from_str(&scene.cairn(&["approvals", "--json"]).1).ok()?;
             list["data"].as_array().is_some_and(Vec::is_empty).then_some(())
         });
+    }
+}
+
+/// What changes between a question and its answer: the command, and the change in the project.
+type Swap = fn(&std::path::Path);
+const SWAPS: &[(&str, Swap)] = &[
+    ("sh run.sh", |repo| std::fs::write(repo.join("run.sh"), "touch hit\n").unwrap()),
+    ("sh link.sh", |repo| {
+        std::fs::write(repo.join("other.sh"), "touch hit\n").unwrap();
+        std::fs::remove_file(repo.join("link.sh")).unwrap();
+        std::os::unix::fs::symlink("other.sh", repo.join("link.sh")).unwrap();
+    }),
+    ("cd sub && sh inner.sh", |repo| {
+        std::fs::rename(repo.join("sub"), repo.join("was")).unwrap();
+        tree(&repo.join("sub"), &[("inner.sh", "touch ../hit\n")]);
+    }),
+    ("echo x > out.txt", |repo| {
+        std::fs::remove_file(repo.join("out.txt")).unwrap();
+        std::os::unix::fs::symlink("hit", repo.join("out.txt")).unwrap();
+    }),
+];
+
+/// An answer is about what was shown: a script, a folder or a target that is another one by then does
+/// not count. The control is the same answer without the change.
+#[tokio::test(flavor = "multi_thread")]
+async fn approved_command_has_the_effect_of_its_request() {
+    if !super::has_programs(&["bwrap"]) {
+        return;
+    }
+    let files = [
+        ("repo/run.sh", "touch good\n"),
+        ("repo/link.sh.real", "touch good\n"),
+        ("repo/sub/inner.sh", "touch ../good\n"),
+        ("repo/out.txt", "old\n"),
+    ];
+    for (command, swap) in SWAPS {
+        for is_changed in [true, false] {
+            let scene = Scene::new(&json!([]), &json!({}), &files);
+            let repo = scene.path("repo");
+            std::os::unix::fs::symlink("link.sh.real", repo.join("link.sh")).unwrap();
+            let (mut approver, mut caller) =
+                (scene.daemon.approver().await, scene.daemon.client().await);
+            let session = caller.open_session(&repo).await;
+            let arguments = json!({"command": command});
+            let call = tokio::spawn(async move {
+                caller.call_tool(&session, "run_shell", arguments).await
+            });
+            let id = approver
+                .poll("approval.list", json!({}), |list| {
+                    Some(list["data"].as_array()?.first()?["approvalId"].clone())
+                })
+                .await;
+            if is_changed {
+                swap(&repo);
+            }
+            approver.ok("approval.resolve", json!({"approvalId": id, "decision": "once"})).await;
+            let outcome = call.await.unwrap();
+            assert!(!repo.join("hit").exists(), "{command}: {outcome}");
+            let ran = repo.join("good").exists() || scene.text("repo/out.txt") == "x\n";
+            assert_eq!(ran, !is_changed, "{command}: {outcome}");
+        }
     }
 }
 
