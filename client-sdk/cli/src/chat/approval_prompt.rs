@@ -55,11 +55,13 @@ pub fn question(approval: &Approval, diffs: &mut DiffPainter) -> String {
         row("domains", &domains.join(", "));
     }
     row("because", &plain(&approval.rule));
-    row("grants", &format!("{}  (for a, A and E)", list(&approval.grants)));
+    if !approval.grants.is_empty() {
+        row("grants", &format!("{}  (for a, A and E)", list(&approval.grants)));
+    }
     if let Some(pattern) = approval.patterns.first() {
         row("pattern", &format!("{}  (for p and P)", list(pattern)));
     }
-    if let Some(project) = &approval.project {
+    if let Some(project) = approval.project.as_ref().filter(|_| !approval.grants.is_empty()) {
         // Its name is enough beside the chat that works in it.
         let name = project.rsplit('/').find(|part| !part.is_empty()).unwrap_or(project);
         row("project", &format!("{}  (for A and P)", plain(name)));
