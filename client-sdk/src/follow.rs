@@ -1,8 +1,10 @@
 //! Following a session across broken connections: no gap, no duplicate.
 
-use std::time::{Duration, Instant};
+use std::{pin::Pin, time::Duration};
 
 use cairn_protocol::{id::SessionId, session::After};
+
+use tokio::time::Instant;
 
 use crate::{ClientError, Connector, EventStream, Item};
 
@@ -13,19 +15,32 @@ const MAX_BACKOFF: Duration = Duration::from_secs(2);
 /// Maximum time of reconnecting before the failure is reported.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// A subscription that is being made, with its time limit: callers poll [`Follow::next`] beside other
+/// events, and drop it at each of them, so that the attempt outlives the call.
+type Attempt = Pin<Box<dyn Future<Output = Result<EventStream, ClientError>> + Send>>;
+
 /// A session followed from one record on, over connections that are opened as needed.
 pub struct Follow {
     connector: Connector,
     session: SessionId,
     last: u64,
     stream: Option<EventStream>,
+    attempt: Option<Attempt>,
     patience: Duration,
     reconnects: u64,
 }
 
 impl Follow {
     pub(crate) fn new(connector: Connector, session: SessionId, after: u64) -> Self {
-        Self { connector, session, last: after, stream: None, patience: PATIENCE, reconnects: 0 }
+        Self {
+            connector,
+            session,
+            last: after,
+            stream: None,
+            attempt: None,
+            patience: PATIENCE,
+            reconnects: 0,
+        }
     }
 
     /// Sets the maximum time of reconnecting after a broken connection (15 s by default).
@@ -50,10 +65,7 @@ impl Follow {
     /// # Errors
     /// As [`Follow::next`].
     pub async fn open(&mut self) -> Result<(), ClientError> {
-        if self.stream.is_none() {
-            self.stream = Some(self.subscribe().await?);
-        }
-        Ok(())
+        self.opened().await.map(drop)
     }
 
     /// Returns the next item. A broken connection is re-established, and the session continues
@@ -65,13 +77,10 @@ impl Follow {
     pub async fn next(&mut self) -> Result<Item, ClientError> {
         let mut gaps = 0;
         loop {
-            let mut stream = match self.stream.take() {
-                Some(stream) => stream,
-                None => self.subscribe().await?,
-            };
-            let item = match stream.next().await {
+            let item = match self.opened().await?.next().await {
                 Ok(item) => item,
                 Err(ClientError::Closed(_)) => {
+                    self.stream = None;
                     self.reconnects += 1;
                     continue;
                 }
@@ -79,12 +88,12 @@ impl Follow {
             };
             if let Item::Event(record) = &item {
                 if record.seq <= self.last {
-                    self.stream = Some(stream);
                     continue;
                 }
                 if record.seq > self.last + 1 {
                     // A daemon that follows the protocol never causes a gap; resubscribing is cheap
                     // and correct.
+                    self.stream = None;
                     gaps += 1;
                     if gaps > 3 {
                         let text = format!("record {} arrived after {}", record.seq, self.last);
@@ -94,30 +103,47 @@ impl Follow {
                 }
                 self.last = record.seq;
             }
-            self.stream = Some(stream);
             return Ok(item);
         }
     }
 
-    async fn subscribe(&mut self) -> Result<EventStream, ClientError> {
-        let until = Instant::now() + self.patience;
-        let mut pause = BACKOFF;
-        loop {
-            let error = match self.try_subscribe().await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => error,
-            };
-            if !may_pass(&error) || Instant::now() + pause >= until {
-                return Err(error);
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(MAX_BACKOFF);
+    /// Returns the open stream, after the attempt to make it if there is none.
+    async fn opened(&mut self) -> Result<&mut EventStream, ClientError> {
+        if self.stream.is_none() {
+            let attempt = self.attempt.get_or_insert_with(|| {
+                let (connector, session) = (self.connector.clone(), self.session.clone());
+                Box::pin(subscribe(connector, session, self.last, self.patience))
+            });
+            let outcome = attempt.await;
+            self.attempt = None;
+            self.stream = Some(outcome?);
         }
+        self.stream.as_mut().ok_or_else(|| ClientError::Protocol("no subscription".into()))
     }
+}
 
-    async fn try_subscribe(&self) -> Result<EventStream, ClientError> {
-        let client = self.connector.connect().await?;
-        client.subscribe(&self.session, After::Seq(self.last)).await
+async fn subscribe(
+    connector: Connector,
+    session: SessionId,
+    last: u64,
+    patience: Duration,
+) -> Result<EventStream, ClientError> {
+    let until = Instant::now() + patience;
+    let mut pause = BACKOFF;
+    loop {
+        let attempt = async {
+            let client = connector.connect().await?;
+            client.subscribe(&session, After::Seq(last)).await
+        };
+        let error = match attempt.await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        if !may_pass(&error) || Instant::now() + pause >= until {
+            return Err(error);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(MAX_BACKOFF);
     }
 }
 

@@ -15,6 +15,7 @@ mod clock;
 mod clones;
 mod commands;
 mod compared;
+mod comeback;
 mod config_keys;
 mod config_table;
 mod contents;

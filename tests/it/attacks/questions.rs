@@ -128,9 +128,10 @@ async fn approved_command_has_the_effect_of_its_request() {
                 (scene.daemon.approver().await, scene.daemon.client().await);
             let session = caller.open_session(&repo).await;
             let arguments = json!({"command": command});
-            let call = tokio::spawn(async move {
-                caller.call_tool(&session, "run_shell", arguments).await
-            });
+            let call =
+                tokio::spawn(
+                    async move { caller.call_tool(&session, "run_shell", arguments).await },
+                );
             let id = approver
                 .poll("approval.list", json!({}), |list| {
                     Some(list["data"].as_array()?.first()?["approvalId"].clone())

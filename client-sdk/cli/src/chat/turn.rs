@@ -131,6 +131,8 @@ impl Chat<'_> {
             policy: Some(self.policy.clone()),
             metadata: std::collections::BTreeMap::new(),
         };
+        // Before the turn: whatever ends this process, `--continue` finds this chat.
+        self.seen(self.seq);
         let receipt = self.client.run_start(&params).await?;
         self.turns.push(turn_id.clone());
         let mut follow = match self.follow.take() {
