@@ -73,14 +73,30 @@ pub async fn wait(
 async fn idle(api: &Api, engine: &Engine, limit: Option<Duration>) {
     let Some(limit) = limit else { return std::future::pending().await };
     let tick = (limit / 4).clamp(Duration::from_millis(50), IDLE_TICK);
-    let mut since = Instant::now();
+    let mut clock = IdleClock { since: Instant::now(), calls: api.calls() };
     loop {
         tokio::time::sleep(tick).await;
-        if api.connections() > 0 || !engine.is_idle() || engine.has_schedules() {
-            since = Instant::now();
-        } else if since.elapsed() >= limit {
+        let is_busy = api.connections() > 0 || !engine.is_idle() || engine.has_schedules();
+        if clock.observe(Instant::now(), is_busy, api.calls()) >= limit {
             return;
         }
+    }
+}
+
+/// The time without work. Work between two looks is seen by the number of calls, since a short call
+/// leaves no open connection behind.
+struct IdleClock {
+    since: Instant,
+    calls: u64,
+}
+
+impl IdleClock {
+    /// Returns how long there was no work.
+    fn observe(&mut self, now: Instant, is_busy: bool, calls: u64) -> Duration {
+        if is_busy || calls != self.calls {
+            *self = Self { since: now, calls };
+        }
+        now.duration_since(self.since)
     }
 }
 
@@ -127,5 +143,23 @@ pub fn reloading() {
             }
         }
         Err(error) => tracing::debug!(%error, "no monotonic clock"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_calls_between_looks_are_work() {
+        let begin = Instant::now();
+        let at = |seconds: u64| begin + Duration::from_secs(seconds);
+        let mut clock = IdleClock { since: begin, calls: 0 };
+        let idle: Vec<u64> = [(5, false, 1), (10, false, 2), (15, false, 2), (20, true, 2)]
+            .into_iter()
+            .chain([(25, false, 2), (30, false, 2), (35, false, 3)])
+            .map(|(second, is_busy, calls)| clock.observe(at(second), is_busy, calls).as_secs())
+            .collect();
+        assert_eq!(idle, [0, 0, 5, 0, 5, 10, 0]);
     }
 }
