@@ -68,7 +68,7 @@ pub struct TrustItem {
     /// Command lines that it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// What it brings for other programs and is not run here, such as events of theirs.
+    /// Parts for other programs, such as events of theirs, which are not run here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsupported: Vec<String>,
     /// Its files, relative to the folder.

@@ -59,9 +59,11 @@ fn interrupted_chat_is_the_one_that_continues() {
     child.wait().unwrap();
     cairn.daemon.kill9();
     let home = cairn.daemon.home.clone();
+    // The first one is for the interrupted turn, if the daemon resumes it.
     let expected =
         json!({"expect": [{"anyContains": "second request"}], "steps": [{"text": "went on"}]});
-    let script = json!({"model": "script", "contextTokens": 16384, "answers": [expected]});
+    let answers = [expected.clone(), expected];
+    let script = json!({"model": "script", "contextTokens": 16384, "answers": answers});
     std::fs::write(cairn.folder.with_file_name("script.json"), script.to_string()).unwrap();
     cairn.daemon = Daemon::start_in(&home, &[]);
     let (code, out, err) = cairn.chat(&["--continue", "-p", "and now?"], None);

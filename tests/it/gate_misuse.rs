@@ -37,12 +37,12 @@ fn repository_of_ten_thousand_hooks_can_be_used() {
     let events = scene.turn("hello");
     let end = events.last().unwrap();
     let ran = scene.text("repo/ran").lines().count();
-    let is_told = format!("{out}{err}{end}").contains("hook");
-    assert!(end["finalOutput"] == "two" || is_told, "{code} {out} {err} {end}");
-    assert!(ran > 0 || is_told, "{code} {out} {err} {end}");
+    let is_reported = format!("{out}{err}{end}").contains("hook");
+    assert!(end["finalOutput"] == "two" || is_reported, "{code} {out} {err} {end}");
+    assert!(ran > 0 || is_reported, "{code} {out} {err} {end}");
 }
 
-/// What a hook writes into its own file, or into its script, does not count.
+/// A hook that writes into its own file, or into its script, changes nothing.
 #[test]
 fn hook_that_edits_itself_stays_as_it_was_trusted() {
     let settings = json!({"hooks": {"UserPromptSubmit": [

@@ -56,7 +56,7 @@ fn entry_of_one_project_does_not_reach_another() {
     assert!(in_other(&["memory", "--project", &repo]).contains("deploy"));
     in_other(&["memory", "save", "deploy", "--text", "ask first"]);
     assert_eq!(here(&["memory", "show", "deploy"]), "push at once\n");
-    // What a person writes for all projects is read in each.
+    // An entry that a person writes for all projects is read in each.
     here(&["memory", "--general", "save", "style", "--text", "no emoji"]);
     assert_eq!(in_other(&["memory", "show", "style"]), "no emoji\n");
     let (code, _, err) = scene.cairn(&["memory", "delete", "style"]);

@@ -53,7 +53,7 @@ pub struct Item {
     /// Its files by their path relative to the folder.
     pub files: BTreeMap<String, Vec<u8>>,
     pub commands: Vec<String>,
-    /// What it brings for other programs and is not run here.
+    /// Parts for other programs, which are not run here.
     pub unsupported: Vec<String>,
     /// Reason why it cannot be trusted.
     pub problem: Option<String>,
@@ -233,7 +233,7 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
 }
 
-/// What a folder looks like: names, identities and times of change, which no program can set.
+/// The look of a folder: names, identities and times of change, which no program can set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderStamp(u64);
 

@@ -47,7 +47,7 @@ impl Form {
         Self { name: name.to_owned(), tool, arguments: serde_json::from_str(&text).unwrap() }
     }
 
-    /// A command line.
+    /// A command line in the shell.
     pub fn shell(name: &str, command: &str) -> Self {
         Self::new(name, "run_shell", &json!({"command": command}))
     }

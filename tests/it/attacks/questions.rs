@@ -1,4 +1,4 @@
-//! What a person sees against what happens, and instructions that come as data.
+//! The text that a person sees against the effect, and instructions that come as data.
 
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ fn question_shows_what_will_happen() {
     }
 }
 
-/// What changes between a question and its answer: the command, and the change in the project.
+/// Changes between a question and its answer: the command, and the change in the project.
 type Swap = fn(&std::path::Path);
 const SWAPS: &[(&str, Swap)] = &[
     ("sh run.sh", |repo| std::fs::write(repo.join("run.sh"), "touch hit\n").unwrap()),

@@ -158,7 +158,7 @@ fn ways() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What a scene shows of the effects of [`OWN`] and [`ways`].
+/// Returns the effects that a scene shows of [`OWN`] and [`ways`].
 fn effects(scene: &Scene) -> Vec<String> {
     let mut found: Vec<String> = OWN
         .iter()

@@ -94,12 +94,7 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
         "[remove RULE]",
         "show the granted rules with their projects, or remove one",
     ),
-    (
-        Slash::Trust,
-        &["trust"],
-        "",
-        "show what this folder brings that runs or instructs, and decide about it",
-    ),
+    (Slash::Trust, &["trust"], "", "show what this folder brings, and trust it or not"),
     (Slash::Help, &["help"], "", "show this"),
     (Slash::Exit, &["exit", "quit"], "", "exit, like Ctrl+D"),
 ];

@@ -164,7 +164,12 @@ impl Chat<'_> {
         let typed = turn.questions.take_typed();
         self.unsent.push_str(&typed);
         self.seen(follow.last());
-        outcome?;
+        outcome.map_err(|failure| match failure.is_unreachable() {
+            true => {
+                failure.hint("the daemon stopped during the turn: 'cairn chat --continue' goes on")
+            }
+            false => failure,
+        })?;
         if self.interactive {
             self.follow = Some(follow);
         }

@@ -87,9 +87,9 @@ impl AutorunGate {
         (root, writable): (&Root, bool),
         work: impl FnOnce(Vec<PathBuf>) -> T,
     ) -> (T, Option<Unsettled>) {
-        let begun = self.watch.begin(root);
-        let sockets = begun.as_ref().map(watch::Writing::sockets).unwrap_or_default();
-        let writing = begun.filter(|_| writable);
+        let started = self.watch.begin(root);
+        let sockets = started.as_ref().map(watch::Writing::sockets).unwrap_or_default();
+        let writing = started.filter(|_| writable);
         let done = work(sockets);
         if !writable {
             return (done, None);

@@ -303,12 +303,11 @@ pub(crate) fn may_be_folder(name: &str) -> bool {
 pub(crate) fn autorun_link(rel: &str) -> Option<Autorun> {
     let folded = folded(rel);
     let parts: Vec<&str> = folded.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
-    let (name, folders) = parts.split_last()?;
     let rows = TABLE.above.iter().filter(|(above, _)| parts.ends_with(above));
     let strict = rows.map(|(_, row)| *row).filter(|row| row.class != AutorunClass::Source);
     strict
         .max_by_key(|row| row.class)
-        .filter(|row| row.class == AutorunClass::Own || !is_installed(name, folders))
+        .filter(|row| row.class == AutorunClass::Own || !is_installed("", &parts))
 }
 
 /// Returns true if a link of this name may stand in the place of a folder of the table: a quick look

@@ -93,7 +93,7 @@ impl KnownFolder {
 pub struct AutorunState {
     files: BTreeMap<String, Known>,
     folders: HashMap<String, KnownFolder>,
-    /// Paths of sockets.
+    /// Paths of Unix sockets, relative to the root.
     sockets: Vec<String>,
     /// True if the workspace has more than could be looked at.
     pub is_partial: bool,
@@ -552,7 +552,7 @@ mod tests {
 
     /// A link in the place of a folder brings files that the command wrote under another name.
     #[test]
-    fn link_in_the_place_of_a_folder_is_put_back() {
+    fn link_that_stands_for_a_folder_is_put_back() {
         let dir = tempfile::tempdir().unwrap();
         let rejected = tempfile::tempdir().unwrap();
         let at = |rel: &str| dir.path().join(rel);

@@ -13,7 +13,7 @@ const MAX_UNSUPPORTED: usize = 32;
 #[derive(Debug, Default)]
 pub struct Parsed {
     pub groups: Groups,
-    /// What the file has and is not run here: events, kinds of hooks, conditions.
+    /// Events, kinds of hooks and conditions of the file that are not run here.
     pub unsupported: Vec<String>,
 }
 
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// What became of a form in a validator.
+    /// The verdict of a validator about a form.
     #[derive(Debug, PartialEq)]
     enum Verdict {
         /// Accepted as it is.
@@ -196,7 +196,7 @@ mod tests {
         ]
     }
 
-    /// What that validator refuses is refused here, and what it accepts runs or is named.
+    /// Forms that the validator refuses are refused here; those that it accepts run or are named.
     #[test]
     fn forms_count_as_in_claude_code() {
         for (event, listed, verdict) in forms() {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_and_limits_are_taken_over() {
+    fn arguments_and_limits_are_adopted() {
         let value =
             json!({"hooks": {"Stop": command(&json!({"args": ["a b", "$x"], "timeout": 0.2}))}});
         let parsed = parse(&value).unwrap();

@@ -179,7 +179,7 @@ async fn entries_belong_to_their_project() {
         let error = theirs.call(tool, arguments).await.unwrap_err();
         assert_eq!(error.reason, reason, "{tool}: {error}");
     }
-    // What is appended to a general entry is a copy in this project.
+    // A general entry that is appended to is copied into this project.
     let more = json!({"keywords": "style", "content": "tabs"});
     theirs.call("memory_append", more).await.unwrap();
     let copy = theirs.call("memory_load", json!({"keywords": "style"})).await.unwrap();
