@@ -67,12 +67,7 @@ import type {
   McpLogin,
   McpServerRef,
   MemoryChange,
-  MemoryKeywordsParams,
-  MemoryListParams,
-  MemoryRef,
-  MemorySearchParams,
   MemoryText,
-  MemoryWriteParams,
   ModelChoice,
   ModelListParams,
   NarrowParams,
@@ -99,6 +94,11 @@ import type {
   PairBeginParams,
   PairOffer,
   PairStatus,
+  ProjectMemoryKeywordsParams,
+  ProjectMemoryListParams,
+  ProjectMemoryRef,
+  ProjectMemorySearchParams,
+  ProjectMemoryWriteParams,
   PromptAppendParams,
   PromptSetParams,
   PromptShowParams,
@@ -557,37 +557,37 @@ export abstract class Methods {
   }
 
   /** `memory.search`: Searches the knowledge store. */
-  memorySearch(params: MemorySearchParams): Promise<PageOfMemoryEntry> {
+  memorySearch(params: ProjectMemorySearchParams): Promise<PageOfMemoryEntry> {
     return this.call("memory.search", params);
   }
 
   /** `memory.list`: Entries of the knowledge store, by name. */
-  memoryList(params: MemoryListParams = {}): Promise<PageOfMemoryEntry> {
+  memoryList(params: ProjectMemoryListParams = {}): Promise<PageOfMemoryEntry> {
     return this.call("memory.list", params);
   }
 
   /** `memory.keywords`: Keywords of the knowledge store, most used first. */
-  memoryKeywords(params: MemoryKeywordsParams = {}): Promise<PageOfMemoryKeyword> {
+  memoryKeywords(params: ProjectMemoryKeywordsParams = {}): Promise<PageOfMemoryKeyword> {
     return this.call("memory.keywords", params);
   }
 
   /** `memory.load`: An entry of the knowledge store. */
-  memoryLoad(params: MemoryRef): Promise<MemoryText> {
+  memoryLoad(params: ProjectMemoryRef): Promise<MemoryText> {
     return this.call("memory.load", params);
   }
 
   /** `memory.save`: Creates or replaces an entry. */
-  memorySave(params: MemoryWriteParams): Promise<MemoryChange> {
+  memorySave(params: ProjectMemoryWriteParams): Promise<MemoryChange> {
     return this.call("memory.save", params);
   }
 
   /** `memory.append`: Appends to an entry, or creates it. */
-  memoryAppend(params: MemoryWriteParams): Promise<MemoryChange> {
+  memoryAppend(params: ProjectMemoryWriteParams): Promise<MemoryChange> {
     return this.call("memory.append", params);
   }
 
   /** `memory.delete`: Deletes an entry. */
-  memoryDelete(params: MemoryRef): Promise<MemoryChange> {
+  memoryDelete(params: ProjectMemoryRef): Promise<MemoryChange> {
     return this.call("memory.delete", params);
   }
 

@@ -2967,6 +2967,8 @@ export interface MemoryEntry {
   name: string;
   /** Part of the text that matched the search, in one line. */
   excerpt?: string | null;
+  /** True for a general entry, which every project reads and no tool changes. */
+  general?: boolean;
 }
 
 /** A keyword and its frequency. */
@@ -2977,36 +2979,6 @@ export interface MemoryKeyword {
   keyword: string;
 }
 
-/** Parameters of the method `memory.keywords`. */
-export interface MemoryKeywordsParams {
-  /** Maximum number of keywords: 200 by default, at most 500; the most frequent first. */
-  limit?: number | null;
-}
-
-/** Parameters of the method `memory.list`. */
-export interface MemoryListParams {
-  /** Cursor from an earlier page. */
-  cursor?: string | null;
-  /** Entries per page: 50 by default, at most 200. */
-  limit?: number | null;
-}
-
-/** Parameters that name an entry. */
-export interface MemoryRef {
-  /** Keywords of the entry in any order, or its name. */
-  keywords: string;
-}
-
-/** Parameters of the method `memory.search`. */
-export interface MemorySearchParams {
-  /** Text to search for. */
-  query: string;
-  /** Cursor from an earlier page. */
-  cursor?: string | null;
-  /** Results per page: 10 by default, at most 20. */
-  limit?: number | null;
-}
-
 /** An entry with its text. */
 export interface MemoryText {
   /** Text of the entry. */
@@ -3015,14 +2987,8 @@ export interface MemoryText {
   fixed: boolean;
   /** Name of the entry. */
   name: string;
-}
-
-/** Parameters of `memory.save` and `memory.append`. */
-export interface MemoryWriteParams {
-  /** Text to write; at most 256 KiB, including the existing text of the entry. */
-  content: string;
-  /** Keywords of the entry, in any order: 1 to 8 words. They are its only name. */
-  keywords: string;
+  /** True for a general entry, which every project reads and no tool changes. */
+  general?: boolean;
 }
 
 /** State of the copying of records. */
@@ -3550,6 +3516,56 @@ export interface ProjectCommands {
   lint?: Array<string>;
   /** The file that states each command. */
   sources?: Record<string, string>;
+}
+
+/** Parameters of the method `memory.keywords`. */
+export interface ProjectMemoryKeywordsParams {
+  /** Maximum number of keywords: 200 by default, at most 500; the most frequent first. */
+  limit?: number | null;
+  /** Folder of the project, absolute; without it only general entries are counted. */
+  project?: string | null;
+}
+
+/** Parameters of the method `memory.list`. */
+export interface ProjectMemoryListParams {
+  /** Cursor from an earlier page. */
+  cursor?: string | null;
+  /** Entries per page: 50 by default, at most 200. */
+  limit?: number | null;
+  /** Folder of the project, absolute; without it only general entries are listed. */
+  project?: string | null;
+}
+
+/** Parameters of `memory.load` and `memory.delete`. */
+export interface ProjectMemoryRef {
+  /** Keywords of the entry in any order, or its name. */
+  keywords: string;
+  /** Folder of the project, absolute; without it the entry is a general one. */
+  project?: string | null;
+}
+
+/** Parameters of the method `memory.search`.
+ * 
+ * Only a method can name a project: a tool works in the project of its session. */
+export interface ProjectMemorySearchParams {
+  /** Text to search for. */
+  query: string;
+  /** Cursor from an earlier page. */
+  cursor?: string | null;
+  /** Results per page: 10 by default, at most 20. */
+  limit?: number | null;
+  /** Folder of the project, absolute; without it only general entries are searched. */
+  project?: string | null;
+}
+
+/** Parameters of `memory.save` and `memory.append`. */
+export interface ProjectMemoryWriteParams {
+  /** Text to write; at most 256 KiB, including the existing text of the entry. */
+  content: string;
+  /** Keywords of the entry, in any order: 1 to 8 words. They are its only name. */
+  keywords: string;
+  /** Folder of the project, absolute; without it the entry is a general one. */
+  project?: string | null;
 }
 
 /** Parameters of the method `prompt.append`. */
@@ -4742,6 +4758,8 @@ export interface TrustItem {
   diff?: string | null;
   /** Reason why it cannot be trusted, such as its size. */
   problem?: string | null;
+  /** Parts for other programs, such as events of theirs, which are not run here. */
+  unsupported?: Array<string>;
 }
 
 /** A thing that a folder brings and that runs, or that tells an agent what to do. */

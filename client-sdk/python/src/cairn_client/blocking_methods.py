@@ -410,37 +410,37 @@ class BlockingMethods:
         answer: t.ScheduleEntry = self.call("schedule.run", params)
         return answer
 
-    def memory_search(self, **params: Unpack[t.MemorySearchParams]) -> t.PageOfMemoryEntry:
+    def memory_search(self, **params: Unpack[t.ProjectMemorySearchParams]) -> t.PageOfMemoryEntry:
         """`memory.search`: Searches the knowledge store."""
         answer: t.PageOfMemoryEntry = self.call("memory.search", params)
         return answer
 
-    def memory_list(self, **params: Unpack[t.MemoryListParams]) -> t.PageOfMemoryEntry:
+    def memory_list(self, **params: Unpack[t.ProjectMemoryListParams]) -> t.PageOfMemoryEntry:
         """`memory.list`: Entries of the knowledge store, by name."""
         answer: t.PageOfMemoryEntry = self.call("memory.list", params)
         return answer
 
-    def memory_keywords(self, **params: Unpack[t.MemoryKeywordsParams]) -> t.PageOfMemoryKeyword:
+    def memory_keywords(self, **params: Unpack[t.ProjectMemoryKeywordsParams]) -> t.PageOfMemoryKeyword:
         """`memory.keywords`: Keywords of the knowledge store, most used first."""
         answer: t.PageOfMemoryKeyword = self.call("memory.keywords", params)
         return answer
 
-    def memory_load(self, **params: Unpack[t.MemoryRef]) -> t.MemoryText:
+    def memory_load(self, **params: Unpack[t.ProjectMemoryRef]) -> t.MemoryText:
         """`memory.load`: An entry of the knowledge store."""
         answer: t.MemoryText = self.call("memory.load", params)
         return answer
 
-    def memory_save(self, **params: Unpack[t.MemoryWriteParams]) -> t.MemoryChange:
+    def memory_save(self, **params: Unpack[t.ProjectMemoryWriteParams]) -> t.MemoryChange:
         """`memory.save`: Creates or replaces an entry."""
         answer: t.MemoryChange = self.call("memory.save", params)
         return answer
 
-    def memory_append(self, **params: Unpack[t.MemoryWriteParams]) -> t.MemoryChange:
+    def memory_append(self, **params: Unpack[t.ProjectMemoryWriteParams]) -> t.MemoryChange:
         """`memory.append`: Appends to an entry, or creates it."""
         answer: t.MemoryChange = self.call("memory.append", params)
         return answer
 
-    def memory_delete(self, **params: Unpack[t.MemoryRef]) -> t.MemoryChange:
+    def memory_delete(self, **params: Unpack[t.ProjectMemoryRef]) -> t.MemoryChange:
         """`memory.delete`: Deletes an entry."""
         answer: t.MemoryChange = self.call("memory.delete", params)
         return answer

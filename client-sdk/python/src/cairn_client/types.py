@@ -3255,6 +3255,8 @@ class MemoryEntry(TypedDict):
     """Sorted keywords joined by `_`: the name of the entry's file without `.md`."""
     excerpt: NotRequired[str | None]
     """Part of the text that matched the search, in one line."""
+    general: NotRequired[bool]
+    """True for a general entry, which every project reads and no tool changes."""
 
 
 class MemoryKeyword(TypedDict):
@@ -3266,40 +3268,6 @@ class MemoryKeyword(TypedDict):
     """The keyword as a word."""
 
 
-class MemoryKeywordsParams(TypedDict):
-    """Parameters of the method `memory.keywords`."""
-
-    limit: NotRequired[int | None]
-    """Maximum number of keywords: 200 by default, at most 500; the most frequent first."""
-
-
-class MemoryListParams(TypedDict):
-    """Parameters of the method `memory.list`."""
-
-    cursor: NotRequired[str | None]
-    """Cursor from an earlier page."""
-    limit: NotRequired[int | None]
-    """Entries per page: 50 by default, at most 200."""
-
-
-class MemoryRef(TypedDict):
-    """Parameters that name an entry."""
-
-    keywords: str
-    """Keywords of the entry in any order, or its name."""
-
-
-class MemorySearchParams(TypedDict):
-    """Parameters of the method `memory.search`."""
-
-    query: str
-    """Text to search for."""
-    cursor: NotRequired[str | None]
-    """Cursor from an earlier page."""
-    limit: NotRequired[int | None]
-    """Results per page: 10 by default, at most 20."""
-
-
 class MemoryText(TypedDict):
     """An entry with its text."""
 
@@ -3309,15 +3277,8 @@ class MemoryText(TypedDict):
     """True when the entry cannot be changed or deleted."""
     name: str
     """Name of the entry."""
-
-
-class MemoryWriteParams(TypedDict):
-    """Parameters of `memory.save` and `memory.append`."""
-
-    content: str
-    """Text to write; at most 256 KiB, including the existing text of the entry."""
-    keywords: str
-    """Keywords of the entry, in any order: 1 to 8 words. They are its only name."""
+    general: NotRequired[bool]
+    """True for a general entry, which every project reads and no tool changes."""
 
 
 class MirrorStatus(TypedDict):
@@ -3877,6 +3838,61 @@ class ProjectCommands(TypedDict):
     """Commands that check the style or types of the code."""
     sources: NotRequired[dict[str, str]]
     """The file that states each command."""
+
+
+class ProjectMemoryKeywordsParams(TypedDict):
+    """Parameters of the method `memory.keywords`."""
+
+    limit: NotRequired[int | None]
+    """Maximum number of keywords: 200 by default, at most 500; the most frequent first."""
+    project: NotRequired[str | None]
+    """Folder of the project, absolute; without it only general entries are counted."""
+
+
+class ProjectMemoryListParams(TypedDict):
+    """Parameters of the method `memory.list`."""
+
+    cursor: NotRequired[str | None]
+    """Cursor from an earlier page."""
+    limit: NotRequired[int | None]
+    """Entries per page: 50 by default, at most 200."""
+    project: NotRequired[str | None]
+    """Folder of the project, absolute; without it only general entries are listed."""
+
+
+class ProjectMemoryRef(TypedDict):
+    """Parameters of `memory.load` and `memory.delete`."""
+
+    keywords: str
+    """Keywords of the entry in any order, or its name."""
+    project: NotRequired[str | None]
+    """Folder of the project, absolute; without it the entry is a general one."""
+
+
+class ProjectMemorySearchParams(TypedDict):
+    """Parameters of the method `memory.search`.
+    
+    Only a method can name a project: a tool works in the project of its session."""
+
+    query: str
+    """Text to search for."""
+    cursor: NotRequired[str | None]
+    """Cursor from an earlier page."""
+    limit: NotRequired[int | None]
+    """Results per page: 10 by default, at most 20."""
+    project: NotRequired[str | None]
+    """Folder of the project, absolute; without it only general entries are searched."""
+
+
+class ProjectMemoryWriteParams(TypedDict):
+    """Parameters of `memory.save` and `memory.append`."""
+
+    content: str
+    """Text to write; at most 256 KiB, including the existing text of the entry."""
+    keywords: str
+    """Keywords of the entry, in any order: 1 to 8 words. They are its only name."""
+    project: NotRequired[str | None]
+    """Folder of the project, absolute; without it the entry is a general one."""
 
 
 class PromptAppendParams(TypedDict):
@@ -5121,6 +5137,8 @@ class TrustItem(TypedDict):
     an item that is new."""
     problem: NotRequired[str | None]
     """Reason why it cannot be trusted, such as its size."""
+    unsupported: NotRequired[list[str]]
+    """Parts for other programs, such as events of theirs, which are not run here."""
 
 TrustKind: TypeAlias = Literal[
     "instructions",  # Instructions for agents: `AGENTS.md` or `CLAUDE.md`.
