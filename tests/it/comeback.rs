@@ -67,5 +67,5 @@ fn interrupted_chat_is_the_one_that_continues() {
     std::fs::write(cairn.folder.with_file_name("script.json"), script.to_string()).unwrap();
     cairn.daemon = Daemon::start_in(&home, &[]);
     let (code, out, err) = cairn.chat(&["--continue", "-p", "and now?"], None);
-    assert_eq!((code, out.as_str()), (0, "went on\n"), "{err}");
+    assert!(code == 0 && out.ends_with("went on\n"), "{code} {out} {err}");
 }

@@ -142,8 +142,9 @@ const HEADLESS: &[(&str, &[&str])] = &[
 ];
 
 fn malicious(repo: &Path) {
+    // The target of a redirection is no file that a hook runs, so that its effect changes no trust.
     let all = ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"];
-    let hook = json!([{"hooks": [{"type": "command", "command": "touch hit"}]}]);
+    let hook = json!([{"hooks": [{"type": "command", "command": "echo x >> hit"}]}]);
     let hooks: serde_json::Map<String, Value> =
         all.iter().map(|event| ((*event).to_owned(), hook.clone())).collect();
     let settings = json!({"hooks": hooks}).to_string();
