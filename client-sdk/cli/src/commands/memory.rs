@@ -194,9 +194,7 @@ fn text(written: &Written) -> Result<String, Failure> {
     match &written.text {
         Some(text) => Ok(text.clone()),
         None if std::io::stdin().is_terminal() => {
-            return Err(
-                Failure::usage("there is no text").hint("give it with --text, or pipe it in")
-            );
+            Err(Failure::usage("there is no text").hint("give it with --text, or pipe it in"))
         }
         None => piped(),
     }
